@@ -1,0 +1,73 @@
+import type { JsonObject, Opt } from "./values.ts";
+
+/**
+ * Every way a request can fail: [status, may another candidate be tried, what is rested for a while].
+ * The set is closed: a kind decides status, retry and rest, and nothing else does.
+ */
+export const ERRORS = {
+  invalid: [400, "never"],
+  context_length: [400, "never"],
+  content_policy: [400, "never"],
+  /** This candidate cannot say it; another may. */
+  unsupported: [400, "next"],
+  unauthenticated: [401, "never"],
+  forbidden: [403, "never"],
+  privacy: [403, "never"],
+  not_found: [404, "never"],
+  conflict: [409, "never"],
+  too_large: [413, "never"],
+  /** The client's own budget. */
+  quota: [429, "never"],
+  rate_limited: [429, "next", "credential+model"],
+  overloaded: [503, "next", "target"],
+  timeout: [504, "next", "target"],
+  upstream: [502, "next", "target"],
+  /** Our key, our account: never the client's 401 or 402. */
+  upstream_auth: [502, "next", "credential"],
+  upstream_quota: [502, "next", "credential"],
+  /** Upstream says that it kept what it must not keep. */
+  attestation: [502, "never", "credential"],
+  unavailable: [503, "never"],
+  canceled: [499, "never"],
+  /** Fixed text and an id; its message is for the log. */
+  internal: [500, "never"],
+} as const satisfies Record<
+  string,
+  readonly [
+    status: number,
+    retry: "never" | "next",
+    rests?: "target" | "credential" | "credential+model",
+  ]
+>;
+
+export type ErrorKind = keyof typeof ERRORS;
+
+/** The only error with words for a client. Any other throw is `internal`. */
+export interface Fault {
+  kind: ErrorKind;
+  message: string;
+  /** From the open, listed vocabulary of codes; the protocol's own where it has one. */
+  code?: Opt<string>;
+  /** The field at fault, as a JSON pointer or the protocol's own spelling of a path. */
+  param?: Opt<string>;
+  retryAfterMs?: Opt<number>;
+  details?: Opt<JsonObject>;
+  /** For the log only. */
+  cause?: Opt<unknown>;
+}
+
+/** A registered symbol, not a class: a second copy of this module changes nothing. */
+const FAULT = Symbol.for("tollgate.fault");
+
+export const fail = (
+  kind: ErrorKind,
+  message: string,
+  more: Omit<Fault, "kind" | "message"> = {},
+): never => {
+  throw Object.assign(new Error(message, { cause: more.cause }), {
+    [FAULT]: { ...more, kind, message } satisfies Fault,
+  });
+};
+
+export const faultOf = (error: unknown): Fault | undefined =>
+  (error as { [FAULT]?: Fault } | null | undefined)?.[FAULT];

@@ -1,0 +1,67 @@
+import type { Block, Media, Proof } from "./request.ts";
+import type { Usage } from "./usage.ts";
+import type { Json, Opt } from "./values.ts";
+
+export type FinishReason =
+  | "stop"
+  | "stop_sequence"
+  | "length"
+  | "context"
+  | "tool_calls"
+  | "filtered"
+  | "refusal"
+  | "pause"
+  | "other";
+
+/**
+ * An answer, as it is made. The grammar:
+ *
+ *     start (open (delta | media | proof | cite)* close | usage)* finish
+ *
+ * A block is opened once and closed once, and blocks may be open together (an encoder that cannot say so, buffers).
+ * Usage is cumulative. There is one finish, and a decoder that ends without it throws. Errors are thrown, not emitted.
+ * `start` means that upstream has accepted the work: a call that fails after it is estimated, never void.
+ */
+export type ModelEvent =
+  | UsageSeen
+  | Finish
+  | { type: "start"; id?: Opt<string>; model?: Opt<string> }
+  | { type: "open"; index: number; block: OpenBlock }
+  /** Text, reasoning, or a tool's arguments. */
+  | { type: "delta"; index: number; text: string; logprobs?: Opt<readonly Json[]> }
+  | { type: "media"; index: number; media: Media; partial?: Opt<boolean>; note?: Opt<string> }
+  | { type: "proof"; index: number; proof: Proof }
+  | { type: "cite"; index: number; citation: Json }
+  | { type: "close"; index: number };
+
+export type OpenBlock =
+  | { type: "text" | "refusal" | "image" | "audio" }
+  /** `summary`: what follows is a digest for people, not the model's own reasoning. */
+  | { type: "reasoning"; summary?: Opt<boolean> }
+  | { type: "opaque"; origin: string; raw: Json }
+  | { type: "call"; id: string; name: string; tool: "function" | "custom" };
+
+export interface Finish {
+  type: "finish";
+  reason: FinishReason;
+  sequence?: Opt<string>;
+  detail?: Opt<string>;
+}
+
+/** Cumulative: a later one replaces an earlier one unit by unit; one with another `model` is a bill line of its own. */
+export interface UsageSeen {
+  type: "usage";
+  usage: Usage;
+  model?: Opt<string>;
+  tier?: Opt<string>;
+  /** The provider's own price of this answer, kept beside ours. */
+  costNano?: Opt<bigint>;
+}
+
+/** A whole answer is the fold of its events, so no provider implements two things. */
+export interface ModelAnswer {
+  id?: Opt<string>;
+  blocks: readonly Block[];
+  usage: Usage;
+  finish: Finish;
+}

@@ -1,0 +1,94 @@
+import type { Kind } from "./request.ts";
+import type { Unit } from "./usage.ts";
+import type { HeadersOut, Json, JsonObject, Opt } from "./values.ts";
+
+/** What a request may ask for and a model may lack. */
+export type Feature =
+  | "stream"
+  | "tools"
+  | "parallel_tools"
+  | "vision"
+  | "documents"
+  | "audio"
+  | "json"
+  | "json_schema"
+  | "reasoning"
+  | "system"
+  | "logprobs"
+  | "n"
+  | `state.${string}`
+  | `hosted.${string}`
+  | `cache.${string}`;
+
+/** Three values: true, false, and absent for unknown. Unknown is forwarded. */
+export type Can = { readonly [F in Feature]?: Opt<boolean> };
+
+export interface ModelInfo {
+  model: string;
+  kind: Kind;
+  name?: Opt<string>;
+  /** Which of its provider's protocols serve this model; absent = the endpoints' own `serves`. */
+  protocols?: Opt<readonly string[]>;
+  can?: Opt<Can>;
+  /** Top-level fields that this model answers with an error. */
+  refuses?: Opt<readonly string[]>;
+  price?: Opt<Price>;
+  pricedAs?: Opt<string>;
+  data?: Opt<Partial<DataPolicy>>;
+  limits?: Opt<{ [K in "context" | "input" | "output" | "images"]?: Opt<number> }>;
+  /** ISO dates. */
+  released?: Opt<string>;
+  retires?: Opt<string>;
+}
+
+export interface Price {
+  lines: readonly PriceLine[];
+  /** Brackets: from this many input tokens on, these lines replace the lines of the same unit. */
+  over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
+  tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
+}
+export interface PriceLine {
+  unit: Unit;
+  /** A decimal string: money never passes through a float. */
+  usd: string;
+  per: 1 | 1_000_000;
+}
+
+export type Retention =
+  | { kind: "zero" | "until_deleted" | "unknown" }
+  | { kind: "memory"; hours?: Opt<number> }
+  | { kind: "days"; days: number };
+
+/** What becomes of what people wrote. Unknown is never good enough; only a row with evidence may say zero. */
+export interface DataPolicy {
+  retention: Retention;
+  trains: "no" | "yes" | "opt_out" | "unknown";
+  requires?: Opt<"none" | "console" | "contract" | "unavailable" | "unknown">;
+  zeroWhen?: Opt<"credential" | "control">;
+  controls?: Opt<readonly Control[]>;
+  attest?: Opt<{ header: string; equals: string }>;
+  stateful?: Opt<readonly Feature[]>;
+  region?: Opt<readonly string[]>;
+  evidence?: Opt<readonly string[]>;
+  verifiedAt?: Opt<string>;
+  expires?: Opt<string>;
+}
+
+/** What must be sent for a promise to hold. */
+export interface Control {
+  protocol?: Opt<string>;
+  /** An object is merged into an object; all else is replaced. */
+  set?: Opt<JsonObject>;
+  /** Appended to a list, once. */
+  add?: Opt<{ readonly [field: string]: readonly Json[] }>;
+  headers?: Opt<HeadersOut>;
+}
+
+/** Worst of provider, endpoint, model, credential and the features asked for; the host computes it, with its reasons. */
+export interface EffectivePolicy extends DataPolicy {
+  basis: string;
+  because: readonly string[];
+}
+
+export type Privacy = "off" | "required" | "strict";
+export type Lane = "verbatim" | "translated";

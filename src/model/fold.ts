@@ -1,0 +1,96 @@
+import type { Finish, ModelAnswer, ModelEvent } from "./event.ts";
+import type { Block, Media, Proof } from "./request.ts";
+import { mergeUsage, type Usage } from "./usage.ts";
+import type { Json } from "./values.ts";
+import { fail } from "./error.ts";
+
+/** A block while it is being folded. */
+interface Growing {
+  open: Extract<ModelEvent, { type: "open" }>["block"];
+  text: string[];
+  media: Media | undefined;
+  proof: Proof | undefined;
+  citations: Json[];
+}
+
+/** Folds events into the answer they spell. Blocks keep the order in which they were opened. */
+export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer } {
+  const blocks = new Map<number, Growing>();
+  let id: string | undefined;
+  let usage: Usage = {};
+  let finish: Finish | undefined;
+  const at = (index: number): Growing =>
+    blocks.get(index) ?? fail("upstream", `An event names block ${index}, which is not open.`);
+  return {
+    event(e) {
+      switch (e.type) {
+        case "start":
+          id = e.id;
+          return;
+        case "open":
+          blocks.set(e.index, {
+            open: e.block,
+            text: [],
+            media: undefined,
+            proof: undefined,
+            citations: [],
+          });
+          return;
+        case "delta":
+          at(e.index).text.push(e.text);
+          return;
+        case "media":
+          if (!e.partial) at(e.index).media = e.media;
+          return;
+        case "proof":
+          at(e.index).proof = e.proof;
+          return;
+        case "cite":
+          at(e.index).citations.push(e.citation);
+          return;
+        case "close":
+          return;
+        case "usage":
+          usage = mergeUsage(usage, e.usage);
+          return;
+        case "finish":
+          finish = e;
+      }
+    },
+    answer: () => ({
+      id,
+      blocks: [...blocks.values()].map(toBlock),
+      usage,
+      finish:
+        finish ?? fail("upstream", "The answer ended before its finish.", { code: "truncated" }),
+    }),
+  };
+}
+
+export function fold(events: Iterable<ModelEvent>): ModelAnswer {
+  const f = folding();
+  for (const e of events) f.event(e);
+  return f.answer();
+}
+
+function toBlock({ open, text, media, proof, citations }: Growing): Block {
+  const said = text.join("");
+  const signed = proof && { proof };
+  switch (open.type) {
+    case "text":
+      return { type: "text", text: said, ...(citations.length > 0 && { citations }), ...signed };
+    case "refusal":
+      return { type: "refusal", text: said, ...signed };
+    case "reasoning":
+      return open.summary
+        ? { type: "reasoning", summary: said === "" ? [] : [said], ...signed }
+        : { type: "reasoning", text: said, ...signed };
+    case "call":
+      return { ...open, args: said, ...signed };
+    case "image":
+    case "audio":
+      return { type: open.type, media: media ?? { base64: "" }, ...signed };
+    case "opaque":
+      return { ...open, ...(said && { text: said }), ...signed };
+  }
+}

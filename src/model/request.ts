@@ -1,0 +1,160 @@
+import type { Json, JsonObject, Opt } from "./values.ts";
+
+export type Kind = "chat" | "image";
+export type ModelRequest<K extends Kind = Kind> = K extends "chat" ? ChatRequest : ImageRequest;
+
+interface Common {
+  model: string;
+  stream: boolean;
+  user?: Opt<string>;
+  /** Top-level fields that the codec does not know. The host sets them upstream unless the model refuses them. */
+  rest: JsonObject;
+  /** Known to one protocol only, by its id; only that protocol's codec reads it back, so it cannot leak onto another wire. */
+  ext: { readonly [protocol: string]: Json };
+}
+
+export type ChatRequest = Readonly<
+  Common & {
+    kind: "chat";
+    /** What stands before the first turn, with its boundaries and cache marks. */
+    instructions: readonly Block[];
+    turns: readonly Turn[];
+    tools: readonly Tool[];
+    toolChoice?: Opt<"auto" | "none" | "required" | { names: readonly string[]; must: boolean }>;
+    parallel?: Opt<boolean>;
+    output: Output;
+    sampling: Sampling;
+    reasoning: Reasoning;
+    cache?: Opt<{ key?: Opt<string>; retention?: Opt<string>; auto?: Opt<boolean> }>;
+    tier?: Opt<string>;
+    metadata?: Opt<JsonObject>;
+    state: State;
+  }
+>;
+
+export interface Output {
+  maxTokens?: Opt<number>;
+  stop?: Opt<readonly string[]>;
+  verbosity?: Opt<string>;
+  modalities?: Opt<readonly string[]>;
+  format?: Opt<
+    | { type: "text" | "json" }
+    | {
+        type: "schema";
+        schema: JsonObject;
+        name?: Opt<string>;
+        strict?: Opt<boolean>;
+        description?: Opt<string>;
+      }
+  >;
+}
+
+export type Sampling = {
+  [
+    K in "temperature" | "topP" | "topK" | "presence" | "frequency" | "seed" | "n" | "logprobs"
+  ]?: Opt<number>;
+} & { logitBias?: Opt<JsonObject> };
+
+export interface Reasoning {
+  mode: "off" | "auto" | "effort" | "budget";
+  effort?: Opt<string>;
+  budget?: Opt<number>;
+  show?: Opt<"none" | "summary" | "full">;
+}
+
+export interface State {
+  store?: Opt<boolean>;
+  previousId?: Opt<string>;
+  conversation?: Opt<string>;
+  background?: Opt<boolean>;
+}
+
+export type ImageRequest = Readonly<
+  Common & {
+    kind: "image";
+    prompt: string;
+    n: number;
+    refs: readonly Media[];
+    mask?: Opt<Media>;
+    want: "bytes" | "url";
+    size?: Opt<string>;
+    quality?: Opt<string>;
+    background?: Opt<string>;
+    format?: Opt<string>;
+    compression?: Opt<number>;
+    seed?: Opt<number>;
+    partials?: Opt<number>;
+  }
+>;
+
+export interface Turn {
+  role: "user" | "assistant" | "tool" | "system" | "developer";
+  blocks: readonly Block[];
+  name?: Opt<string>;
+  phase?: Opt<string>;
+}
+
+export interface Tool {
+  type: "function" | "custom" | "hosted";
+  name: string;
+  description?: Opt<string>;
+  schema?: Opt<JsonObject>;
+  strict?: Opt<boolean>;
+  cache?: Opt<Json>;
+  /** For a hosted tool: whose it is, and its declaration as it came. */
+  origin?: Opt<string>;
+  raw?: Opt<Json>;
+}
+
+/** Bytes stay in the form they came in: base64 is not decoded only to be encoded again. */
+export type Media = { mime?: Opt<string> } & (
+  | { base64: string }
+  | { bytes: Buffer }
+  | { url: string }
+  | { fileId: string; origin: string }
+);
+
+/** What a provider signed or encrypted, opaque to everybody else; it goes back to its origin only. */
+export interface Proof {
+  origin: string;
+  kind: string;
+  data: string;
+  itemId?: Opt<string>;
+  model?: Opt<string>;
+}
+
+/** `proof` stands on every kind: some wires sign reasoning, some sign calls, some sign text. */
+export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
+  | { type: "text"; text: string; citations?: Opt<readonly Json[]> }
+  | { type: "refusal"; text: string }
+  | {
+      type: "reasoning";
+      text?: Opt<string>;
+      summary?: Opt<readonly string[]>;
+    }
+  | {
+      type: "image" | "audio" | "video" | "document";
+      media: Media;
+      detail?: Opt<string>;
+      title?: Opt<string>;
+      context?: Opt<string>;
+      cite?: Opt<boolean>;
+    }
+  | {
+      type: "call";
+      id: string;
+      name: string;
+      tool: "function" | "custom";
+      /** The model's own string, byte for byte. */
+      args: string;
+    }
+  | {
+      type: "result";
+      callId: string;
+      name?: Opt<string>;
+      blocks: readonly Block[];
+      isError: boolean;
+    }
+  /** Hosted tools, and whatever is newer than us. `text` is what another protocol may show of it. */
+  | { type: "opaque"; origin: string; raw: Json; text?: Opt<string> }
+);

@@ -1,0 +1,28 @@
+// The floor of the vocabulary: plain values as they stand on a wire. Imports nothing of ours.
+import type { IncomingHttpHeaders } from "node:http";
+
+/** What a plugin constructs may hold `undefined`: no conditional spreads under exactOptionalPropertyTypes. */
+export type Opt<T> = T | undefined;
+
+/** Unlike plain `void` it takes no promise: an async function here is a compile error. */
+export type Sync = void | undefined;
+
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+/** `undefined` means absent, as JSON.stringify has it, so codecs may write `{ seed: r.sampling.seed }`. */
+export type JsonObject = { readonly [key: string]: Opt<Json> };
+
+export interface FilePart {
+  filename: string;
+  mime: string;
+  data: Buffer;
+}
+export type Field = Json | FilePart | readonly FilePart[];
+
+/** A request's body, parsed. With a FilePart it travels as multipart; codecs never see boundaries. */
+export type Body = { readonly [field: string]: Opt<Field> };
+
+/** Names in lower case. */
+export type HeadersIn = Readonly<IncomingHttpHeaders>;
+/** Names in lower case; `undefined` means absent. */
+export type HeadersOut = Readonly<Record<string, Opt<string>>>;

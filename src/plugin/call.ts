@@ -1,0 +1,93 @@
+// One upstream attempt of an exchange, from choice to record. One call is exactly one ledger entry.
+import type { Fault } from "../model/error.ts";
+import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
+import type { Usage } from "../model/usage.ts";
+import type { Field, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
+import type { Exchange } from "./exchange.ts";
+import type { Asking } from "./protocol.ts";
+
+/** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
+export interface Candidate {
+  /** "openai/gpt-6" */
+  readonly id: string;
+  readonly provider: string;
+  /** null: native. */
+  readonly protocol: string | null;
+  readonly lane: Lane;
+  readonly model: string;
+  readonly info: ModelInfo;
+  /** Its name, never its value. */
+  readonly credential: string;
+  readonly policy: EffectivePolicy;
+}
+
+export interface Call extends Candidate, Asking, Line {
+  readonly model: string;
+  readonly info: ModelInfo;
+  readonly credential: string;
+  readonly attempt: string;
+  /** From 1. */
+  readonly n: number;
+  readonly exchange: Exchange;
+}
+
+/** A way to one provider under one credential. */
+export interface Line {
+  readonly credential: string;
+  readonly signal: AbortSignal;
+  /**
+   * Pooled, size-capped, no redirects; relative to the endpoint's base. The credential goes along to bound origins only;
+   * elsewhere the request goes without it, and never to a private network.
+   */
+  fetch(
+    url: string | URL,
+    init?: {
+      method?: string;
+      headers?: HeadersOut;
+      body?: string | Buffer;
+      signal?: AbortSignal;
+    },
+  ): Promise<Response>;
+}
+
+/** The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, so that editing closes no lane. */
+export interface Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: HeadersOut;
+  get(field: string): Opt<Field>;
+  /** Without a body, set and drop do nothing. */
+  set(field: string, value: Opt<Field>): void;
+  drop(field: string): void;
+  /** No value: remove. */
+  header(name: string, value?: string): void;
+}
+
+export interface Reply {
+  readonly status: number;
+  /** Upstream's, all of them. */
+  readonly headers: HeadersIn;
+  /** What the client got, once settled; null: failed, cut, over max, or privacy is not off. */
+  record(max: number): Promise<Recorded | null>;
+}
+
+export interface Recorded {
+  mime: string;
+  body: Buffer;
+  usage: Usage;
+  model: string;
+}
+
+export type CallState = "exact" | "estimated" | "unpriced" | "void";
+
+export type CallRecord = Readonly<{
+  attempt: string;
+  n: number;
+  candidate: Candidate;
+  state: CallState;
+  usage: Usage;
+  costNano: bigint | null;
+  fault?: Fault;
+  upstreamId?: string;
+  ms: { head?: number; content?: number; total: number };
+}>;

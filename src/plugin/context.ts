@@ -1,0 +1,49 @@
+import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
+import type { Kind } from "../model/request.ts";
+import type { Opt } from "../model/values.ts";
+import type { Line } from "./call.ts";
+import type { Identity } from "./exchange.ts";
+import type { KeyRecord, Store } from "./store.ts";
+
+/** What the host lends. Everything with an end has an owner here, and ends in reverse order. */
+export type Context = Readonly<{
+  /** "providers.anthropic": the path in gateway.yaml, in every log line and error. */
+  id: string;
+  log: Logger;
+  /** This generation is leaving. */
+  signal: AbortSignal;
+  own<T extends Disposable | AsyncDisposable>(thing: T): T;
+  onDispose(undo: () => unknown): void;
+  /** Unref'd, never overlapping, errors logged. */
+  every(ms: number, tick: (signal: AbortSignal) => unknown): void;
+  /** One across reloads, within this plugin; ended when no generation holds it. */
+  shared<T extends object>(key: string, create: () => T, end?: (thing: T) => unknown): T;
+  /** Never with a credential. */
+  fetch: Line["fetch"];
+  /** Checked, hashed, cached; an unknown one costs the same. */
+  keys: { find(secret: string): Promise<KeyRecord | undefined> };
+  catalogue: {
+    list(of: {
+      identity?: Opt<Identity>;
+      privacy?: Opt<Privacy>;
+      kind?: Opt<Kind>;
+    }): readonly Listing[];
+    find(id: string): Listing | undefined;
+  };
+  ledger: Pick<Store, "entries" | "totals">;
+  /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */
+  stateDir(): string;
+}>;
+
+export interface Listing extends ModelInfo {
+  id: string;
+  provider: string;
+  policy: EffectivePolicy;
+}
+
+export type Logger = Readonly<
+  Record<
+    "debug" | "info" | "warn" | "error",
+    (fields: Readonly<Record<string, unknown>>, message: string) => void
+  >
+>;

@@ -1,0 +1,74 @@
+// One request: Arrival → Exchange → Candidate → Call → Outcome. What a plugin keeps of its own sits in a WeakMap.
+// Nothing handed to a plugin may be changed by it; the test kit deep-freezes it.
+import type { Feature, Lane, Privacy } from "../model/facts.ts";
+import type { FinishReason } from "../model/event.ts";
+import type { Fault } from "../model/error.ts";
+import type { Kind, ModelRequest } from "../model/request.ts";
+import type { Body, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
+import type { CallRecord } from "./call.ts";
+import type { Op } from "./protocol.ts";
+import type { Limit } from "./store.ts";
+
+/** The head. The body of a request that is refused here is never read. */
+export type Arrival = Readonly<{
+  id: string;
+  frontend: string;
+  method: string;
+  path: string;
+  address: string;
+  params: { readonly [name: string]: string };
+  /** Credentials and cookies taken out. */
+  headers: HeadersIn;
+  query: URLSearchParams;
+  /** Client gone, or deadline. Made when first read. */
+  signal: AbortSignal;
+  identity: Identity | undefined;
+  privacy: Privacy;
+  /** Once. A request that nobody identified is a 401. */
+  identify(who: Identity): void;
+  /** Never loosens. A Service-ZDR header that nobody looked at is a 400. */
+  tighten(to: Privacy): void;
+  /** On the answer, errors too. The last one wins; no effect once the head is out. */
+  header(name: string, value: string): void;
+  /** The body, now: size, UTF-8, duplicate keys, schema. The same object, more of it. */
+  read(): Promise<Exchange>;
+}>;
+
+export type Exchange = Arrival &
+  Readonly<{
+    protocol: string;
+    kind: Kind;
+    op: Op;
+    name: string;
+    /** As the client wrote it. */
+    model: string;
+    stream: boolean;
+    features: readonly Feature[];
+    body: Body;
+    /** Decoded when first read; reading leaves the verbatim lane open. */
+    request: ModelRequest;
+  }>;
+
+/** What somebody may do: data that the host enforces, so that every auth plugin gets all of it. */
+export interface Identity {
+  id: string;
+  name?: Opt<string>;
+  /** Patterns with one star; absent = all. */
+  models?: Opt<readonly string[]>;
+  frontends?: Opt<readonly string[]>;
+  privacy?: Opt<Privacy>;
+  limits?: Opt<readonly Limit[]>;
+  labels?: Opt<HeadersOut>;
+}
+
+export type Outcome = Readonly<{
+  status: number;
+  lane: Lane | null;
+  calls: readonly CallRecord[];
+  cached: boolean;
+  finish?: FinishReason;
+  fault?: Fault;
+  losses: readonly { field: string; how: string; code: string }[];
+  bytesOut: number;
+  ms: number;
+}>;

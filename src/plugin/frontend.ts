@@ -1,0 +1,51 @@
+import type { Fault } from "../model/error.ts";
+import type { Body, HeadersIn, HeadersOut, Json, Opt } from "../model/values.ts";
+import type { Arrival } from "./exchange.ts";
+import type { Plugin, Setup } from "./plugin.ts";
+import type { Op, Protocol, Refusal } from "./protocol.ts";
+import type { None, ObjectSchema } from "./schema.ts";
+import type { Target } from "./store.ts";
+
+export interface FrontendDef<O extends ObjectSchema = None> extends Plugin<O> {
+  setup: Setup<O, Frontend>;
+}
+
+export interface Frontend {
+  protocol?: Protocol;
+  routes: readonly Route[];
+  /** Default: the protocol's. */
+  fault?(fault: Fault, x: Arrival): Refusal;
+  /**
+   * The only look at raw credentials: which header counts here. `fail("unauthenticated")` says which to use.
+   * Default: Authorization: Bearer.
+   */
+  secret?(headers: HeadersIn): string | undefined;
+}
+
+/** Paths are h3's: `:name` is one segment, `**:name` is the rest. */
+export type Route = { method: string; path: string | readonly string[] } & (WalkRoute | ServeRoute);
+
+/** Goes the whole walk. */
+export interface WalkRoute {
+  op: Op;
+  name?: string;
+  /** Where model and stream are; default body.model, body.stream. */
+  read?(x: Arrival, body: Body): Reading | Promise<Reading>;
+}
+export interface Reading {
+  model: string | Pick<Target, "provider" | "model" | "credential">;
+  stream?: Opt<boolean>;
+  op?: Opt<Op>;
+  name?: Opt<string>;
+}
+
+/** Answered here. The admit hooks run unless it is open. */
+export interface ServeRoute {
+  open?: true;
+  serve(x: Arrival): Served | Promise<Served>;
+}
+export interface Served {
+  status: number;
+  body?: Opt<Json | Buffer>;
+  headers?: Opt<HeadersOut>;
+}

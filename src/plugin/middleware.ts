@@ -1,0 +1,71 @@
+import type { ErrorKind, Fault } from "../model/error.ts";
+import type { ModelEvent } from "../model/event.ts";
+import type { DataPolicy } from "../model/facts.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { HeadersOut, Opt, Sync } from "../model/values.ts";
+import type { Call, Candidate, Outgoing, Recorded, Reply } from "./call.ts";
+import type { Arrival, Exchange, Outcome } from "./exchange.ts";
+import type { Plugin, Setup } from "./plugin.ts";
+import type { None, ObjectSchema } from "./schema.ts";
+import type { Limit } from "./store.ts";
+
+/** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
+export const HOOKS = {
+  admit: "each",
+  rewrite: "fold",
+  route: "filter",
+  charge: "merge",
+  prepare: "each",
+  attempt: "onion",
+  event: "pipe",
+  settle: "observe",
+} as const satisfies { [H in keyof Required<Hooks>]: string };
+
+export interface MiddlewareDef<O extends ObjectSchema = None> extends Plugin<O> {
+  /** Where it sends what people wrote. Under ZDR the host refuses what this cannot vouch for. */
+  sends: "nowhere" | DataPolicy;
+  setup: Setup<O, Hooks>;
+}
+
+export interface Hooks {
+  /** On the head. The secret, out of whatever header, is here and nowhere else. */
+  admit?(x: Arrival, credential: string | undefined): void | Promise<void>;
+  /** Once, before routing. Its presence closes the verbatim lane. */
+  rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
+  /** Fewer, in another order, or excluded with a reason. */
+  route?(list: readonly Candidate[], x: Exchange): Routed | Promise<Routed>;
+  /** All of them and the reserve row are one atomic store call. */
+  charge?(call: Call): Charge | undefined;
+  /** Both lanes: the last word on what leaves. */
+  prepare?(out: Outgoing, call: Call): Sync;
+  /** `next()` at most once: the host owns retries. After it, upstream's head is here and no content has left. */
+  attempt?(call: Call, next: () => Promise<Reply>): Promise<Reply | Recorded>;
+  /**
+   * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out.
+   * Its presence closes the verbatim lane.
+   */
+  event?(
+    call: Call,
+    next: (event: ModelEvent) => void,
+    stop: (fault: Fault) => void,
+  ): (event: ModelEvent) => Sync;
+  /** Exactly once, in reverse order, refused requests too. */
+  settle?(x: Arrival & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
+}
+
+export type Routed = readonly (Candidate | Excluded)[];
+
+/** Told to the client when nothing is left, and to `explain`. */
+export interface Excluded {
+  candidate: Candidate;
+  kind: ErrorKind;
+  code: string;
+  message: string;
+}
+
+export interface Charge {
+  limits?: Opt<readonly Limit[]>;
+  labels?: Opt<HeadersOut>;
+  /** hard: the host caps the output. */
+  hold?: Opt<"hard" | "expected" | "soft">;
+}

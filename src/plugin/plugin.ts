@@ -1,0 +1,45 @@
+import type { Json, JsonObject, Opt } from "../model/values.ts";
+import type { Context } from "./context.ts";
+import type { Infer, ObjectSchema } from "./schema.ts";
+
+/** What every plugin says of itself. Importing a plugin must have no side effects. */
+export interface Plugin<O extends ObjectSchema> {
+  /** The contract's version; it changes only when the contract breaks. */
+  api: 1;
+  /** Lower case, dashes: what `use:` says. */
+  name: string;
+  /** One line, for `list` and for hovering in an editor. */
+  summary: string;
+  stability?: Stability;
+  /** Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. */
+  options?: O;
+  /** What a schema cannot say. Pure: no I/O, runs under `tollgate check`. */
+  check?(options: Infer<O>): Iterable<Problem>;
+}
+
+export type Stability = "experimental" | "beta" | "stable" | "deprecated";
+
+/** `path` is a JSON pointer into the options. */
+export interface Problem {
+  path: string;
+  message: string;
+  hint?: Opt<string>;
+  severity?: Opt<"error" | "warning">;
+}
+
+/** `tollgate plugin <id> <command>` (id: the path in gateway.yaml), and the same on the control socket: the only way a plugin adds to either. */
+export interface Commands {
+  commands?: {
+    readonly [name: string]: {
+      summary: string;
+      input?: ObjectSchema;
+      run(input: JsonObject): Promise<Json>;
+    };
+  };
+}
+
+/** Takes what it needs through the context, calls nobody upstream. Once per generation. */
+export type Setup<O extends ObjectSchema, T> = (
+  options: Infer<O>,
+  ctx: Context,
+) => (T & Commands) | Promise<T & Commands>;

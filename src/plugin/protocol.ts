@@ -1,0 +1,136 @@
+// A protocol is a pure codec: no I/O, no clock, nothing remembered between two methods.
+// Frontends use its server half, providers its client half; both halves have the same four words.
+import type { JSONSchema } from "json-schema-to-ts";
+import type { Fault } from "../model/error.ts";
+import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
+import type { Feature, ModelInfo } from "../model/facts.ts";
+import type { Kind, ModelRequest } from "../model/request.ts";
+import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
+import type { Outgoing } from "./call.ts";
+import type { LimitState } from "./store.ts";
+
+/** generate: metered · count: answered or estimated · relay: same protocol only, the client's method and query kept (retrieve, cancel…). */
+export type Op = "generate" | "count" | "relay";
+
+/** Below the endpoint's base; it cannot leave its origin. */
+export type Path = string | ((of: Asking) => string);
+
+/** Made by a function of its dialect. Equal ids mean one wire format, and so the verbatim lane. Either half may be missing. */
+export interface Protocol<K extends Kind = Kind> {
+  id: string;
+  kind: K;
+  server?: ServerHalf<K>;
+  client?: ClientHalf<K>;
+  /** These pass on the verbatim lane, a trailing * being a prefix; all others stop here. */
+  headers?: { request?: readonly string[]; response?: readonly string[] };
+}
+
+export interface ServerHalf<K extends Kind> {
+  /** What the gateway relies on, open for the rest. */
+  schema: JSONSchema;
+  /** One cheap look, on both lanes: what the host must know without decoding. */
+  survey(body: Body): Survey;
+  /** Loses nothing (rest, ext, opaque); refuses only what is malformed. */
+  request(body: Body, op: Op): ModelRequest<K>;
+  /** Writes whole events in the client's dialect. */
+  stream(write: (text: string) => void, to: Answering): Encoder;
+  whole(answer: ModelAnswer, to: Answering): JsonObject;
+  fault(fault: Fault, x: { id: string }): Refusal;
+  count?(tokens: number): JsonObject;
+  /** Request id and rate limits, by this protocol's names. */
+  head?(of: { id: string; limits: readonly LimitState[] }): HeadersOut;
+  /** Written between events during silence. */
+  ping: string;
+}
+
+export interface ClientHalf<K extends Kind> {
+  paths: { generate: Path; [name: string]: Opt<Path> };
+  /** `lose()` or `fail("unsupported")` what this wire cannot say. */
+  request(request: ModelRequest<K>, of: Asking): Body;
+  stream(emit: (event: ModelEvent) => void, of: Asking, headers: HeadersIn): Decoder;
+  whole(body: Buffer, emit: (event: ModelEvent) => void, of: Asking, headers: HeadersIn): void;
+  fault(status: number, headers: HeadersIn, body: Buffer): Fault;
+  count?(body: Buffer): number;
+  /** Both lanes, first of all: ask for usage, apply the dialect. */
+  prepare?(out: Outgoing, of: Asking): Sync;
+  /** Bounds the output. Without it, hard budgets cannot use this endpoint. */
+  cap?(out: Outgoing, tokens: number): Sync;
+  /** The verbatim lane. Without it, same protocol in and out is translated. */
+  relay?(sink: RelaySink, to: Answering): Relay;
+}
+
+/** `end()` without a finish throws: truncated is not complete. */
+export interface Decoder {
+  push(chunk: Buffer): void;
+  end(): void;
+}
+
+/** Gets one usage, just before finish: the one that is settled. */
+export interface Encoder {
+  event(event: ModelEvent): void;
+  fail(fault: Fault): void;
+}
+
+/** Passes an upstream's bytes on and reports what it sees in them. `between`: no event is half written, so a ping may go here. */
+export interface Relay extends Decoder {
+  fail(fault: Fault): void;
+  readonly between: boolean;
+}
+
+/** What a relay reports while bytes pass. A JSON answer is one push() of the whole body. The host corks around push(). */
+export interface RelaySink {
+  /** On to the client: the same Buffer or subarrays. Held before content(), and after finish() until the settle row is durable. */
+  bytes(chunk: Buffer): void;
+  /** First content seen: the commit point. */
+  content(): void;
+  /** Upstream's own id of this answer. */
+  start(id: string): void;
+  usage(seen: UsageSeen): void;
+  /** Said before the terminal bytes are passed on. */
+  finish(reason: FinishReason): void;
+}
+
+/** features: capabilities and privacy · the rest: the reserve. */
+export interface Survey {
+  features: readonly Feature[];
+  maxOutput?: Opt<number>;
+  n?: Opt<number>;
+}
+
+/** Under strict the host's own implementation throws `unsupported`, so nobody tests for strict. */
+export interface Losing {
+  lose(field: string, how: "dropped" | "approximated", code?: string): void;
+}
+
+/** What a client half may know of the call it encodes. */
+export interface Asking extends Losing {
+  readonly op: Op;
+  /** Key into `paths`. */
+  readonly name: string;
+  /** Upstream's own name. */
+  readonly model: string;
+  readonly info: ModelInfo;
+  /** Whether a stream is asked of upstream. */
+  readonly stream: boolean;
+  readonly params: { readonly [name: string]: string };
+  readonly query: URLSearchParams;
+}
+
+/** What a server half may know of the answer it writes. */
+export interface Answering extends Losing {
+  readonly id: string;
+  /** Provider-qualified, for every chunk. */
+  readonly model: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly stream: boolean;
+  /** The client's own request. */
+  readonly body: Body;
+  readonly query: URLSearchParams;
+}
+
+/** Without a status, the kind's. */
+export interface Refusal {
+  status?: Opt<number>;
+  body: JsonObject;
+}

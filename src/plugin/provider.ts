@@ -1,0 +1,82 @@
+import type { ModelEvent } from "../model/event.ts";
+import type { Can, DataPolicy, ModelInfo } from "../model/facts.ts";
+import type { Kind, ModelRequest } from "../model/request.ts";
+import type { HeadersOut, Opt, Sync } from "../model/values.ts";
+import type { Call, Line, Outgoing } from "./call.ts";
+import type { Plugin, Setup } from "./plugin.ts";
+import type { Path, Protocol } from "./protocol.ts";
+import type { Infer, None, ObjectSchema } from "./schema.ts";
+
+export interface ProviderDef<
+  O extends ObjectSchema = None,
+  C extends ObjectSchema = None,
+> extends Plugin<O> {
+  /** What one credential is made of: its fields stand in `with:` (one) or in `credentials: [{ name, with, zdr, weight, models }]` (several). */
+  credential?: C;
+  /** Absent = unknown. */
+  data?: DataPolicy;
+  setup: Setup<O, Provider<Infer<C>>>;
+}
+
+export interface Provider<C = unknown> {
+  /** Preferred first when translating. */
+  endpoints: readonly Endpoint<C>[];
+  /** What this credential may call; the host caches it and keeps the last good one. */
+  models?(line: Line): Promise<readonly ModelInfo[]>;
+  /** Before the swap, with a deadline. */
+  ready?(line: Line): Promise<void>;
+}
+
+export type Endpoint<C = unknown> =
+  | WireEndpoint<C>
+  | NativeEndpoint<C, "chat">
+  | NativeEndpoint<C, "image">;
+
+/** Where the credential may go. From options only: nothing in a request changes it. */
+export interface Reach<C> {
+  base: string;
+  /** More origins that the credential is bound to. */
+  origins?: readonly string[];
+  auth: Auth<C>;
+  /** The verbatim lane's client headers win over them, prepare over both. */
+  headers?: HeadersOut;
+}
+
+export type Auth<C> =
+  | "none"
+  | { header: string; prefix?: string; field: keyof C & string }
+  | ((request: Signable, credential: C) => HeadersOut | Promise<HeadersOut>);
+
+/** A request as it will leave, for schemes that sign it. */
+export interface Signable {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: HeadersOut;
+  readonly body: Buffer | null;
+  readonly signal: AbortSignal;
+}
+
+export interface Offer {
+  /** Unless ModelInfo.protocols knows better. */
+  serves?(model: string): boolean;
+  /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: asked. */
+  streams?: "asked" | "always" | "never";
+  can?: Can;
+  data?: Partial<DataPolicy>;
+}
+
+/** The host sends: pool, deadline, abort, back-pressure and credential are its own. */
+export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
+  protocol: Protocol;
+  paths?: { readonly [name: string]: Opt<Path> };
+  /** After the protocol's, before the middlewares'. */
+  prepare?(out: Outgoing, call: Call): Sync;
+}
+
+/** No wire format of ours: several requests, an SDK, or nothing. Always translated. Never retries; its fetches pass the `prepare` hooks. */
+export interface NativeEndpoint<C = unknown, K extends Kind = Kind>
+  extends Partial<Reach<C>>, Offer {
+  kind: K;
+  run(request: ModelRequest<K>, call: Call, credential: C): AsyncIterable<ModelEvent>;
+  count?(request: ModelRequest<K>, call: Call, credential: C): Promise<number>;
+}

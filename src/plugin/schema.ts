@@ -1,0 +1,27 @@
+import type { FromSchema, JSONSchema } from "json-schema-to-ts";
+
+/** A plugin's options: draft-07, closed, written as a literal. An open schema does not compile. */
+export type ObjectSchema = JSONSchema & {
+  readonly type: "object";
+  readonly additionalProperties: false;
+};
+
+/** The TypeScript type of what a schema accepts, defaults filled in. */
+export type Infer<S> = S extends JSONSchema ? FromSchema<S> : never;
+
+/** The schema of a plugin that takes no options. */
+export type None = {
+  readonly type: "object";
+  readonly additionalProperties: false;
+  readonly properties: {};
+};
+
+/** The usual credential: one key. */
+export const apiKey = {
+  type: "object",
+  additionalProperties: false,
+  required: ["api_key"],
+  properties: {
+    api_key: { type: "string", minLength: 1, "x-secret": true, description: "API key" },
+  },
+} as const;
