@@ -1,0 +1,147 @@
+// What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
+// snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
+import type { ErrorKind } from "../model/error.ts";
+import type { ModelInfo, Price } from "../model/facts.ts";
+import type { Branded, PluginKind } from "../plugin/define.ts";
+import type { FrontendDef } from "../plugin/frontend.ts";
+import type { MiddlewareDef } from "../plugin/middleware.ts";
+import type { ProviderDef } from "../plugin/provider.ts";
+import type { StoreDef } from "../plugin/store.ts";
+
+export interface GatewayConfig {
+  /** Absolute. */
+  readonly file: string;
+  /** Every file that was read: gateway.yaml, includes, `${file:}` targets. What a watcher watches. */
+  readonly sources: readonly string[];
+  /** Of the resolved content, secrets included: equal hashes mean that a reload would change nothing. */
+  readonly hash: string;
+  readonly listen: {
+    readonly host: string;
+    readonly port: number;
+    /** More Host names that count as ours. */
+    readonly hosts: readonly string[];
+    /** Origins that browsers may call from. */
+    readonly origins: readonly string[];
+  };
+  /** Where clients reach us, for addresses we hand out; never taken from a Host header. */
+  readonly publicUrl: string | undefined;
+  /** Absolute. */
+  readonly stateDir: string;
+  readonly workers: number | "auto";
+  readonly drainMs: number;
+  /** Translations must be lossless: a loss is a 400. */
+  readonly strict: boolean;
+  readonly timeouts: Timeouts;
+  /** Bytes of one request's body. */
+  readonly maxBodyBytes: number;
+  readonly log: {
+    readonly level: "debug" | "info" | "warn" | "error";
+    /** A request slower than this to its first byte gets a line. */
+    readonly slowMs: number;
+  };
+  readonly store: Mounted<StoreDef<any> & Branded<"store">>;
+  readonly frontends: readonly Mounted<FrontendDef<any> & Branded<"frontend">>[];
+  readonly middleware: readonly MountedMiddleware[];
+  /** Mounted ones only, in the file's order. */
+  readonly providers: ReadonlyMap<string, ProviderConfig>;
+  /** Declared ones that `when:` left out, with the reason in words. A candidate on one of them is skipped with a note. */
+  readonly unmounted: ReadonlyMap<string, string>;
+  readonly models: ReadonlyMap<string, ModelRoute>;
+}
+
+export interface Timeouts {
+  readonly connectMs: number;
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  readonly totalMs: number;
+}
+
+export interface Mounted<D> {
+  /** The path in gateway.yaml: "providers.anthropic", "middleware.auth", "frontends.messages", "store". */
+  readonly id: string;
+  readonly use: string;
+  readonly definition: D;
+  /** "built-in", a path, or "package@version". */
+  readonly from: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+export interface MountedMiddleware extends Mounted<MiddlewareDef<any> & Branded<"middleware">> {
+  /** Narrows the middleware, and so the lanes that it closes. Absent = everywhere. */
+  readonly for:
+    | {
+        readonly models?: readonly string[];
+        readonly frontends?: readonly string[];
+        readonly providers?: readonly string[];
+      }
+    | undefined;
+}
+
+export interface ProviderConfig extends Mounted<ProviderDef<any, any> & Branded<"provider">> {
+  /** Its key under `providers:`; what stands before the first "/" of a model id. */
+  readonly name: string;
+  /** At least one; a provider that takes no credential has one named "default" with no fields. */
+  readonly credentials: readonly CredentialConfig[];
+  /** A third party's claim of zero retention counts only under this. */
+  readonly trustPolicy: boolean;
+  /** relay: for operators with one tenant; binds id to key. */
+  readonly state: "refuse" | "relay";
+  readonly onDisconnect: "cancel" | "drain";
+  readonly requireReady: boolean;
+  readonly timeouts: Timeouts;
+  /** Facts of the operator's own, by upstream model name: they win over live list and shipped facts. */
+  readonly facts: ReadonlyMap<string, FactsOverride>;
+}
+
+/** `free` says that zero is the price; an absent price is unknown, never zero. */
+export type FactsOverride = Partial<Omit<ModelInfo, "price">> & {
+  readonly price?: Price | "free";
+};
+
+export interface CredentialConfig {
+  readonly name: string;
+  /** As the provider's `credential` schema has it. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly weight: number;
+  /** Patterns with one star; absent = all. */
+  readonly models: readonly string[] | undefined;
+  readonly zdr:
+    | { readonly declared: boolean; readonly note?: string; readonly until?: string }
+    | undefined;
+}
+
+/** One line of `models:`. A pattern has one star, which is carried over into its candidates. */
+export interface ModelRoute {
+  readonly name: string;
+  readonly candidates: readonly string[];
+  readonly pick: "ordered" | "weighted";
+  /** After which failures the next candidate is tried. */
+  readonly on: readonly ErrorKind[];
+}
+
+/** Something wrong, or worth saying, at a place in a file. */
+export interface Located {
+  /** Stable slug, e.g. "config/unknown-key". */
+  readonly id: string;
+  readonly severity: "error" | "warning";
+  readonly file: string;
+  /** From 1; 0 = the file as a whole. */
+  readonly line: number;
+  readonly column: number;
+  /** The path in the file, in words: "providers.anthropic". */
+  readonly path: string;
+  readonly message: string;
+  readonly hint?: string;
+  /** Three lines and a caret, no colour. */
+  readonly frame?: string;
+}
+
+/** `use` → definition; the loader's promise to the config. A problem here has no place yet: the config knows the line. */
+export type Load = (
+  use: string,
+  kind: PluginKind,
+  fromFile: string,
+) => Promise<
+  | { readonly definition: any; readonly from: string }
+  | { readonly problem: { id: string; message: string; hint?: string } }
+>;
