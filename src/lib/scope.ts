@@ -1,0 +1,96 @@
+// Owners of everything that ends. A scope ends what it owns in reverse order, whatever fails on the way.
+
+export class Scope implements AsyncDisposable {
+  readonly #undo: (() => unknown)[] = [];
+  readonly #end = new AbortController();
+  #ended: Promise<void> | undefined;
+
+  /** Aborted when this scope begins to end. */
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  own<T extends Disposable | AsyncDisposable>(thing: T): T {
+    this.defer(() =>
+      Symbol.asyncDispose in thing ? thing[Symbol.asyncDispose]() : thing[Symbol.dispose](),
+    );
+    return thing;
+  }
+
+  /** After the end, an undo runs at once: nothing that is taken late is forgotten. */
+  defer(undo: () => unknown): void {
+    if (this.#ended) void Promise.resolve().then(undo);
+    else this.#undo.push(undo);
+  }
+
+  /** Unref'd; never overlaps itself; what it throws goes to `failed`. */
+  every(
+    ms: number,
+    tick: (signal: AbortSignal) => unknown,
+    failed: (error: unknown) => void,
+  ): void {
+    let busy = false;
+    const timer = setInterval(() => {
+      if (busy || this.#end.signal.aborted) return;
+      busy = true;
+      void Promise.resolve()
+        .then(() => tick(this.#end.signal))
+        .catch(failed)
+        .finally(() => (busy = false));
+    }, ms);
+    timer.unref();
+    this.defer(() => clearInterval(timer));
+  }
+
+  /** Leaves: the signal fires, nothing is ended yet. */
+  leave(): void {
+    this.#end.abort();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return (this.#ended ??= this.#dispose());
+  }
+
+  async #dispose(): Promise<void> {
+    this.leave();
+    const errors: unknown[] = [];
+    for (const undo of this.#undo.splice(0).reverse()) {
+      try {
+        await undo();
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw new AggregateError(errors, "Some things did not end well.");
+  }
+}
+
+/** What outlives a generation: made once, ended when nobody holds it any more. */
+export class Shared {
+  readonly #held = new Map<
+    string,
+    { thing: object; holders: number; end: (() => unknown) | undefined }
+  >();
+
+  take<T extends object>(
+    scope: Scope,
+    key: string,
+    create: () => T,
+    end?: (thing: T) => unknown,
+  ): T {
+    let held = this.#held.get(key);
+    if (!held) {
+      const thing = create();
+      held = { thing, holders: 0, end: end && (() => end(thing)) };
+      this.#held.set(key, held);
+    }
+    held.holders++;
+    const mine = held;
+    scope.defer(() => {
+      if (--mine.holders > 0) return undefined;
+      this.#held.delete(key);
+      return mine.end?.();
+    });
+    return held.thing as T;
+  }
+}

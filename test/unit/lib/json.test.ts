@@ -1,0 +1,72 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { MAX_DEPTH, scan } from "../../../src/lib/json.ts";
+
+const flawOf = (text: string) => scan(Buffer.from(text)).flaw?.code;
+
+/** Any JSON object, written with any white space and any optional escapes that serialisers use. */
+const object = fc.dictionary(fc.string({ unit: "grapheme" }), fc.jsonValue({ maxDepth: 6 }));
+
+describe("scan", () => {
+  it("finds every member's very bytes, whatever the white space", () => {
+    fc.assert(
+      fc.property(object, fc.constantFrom(undefined, 1, "\t"), (value, indent) => {
+        const text = JSON.stringify(value, null, indent);
+        const b = Buffer.from(text);
+        const found = scan(b);
+        expect(found.flaw).toBeUndefined();
+        if (found.flaw) return;
+        expect([...found.spans.keys()].sort()).toEqual(Object.keys(JSON.parse(text)).sort());
+        for (const [name, span] of found.spans) {
+          expect(JSON.parse(b.toString("utf8", span.from, span.to))).toEqual(
+            JSON.parse(text)[name],
+          );
+          expect(b[span.key]).toBe(34);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("finds a key that stands twice, at any depth and in wide objects", () => {
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.string(), { minLength: 1, maxLength: 60 }),
+        fc.nat(),
+        fc.nat({ max: 5 }),
+        (names, pick, depth) => {
+          const twice = names[pick % names.length]!;
+          const members = [...names, twice].map((n) => `${JSON.stringify(n)}:1`).join(",");
+          const text = `${'{"a":['.repeat(depth)}{${members}}${"]}".repeat(depth)}`;
+          expect(flawOf(text)).toBe("duplicate_key");
+        },
+      ),
+    );
+  });
+
+  it.each([
+    ['{"model":"a","model":"b"}', "duplicate_key"],
+    ['{"model":"a","mod\\u0065l":"b"}', "escaped_key"],
+    ['{"mod\\u0065l":"b"}', "escaped_key"],
+    ['{"x":[{"type":1,"type":2}]}', "duplicate_key"],
+    ['{"x":{"caf\\u00e9":1,"café":2}}', "duplicate_key"],
+    ['{"x":{"a\\"b":1,"a\\"b":2}}', "duplicate_key"],
+    ['{"x":{"a\\/b":1,"a/b":2}}', "duplicate_key"],
+    [`{"a":${"[".repeat(MAX_DEPTH)}${"]".repeat(MAX_DEPTH)}}`, "too_deep"],
+    ["[1]", "not_an_object"],
+    ['"x"', "not_an_object"],
+    ["12", "not_an_object"],
+  ])("refuses %s", (text, code) => {
+    expect(flawOf(text)).toBe(code);
+  });
+
+  it.each([
+    '{"a":"\\"model\\":","b":{"a":1},"c":[{"a":1},{"a":1}]}',
+    '{"caf\\u00e9":1,"x\\ny":2}',
+    `{"a":${"[".repeat(MAX_DEPTH - 1)}${"]".repeat(MAX_DEPTH - 1)}}`,
+    `{"long":"${"x".repeat(100)}\\\\","b":"${"y".repeat(50)}\\""}`,
+    "{}",
+  ])("lets %s pass", (text) => {
+    expect(flawOf(text)).toBeUndefined();
+  });
+});
