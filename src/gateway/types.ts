@@ -1,0 +1,91 @@
+// What a running gateway shows to the command line and to whoever embeds it. All of it but Gateway itself is plain data:
+// it also travels over the control socket.
+import type { Located } from "../config/types.ts";
+
+export interface Gateway {
+  /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
+  readonly url: string;
+  /** Absolute. */
+  readonly stateDir: string;
+  /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
+  readonly firstKey: string | undefined;
+  reload(why: "file" | "signal" | "command"): Promise<Reloaded>;
+  /** Stops accepting, lets what is in flight finish within `drain`, ends everything else. */
+  stop(): Promise<void>;
+  /** Ends what is in flight too. */
+  kill(): Promise<void>;
+  /** Requests in flight. */
+  readonly busy: number;
+  status(): Status;
+  explain(model: string, frontend?: string): Promise<Explanation>;
+}
+
+export interface Reloaded {
+  /** False: nothing changed, the generation before goes on. */
+  readonly ok: boolean;
+  /** The one that answers now. */
+  readonly generation: number;
+  /** The file says what it said before. */
+  readonly unchanged?: boolean;
+  readonly problems: readonly Located[];
+  /** Static keys that differ: they need a restart. */
+  readonly refused?: readonly string[];
+}
+
+export interface Status {
+  readonly version: string;
+  readonly pid: number;
+  readonly url: string;
+  /** Undefined: the embedded default. */
+  readonly file: string | undefined;
+  readonly stateDir: string;
+  readonly state: "serving" | "draining";
+  /** Unix milliseconds, as every time here. */
+  readonly startedAt: number;
+  readonly generation: number;
+  readonly configHash: string;
+  readonly loadedAt: number;
+  readonly lastReload:
+    | (Reloaded & { readonly at: number; readonly why: "file" | "signal" | "command" })
+    | undefined;
+  /** The current one first. A retired one is here until its last request is over. */
+  readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
+}
+
+/** What a request for a model would meet, without sending it. */
+export interface Explanation {
+  readonly model: string;
+  readonly frontend: string;
+  /** In the order in which they would be tried; excluded ones last. */
+  readonly candidates: readonly ExplainedCandidate[];
+  /** Hook → the plugins that have it here, in the order they run. */
+  readonly hooks: { readonly [hook: string]: readonly string[] };
+  readonly timeouts: {
+    readonly connectMs: number;
+    readonly firstByteMs: number;
+    readonly idleMs: number;
+    readonly totalMs: number;
+  };
+  /** Things worth saying: an alias followed, a provider not mounted. */
+  readonly notes?: readonly string[];
+}
+
+export interface ExplainedCandidate {
+  readonly id: string;
+  readonly credential: string;
+  /** The endpoint's protocol; null: native. */
+  readonly protocol: string | null;
+  readonly lane: "verbatim" | "translated";
+  /** Why not verbatim: "middleware.guard (rewrite)", "no messages endpoint". */
+  readonly closedBy?: string | undefined;
+  readonly excluded?:
+    | { readonly by: string; readonly code: string; readonly message: string }
+    | undefined;
+}
+
+/** What a daemon's control socket answers to. The command line asks by these names; plugins' own are "<plugin id>/<command>". */
+export interface ControlCommands {
+  status(input: {}): Promise<Status>;
+  reload(input: {}): Promise<Reloaded>;
+  explain(input: { readonly model: string; readonly frontend?: string }): Promise<Explanation>;
+}
