@@ -41,17 +41,34 @@ export interface ModelInfo {
   retires?: Opt<string>;
 }
 
+/**
+ * A price is a sum over units. The lines of a service tier or of a bracket replace the lines of the same unit; where
+ * both name a unit, the tier's rate is raised as the bracket raises the plain one. A unit that was counted and has no
+ * line has no known price.
+ */
 export interface Price {
   lines: readonly PriceLine[];
-  /** Brackets: from this many input tokens on, these lines replace the lines of the same unit. */
+  /** Brackets: with more input tokens than this (caches included), these lines hold for the whole request. */
   over?: Opt<readonly { input: number; lines: readonly PriceLine[] }[]>;
+  /** By the name upstream bills; "*" stands for any other. */
   tiers?: Opt<{ readonly [tier: string]: readonly PriceLine[] }>;
+  /** Factors on every token line, each when all of `when` is so: { region: "eu" }, { speed: "fast" }. */
+  multipliers?: Opt<readonly { when: { readonly [fact: string]: string }; by: string }[]>;
+  /** First and last day, UTC, both included. */
+  from?: Opt<string>;
+  until?: Opt<string>;
+  /** Time of day, UTC, "HH:MM" up to but without "HH:MM", over midnight too; days: 0 = Sunday. */
+  hours?: Opt<{ from: string; to: string; days?: Opt<readonly number[]> }>;
+  /** What holds when this price's dates or hours do not. */
+  otherwise?: Opt<Price>;
 }
 export interface PriceLine {
   unit: Unit;
   /** A decimal string: money never passes through a float. */
   usd: string;
   per: 1 | 1_000_000;
+  /** Only for this quality or size; `first`: only for the first one of each image. The most particular line wins. */
+  variant?: Opt<{ quality?: Opt<string>; size?: Opt<string>; first?: Opt<boolean> }>;
 }
 
 export type Retention =

@@ -1,5 +1,5 @@
 // Messages in, messages out, all structured-cloneable: a thread, another process or a test may stand between.
-import type { Privacy } from "../model/facts.ts";
+import type { Lane, Price, Privacy } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallState } from "./call.ts";
@@ -14,9 +14,12 @@ export interface StoreDef<O extends ObjectSchema = None> extends Plugin<O> {
 export interface Store {
   /** process: one owner, the host carries other workers' batches to it. fleet: every gateway opens it. */
   reach: "process" | "fleet";
-  /** Lock, recover, presume what dead owners left open. */
+  /** Lock, recover, presume what dead owners left open. `instance` is new with every process; the same one again is a re-open, and its calls stay open. */
   open(owner: { instance: string; leaseMs: number }): Promise<{ epoch: number; presumed: number }>;
-  /** One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing. */
+  /**
+   * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
+   * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
+   */
   apply(batch: readonly Command[]): Promise<readonly Verdict[]>;
   key(digest: string): Promise<KeyRecord | undefined>;
   keys(page?: Page): Promise<Listed<KeyRecord>>;
@@ -24,15 +27,20 @@ export interface Store {
   totals(
     query: LedgerQuery & { by: readonly ("key" | "provider" | "model" | "day" | "label")[] },
   ): Promise<readonly Total[]>;
+  /** A pinned price row, so that any entry can be computed again. */
+  price?(hash: string): Promise<Price | undefined>;
   verify?(): Promise<readonly Problem[]>;
 }
 
 export type Command = { at: number } & (
   | Reserve
-  | { do: "progress"; attempt: string; usage: Usage }
+  /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */
+  | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
   | Settle
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
   | { do: "key"; key: KeyRecord }
+  /** The row behind a hash that reserves pin; rows never change. */
+  | { do: "price"; hash: string; price: Price }
   | { do: "alive" }
 );
 
@@ -49,6 +57,18 @@ export interface Reserve {
   holdNano: bigint | null;
   /** The pinned row's hash; null = unpriced. */
   price: string | null;
+  asked?: Opt<Asked>;
+}
+
+/** What the client asked for, where it differs from what was tried. */
+export interface Asked {
+  model: string;
+  frontend: string;
+  protocol: string;
+  lane: Lane;
+  stream: boolean;
+  /** What the promise about data stands on. */
+  basis?: Opt<string>;
 }
 
 export interface Settle {
@@ -61,6 +81,8 @@ export interface Settle {
   upstreamId?: string;
   upstreamCostNano?: bigint;
   parts?: readonly Part[];
+  finish?: Opt<string>;
+  ms?: Opt<{ head?: Opt<number>; content?: Opt<number>; total: number }>;
 }
 
 export type Verdict =
@@ -91,7 +113,7 @@ export interface Limit {
 }
 export interface LimitState extends Limit {
   left: number | bigint;
-  /** Unix milliseconds. */
+  /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
   resetsAt: number;
 }
 
@@ -102,6 +124,7 @@ export interface KeyRecord extends Identity {
   revoked?: Opt<number>;
 }
 
+/** `settle` with outcome `presumed`: what recovery wrote for a call whose owner died. */
 export interface Entry {
   seq: number;
   kind: "reserve" | "settle" | "adjust";
@@ -116,6 +139,20 @@ export interface Entry {
   outcome: string;
   upstreamId?: string;
   labels: HeadersOut;
+  n?: Opt<number>;
+  privacy?: Opt<Privacy>;
+  price?: Opt<string | null>;
+  holdNano?: Opt<bigint | null>;
+  upstreamCostNano?: Opt<bigint>;
+  parts?: Opt<readonly Part[]>;
+  asked?: Opt<Asked>;
+  finish?: Opt<string>;
+  ms?: Settle["ms"];
+  /** Of an adjustment. */
+  reason?: Opt<string>;
+  actor?: Opt<string>;
+  /** Which process wrote it. */
+  instance?: Opt<string>;
 }
 
 export interface LedgerQuery {
