@@ -1,0 +1,18 @@
+// tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for those who translate; `frames`
+// gives them as ranges of the bytes that came, for relays; the byte tools let a relay look at JSON without parsing it.
+// Pure: no I/O, no clock. May import: lib, model.
+export { sse, type Caps } from "./events.ts";
+export { frames, type Frames } from "./frames.ts";
+export { eventOf } from "./parse.ts";
+export {
+  dataOf,
+  endOfString,
+  endOfValue,
+  gather,
+  keyAt,
+  needle,
+  renaming,
+  valueAt,
+  type Gather,
+  type Range,
+} from "./bytes.ts";
