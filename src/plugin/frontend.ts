@@ -1,5 +1,6 @@
 import type { Fault } from "../model/error.ts";
-import type { Body, HeadersIn, HeadersOut, Json, Opt } from "../model/values.ts";
+import type { Body, HeadersIn, HeadersOut, Json, Opt, Sync } from "../model/values.ts";
+import type { Recorded } from "./call.ts";
 import type { Arrival } from "./exchange.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Op, Protocol, Refusal } from "./protocol.ts";
@@ -37,6 +38,10 @@ export interface Reading {
   stream?: Opt<boolean>;
   op?: Opt<Op>;
   name?: Opt<string>;
+  /** Top-level fields that stand in for the client's own from here on: survey, decoding and what is sent see these, on both lanes. */
+  edits?: Opt<Body>;
+  /** Is handed what the client got, once settled: not when it failed, was cut, is over `max` bytes, or while privacy is on. */
+  record?: Opt<{ max: number; to(got: Recorded): Sync }>;
 }
 
 /** Answered here. The admit hooks run unless it is open. */

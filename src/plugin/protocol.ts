@@ -114,6 +114,8 @@ export interface Asking extends Losing {
   readonly stream: boolean;
   readonly params: { readonly [name: string]: string };
   readonly query: URLSearchParams;
+  /** relay: the operator lets this provider keep answers, to be found again by the key that asked for them. Absent = refuse. */
+  readonly state?: Opt<"refuse" | "relay">;
 }
 
 /** What a server half may know of the answer it writes. */
