@@ -1,0 +1,26 @@
+// Names and ids that one wire allows and another refuses. Clients replay their history, so a name must be changed the
+// same way in every later request: these are pure functions of the name, never of a counter or a table.
+import { createHash } from "node:crypto";
+
+const ILLEGAL = /[^a-zA-Z0-9_-]/g;
+
+const hash8 = (name: string): string => createHash("sha256").update(name).digest("hex").slice(0, 8);
+
+/** The name itself where the wire allows it; else a legal one that ends in a hash of it, so that two never meet. */
+export function fitName(name: string, max: number): string {
+  const clean = name.replace(ILLEGAL, "_");
+  if (clean === name && name.length <= max && name !== "") return name;
+  return `${clean.slice(0, max - 9)}_${hash8(name)}`;
+}
+
+/** The declared name that `fitName` would have turned into this one, whatever the limit was; else the name as it is. */
+export function unfitName(fitted: string, declared: Iterable<string>): string {
+  const hash = /_([0-9a-f]{8})$/.exec(fitted)?.[1];
+  if (hash === undefined) return fitted;
+  let found = fitted;
+  for (const name of declared) {
+    if (name === fitted) return fitted;
+    if (hash8(name) === hash) found = name;
+  }
+  return found;
+}
