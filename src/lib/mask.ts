@@ -1,0 +1,101 @@
+// What must never be read in a log line, an error or a terminal: registered values in every spelling they travel in,
+// and anything that looks like a key. The second wall; the first is not to write secrets at all.
+
+const MASKED = "[secret]";
+
+/** Shorter ones would blot out ordinary words. */
+const SHORTEST = 6;
+
+const before = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
+
+/** Shapes of keys: ours, bearer and basic tokens (a word of prose has no digit), the usual `sk-`. */
+const SHAPES = [
+  before(String.raw`tg_[0-9A-Za-z_-]{12,}`),
+  String.raw`(?<=\b[Bb]earer\s+)(?=\S{20}|[^\s"]*\d)[\w.~+/=-]{6,}`,
+  String.raw`(?<=\b[Bb]asic\s+)(?=\S{20}|[^\s"]*\d)[\w+/=-]{6,}`,
+  before(String.raw`sk-[0-9A-Za-z_-]{8,}`),
+];
+
+/** Base64 of something that contains the value, wherever in the three-byte rhythm it falls. */
+function base64Cores(value: string): string[] {
+  return [0, 1, 2].map((shift) => {
+    const bytes = Buffer.concat([Buffer.alloc(shift), Buffer.from(value)]);
+    return bytes
+      .toString("base64")
+      .slice(Math.ceil((shift * 8) / 6), Math.floor((bytes.length * 8) / 6));
+  });
+}
+
+const literally = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
+
+const inJson = (value: string) => JSON.stringify(value).slice(1, -1);
+
+/** Every form of a value that is worth looking for. */
+function spellings(value: string): string[] {
+  const whole = Buffer.from(value).toString("base64");
+  const base64 = [whole, ...base64Cores(value)];
+  const uri = encodeURIComponent(value.toWellFormed());
+  return [
+    value,
+    inJson(value),
+    // A string that holds JSON that holds a string of JSON, as it stands in a line.
+    inJson(inJson(value)),
+    inJson(inJson(inJson(value))),
+    uri,
+    uri.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()),
+    uri.replaceAll("%20", "+"),
+    ...base64,
+    ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")),
+    ...base64.map(encodeURIComponent),
+  ];
+}
+
+export class Mask {
+  readonly #spellings = new Set<string>();
+  #pattern: RegExp | undefined;
+
+  /** A value of several lines (a private key) also counts line by line. */
+  add(values: Iterable<string>): void {
+    for (const value of values) {
+      const parts = value.includes("\n")
+        ? [value, ...value.split(/\r?\n/).filter((line) => line.length >= 16)]
+        : [value];
+      for (const spelling of parts.filter((part) => part.length >= SHORTEST).flatMap(spellings))
+        if (!MASKED.includes(spelling)) this.#spellings.add(spelling);
+    }
+    this.#pattern = undefined;
+  }
+
+  /** The text with every secret replaced; the same string when there is none. */
+  text(text: string): string {
+    return text.replace(this.#compiled(), MASKED);
+  }
+
+  /** A serialised line. Masked value by value, so that what comes out parses. */
+  json(line: string): string {
+    if (line.search(this.#compiled()) < 0) return line;
+    return JSON.stringify(this.#deep(JSON.parse(line)));
+  }
+
+  #deep(value: unknown): unknown {
+    if (typeof value === "string") return this.text(value);
+    // A secret of digits alone may travel as a number.
+    if (typeof value === "number") return this.text(`${value}`) === `${value}` ? value : MASKED;
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) return value.map((each) => this.#deep(each));
+    return Object.fromEntries(
+      Object.entries(value).map(([key, each]) => [this.text(key), this.#deep(each)]),
+    );
+  }
+
+  #compiled(): RegExp {
+    return (this.#pattern ??= new RegExp(
+      [
+        // Longest first: what contains another goes whole.
+        ...[...this.#spellings].sort((a, b) => b.length - a.length).map(literally),
+        ...SHAPES,
+      ].join("|"),
+      "g",
+    ));
+  }
+}

@@ -1,0 +1,51 @@
+// A JSON log line as words for a terminal.
+import { styleText } from "node:util";
+
+const COLOUR = { debug: "gray", info: "green", warn: "yellow", error: "red" } as const;
+
+const paint = (style: Parameters<typeof styleText>[0], text: string) =>
+  styleText(style, text, { stream: process.stdout });
+
+/** A line that is not ours passes as it is. */
+export function pretty(line: string): string {
+  let entry: Record<string, unknown>;
+  try {
+    entry = JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    return line;
+  }
+  const { level, time, msg, error, ...rest } = entry;
+  const label = `${level as string}`;
+  const words = [
+    paint("gray", clock(`${time as string}`)),
+    paint(COLOUR[label as keyof typeof COLOUR] ?? "gray", label.padEnd(5)),
+    visible(`${msg as string}`),
+    ...Object.entries(rest).map(([key, value]) => paint("gray", `${key}=`) + inline(value)),
+  ];
+  return `${words.join(" ")}\n${error === undefined ? "" : indented(error)}`;
+}
+
+function clock(time: string): string {
+  const date = new Date(time);
+  return Number.isNaN(date.getTime()) ? time : date.toTimeString().slice(0, 8);
+}
+
+function inline(value: unknown): string {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return /^[^\s"=]+$/.test(text) ? visible(text) : visible(JSON.stringify(value));
+}
+
+function indented(error: unknown): string {
+  if (typeof error !== "object" || error === null) return `  ${inline(error)}\n`;
+  const { name, message, stack, cause } = error as Record<string, unknown>;
+  const lines = [`${name as string}: ${message as string}`, ...`${stack ?? ""}`.split("\n")];
+  const own = lines
+    .filter(Boolean)
+    .map((text, i) => (i === 0 ? `  ${visible(text)}` : paint("gray", `    ${visible(text)}`)))
+    .join("\n");
+  return `${own}\n${cause === undefined ? "" : indented(cause)}`;
+}
+
+/** Control characters from outside must not steer the terminal. */
+const visible = (text: string) =>
+  text.replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
