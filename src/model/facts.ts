@@ -36,9 +36,27 @@ export interface ModelInfo {
   pricedAs?: Opt<string>;
   data?: Opt<Partial<DataPolicy>>;
   limits?: Opt<{ [K in "context" | "input" | "output" | "images"]?: Opt<number> }>;
+  image?: Opt<ImageFacts>;
   /** ISO dates. */
   released?: Opt<string>;
   retires?: Opt<string>;
+}
+
+/** What an image model takes. A list that is absent is unknown: whatever is asked is forwarded. */
+export interface ImageFacts {
+  /** As the images protocol writes them: "1024x1024", "auto". */
+  sizes?: Opt<readonly string[]>;
+  /** Bounds of a free size, in pixels of one side; `step`: both sides are multiples of it. */
+  sides?: Opt<{ min: number; max: number; step?: Opt<number> }>;
+  qualities?: Opt<readonly string[]>;
+  formats?: Opt<readonly string[]>;
+}
+
+/** What ships beside a provider's code. */
+export interface Facts {
+  /** When somebody last looked, as an ISO date. */
+  asOf: string;
+  models: readonly ModelInfo[];
 }
 
 /**

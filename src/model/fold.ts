@@ -9,6 +9,7 @@ interface Growing {
   open: Extract<ModelEvent, { type: "open" }>["block"];
   text: string[];
   media: Media | undefined;
+  note: string | undefined;
   proof: Proof | undefined;
   citations: Json[];
 }
@@ -32,6 +33,7 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
             open: e.block,
             text: [],
             media: undefined,
+            note: undefined,
             proof: undefined,
             citations: [],
           });
@@ -40,7 +42,8 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
           at(e.index).text.push(e.text);
           return;
         case "media":
-          if (!e.partial) at(e.index).media = e.media;
+          if (e.partial) return;
+          Object.assign(at(e.index), { media: e.media, note: e.note });
           return;
         case "proof":
           at(e.index).proof = e.proof;
@@ -73,7 +76,7 @@ export function fold(events: Iterable<ModelEvent>): ModelAnswer {
   return f.answer();
 }
 
-function toBlock({ open, text, media, proof, citations }: Growing): Block {
+function toBlock({ open, text, media, note, proof, citations }: Growing): Block {
   const said = text.join("");
   const signed = proof && { proof };
   switch (open.type) {
@@ -89,7 +92,7 @@ function toBlock({ open, text, media, proof, citations }: Growing): Block {
       return { ...open, args: said, ...signed };
     case "image":
     case "audio":
-      return { type: open.type, media: media ?? { base64: "" }, ...signed };
+      return { type: open.type, media: media ?? { base64: "" }, ...(note && { note }), ...signed };
     case "opaque":
       return { ...open, ...(said && { text: said }), ...signed };
   }

@@ -139,6 +139,8 @@ export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
       title?: Opt<string>;
       context?: Opt<string>;
       cite?: Opt<boolean>;
+      /** What its maker says of it: the prompt as it was revised. */
+      note?: Opt<string>;
     }
   | {
       type: "call";

@@ -95,6 +95,8 @@ export interface Survey {
   features: readonly Feature[];
   maxOutput?: Opt<number>;
   n?: Opt<number>;
+  /** What is asked needs work on the answer that bytes in passing cannot get: this request is translated. */
+  translate?: Opt<boolean>;
 }
 
 /** Under strict the host's own implementation throws `unsupported`, so nobody tests for strict. */
