@@ -1,0 +1,200 @@
+// The client's side of an exchange: what may leave, and when. Two gates: nothing leaves before the first content
+// (until then another candidate may still answer), and nothing leaves after the finish until the bill is durable.
+import type { HeadersOut } from "../model/values.ts";
+import type { Visit } from "./exchange.ts";
+import type { Watched } from "./watchdog.ts";
+
+const OPEN_AFTER_MS = 10_000;
+const OPEN_AFTER_BYTES = 64 * 1024;
+const COMMIT_AFTER_BYTES = 1024 * 1024;
+const PING_EVERY_MS = 15_000;
+/** A client that takes nothing for this long is not coming back. */
+const STALLED_MS = 60_000;
+
+export interface Upstream {
+  pause(): void;
+  resume(): void;
+}
+
+export class Answer implements Watched {
+  /** Content has left, or is about to: no other candidate after it. */
+  committed = false;
+  /** The head has left. */
+  opened = false;
+  /** Whether a ping may go here; the lane knows. */
+  between: () => boolean = () => true;
+  #recorders: Recorder[] | undefined;
+  readonly #x: Visit;
+  readonly #ping: string;
+  #upstream: Upstream | undefined;
+  #headers: HeadersOut = {};
+  #held: (Buffer | string)[] = [];
+  #heldBytes = 0;
+  #finishing = false;
+  #muted = false;
+  #blockedSince: number | undefined;
+  #lastWrite = performance.now();
+  readonly #began = performance.now();
+
+  constructor(x: Visit) {
+    this.#x = x;
+    this.#ping = x["~"].frontend.server?.ping ?? "";
+    x["~"].gen.watchdog.watch(this);
+  }
+
+  /** A call begins to answer: what an earlier one left behind is forgotten. */
+  begin(upstream: Upstream | undefined, headers: HeadersOut): void {
+    this.#upstream = upstream;
+    this.#headers = headers;
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#finishing = false;
+    for (const r of this.#recorders ?? []) {
+      r.parts = [];
+      r.size = 0;
+    }
+  }
+
+  commit(): void {
+    if (this.committed) return;
+    this.committed = true;
+    if (this.#x.stream) {
+      this.#open();
+      if (!this.#finishing) this.#flush();
+    }
+  }
+
+  /** From here on, everything waits for `settled`. */
+  finishing(): void {
+    this.#finishing = true;
+  }
+
+  settled(): void {
+    this.#finishing = false;
+    if (this.#x.stream) this.#flush();
+  }
+
+  write(chunk: Buffer | string): void {
+    if (this.#muted) return;
+    if (this.#recorders) this.#copy(chunk);
+    if (this.committed && !this.#finishing && this.#x.stream) return this.#put(chunk);
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.length;
+    if (this.#x.stream && !this.committed) {
+      if (this.#heldBytes > COMMIT_AFTER_BYTES) this.commit();
+      else if (this.#heldBytes > OPEN_AFTER_BYTES) this.#open();
+    }
+  }
+
+  /** The answer is over: what is held leaves, and with it the connection is free. */
+  end(): void {
+    this.#x["~"].gen.watchdog.leave(this);
+    for (const r of this.#recorders ?? []) r.done(r.size <= r.max && !this.#muted ? r.parts : null);
+    const { res } = this.#x["~"];
+    if (this.#muted || res.destroyed) return;
+    if (this.#x.stream) {
+      this.#open();
+      this.#flush();
+      res.end();
+      return;
+    }
+    const whole =
+      this.#held.length === 1 && Buffer.isBuffer(this.#held[0])
+        ? this.#held[0]
+        : Buffer.concat(this.#held.map((c) => (typeof c === "string" ? Buffer.from(c) : c)));
+    this.#head("application/json", whole.length);
+    this.#x["~"].bytesOut += whole.length;
+    res.end(whole);
+  }
+
+  /** The client has gone, or must not hear more: nothing leaves any longer. */
+  mute(): void {
+    this.#muted = true;
+    this.#held = [];
+    for (const r of this.#recorders ?? []) r.done(null);
+    this.#x["~"].gen.watchdog.leave(this);
+  }
+
+  /** What the client gets, once it is settled; null when it was cut or is larger than `max`. */
+  record(max: number): Promise<Buffer[] | null> {
+    return new Promise((done) => (this.#recorders ??= []).push({ max, size: 0, parts: [], done }));
+  }
+
+  /** Given up before anything left: whoever refuses writes the answer. */
+  abandon(): void {
+    for (const r of this.#recorders ?? []) r.done(null);
+    this.#x["~"].gen.watchdog.leave(this);
+  }
+
+  tick(now: number): void {
+    if (this.#muted) return;
+    if (this.#blockedSince !== undefined && now - this.#blockedSince > STALLED_MS)
+      return void this.#x["~"].res.destroy();
+    if (!this.#x.stream) return;
+    if (!this.opened && now - this.#began > OPEN_AFTER_MS) this.#open();
+    if (this.opened && !this.#finishing && now - this.#lastWrite > PING_EVERY_MS) {
+      if (this.#ping !== "" && (!this.committed || this.between())) this.#put(this.#ping);
+    }
+  }
+
+  #open(): void {
+    if (this.opened) return;
+    this.#head("text/event-stream; charset=utf-8");
+  }
+
+  #head(mime: string, length?: number): void {
+    this.opened = true;
+    const inner = this.#x["~"];
+    if (inner.res.headersSent) return;
+    const list: string[] = ["content-type", mime];
+    if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
+    else list.push("content-length", String(length));
+    for (const name in this.#headers) {
+      const value = this.#headers[name];
+      if (value !== undefined) list.push(name, value);
+    }
+    if (inner.headers) for (const [name, value] of inner.headers) list.push(name, value);
+    inner.res.writeHead(200, list);
+    if (length === undefined) inner.res.flushHeaders();
+  }
+
+  #flush(): void {
+    const held = this.#held;
+    if (held.length === 0) return;
+    this.#held = [];
+    this.#heldBytes = 0;
+    const { res } = this.#x["~"];
+    res.cork();
+    for (const chunk of held) this.#put(chunk);
+    res.uncork();
+  }
+
+  #put(chunk: Buffer | string): void {
+    const { res } = this.#x["~"];
+    this.#x["~"].bytesOut += chunk.length;
+    this.#lastWrite = this.#x["~"].gen.watchdog.now;
+    if (res.write(chunk) || this.#blockedSince !== undefined) return;
+    this.#blockedSince = performance.now();
+    this.#upstream?.pause();
+    res.once("drain", () => {
+      this.#blockedSince = undefined;
+      this.#upstream?.resume();
+    });
+  }
+
+  #copy(chunk: Buffer | string): void {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    for (const r of this.#recorders!) {
+      r.size += bytes.length;
+      if (r.size <= r.max) r.parts.push(bytes);
+      else r.parts = [];
+    }
+  }
+}
+
+interface Recorder {
+  max: number;
+  size: number;
+  parts: Buffer[];
+  done(parts: Buffer[] | null): void;
+}

@@ -1,0 +1,98 @@
+import { fail } from "../model/error.ts";
+import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
+import type { Call, Line } from "../plugin/call.ts";
+import type { Op } from "../plugin/protocol.ts";
+import type { Visit } from "./exchange.ts";
+import type { Seat } from "./generation.ts";
+
+export interface Loss {
+  field: string;
+  how: "dropped" | "approximated";
+  code: string;
+}
+
+/** One upstream attempt of an exchange. */
+export class Attempt implements Call {
+  readonly id: string;
+  readonly provider: string;
+  readonly protocol: string | null;
+  readonly lane: Lane;
+  readonly model: string;
+  readonly info: ModelInfo;
+  readonly credential: string;
+  readonly policy: EffectivePolicy;
+  readonly attempt: string;
+  readonly n: number;
+  readonly exchange: Visit;
+  readonly stream: boolean;
+  readonly seat: Seat;
+  readonly losses: Loss[] = [];
+  readonly started = performance.now();
+  readonly #fetch: (call: Attempt) => Line["fetch"];
+
+  constructor(x: Visit, seat: Seat, n: number, fetch: (call: Attempt) => Line["fetch"]) {
+    this.id = seat.id;
+    this.provider = seat.provider;
+    this.protocol = seat.protocol;
+    this.lane = seat.lane;
+    this.model = seat.model;
+    this.info = seat.info;
+    this.credential = seat.credential;
+    this.policy = seat.policy;
+    this.attempt = `${x.id}.${n}`;
+    this.n = n;
+    this.exchange = x;
+    this.seat = seat;
+    const streams = seat["~"].endpoint.endpoint.streams ?? "asked";
+    this.stream = streams === "asked" ? x.stream : streams === "always";
+    this.#fetch = fetch;
+  }
+
+  get op(): Op {
+    return this.exchange.op;
+  }
+  get name(): string {
+    return this.exchange.name;
+  }
+  get params(): { readonly [name: string]: string } {
+    return this.exchange.params;
+  }
+  get query(): URLSearchParams {
+    return this.exchange.query;
+  }
+  get state(): "refuse" | "relay" {
+    return this.seat["~"].provider.state;
+  }
+  get signal(): AbortSignal {
+    return this.exchange.signal;
+  }
+  get fetch(): Line["fetch"] {
+    return this.#fetch(this);
+  }
+
+  lose(field: string, how: "dropped" | "approximated", code: string = how): void {
+    if (this.exchange["~"].strict)
+      fail(
+        "unsupported",
+        `${field} cannot reach ${this.id} without loss (${code}), and this request is strict.`,
+        {
+          param: field,
+          code: "lossy_translation",
+        },
+      );
+    if (!this.losses.some((l) => l.field === field && l.code === code))
+      this.losses.push({ field, how, code });
+  }
+
+  /** Every loss by name, in at most 1 KB: what does not fit is counted. */
+  get warnings(): string | undefined {
+    if (this.losses.length === 0) return undefined;
+    let text = "";
+    for (const [i, { code, field }] of this.losses.entries()) {
+      const one = `${code};field=${field.replace(/[^\x21-\x2b\x2d-\x3a\x3c-\x7e]/g, "_")}`;
+      if (text.length + one.length > 990) return `${text}, more;count=${this.losses.length - i}`;
+      text += text === "" ? one : `, ${one}`;
+    }
+    return text;
+  }
+}

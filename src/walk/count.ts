@@ -1,0 +1,60 @@
+import { inputUpTo } from "../money/estimate.ts";
+import { fail } from "../model/error.ts";
+import type { Line } from "../plugin/call.ts";
+import { Attempt } from "./call.ts";
+import { encode, headOf } from "./encode.ts";
+import type { Visit } from "./exchange.ts";
+import { fly } from "./fly.ts";
+import type { Plan } from "./route.ts";
+import { gather } from "./send.ts";
+
+const MAX = 64 * 1024;
+
+/** How many tokens a request would be: asked of who can tell, else estimated and said so. Nothing is billed. */
+export async function count(
+  x: Visit,
+  plan: Plan,
+  fetch: (call: Attempt) => Line["fetch"],
+): Promise<void> {
+  const inner = x["~"];
+  const server = inner.frontend.server;
+  if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
+  const call = new Attempt(x, plan.seats[0]!, 1, fetch);
+  inner.lane = call.lane;
+  const tokens = (await asked(call)) ?? estimated(call);
+  const body = Buffer.from(JSON.stringify(server.count(tokens)));
+  const head = headOf(call, {});
+  inner.res.writeHead(200, {
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    ...Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(inner.headers ?? []),
+  });
+  inner.res.end(body);
+}
+
+async function asked(call: Attempt): Promise<number | undefined> {
+  const { endpoint, credential } = call.seat["~"];
+  const x = call.exchange;
+  if (!endpoint.wire) {
+    const native = endpoint.endpoint;
+    if (!("run" in native) || !native.count) return undefined;
+    return native.count((x["~"].rewritten ?? x.request) as never, call, credential.fields);
+  }
+  const client = endpoint.protocol!.client!;
+  const path = endpoint.wire.endpoint.paths;
+  const has = path && "count" in path ? path["count"] : client.paths["count"];
+  if (!client.count || has === undefined) return undefined;
+  const flight = await fly(
+    call,
+    endpoint.wire,
+    encode(call, endpoint.protocol!, endpoint.wire.endpoint),
+  );
+  return client.count(await gather(flight, MAX));
+}
+
+function estimated(call: Attempt): number {
+  const x = call.exchange;
+  x.header("x-tollgate-estimated", "input_tokens");
+  return inputUpTo({ bytes: x["~"].received!.raw.length, context: call.info.limits?.context });
+}

@@ -1,0 +1,209 @@
+import { ERRORS, fail, faultOf, type Fault } from "../model/error.ts";
+import type { HeadersIn, HeadersOut } from "../model/values.ts";
+import type { Line, Recorded, Reply } from "../plugin/call.ts";
+import { Answer } from "./answer.ts";
+import { Attempt } from "./call.ts";
+import { encode, headOf } from "./encode.ts";
+import type { Visit } from "./exchange.ts";
+import { fly } from "./fly.ts";
+import type { Seat } from "./generation.ts";
+import type { Source } from "./present.ts";
+import { internal } from "./present.ts";
+import { reserve } from "./reserve.ts";
+import { restKey, type Plan } from "./route.ts";
+import { error } from "./send.ts";
+import { Tally } from "./tally.ts";
+
+/** However many candidates there are, nobody waits for more attempts than this. */
+const MOST_CALLS = 5;
+
+export interface Present {
+  (call: Attempt, source: Source, answer: Answer, tally: Tally): Promise<void>;
+}
+
+/** Candidate by candidate, until one answers. After the first content there is no other candidate. */
+export async function dispatch(
+  x: Visit,
+  plan: Plan,
+  present: Present,
+  fetch: (call: Attempt) => Line["fetch"],
+): Promise<void> {
+  const answer = new Answer(x);
+  let n = 0;
+  let told: string | undefined;
+  let problem: unknown;
+  const tried: string[] = [];
+  for (const seat of plan.seats) {
+    if (n >= MOST_CALLS) break;
+    const call = new Attempt(x, seat, ++n, fetch);
+    try {
+      await once(call, answer, present, told);
+      return;
+    } catch (thrown) {
+      problem = thrown;
+      const fault = faultOf(thrown) ?? internal(call, thrown);
+      if (!faultOf(thrown)) problem = error(fault.kind, fault.message);
+      tried.push(`${seat.id}[${seat.credential}]: ${fault.kind}`);
+      x["~"].losses = call.losses;
+      rest(x, seat, fault);
+      if (x["~"].gone || answer.committed || !next(fault, plan)) break;
+      if (answer.opened) told ??= call.warnings ?? "";
+    }
+  }
+  if (answer.opened && !x["~"].gone) return giveUp(x, answer, faultOf(problem)!);
+  answer.abandon();
+  if (tried.length > 1) x.header("x-tollgate-tried", String(tried.length));
+  throw problem;
+}
+
+const next = (fault: Fault, plan: Plan): boolean =>
+  ERRORS[fault.kind][1] === "next" &&
+  fault.details?.["own"] !== true &&
+  (fault.kind === "unsupported" || plan.on.has(fault.kind));
+
+/** One call: hooks around it, one reserve before it, one settle after it. */
+async function once(
+  call: Attempt,
+  answer: Answer,
+  present: Present,
+  told: string | undefined,
+): Promise<void> {
+  const x = call.exchange;
+  const { frontend, gen } = x["~"];
+  const tally = new Tally(call);
+  let reserved = false;
+  let source: Source | undefined;
+  let asked = false;
+  const send = async (): Promise<Reply> => {
+    if (asked) fail("internal", "next() twice: the host owns retries.");
+    asked = true;
+    const { endpoint, credential } = call.seat["~"];
+    const out = endpoint.wire ? encode(call, endpoint.protocol!, endpoint.wire.endpoint) : null;
+    if (told !== undefined && (call.warnings ?? "") !== told)
+      fail(
+        "unsupported",
+        "Another provider would answer with other losses than those already told.",
+        {
+          code: "head_already_sent",
+        },
+      );
+    await reserve(call, out, tally);
+    reserved = true;
+    const record = x["~"].received!.record;
+    if (record)
+      void reply(200, {}, answer, tally, x)
+        .record(record.max)
+        .then((got) => got && record.to(got));
+    if (x["~"].gone) fail("canceled", "The client went away.");
+    if (!out) {
+      const native = endpoint.endpoint;
+      if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");
+      const request = (x["~"].rewritten ?? x.request) as never;
+      source = { events: native.run(request, call, credential.fields) };
+      return reply(200, {}, answer, tally, x);
+    }
+    const flight = await fly(call, endpoint.wire!, out);
+    tally.headMs = Math.round(performance.now() - call.started);
+    source = { flight };
+    return reply(flight.status, flight.headers, answer, tally, x);
+  };
+  const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | Recorded>>(
+    (inner, hook) =>
+      hook.applies(x.model, call.provider)
+        ? () => hook.run(call, inner as () => Promise<Reply>)
+        : inner,
+    send,
+  );
+  try {
+    const got = await onion();
+    x["~"].lane = call.lane;
+    x["~"].losses = call.losses;
+    if ("body" in got) return replay(x, call, answer, got);
+    answer.begin("flight" in source! ? source.flight : undefined, headOf(call, got.headers));
+    await present(call, source!, answer, tally);
+  } catch (problem) {
+    if (source && "flight" in source) source.flight.abort(error("canceled", "given up"));
+    if (reserved) await close(call, tally, faultOf(problem) ?? { kind: "internal", message: "" });
+    throw problem;
+  }
+  gen.rests.clear(restKey(call));
+}
+
+function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally, x: Visit): Reply {
+  return {
+    status,
+    headers,
+    record(max) {
+      if (x.privacy !== "off") return Promise.resolve(null);
+      const recorder = answer.record(max);
+      return recorder.then((parts) =>
+        parts === null || x["~"].fault
+          ? null
+          : {
+              mime: x.stream ? "text/event-stream" : "application/json",
+              body: Buffer.concat(parts),
+              usage: tally.usage().usage,
+              model: tally.call.id,
+            },
+      );
+    },
+  };
+}
+
+/** A cache's answer: nothing was asked of anybody, nothing is billed. */
+function replay(x: Visit, call: Attempt, answer: Answer, got: Recorded): void {
+  x["~"].cached = true;
+  answer.begin(undefined, headOf(call, {}));
+  answer.write(got.body);
+  answer.commit();
+  answer.end();
+}
+
+async function close(call: Attempt, tally: Tally, fault: Fault): Promise<void> {
+  const inner = call.exchange["~"];
+  const { command, record } = tally.settle({
+    at: Date.now(),
+    outcome: fault.kind,
+    fault,
+    cut: true,
+  });
+  inner.calls.push(record);
+  try {
+    await inner.gen.ledger.settle(command);
+  } catch (err) {
+    inner.gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken");
+  }
+}
+
+const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
+const REST_MOST_MS = 300_000;
+
+function rest(x: Visit, seat: Seat, fault: Fault): void {
+  const what = ERRORS[fault.kind][2];
+  if (!what || fault.details?.["own"] === true) return;
+  const ms = Math.min(fault.retryAfterMs ?? REST_MS[what], REST_MOST_MS);
+  x["~"].gen.rests.rest(
+    what === "credential" ? `${seat.provider}\n${seat.credential}` : restKey(seat),
+    ms,
+  );
+}
+
+/** The head is out and nobody answered: the protocol's own error, inside the stream. */
+function giveUp(x: Visit, answer: Answer, fault: Fault): void {
+  const inner = x["~"];
+  inner.fault = fault;
+  answer.begin(undefined, {} satisfies HeadersOut);
+  answer.commit();
+  inner.frontend
+    .server!.stream((text) => answer.write(text), {
+      id: x.id,
+      model: x.model,
+      created: Math.floor(Date.now() / 1000),
+      stream: true,
+      body: x.body,
+      query: x.query,
+      lose() {},
+    })
+    .fail({ ...fault, message: inner.gen.mask(fault.message) });
+  answer.end();
+}

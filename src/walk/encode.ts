@@ -1,0 +1,107 @@
+import type { Body, HeadersIn, HeadersOut, Json } from "../model/values.ts";
+import type { Path, Protocol } from "../plugin/protocol.ts";
+import type { WireEndpoint } from "../plugin/provider.ts";
+import type { Attempt } from "./call.ts";
+import { Departure } from "./outgoing.ts";
+
+/** Names by which a body could choose where it goes, or as whom. They never leave, on either lane. */
+const ROUTING = [
+  "api_base",
+  "api_key",
+  "api_type",
+  "api_version",
+  "base_url",
+  "custom_llm_provider",
+  "extra_body",
+  "extra_headers",
+  "organization",
+  "proxy",
+];
+
+/** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
+export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint): Departure {
+  const x = call.exchange;
+  const { received, frontend, req } = x["~"];
+  const client = protocol.client!;
+  const verbatim = call.lane === "verbatim";
+  const bodiless = x.method === "GET" || x.method === "DELETE";
+  const path = pathOf(
+    endpoint.paths?.[call.name] ?? client.paths[call.name] ?? client.paths.generate,
+    call,
+  );
+  const out = new Departure({
+    method: x.op === "relay" ? x.method : "POST",
+    path,
+    body: bodiless ? null : verbatim ? received!.body : translate(call, protocol),
+    raw: verbatim ? received!.raw : undefined,
+    spans: verbatim ? received!.spans : undefined,
+  });
+  out.header("accept-encoding", "identity");
+  if (!bodiless) out.header("content-type", "application/json");
+  for (const [name, value] of Object.entries(endpoint.headers ?? {})) out.header(name, value);
+  if (verbatim) {
+    passing(protocol.headers?.request, req.headers, (name, value) => out.header(name, value));
+    for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
+    for (const [field, value] of Object.entries(received!.edits ?? {})) out.set(field, value);
+    if (out.get("model") !== undefined) out.set("model", call.model);
+  }
+  client.prepare?.(out, call);
+  endpoint.prepare?.(out, call);
+  for (const hook of frontend.chain.prepare)
+    if (hook.applies(x.model, call.provider)) hook.run(out, call);
+  return out;
+}
+
+/** Fields that nobody documented go along, unless the model is known to refuse them. */
+function translate(call: Attempt, protocol: Protocol): Body {
+  const x = call.exchange;
+  const request = x["~"].rewritten ?? x.request;
+  const body: Record<string, Body[string]> = { ...protocol.client!.request(request, call) };
+  for (const [field, value] of Object.entries(request.rest)) {
+    if (Object.hasOwn(body, field) || ROUTING.includes(field)) continue;
+    if (call.info.refuses?.includes(field)) call.lose(field, "dropped", "refused_by_model");
+    else body[field] = value as Json;
+  }
+  return body;
+}
+
+const pathOf = (path: Path, call: Attempt): string =>
+  typeof path === "string" ? path : path(call);
+
+/** Headers that a protocol lets through; a trailing * is a prefix. */
+export function passing(
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  each: (name: string, value: string) => void,
+): void {
+  for (const pattern of list ?? []) {
+    if (!pattern.endsWith("*")) {
+      const value = headers[pattern];
+      if (value !== undefined) each(pattern, Array.isArray(value) ? value.join(", ") : value);
+      continue;
+    }
+    const prefix = pattern.slice(0, -1);
+    for (const name in headers) {
+      const value = headers[name];
+      if (name.startsWith(prefix) && value !== undefined)
+        each(name, Array.isArray(value) ? value.join(", ") : value);
+    }
+  }
+}
+
+/** Everything the client may know before the first byte of an answer. */
+export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
+  const x = call.exchange;
+  const { frontend, gen, limits } = x["~"];
+  const head: Record<string, string | undefined> = {
+    ...frontend.server?.head?.({ id: x.id, limits }),
+    "x-tollgate-generation": String(gen.number),
+    "x-tollgate-warnings": call.warnings,
+  };
+  const protocol = call.seat["~"].endpoint.protocol;
+  if (call.lane === "verbatim" && protocol)
+    passing(protocol.headers?.response, upstream, (name, value) => {
+      head[name] ??= value;
+    });
+  return head;
+}

@@ -1,0 +1,240 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { fail, type Fault } from "../model/error.ts";
+import type { Feature, Privacy } from "../model/facts.ts";
+import type { Kind, ModelRequest } from "../model/request.ts";
+import type { Body, HeadersIn } from "../model/values.ts";
+import type { CallRecord } from "../plugin/call.ts";
+import type { Exchange, Identity, Outcome } from "../plugin/exchange.ts";
+import type { Reading, WalkRoute } from "../plugin/frontend.ts";
+import type { Op, Survey } from "../plugin/protocol.ts";
+import type { LimitState, Target } from "../plugin/store.ts";
+import type { Span } from "../lib/json.ts";
+import type { Generation, MountedFrontend, MountedRoute } from "./generation.ts";
+
+const PRIVACY = ["off", "required", "strict"] as const;
+
+/** What may stand in a header line; a value with anything else would be somebody's injection. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+/** Never shown to a plugin: `admit` gets the one secret that counts, and nothing else does. */
+const SECRET_HEADERS = [
+  "authorization",
+  "proxy-authorization",
+  "cookie",
+  "x-api-key",
+  "api-key",
+  "x-goog-api-key",
+];
+
+/** What the body turned out to be. */
+export interface Received {
+  raw: Buffer;
+  spans: ReadonlyMap<string, Span> | null;
+  body: Body;
+  survey: Survey;
+  model: string;
+  /** Set when a route read pins the answer to who made it. */
+  pinned: Pick<Target, "provider" | "model" | "credential"> | undefined;
+  stream: boolean;
+  op: Op;
+  name: string;
+  /** What the frontend's read put in place of the client's own fields; `body` has them, `raw` does not. */
+  edits: Body | undefined;
+  record: Reading["record"];
+}
+
+/** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
+export interface Inner {
+  readonly gen: Generation;
+  readonly frontend: MountedFrontend;
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly started: number;
+  received: Received | undefined;
+  reading: Promise<Exchange> | undefined;
+  request: ModelRequest | undefined;
+  /** After the rewrite hooks; what a translated call encodes. */
+  rewritten: ModelRequest | undefined;
+  tightened: boolean;
+  strict: boolean;
+  headers: Map<string, string> | undefined;
+  limits: readonly LimitState[];
+  losses: { field: string; how: string; code: string }[];
+  calls: CallRecord[];
+  fault: Fault | undefined;
+  cached: boolean;
+  finish: Outcome["finish"];
+  lane: Outcome["lane"];
+  bytesOut: number;
+  aborter: AbortController | undefined;
+  gone: boolean;
+  onGone: (() => void)[];
+}
+
+/** One request, as plugins see it. What is the walk's own stands in `~`. */
+export class Visit implements Exchange {
+  readonly id: string;
+  readonly "~": Inner;
+  readonly params: { readonly [name: string]: string };
+  readonly #route: WalkRoute | undefined;
+  #identity: Identity | undefined;
+  #privacy: Privacy = "off";
+  #headers: HeadersIn | undefined;
+  #query: URLSearchParams | undefined;
+  readonly #receive: (visit: Visit) => Promise<void>;
+
+  constructor(of: {
+    id: string;
+    gen: Generation;
+    route: MountedRoute;
+    req: IncomingMessage;
+    res: ServerResponse;
+    params: { readonly [name: string]: string };
+    receive: (visit: Visit) => Promise<void>;
+  }) {
+    this.id = of.id;
+    this.params = of.params;
+    this.#route = "op" in of.route.route ? of.route.route : undefined;
+    this.#receive = of.receive;
+    this["~"] = {
+      gen: of.gen,
+      frontend: of.route.frontend,
+      req: of.req,
+      res: of.res,
+      started: performance.now(),
+      received: undefined,
+      reading: undefined,
+      request: undefined,
+      rewritten: undefined,
+      tightened: false,
+      strict: of.gen.strict || of.req.headers["x-tollgate-strict"] === "true",
+      headers: undefined,
+      limits: [],
+      losses: [],
+      calls: [],
+      fault: undefined,
+      cached: false,
+      finish: undefined,
+      lane: null,
+      bytesOut: 0,
+      aborter: undefined,
+      gone: false,
+      onGone: [],
+    };
+    of.res.once("close", () => {
+      if (of.res.writableFinished) return;
+      const inner = this["~"];
+      inner.gone = true;
+      inner.aborter?.abort();
+      for (const leave of inner.onGone) leave();
+    });
+  }
+
+  get frontend(): string {
+    return this["~"].frontend.name;
+  }
+  get method(): string {
+    return this["~"].req.method ?? "GET";
+  }
+  get path(): string {
+    const url = this["~"].req.url ?? "/";
+    const mark = url.indexOf("?");
+    return mark < 0 ? url : url.slice(0, mark);
+  }
+  get address(): string {
+    return this["~"].req.socket.remoteAddress ?? "";
+  }
+  get headers(): HeadersIn {
+    if (this.#headers) return this.#headers;
+    const shown: Record<string, string | string[] | undefined> = { ...this["~"].req.headers };
+    for (const name of SECRET_HEADERS) delete shown[name];
+    return (this.#headers = shown as HeadersIn);
+  }
+  get query(): URLSearchParams {
+    if (this.#query) return this.#query;
+    const url = this["~"].req.url ?? "/";
+    const mark = url.indexOf("?");
+    return (this.#query = new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)));
+  }
+  get signal(): AbortSignal {
+    const inner = this["~"];
+    if (!inner.aborter) {
+      inner.aborter = new AbortController();
+      if (inner.gone) inner.aborter.abort();
+    }
+    return inner.aborter.signal;
+  }
+  get identity(): Identity | undefined {
+    return this.#identity;
+  }
+  get privacy(): Privacy {
+    return this.#privacy;
+  }
+
+  identify(who: Identity): void {
+    if (this.#identity) fail("internal", "A request is identified once.");
+    this.#identity = who;
+    if (who.privacy) this["~raise"](who.privacy);
+  }
+
+  tighten(to: Privacy): void {
+    this["~"].tightened = true;
+    this["~raise"](to);
+  }
+
+  "~raise"(to: Privacy): void {
+    if (PRIVACY.indexOf(to) > PRIVACY.indexOf(this.#privacy)) this.#privacy = to;
+  }
+
+  header(name: string, value: string): void {
+    if (!HEADER_VALUE.test(value))
+      fail("internal", `A value for ${name} cannot stand in a header.`);
+    (this["~"].headers ??= new Map()).set(name.toLowerCase(), value);
+  }
+
+  read(): Promise<Exchange> {
+    return (this["~"].reading ??= this.#receive(this).then(() => this));
+  }
+
+  get protocol(): string {
+    return this["~"].frontend.protocol?.id ?? "";
+  }
+  get kind(): Kind {
+    return this["~"].frontend.protocol?.kind ?? "chat";
+  }
+  get op(): Op {
+    return this["~"].received?.op ?? this.#route?.op ?? "generate";
+  }
+  get name(): string {
+    return this["~"].received?.name ?? this.#route?.name ?? this.op;
+  }
+  get model(): string {
+    return this["~"].received?.model ?? "";
+  }
+  get stream(): boolean {
+    return this["~"].received?.stream ?? false;
+  }
+  get features(): readonly Feature[] {
+    return this["~"].received?.survey.features ?? [];
+  }
+  get body(): Body {
+    return this["~"].received?.body ?? {};
+  }
+  get request(): ModelRequest {
+    const inner = this["~"];
+    return (inner.request ??= inner.frontend.server!.request(this.body, this.op));
+  }
+
+  /** The route as the frontend declared it. */
+  get "~route"(): WalkRoute | undefined {
+    return this.#route;
+  }
+}
+
+const BOOT = Array.from(crypto.getRandomValues(new Uint8Array(9)), (n) =>
+  "0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz".charAt(n % 53),
+).join("");
+let count = 0;
+
+/** Unique across restarts and workers, and free: a prefix of this process and a counter. */
+export const nextId = (): string => `${BOOT}${(++count).toString(36).padStart(7, "0")}`;

@@ -1,0 +1,59 @@
+import { fail, faultOf } from "../model/error.ts";
+import type { HeadersIn } from "../model/values.ts";
+import type { Signable } from "../plugin/provider.ts";
+import type { Attempt } from "./call.ts";
+import type { Wire } from "./generation.ts";
+import { flat, type Departure } from "./outgoing.ts";
+import { error, Flight, gather } from "./send.ts";
+
+const ERROR_BODY_MAX = 64 * 1024;
+
+/** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
+export interface Refused {
+  status: number;
+  headers: HeadersIn;
+  body: Buffer;
+}
+const refusals = new WeakMap<object, Refused>();
+export const refusalOf = (problem: unknown): Refused | undefined =>
+  typeof problem === "object" && problem !== null ? refusals.get(problem) : undefined;
+
+/** Sends, and takes the head. Anything but 2xx is the codec's to name. */
+export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Flight> {
+  const x = call.exchange;
+  const { provider, credential, endpoint } = call.seat["~"];
+  const body = out.bytes();
+  const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
+  const headers: Record<string, string | undefined> = { ...out.headers };
+  const auth = wire.endpoint.auth;
+  if (typeof auth === "function") {
+    const request: Signable = {
+      method: out.method,
+      url: new URL(wire.origin + path),
+      headers,
+      body,
+      signal: x.signal,
+    };
+    Object.assign(headers, await auth(request, credential.fields));
+  } else if (auth !== "none") {
+    const secret = credential.fields[auth.field];
+    if (secret !== undefined)
+      headers[auth.header.toLowerCase()] = `${auth.prefix ?? ""}${String(secret)}`;
+  }
+  const flight = new Flight(x["~"].gen.watchdog, provider.timeouts);
+  x["~"].onGone.push(() => {
+    if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
+  });
+  await flight.go(wire, { method: out.method, path, headers: flat(headers), body });
+  if (flight.status >= 200 && flight.status < 300) return flight;
+  const said = await gather(flight, ERROR_BODY_MAX);
+  if (flight.status >= 300 && flight.status < 400)
+    fail("upstream", `The provider redirected (${flight.status}); redirects are not followed.`, {
+      code: "upstream_redirect",
+    });
+  const fault = endpoint.protocol!.client!.fault(flight.status, flight.headers, said);
+  const problem = error(fault.kind, fault.message, fault.code);
+  Object.assign(faultOf(problem)!, fault);
+  refusals.set(problem, { status: flight.status, headers: flight.headers, body: said });
+  throw problem;
+}

@@ -1,0 +1,111 @@
+// The walk: one request's whole life. Stations are files and functions; no station imports another, only walk.ts knows the order.
+// May import: plugin (types), protocols' interface, model, money, catalogue, lib. May not: config values, loader, gateway.
+//
+// This file is what a generation offers the walk: everything here is built once per config and never changes.
+import type { Pool } from "undici";
+import type { Catalogue } from "../catalogue/catalogue.ts";
+import type { Timeouts } from "../config/types.ts";
+import type { Kind } from "../model/request.ts";
+import type { Candidate } from "../plugin/call.ts";
+import type { Logger } from "../plugin/context.ts";
+import type { Identity } from "../plugin/exchange.ts";
+import type { Frontend, Route } from "../plugin/frontend.ts";
+import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
+import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
+import type { DataPolicy, Price } from "../model/facts.ts";
+import type { Command, Reserve, Settle, Verdict } from "../plugin/store.ts";
+import type { HeadersIn } from "../model/values.ts";
+import type { Chain } from "./hooks.ts";
+import type { Rests } from "./rests.ts";
+import type { Switchboard } from "./switchboard.ts";
+import type { Watchdog } from "./watchdog.ts";
+
+export interface Generation {
+  readonly number: number;
+  readonly log: Logger;
+  readonly strict: boolean;
+  readonly maxBodyBytes: number;
+  readonly slowMs: number;
+  readonly switchboard: Switchboard;
+  readonly catalogue: Catalogue;
+  readonly ledger: Ledger;
+  readonly rests: Rests;
+  readonly watchdog: Watchdog;
+  /** Registered secret values out of a text that an upstream wrote. */
+  mask(text: string): string;
+  /** An exchange holds its generation from head to settle; the last one to leave a retired generation ends it. */
+  enter(): () => void;
+}
+
+/** Money's door: batches, durability and recovery are behind it. */
+export interface Ledger {
+  /** The price is the row behind the hash that the command pins. */
+  reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<Verdict>;
+  settle(command: Stamped<Settle>): Promise<void>;
+  progress(command: Extract<Command, { do: "progress" }>): void;
+}
+export type Stamped<T> = T & { at: number };
+
+export interface MountedFrontend {
+  /** "messages": its name in gateway.yaml. */
+  readonly name: string;
+  readonly frontend: Frontend;
+  readonly protocol: Protocol | undefined;
+  readonly server: ServerHalf<Kind> | undefined;
+  /** The first thing wrong with a body, or nothing. */
+  readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
+  readonly secret: (headers: HeadersIn) => string | undefined;
+  readonly chain: Chain;
+}
+
+export interface MountedRoute {
+  readonly frontend: MountedFrontend;
+  readonly route: Route;
+}
+
+export interface MountedProvider {
+  /** What stands before the first "/" of a model id. */
+  readonly name: string;
+  readonly provider: Provider;
+  readonly data: DataPolicy | undefined;
+  readonly trusted: boolean;
+  readonly state: "refuse" | "relay";
+  readonly onDisconnect: "cancel" | "drain";
+  readonly timeouts: Timeouts;
+  readonly endpoints: readonly MountedEndpoint[];
+  readonly credentials: readonly Credential[];
+}
+
+export interface MountedEndpoint {
+  readonly endpoint: Endpoint;
+  readonly kind: Kind;
+  /** null: native. */
+  readonly protocol: Protocol | null;
+  readonly wire: Wire | null;
+}
+
+/** The way to an endpoint's base: a pool for its origin and what a path is put behind. */
+export interface Wire {
+  readonly pool: Pool;
+  readonly origin: string;
+  /** Without a trailing slash. */
+  readonly prefix: string;
+  readonly endpoint: WireEndpoint;
+}
+
+export interface Credential {
+  readonly name: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly weight: number;
+  readonly models: readonly string[] | undefined;
+  readonly zdr: { declared: boolean; note?: string; until?: string } | undefined;
+}
+
+/** A candidate with what the host knows of it and no plugin may. */
+export interface Seat extends Candidate {
+  readonly "~": { provider: MountedProvider; endpoint: MountedEndpoint; credential: Credential };
+}
+
+export interface Anonymous extends Identity {
+  readonly id: "anonymous";
+}

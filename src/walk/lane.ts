@@ -1,0 +1,174 @@
+// How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
+import { fail, type Fault } from "../model/error.ts";
+import type { FinishReason, ModelEvent } from "../model/event.ts";
+import { folding } from "../model/fold.ts";
+import type { HeadersIn, JsonObject } from "../model/values.ts";
+import type { Answering, Decoder, Protocol } from "../plugin/protocol.ts";
+import type { Answer } from "./answer.ts";
+import type { Attempt } from "./call.ts";
+import type { Tally } from "./tally.ts";
+
+/** What a lane tells of the answer that passes through it. */
+export interface Course {
+  readonly answer: Answer;
+  readonly tally: Tally;
+  content(): void;
+  /** Before the terminal is written: what is written from here on waits for the bill. */
+  finishing(reason: FinishReason): void;
+  /** The terminal has been written. */
+  finished(): void;
+  /** A stage of the event pipe ends the answer. */
+  stop(fault: Fault): void;
+}
+
+export interface Passage extends Decoder {
+  /** The client protocol's own error, inside a stream that has begun. */
+  fail(fault: Fault): void;
+  readonly between: boolean;
+}
+
+/** A JSON answer is looked at whole. */
+const WHOLE_MAX = 256 * 1024 * 1024;
+
+export function answering(call: Attempt): Answering {
+  const x = call.exchange;
+  return {
+    id: x.id,
+    model: call.id,
+    created: Math.floor(Date.now() / 1000),
+    stream: x.stream,
+    body: x.body,
+    query: x.query,
+    lose: (field, how, code) => call.lose(field, how, code),
+  };
+}
+
+/** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
+export function relayed(call: Attempt, course: Course): Passage {
+  const { answer, tally } = course;
+  const relay = call.seat["~"].endpoint.protocol!.client!.relay!(
+    {
+      bytes(chunk) {
+        tally.textBytes += chunk.length;
+        answer.write(chunk);
+      },
+      content: () => course.content(),
+      start(id) {
+        tally.accepted = true;
+        tally.upstreamId = id;
+      },
+      usage: (seen) => tally.saw(seen),
+      finish: (reason) => course.finishing(reason),
+    },
+    answering(call),
+  );
+  const passage: Passage = {
+    push: (chunk) => relay.push(chunk),
+    end() {
+      relay.end();
+      course.finished();
+    },
+    fail: (fault) => relay.fail(fault),
+    get between() {
+      return relay.between;
+    },
+  };
+  return call.exchange.stream ? passage : whole(passage, (body) => relay.push(body));
+}
+
+/** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
+export function translated(
+  call: Attempt,
+  course: Course,
+  source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
+): Passage {
+  const { emit, fail: failed } = written(call, course);
+  const client = source.protocol.client!;
+  if (!source.stream) {
+    const passage = { push() {}, end() {}, fail: failed, between: true };
+    return whole(passage, (body) => client.whole(body, emit, call, source.headers));
+  }
+  const decoder = client.stream(emit, call, source.headers);
+  return {
+    push: (chunk) => decoder.push(chunk),
+    end: () => decoder.end(),
+    fail: failed,
+    between: true,
+  };
+}
+
+/** Where events go: through the hooks' pipe, into the client's protocol. */
+export function written(
+  call: Attempt,
+  course: Course,
+): { emit(event: ModelEvent): void; fail(fault: Fault): void } {
+  const x = call.exchange;
+  const { answer, tally } = course;
+  const server = x["~"].frontend.server!;
+  const to = answering(call);
+  const encoder = x.stream ? server.stream((text) => answer.write(text), to) : undefined;
+  const folded = encoder ? undefined : folding();
+  const last = (event: ModelEvent): void => {
+    switch (event.type) {
+      case "usage":
+        return tally.saw(event);
+      case "start":
+        tally.accepted = true;
+        if (event.id !== undefined) tally.upstreamId = event.id;
+        break;
+      case "delta":
+        tally.textBytes += Buffer.byteLength(event.text);
+        course.content();
+        break;
+      case "media":
+        course.content();
+        break;
+      case "finish": {
+        course.content();
+        course.finishing(event.reason);
+        const { usage } = tally.usage();
+        if (encoder) {
+          encoder.event({ type: "usage", usage });
+          encoder.event(event);
+        } else {
+          folded!.event(event);
+          const body: JsonObject = server.whole({ ...folded!.answer(), usage }, to);
+          answer.write(Buffer.from(JSON.stringify(body)));
+        }
+        return course.finished();
+      }
+    }
+    if (encoder) encoder.event(event);
+    else folded!.event(event);
+  };
+  const emit = x["~"].frontend.chain.event.reduceRight<(event: ModelEvent) => void>(
+    (next, hook) =>
+      hook.applies(x.model, call.provider)
+        ? hook.run(call, next, (fault) => course.stop(fault))
+        : next,
+    last,
+  );
+  return {
+    emit,
+    fail: (fault) => encoder?.fail(fault),
+  };
+}
+
+function whole(passage: Passage, take: (body: Buffer) => void): Passage {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return {
+    push(chunk) {
+      size += chunk.length;
+      if (size > WHOLE_MAX)
+        fail("upstream", "The provider's answer is too large.", { code: "too_large" });
+      chunks.push(chunk);
+    },
+    end() {
+      take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+      passage.end();
+    },
+    fail: passage.fail,
+    between: true,
+  };
+}

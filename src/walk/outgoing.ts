@@ -1,0 +1,141 @@
+// The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what nobody
+// edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
+import type { Span } from "../lib/json.ts";
+import { fail } from "../model/error.ts";
+import type { Body, Field, FilePart, HeadersOut, Json, Opt } from "../model/values.ts";
+import type { Outgoing } from "../plugin/call.ts";
+
+const COMMA = Buffer.from(",");
+const OPEN = Buffer.from("{");
+const CLOSE = Buffer.from("}");
+
+export class Departure implements Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, Opt<string>> = {};
+  readonly #body: Body | null;
+  readonly #raw: Buffer | null;
+  readonly #spans: ReadonlyMap<string, Span> | null;
+  readonly #edits = new Map<string, Opt<Field>>();
+
+  /** `raw` and `spans` are the verbatim lane's; without them the body is written anew. */
+  constructor(of: {
+    method: string;
+    path: string;
+    body: Body | null;
+    raw?: Buffer | undefined;
+    spans?: ReadonlyMap<string, Span> | null | undefined;
+  }) {
+    this.method = of.method;
+    this.path = of.path;
+    this.#body = of.body;
+    this.#raw = of.raw ?? null;
+    this.#spans = of.spans ?? null;
+  }
+
+  get(field: string): Opt<Field> {
+    if (this.#edits.has(field)) return this.#edits.get(field);
+    return this.#body !== null && Object.hasOwn(this.#body, field) ? this.#body[field] : undefined;
+  }
+
+  set(field: string, value: Opt<Field>): void {
+    if (!this.#body) return;
+    if (same(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
+      this.#edits.delete(field);
+    else this.#edits.set(field, value);
+  }
+
+  drop(field: string): void {
+    this.set(field, undefined);
+  }
+
+  header(name: string, value?: string): void {
+    if (value === undefined) delete this.headers[name.toLowerCase()];
+    else this.headers[name.toLowerCase()] = value;
+  }
+
+  bytes(): Buffer | null {
+    if (!this.#body) return null;
+    if (!this.#raw || !this.#spans) return this.#written();
+    if (this.#edits.size === 0) return this.#raw;
+    for (const [field, value] of this.#edits)
+      if (value === undefined || !this.#spans.has(field))
+        return this.#rejoined(this.#raw, this.#spans);
+    return this.#spliced(this.#raw, this.#spans);
+  }
+
+  #written(): Buffer {
+    const whole: Record<string, Opt<Field>> = { ...this.#body };
+    for (const [field, value] of this.#edits) {
+      if (value === undefined) delete whole[field];
+      else whole[field] = value;
+    }
+    return text(whole as Json);
+  }
+
+  /** Only values change: everything else, white space included, stays as it came. */
+  #spliced(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
+    const parts: Buffer[] = [];
+    let at = 0;
+    for (const [field, value] of [...this.#edits].toSorted(
+      (a, b) => spans.get(a[0])!.from - spans.get(b[0])!.from,
+    )) {
+      const span = spans.get(field)!;
+      parts.push(raw.subarray(at, span.from), text(value as Json));
+      at = span.to;
+    }
+    parts.push(raw.subarray(at));
+    return Buffer.concat(parts);
+  }
+
+  /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
+  #rejoined(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
+    const parts: Buffer[] = [];
+    let before = OPEN;
+    for (const [field, span] of spans) {
+      const edited = this.#edits.has(field);
+      const value = this.#edits.get(field);
+      if (edited && value === undefined) continue;
+      parts.push(before, raw.subarray(span.key, edited ? span.from : span.to));
+      if (edited) parts.push(text(value as Json));
+      before = COMMA;
+    }
+    for (const [field, value] of this.#edits)
+      if (value !== undefined && !spans.has(field)) {
+        parts.push(before, text(field), Buffer.from(":"), text(value as Json));
+        before = COMMA;
+      }
+    if (parts.length === 0) parts.push(OPEN);
+    parts.push(CLOSE);
+    return Buffer.concat(parts);
+  }
+}
+
+function text(value: Json): Buffer {
+  if (hasFile(value))
+    fail("unsupported", "Files cannot be sent to this provider: its requests are JSON.", {
+      code: "multipart_unsupported",
+    });
+  return Buffer.from(JSON.stringify(value));
+}
+
+const hasFile = (value: unknown): value is FilePart =>
+  typeof value === "object" &&
+  value !== null &&
+  Object.values(value).some((v) => Buffer.isBuffer((v as { data?: unknown } | null)?.data));
+
+function same(a: Opt<Field>, b: Opt<Field>): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Flat, as undici likes it best: name, value, name, value. */
+export function flat(headers: HeadersOut): string[] {
+  const list: string[] = [];
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined) list.push(name, value);
+  }
+  return list;
+}

@@ -1,0 +1,277 @@
+import { fail, faultOf, type Fault } from "../model/error.ts";
+import type { FinishReason, ModelEvent } from "../model/event.ts";
+import type { Answer } from "./answer.ts";
+import type { Attempt } from "./call.ts";
+import { relayed, translated, written, type Course, type Passage } from "./lane.ts";
+import { error, type Flight, type Taker } from "./send.ts";
+import type { Tally } from "./tally.ts";
+import type { Watched } from "./watchdog.ts";
+
+/** Where a call's answer comes from. */
+export type Source = { flight: Flight } | { events: AsyncIterable<ModelEvent> };
+
+/** Barrier B3: a ledger that takes longer than this to settle does not keep the client's last words. */
+const SETTLE_MS = 2_000;
+/** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
+const LINGER_MS = 5_000;
+/** A provider that bills the rest anyway is read on for this long after the client left. */
+const DRAIN_MS = 60_000;
+
+/**
+ * The answer of one call, from upstream's first byte to the client's last. Resolves when all of it has left and is
+ * billed; rejects when it failed before any content left, so that another candidate may be tried.
+ */
+export function present(
+  call: Attempt,
+  source: Source,
+  answer: Answer,
+  tally: Tally,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    new Presentation(call, answer, tally, resolve, reject).begin(source);
+  });
+}
+
+class Presentation implements Taker, Watched, Course {
+  readonly answer: Answer;
+  readonly tally: Tally;
+  readonly #call: Attempt;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+  #passage: Passage | undefined;
+  #flight: Flight | undefined;
+  #over = false;
+  #finishing: FinishReason | undefined;
+  #terminal = false;
+  #settled = false;
+  #drained = false;
+  #due = Infinity;
+
+  constructor(
+    call: Attempt,
+    answer: Answer,
+    tally: Tally,
+    resolve: () => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#call = call;
+    this.answer = answer;
+    this.tally = tally;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  begin(source: Source): void {
+    const x = this.#call.exchange;
+    x["~"].onGone.push(() => this.#gone());
+    if (x["~"].gone) return this.#gone();
+    this.answer.between = () => this.#passage?.between ?? true;
+    if ("events" in source) return void this.#run(source.events);
+    this.#flight = source.flight;
+    this.tally.accepted = true;
+    try {
+      this.#passage = this.#choose(source.flight);
+      source.flight.take(this);
+    } catch (problem) {
+      this.#broke(problem);
+    }
+  }
+
+  /** An upstream that answers whole where a stream was asked is taken at its word. */
+  #choose(flight: Flight): Passage {
+    const call = this.#call;
+    const protocol = call.seat["~"].endpoint.protocol!;
+    const mime = String(flight.headers["content-type"] ?? "").toLowerCase();
+    const json = mime.includes("json");
+    const sse = mime.startsWith("text/event-stream");
+    if (flight.headers["content-encoding"] && flight.headers["content-encoding"] !== "identity")
+      fail("upstream", "The provider compressed its answer although asked not to.", {
+        code: "bad_encoding",
+      });
+    if (!json && mime.startsWith("text/html"))
+      fail("upstream", "The provider answered with a web page: is its base_url right?", {
+        code: "bad_content_type",
+      });
+    const stream = call.stream && !json;
+    if (call.lane === "verbatim" && (call.stream ? !json : !sse)) return relayed(call, this);
+    return translated(call, this, { protocol, headers: flight.headers, stream: stream || sse });
+  }
+
+  async #run(events: AsyncIterable<ModelEvent>): Promise<void> {
+    const { emit, fail: failed } = written(this.#call, this);
+    this.#passage = { push() {}, end() {}, fail: failed, between: true };
+    try {
+      for await (const event of events) {
+        if (this.#over) break;
+        emit(event);
+      }
+      if (!this.#over && this.#finishing === undefined)
+        fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+      this.#drained = true;
+      this.#close();
+    } catch (problem) {
+      this.end(problem);
+    }
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#over || this.#drained) return;
+    const { res } = this.#call.exchange["~"];
+    res.cork();
+    try {
+      this.#passage!.push(chunk);
+    } catch (problem) {
+      this.#broke(problem);
+    }
+    res.uncork();
+  }
+
+  end(problem?: unknown): void {
+    if (this.#over) return;
+    if (problem !== undefined && this.#finishing === undefined) return this.#broke(problem);
+    this.#drained = true;
+    if (!this.#terminal && problem === undefined) {
+      try {
+        this.#passage!.end();
+      } catch (thrown) {
+        return this.#broke(thrown);
+      }
+    }
+    this.#terminal ||= this.#finishing !== undefined;
+    this.#close();
+  }
+
+  content(): void {
+    this.tally.contentMs ??= Math.round(performance.now() - this.#call.started);
+    if (this.#call.exchange.stream) this.answer.commit();
+  }
+
+  finishing(reason: FinishReason): void {
+    if (this.#finishing !== undefined) return;
+    this.#finishing = reason;
+    this.content();
+    this.answer.finishing();
+    const inner = this.#call.exchange["~"];
+    inner.finish = reason;
+    const { command, record } = this.tally.settle({
+      at: Date.now(),
+      outcome: "ok",
+      finish: reason,
+      cut: false,
+    });
+    inner.calls.push(record);
+    this.#watch(SETTLE_MS);
+    inner.gen.ledger.settle(command).then(
+      () => this.#billed(),
+      (problem: unknown) => {
+        inner.gen.log.error(
+          { request: this.#call.exchange.id, err: problem },
+          "a settle row was not taken",
+        );
+        this.#billed();
+      },
+    );
+  }
+
+  finished(): void {
+    this.#terminal = true;
+    this.#close();
+  }
+
+  stop(fault: Fault): void {
+    if (!this.#over) this.#broke(error(fault.kind, fault.message, fault.code));
+  }
+
+  tick(now: number): void {
+    if (now < this.#due) return;
+    if (!this.#settled && this.#finishing !== undefined) return this.#billed();
+    this.#drained = true;
+    this.#flight?.abort(error("upstream", "The provider did not end its message."));
+    if (this.#finishing === undefined) this.#broke(error("canceled", "The client went away."));
+    else this.#close();
+  }
+
+  #billed(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.answer.settled();
+    if (!this.#drained) this.#watch(LINGER_MS);
+    this.#close();
+  }
+
+  #close(): void {
+    if (this.#over || !this.#settled || !this.#terminal || !this.#drained) return;
+    this.#leave();
+    this.answer.end();
+    this.#resolve();
+  }
+
+  /** Before content: the dispatcher's to mend. After it: the protocol's own error, and the row says what was sent. */
+  #broke(problem: unknown): void {
+    if (this.#over) return;
+    const x = this.#call.exchange;
+    this.#flight?.abort(error("canceled", "given up"));
+    if (this.#finishing !== undefined) {
+      this.#drained = this.#terminal = true;
+      return this.#close();
+    }
+    if (!this.answer.committed || !x.stream || x["~"].gone) {
+      this.#leave();
+      return this.#reject(problem);
+    }
+    this.#over = true;
+    const fault = faultOf(problem) ?? internal(this.#call, problem);
+    x["~"].fault = fault;
+    const { command, record } = this.tally.settle({
+      at: Date.now(),
+      outcome: fault.kind,
+      fault,
+      cut: true,
+    });
+    x["~"].calls.push(record);
+    void x["~"].gen.ledger
+      .settle(command)
+      .catch((err: unknown) =>
+        x["~"].gen.log.error({ request: x.id, err }, "a settle row was not taken"),
+      )
+      .then(() => {
+        this.#passage?.fail({ ...fault, message: x["~"].gen.mask(fault.message) });
+        this.#leave();
+        this.answer.end();
+        this.#resolve();
+      });
+  }
+
+  #gone(): void {
+    if (this.#over) return;
+    this.answer.mute();
+    if (this.#finishing !== undefined) return;
+    if (this.#call.seat["~"].provider.onDisconnect === "drain" && this.tally.accepted)
+      return this.#watch(DRAIN_MS);
+    this.#broke(error("canceled", "The client went away."));
+  }
+
+  #watch(ms: number): void {
+    const { watchdog } = this.#call.exchange["~"].gen;
+    watchdog.watch(this);
+    this.#due = performance.now() + ms;
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.#call.exchange["~"].gen.watchdog.leave(this);
+  }
+}
+
+/** A throw that is nobody's fault in words: the log has it, the client gets a fixed text. */
+export function internal(call: Attempt, problem: unknown): Fault {
+  const x = call.exchange;
+  x["~"].gen.log.error(
+    { request: x.id, provider: call.provider, err: problem },
+    "an unexpected error",
+  );
+  return {
+    kind: "internal",
+    message: "Something went wrong here. The request id names it in the log.",
+  };
+}

@@ -1,0 +1,139 @@
+import { isAscii, isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { scan, type Span } from "../lib/json.ts";
+import { fail } from "../model/error.ts";
+import type { Body } from "../model/values.ts";
+import type { Received, Visit } from "./exchange.ts";
+
+/** The body, now: size, UTF-8, one meaning only, JSON, schema. The arrival becomes an exchange. */
+export async function receive(x: Visit): Promise<void> {
+  const inner = x["~"];
+  const { frontend, gen, req, res } = inner;
+  const route = x["~route"]!;
+  const bodiless = x.method === "GET" || x.method === "DELETE" || x.method === "HEAD";
+  if (!bodiless) expectJson(req);
+  if (req.headers.expect !== undefined) res.writeContinue();
+  const raw = bodiless ? Buffer.alloc(0) : await collect(req, gen.maxBodyBytes);
+  const { body, spans }: { body: Body; spans: Map<string, Span> | null } = bodiless
+    ? { body: {}, spans: null }
+    : understand(raw);
+  if (!bodiless) {
+    oneReading(body, frontend.server?.schema);
+    const wrong = frontend.validate(body);
+    if (wrong)
+      fail("invalid", `${wrong.pointer === "" ? "The body" : wrong.pointer} ${wrong.message}.`, {
+        param: dotted(wrong.pointer),
+        code: "invalid_request",
+      });
+  }
+  const read = route.read && (await route.read(x, body));
+  const model = read?.model ?? body["model"];
+  const pinned = typeof model === "object" ? (model as Received["pinned"]) : undefined;
+  if (!pinned && typeof model !== "string")
+    fail("invalid", "model is required and must be a string.", {
+      param: "model",
+      code: "invalid_request",
+    });
+  const seen = read?.edits ? { ...body, ...read.edits } : body;
+  inner.received = {
+    raw,
+    spans,
+    body: seen,
+    survey: bodiless ? { features: [] } : (frontend.server?.survey(seen) ?? { features: [] }),
+    model: pinned ? `${pinned.provider}/${pinned.model}` : (model as string),
+    pinned,
+    stream: (read?.stream ?? seen["stream"]) === true,
+    op: read?.op ?? route.op,
+    name: read?.name ?? route.name ?? route.op,
+    edits: read?.edits,
+    record: read?.record,
+  };
+}
+
+function expectJson(req: IncomingMessage): void {
+  const type = req.headers["content-type"] ?? "";
+  if (!/^application\/(?:[\w.+-]+\+)?json\b/i.test(type))
+    fail(
+      "invalid",
+      `Send the body as Content-Type: application/json${type ? `, not ${type}` : ""}.`,
+      {
+        code: "unsupported_media_type",
+      },
+    );
+}
+
+/** The body's bytes. Too many are refused as soon as that is known. */
+function collect(req: IncomingMessage, max: number): Promise<Buffer> {
+  const tooLarge = () =>
+    fail("too_large", `The body is larger than ${max} bytes.`, { code: "request_too_large" });
+  if (Number(req.headers["content-length"] ?? 0) > max) tooLarge();
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    req.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > max) {
+        req.removeAllListeners("data");
+        req.pause();
+        try {
+          tooLarge();
+        } catch (error) {
+          reject(error);
+        }
+        return;
+      }
+      chunks.push(chunk);
+    });
+    req.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    const cut = () => {
+      try {
+        fail("canceled", "The request ended before its body did.");
+      } catch (error) {
+        reject(error);
+      }
+    };
+    req.once("error", cut);
+    req.once("close", cut);
+  });
+}
+
+function understand(raw: Buffer): { body: Body; spans: Map<string, Span> } {
+  const bad = (message: string, code: string) => fail("invalid", message, { code });
+  if (raw.length === 0) bad("The body is empty.", "invalid_json");
+  if (!isUtf8(raw)) bad("The body is not valid UTF-8.", "invalid_utf8");
+  let body: unknown;
+  try {
+    body = JSON.parse(isAscii(raw) ? raw.toString("latin1") : raw.toString("utf8"));
+  } catch (error) {
+    bad(`The body is not JSON: ${(error as Error).message}`, "invalid_json");
+  }
+  const seen = scan(raw);
+  if (seen.flaw) return bad(seen.flaw.message, seen.flaw.code);
+  return { body: body as Body, spans: seen.spans };
+}
+
+const known = new WeakMap<object, ReadonlyMap<string, string>>();
+
+/**
+ * Parsers that fold case (Go's, for one) would read "Model" as "model". A field that we rely on may be written one way only.
+ */
+function oneReading(body: Body, schema: unknown): void {
+  if (typeof schema !== "object" || schema === null) return;
+  let names = known.get(schema);
+  if (!names) {
+    const properties = Object.keys((schema as { properties?: object }).properties ?? {});
+    known.set(schema, (names = new Map(properties.map((n) => [n.toLowerCase(), n]))));
+  }
+  for (const key in body) {
+    const right = names.get(key) ?? names.get(key.toLowerCase());
+    if (right !== undefined && right !== key)
+      fail("invalid", `${key} could be read as ${right} by some parsers. Write ${right}.`, {
+        param: key,
+        code: "ambiguous_key",
+      });
+  }
+}
+
+/** "/messages/0/role" → "messages.0.role", as SDK users know it. */
+const dotted = (pointer: string): string | undefined =>
+  pointer === "" ? undefined : pointer.slice(1).replaceAll("/", ".");

@@ -1,0 +1,103 @@
+import { ERRORS, faultOf, type Fault } from "../model/error.ts";
+import type { JsonObject } from "../model/values.ts";
+import type { Refusal } from "../plugin/protocol.ts";
+import { passing } from "./encode.ts";
+import type { Visit } from "./exchange.ts";
+import { refusalOf } from "./fly.ts";
+
+/** Clients recover by reading these; they travel in upstream's own words. */
+const PASSED = new Set([400, 404, 413, 422, 429, 529]);
+/** Beyond this a client's own waiting does harm: one SDK sleeps it out, another hammers. */
+const LONG_WAIT_MS = 60_000;
+
+/** The one error edge: whatever was thrown leaves in the caller's protocol, and no foreign object sets a status or a header. */
+export function refuse(x: Visit, problem: unknown): void {
+  const inner = x["~"];
+  const fault = faultOf(problem) ?? unexpected(x, problem);
+  inner.fault = fault;
+  const { res, req } = inner;
+  if (inner.gone || res.headersSent) return void res.destroy();
+  const told = passed(x, problem, fault) ?? rendered(x, fault);
+  const body = Buffer.from(told.body);
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    "x-tollgate-generation": String(inner.gen.number),
+  };
+  const head = inner.frontend.server?.head?.({ id: x.id, limits: inner.limits }) ?? {
+    "x-request-id": x.id,
+  };
+  for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
+  const wait = fault.retryAfterMs;
+  if (wait !== undefined) {
+    headers["retry-after"] = String(Math.ceil(wait / 1000));
+    headers["retry-after-ms"] = String(Math.ceil(wait));
+  }
+  const again =
+    ERRORS[fault.kind][1] === "next" && fault.kind !== "unsupported" && (wait ?? 0) <= LONG_WAIT_MS;
+  if (!again) headers["x-should-retry"] = "false";
+  for (const [name, value] of told.headers) headers[name] ??= value;
+  if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
+  if (!req.complete) headers["connection"] = "close";
+  res.writeHead(told.status, headers);
+  inner.bytesOut += body.length;
+  res.end(body);
+}
+
+interface Told {
+  status: number;
+  body: string;
+  headers: [string, string][];
+}
+
+function rendered(x: Visit, fault: Fault): Told {
+  const inner = x["~"];
+  const shown: Fault = { ...fault, message: inner.gen.mask(fault.message) };
+  let refusal: Refusal | undefined;
+  try {
+    refusal =
+      inner.frontend.frontend.fault?.(shown, x) ??
+      inner.frontend.server?.fault(shown, { id: x.id });
+  } catch (error) {
+    inner.gen.log.error(
+      { request: x.id, err: error },
+      `${inner.frontend.name} could not write an error`,
+    );
+  }
+  return {
+    status: refusal?.status ?? ERRORS[fault.kind][0],
+    body: JSON.stringify(refusal?.body ?? plain(shown, x.id)),
+    headers: [],
+  };
+}
+
+/** The shape of errors where no frontend says otherwise. */
+export const plain = (fault: Fault, id: string): JsonObject => ({
+  error: {
+    message: fault.message,
+    type: fault.kind,
+    code: fault.code ?? fault.kind,
+    param: fault.param ?? null,
+    request_id: id,
+  },
+});
+
+/** An upstream's refusal on the verbatim lane: its status and its bytes, our secrets out of them. */
+function passed(x: Visit, problem: unknown, fault: Fault): Told | undefined {
+  const inner = x["~"];
+  const refusal = refusalOf(problem);
+  if (!refusal || !PASSED.has(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")
+    return undefined;
+  if (fault.kind === "upstream_auth" || fault.kind === "upstream_quota") return undefined;
+  if (!String(refusal.headers["content-type"]).includes("json")) return undefined;
+  const headers: [string, string][] = [];
+  passing(inner.frontend.protocol?.headers?.response, refusal.headers, (name, value) =>
+    headers.push([name, value]),
+  );
+  return { status: refusal.status, body: inner.gen.mask(refusal.body.toString()), headers };
+}
+
+function unexpected(x: Visit, problem: unknown): Fault {
+  x["~"].gen.log.error({ request: x.id, err: problem }, "an unexpected error");
+  return { kind: "internal", message: `Something went wrong here. The log has it under ${x.id}.` };
+}

@@ -1,0 +1,161 @@
+import { hold, inputUpTo, outputThatFits, type Ask } from "../money/estimate.ts";
+import { formatUsd } from "../money/format.ts";
+import { priceHash } from "../money/price.ts";
+import { fail } from "../model/error.ts";
+import type { Charge } from "../plugin/middleware.ts";
+import type { Limit, LimitState, Reserve } from "../plugin/store.ts";
+import type { Attempt } from "./call.ts";
+import type { Departure } from "./outgoing.ts";
+import type { Stamped } from "./generation.ts";
+import type { Tally } from "./tally.ts";
+
+/** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
+export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
+  const x = call.exchange;
+  const { gen, frontend, received } = x["~"];
+  const charges: Charge[] = [];
+  for (const hook of frontend.chain.charge)
+    if (hook.applies(x.model, call.provider)) {
+      const charge = hook.run(call);
+      if (charge) charges.push(charge);
+    }
+  const survey = received!.survey;
+  const mode = charges.reduce<Ask["mode"]>((m, c) => stricter(m, c.hold), "soft");
+  const budgeted = charges.some((c) => c.limits?.some((l) => l.unit === "nano_usd"));
+  tally.inputEstimate = inputUpTo({
+    bytes: received!.raw.length,
+    context: call.info.limits?.context,
+  });
+  const ask: Ask = {
+    mode: charges.some((c) => c.hold) ? mode : "expected",
+    price: call.info.price ?? null,
+    input: tally.inputEstimate,
+    output: survey.maxOutput,
+    limit: call.info.limits?.output,
+    n: survey.n,
+    kind: x.kind,
+    at: Date.now(),
+  };
+  const held = hold(ask);
+  if (budgeted && held.nano === null)
+    fail(
+      "quota",
+      `${call.id} has no known price, and this key has a budget. In gateway.yaml, under providers.${call.provider}: ` +
+        `models: { "${call.model}": { price: { lines: [{ unit: input, usd: "…", per: 1000000 }, { unit: output, usd: "…", per: 1000000 }] } } }`,
+      { code: "unpriced_model", param: "model" },
+    );
+  if (ask.mode === "hard" && out && held.output !== undefined && survey.maxOutput === undefined) {
+    const cap = call.seat["~"].endpoint.protocol?.client?.cap;
+    if (!cap)
+      fail("unsupported", `${call.id} cannot be capped, which a hard budget needs.`, {
+        code: "uncappable",
+      });
+    else cap(out, held.output);
+  }
+  const claims = charges
+    .flatMap((c) => c.limits ?? [])
+    .map((limit) => ({
+      ...limit,
+      take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
+    }));
+  const command: Stamped<Reserve> = {
+    do: "reserve",
+    at: ask.at!,
+    attempt: call.attempt,
+    request: x.id,
+    n: call.n,
+    key: x.identity!.id,
+    target: {
+      provider: call.provider,
+      model: call.model,
+      protocol: call.protocol,
+      credential: call.credential,
+    },
+    privacy: x.privacy,
+    labels: Object.assign({}, x.identity!.labels, ...charges.map((c) => c.labels)),
+    claims,
+    holdNano: held.nano,
+    price: call.info.price ? priceHash(call.info.price) : null,
+    asked: {
+      model: x.model,
+      frontend: x.frontend,
+      protocol: x.protocol,
+      lane: call.lane,
+      stream: x.stream,
+      ...(x.privacy !== "off" && { basis: call.policy.basis }),
+    },
+  };
+  const verdict = await gen.ledger.reserve(command, call.info.price);
+  if (verdict.ok) {
+    if (verdict.limits) x["~"].limits = verdict.limits;
+    return;
+  }
+  refuse(verdict.denied, verdict.retryAfterMs, ask, claims);
+}
+
+const ORDER = ["soft", "expected", "hard"] as const;
+const stricter = (a: Ask["mode"], b: Ask["mode"] | undefined): Ask["mode"] =>
+  b !== undefined && ORDER.indexOf(b) > ORDER.indexOf(a) ? b : a;
+
+function take(
+  limit: Limit,
+  claim: bigint | null,
+  input: number,
+  output: number | undefined,
+  n: number | undefined,
+): bigint {
+  switch (limit.unit) {
+    case "requests":
+    case "concurrent":
+      return 1n;
+    case "input":
+      return BigInt(input);
+    case "output":
+      return BigInt(output ?? 0);
+    case "tokens":
+      return BigInt(input + (output ?? 0));
+    case "images":
+      return BigInt(n ?? 1);
+    case "nano_usd":
+      return claim ?? 0n;
+  }
+}
+
+/** Which limit, its value, what is left, when it is back, and what would have fitted. */
+function refuse(
+  denied: LimitState,
+  retryAfterMs: number,
+  ask: Ask,
+  claims: readonly { scope: string; unit: string; take: bigint }[],
+): never {
+  const resets = new Date(denied.resetsAt).toISOString();
+  const details = {
+    limit: {
+      scope: denied.scope,
+      unit: denied.unit,
+      per: denied.per,
+      max: String(denied.max),
+      left: String(denied.left),
+      resets_at: resets,
+    },
+  };
+  if (denied.unit === "nano_usd") {
+    const left = BigInt(denied.left);
+    const wanted =
+      claims.find((c) => c.unit === "nano_usd" && c.scope === denied.scope)?.take ?? 0n;
+    const fits = outputThatFits(left, ask);
+    return fail(
+      "quota",
+      `The budget of ${formatUsd(BigInt(denied.max))} a ${denied.per} (${denied.scope}) has ${formatUsd(left)} left; ` +
+        `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is back at ${resets}.`,
+      { code: "insufficient_quota", details },
+    );
+  }
+  return fail(
+    "rate_limited",
+    denied.unit === "concurrent"
+      ? `More than ${denied.max} requests at once (${denied.scope}).`
+      : `The limit of ${denied.max} ${denied.unit} a ${denied.per} (${denied.scope}) is reached; it is back at ${resets}.`,
+    { code: "rate_limit_exceeded", retryAfterMs, details: { ...details, own: true } },
+  );
+}

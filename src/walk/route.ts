@@ -1,0 +1,160 @@
+import { effectivePolicy, satisfies } from "../catalogue/policy.ts";
+import { fail, type ErrorKind } from "../model/error.ts";
+import type { Feature } from "../model/facts.ts";
+import type { JsonObject } from "../model/values.ts";
+import type { Candidate } from "../plugin/call.ts";
+import type { Excluded } from "../plugin/middleware.ts";
+import type { Visit } from "./exchange.ts";
+import type { Seat } from "./generation.ts";
+import { matches } from "./pattern.ts";
+import type { Resolution } from "./switchboard.ts";
+
+export interface Plan {
+  readonly seats: readonly Seat[];
+  readonly on: ReadonlySet<ErrorKind>;
+  readonly resolution: Resolution;
+  /** Who was left out, by whom and why; `explain` prints them. */
+  readonly out: readonly (Excluded & { by: string })[];
+}
+
+/** Rewrites once, then finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
+export async function route(x: Visit): Promise<Plan> {
+  const inner = x["~"];
+  const { frontend, gen } = inner;
+  const { pinned, survey } = inner.received!;
+  for (const hook of frontend.chain.rewrite)
+    if (hook.applies(x.model, undefined))
+      inner.rewritten = await hook.run(inner.rewritten ?? x.request, x);
+  const resolution = gen.switchboard.resolve(frontend, x.model, x.stream);
+  const out: (Excluded & { by: string })[] = [];
+  const leave = (seat: Seat, by: string, kind: ErrorKind, code: string, message: string) => {
+    out.push({
+      candidate: seat,
+      by,
+      kind,
+      code,
+      message: `${seat.id}[${seat.credential}]: ${message}`,
+    });
+    return false;
+  };
+  const who = x.identity;
+  const named = who?.models?.some((p) => matches(p, x.model)) ?? true;
+  let seats = resolution.seats.filter((seat) => {
+    if (!named && !who!.models!.some((p) => matches(p, seat.id)))
+      return leave(seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
+    if (pinned && (pinned.credential !== seat.credential || seat.protocol !== x.protocol))
+      return leave(seat, "state", "not_found", "not_found", "it was made elsewhere");
+    const lacks = lacking(seat, survey.features);
+    if (lacks)
+      return leave(seat, "catalogue", "unsupported", "capability", `it does not do ${lacks}`);
+    if ((survey.n ?? 1) > 1 && seat.lane === "translated" && x.kind === "chat")
+      return leave(
+        seat,
+        "lane",
+        "unsupported",
+        "n_not_translated",
+        "n above 1 only travels verbatim",
+      );
+    return true;
+  });
+  if (x.privacy !== "off") seats = seats.map((seat) => narrowed(seat, survey.features));
+  let list: readonly Candidate[] = seats;
+  for (const hook of frontend.chain.route) {
+    if (!hook.applies(x.model, undefined)) continue;
+    const kept: Candidate[] = [];
+    for (const one of await hook.run(list, x)) {
+      if ("candidate" in one) out.push({ ...one, by: hook.id });
+      else kept.push(one);
+    }
+    list = kept;
+  }
+  if (x.privacy !== "off")
+    list = list.filter(
+      (c) =>
+        satisfies(x.privacy, c.policy) ||
+        leave(c as Seat, "privacy", "privacy", "zdr_unavailable", c.policy.because.join(", ")),
+    );
+  const chosen = first(list as readonly Seat[]);
+  if (chosen.length === 0) nobody(x, out);
+  const rested = chosen.filter(
+    (seat) =>
+      gen.rests.resting(restKey(seat)) || gen.rests.resting(`${seat.provider}\n${seat.credential}`),
+  );
+  const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
+  return { seats: [...spread(fresh), ...rested], on: resolution.on, resolution, out };
+}
+
+/** Of a provider, model and credential, the first endpoint that is left. */
+function first(list: readonly Seat[]): Seat[] {
+  if (list.length === 1) return [list[0]!];
+  const seen = new Set<string>();
+  return list.filter((seat) => {
+    const key = `${seat.id}\n${seat.credential}`;
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+/** Credentials of one provider and model share its load by weight; the order of models stays. */
+function spread(seats: readonly Seat[]): readonly Seat[] {
+  if (seats.length < 2) return seats;
+  const groups = Map.groupBy(seats, (seat) => seat.id);
+  if (groups.size === seats.length) return seats;
+  return [...groups.values()].flatMap((group) =>
+    group
+      .map((seat) => ({
+        seat,
+        at: Math.random() ** (1 / Math.max(seat["~"].credential.weight, 1e-9)),
+      }))
+      .toSorted((a, b) => b.at - a.at)
+      .map(({ seat }) => seat),
+  );
+}
+
+export const restKey = (seat: Candidate): string =>
+  `${seat.provider}\n${seat.credential}\n${seat.model}`;
+
+/** Absent is unknown, and unknown is forwarded. */
+function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined {
+  const can = seat.info.can;
+  const here = seat["~"].endpoint.endpoint.can;
+  if (!can && !here) return undefined;
+  return features.find((f) => f !== "stream" && (can?.[f] ?? here?.[f]) === false);
+}
+
+/** The features asked for may keep more than the model does. */
+function narrowed(seat: Seat, features: readonly Feature[]): Seat {
+  if (!seat.policy.stateful?.some((f) => features.includes(f))) return seat;
+  const { provider, endpoint, credential } = seat["~"];
+  return {
+    ...seat,
+    policy: effectivePolicy({
+      provider: provider.data,
+      endpoint: endpoint.endpoint.data,
+      model: seat.info.data,
+      credential: credential.zdr,
+      features,
+      trusted: provider.trusted,
+      now: Date.now(),
+    }),
+  };
+}
+
+/** The exclusions' own kind, with every reason. */
+function nobody(x: Visit, out: readonly Excluded[]): never {
+  const worst = out.find((e) => e.kind === "privacy") ?? out[0];
+  if (!worst)
+    return fail("unavailable", `Nobody is left to serve ${x.model}.`, { code: "no_candidates" });
+  const reasons = out.map((e) => e.message);
+  return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons.join("; ")}.`, {
+    code: worst.code,
+    ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
+    details: {
+      considered: out.map((e) => ({
+        model: e.candidate.id,
+        credential: e.candidate.credential,
+        code: e.code,
+        reason: e.message,
+      })) satisfies JsonObject[],
+    },
+  });
+}

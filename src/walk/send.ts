@@ -1,0 +1,185 @@
+// One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
+import type { Dispatcher } from "undici";
+import { fail, faultOf, type ErrorKind } from "../model/error.ts";
+import type { HeadersIn } from "../model/values.ts";
+import type { Timeouts } from "../config/types.ts";
+import type { Wire } from "./generation.ts";
+import type { Watchdog, Watched } from "./watchdog.ts";
+
+/** Who takes an answer's bytes. */
+export interface Taker {
+  data(chunk: Buffer): void;
+  /** Without an error: upstream ended its message well. */
+  end(error?: unknown): void;
+}
+
+/** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
+export class Flight implements Dispatcher.DispatchHandler, Watched {
+  status = 0;
+  headers: HeadersIn = {};
+  readonly #dog: Watchdog;
+  readonly #timeouts: Timeouts;
+  readonly #started: number;
+  #due: number;
+  #controller: Dispatcher.DispatchController | undefined;
+  #taker: Taker | undefined;
+  #early: Buffer[] = [];
+  #ended: { error?: unknown } | undefined;
+  #refused: Error | undefined;
+  #head: { resolve(): void; reject(error: unknown): void } | undefined;
+
+  constructor(dog: Watchdog, timeouts: Timeouts) {
+    this.#dog = dog;
+    this.#timeouts = timeouts;
+    this.#started = performance.now();
+    this.#due = this.#started + timeouts.firstByteMs;
+  }
+
+  /** Resolves with upstream's head. */
+  go(
+    wire: Wire,
+    of: { method: string; path: string; headers: string[]; body: Buffer | null },
+  ): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      this.#head = { resolve, reject };
+      this.#dog.watch(this);
+      wire.pool.dispatch(
+        {
+          method: of.method as Dispatcher.HttpMethod,
+          path: of.path,
+          headers: of.headers,
+          body: of.body,
+        },
+        this,
+      );
+    });
+  }
+
+  take(taker: Taker): void {
+    this.#taker = taker;
+    const early = this.#early;
+    this.#early = [];
+    for (const chunk of early) taker.data(chunk);
+    if (this.#ended) taker.end(this.#ended.error);
+    else this.#controller?.resume();
+  }
+
+  /** While the client does not read, upstream's silence is ours. */
+  pause(): void {
+    this.#due = Infinity;
+    this.#controller?.pause();
+  }
+  resume(): void {
+    this.#due = this.#dog.now + this.#timeouts.idleMs;
+    this.#controller?.resume();
+  }
+  abort(reason: Error): void {
+    this.#refused = reason;
+    if (this.#controller) this.#controller.abort(reason);
+    else this.onResponseError(undefined, reason);
+  }
+
+  tick(now: number): void {
+    if (now > this.#started + this.#timeouts.totalMs)
+      this.#late("took longer than", this.#timeouts.totalMs);
+    else if (now > this.#due)
+      this.#late(
+        this.status === 0 ? "sent nothing for" : "fell silent for",
+        this.status === 0 ? this.#timeouts.firstByteMs : this.#timeouts.idleMs,
+      );
+  }
+
+  #late(what: string, ms: number): void {
+    this.abort(error("timeout", `The provider ${what} ${ms / 1000} s.`, "upstream_timeout"));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#refused) controller.abort(this.#refused);
+  }
+
+  onResponseStart(_c: Dispatcher.DispatchController, status: number, headers: HeadersIn): void {
+    if (status < 200) return;
+    this.status = status;
+    this.headers = headers;
+    this.#due = this.#dog.now + this.#timeouts.idleMs;
+    this.#head?.resolve();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#due = this.#dog.now + this.#timeouts.idleMs;
+    if (this.#taker) return this.#taker.data(chunk);
+    this.#early.push(chunk);
+    controller.pause();
+  }
+
+  onResponseEnd(): void {
+    this.#over();
+  }
+
+  onResponseError(_c: Dispatcher.DispatchController | undefined, cause: Error): void {
+    const told = faultOf(cause) ? cause : error(...meaning(cause), cause);
+    this.#head?.reject(told);
+    this.#over(told);
+  }
+
+  #over(problem?: unknown): void {
+    if (this.#ended) return;
+    this.#dog.leave(this);
+    this.#ended = problem === undefined ? {} : { error: problem };
+    this.#taker?.end(problem);
+  }
+}
+
+/** The whole body of an answer that is small by right: errors, counts. */
+export function gather(flight: Flight, max: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    flight.take({
+      data(chunk) {
+        size += chunk.length;
+        if (size <= max) chunks.push(chunk);
+      },
+      end(problem) {
+        if (problem !== undefined) reject(problem);
+        else resolve(Buffer.concat(chunks));
+      },
+    });
+  });
+}
+
+export function error(kind: ErrorKind, message: string, code?: string, cause?: unknown): Error {
+  try {
+    return fail(kind, message, { code, cause });
+  } catch (thrown) {
+    return thrown as Error;
+  }
+}
+
+/** What went wrong on the way, in words that name no address. */
+function meaning(cause: Error): [ErrorKind, string, string] {
+  const code = (cause as { code?: string }).code ?? "";
+  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
+    return ["timeout", "The provider could not be reached in time.", "connect_timeout"];
+  if (
+    code === "ECONNREFUSED" ||
+    code === "ENOTFOUND" ||
+    code === "EAI_AGAIN" ||
+    code === "EHOSTUNREACH"
+  )
+    return ["upstream", `The provider cannot be reached (${code}).`, "connect_failed"];
+  if (
+    code.startsWith("ERR_TLS") ||
+    code.includes("CERT") ||
+    code === "ERR_SSL_WRONG_VERSION_NUMBER"
+  )
+    return ["upstream", `The provider's TLS certificate was refused (${code}).`, "tls_failed"];
+  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW")
+    return ["upstream", "The provider's answer is not HTTP that can be understood.", "bad_http"];
+  return [
+    "upstream",
+    "The provider closed the connection before its answer was complete.",
+    "upstream_disconnected",
+  ];
+}

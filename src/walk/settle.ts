@@ -1,0 +1,72 @@
+import { ERRORS } from "../model/error.ts";
+import type { Outcome } from "../plugin/exchange.ts";
+import type { Visit } from "./exchange.ts";
+
+/** Wraps the walk: whatever happens inside, there is one outcome, told once to every settle hook. */
+export async function settled(
+  x: Visit,
+  walk: () => Promise<void>,
+  refuse: (x: Visit, problem: unknown) => void,
+): Promise<void> {
+  try {
+    await walk();
+  } catch (problem) {
+    refuse(x, problem);
+  }
+  const inner = x["~"];
+  const outcome = outcomeOf(x);
+  for (const hook of inner.frontend.chain.settle) {
+    if (!hook.applies(x.model || undefined, undefined)) continue;
+    try {
+      const waiting = hook.run(x, outcome);
+      if (waiting) await waiting;
+    } catch (err) {
+      inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
+    }
+  }
+  report(x, outcome);
+}
+
+function outcomeOf(x: Visit): Outcome {
+  const inner = x["~"];
+  const fault = inner.fault;
+  return {
+    status: inner.gone && !inner.res.headersSent ? ERRORS.canceled[0] : inner.res.statusCode,
+    lane: inner.lane,
+    calls: inner.calls,
+    cached: inner.cached,
+    ...(inner.finish !== undefined && { finish: inner.finish }),
+    ...(fault && { fault }),
+    losses: inner.losses,
+    bytesOut: inner.bytesOut,
+    ms: Math.round(performance.now() - inner.started),
+  };
+}
+
+/** One line for each failed or slow request; never a body, never a secret. */
+function report(x: Visit, outcome: Outcome): void {
+  const { gen } = x["~"];
+  const last = outcome.calls.at(-1);
+  const slow = (last?.ms.head ?? 0) > gen.slowMs;
+  if (!outcome.fault && !slow) return;
+  const fields = {
+    request: x.id,
+    frontend: x.frontend,
+    key: x.identity?.id,
+    model: x.model || undefined,
+    provider: last?.candidate.provider,
+    credential: last?.candidate.credential,
+    lane: outcome.lane,
+    status: outcome.status,
+    kind: outcome.fault?.kind,
+    code: outcome.fault?.code,
+    calls: outcome.calls.length,
+    ms: outcome.ms,
+    head_ms: last?.ms.head,
+    message: outcome.fault && gen.mask(outcome.fault.message),
+  };
+  if (outcome.fault && outcome.status >= 500) gen.log.error(fields, "request failed");
+  else if (outcome.fault)
+    gen.log.warn(fields, outcome.status === 499 ? "client went away" : "request refused");
+  else gen.log.warn(fields, "slow request");
+}

@@ -1,0 +1,40 @@
+// One coarse timer for all open calls: a timer or a signal per request costs more than the request's own work.
+
+export interface Watched {
+  /** Called once a tick while watched. `now` is the monotonic clock in milliseconds. */
+  tick(now: number): void;
+}
+
+const EVERY_MS = 250;
+
+export class Watchdog implements Disposable {
+  readonly #watched = new Set<Watched>();
+  #timer: NodeJS.Timeout | undefined;
+  /** The monotonic clock, as of the last tick: good enough for deadlines, free to read. */
+  now = performance.now();
+
+  watch(what: Watched): void {
+    this.#watched.add(what);
+    if (this.#timer) return;
+    this.now = performance.now();
+    this.#timer = setInterval(() => {
+      this.now = performance.now();
+      for (const w of this.#watched) w.tick(this.now);
+      if (this.#watched.size === 0) {
+        clearInterval(this.#timer);
+        this.#timer = undefined;
+      }
+    }, EVERY_MS);
+    this.#timer.unref();
+  }
+
+  leave(what: Watched): void {
+    this.#watched.delete(what);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#watched.clear();
+  }
+}
