@@ -123,7 +123,8 @@ export interface ModelRoute {
 export interface Located {
   /** Stable slug, e.g. "config/unknown-key". */
   readonly id: string;
-  readonly severity: "error" | "warning";
+  /** note: true of this machine, and nothing to mend; for `check` and `explain`, not for a log. */
+  readonly severity: "error" | "warning" | "note";
   readonly file: string;
   /** From 1; 0 = the file as a whole. */
   readonly line: number;
