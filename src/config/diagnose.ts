@@ -1,0 +1,183 @@
+// What a validator says, in words: one complaint per mistake, at the key or the value that a person would point at.
+import { either } from "../lib/text.ts";
+import type { ErrorObject } from "./dialect.ts";
+import { isTemplate } from "./interpolate.ts";
+import { problem, quote, type Words } from "./problems.ts";
+import { below, isMapping, type Mapping } from "./tree.ts";
+
+export interface Complaint {
+  readonly words: Words;
+  /** Below the value that was validated. */
+  readonly pointer: string;
+  readonly side: "key" | "value";
+}
+
+/** How a value stands in the file; a value that came from outside, or is secret, is never repeated. */
+export interface Written {
+  (pointer: string): { readonly text: string; readonly mayShow: boolean };
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: "text",
+  integer: "a whole number",
+  number: "a number",
+  boolean: "true or false",
+  array: "a list",
+  object: "keys and values",
+  null: "nothing",
+};
+
+export const typeWords = (types: readonly string[]): string =>
+  either(types.filter((t) => t !== "null" || types.length === 1).map((t) => TYPES[t] ?? t));
+
+export function diagnose(errors: readonly ErrorObject[], written: Written): Complaint[] {
+  return untangle(errors).map((error) => complaint(error, written));
+}
+
+function complaint(error: ErrorObject, written: Written): Complaint {
+  const { keyword, instancePath: pointer, params } = error;
+  const schema = (isMapping(error.parentSchema) ? error.parentSchema : {}) as Mapping;
+  const properties = isMapping(schema["properties"]) ? schema["properties"] : {};
+  const expects = schema["x-expects"];
+  const value = (words: Words): Complaint => ({ words, pointer, side: "value" });
+  switch (keyword) {
+    case "additionalProperties": {
+      const key = params["additionalProperty"] as string;
+      const words = problem.unknownKey(key, Object.keys(properties));
+      return { words, pointer: below(pointer, key), side: "key" };
+    }
+    case "required": {
+      const key = params["missingProperty"] as string;
+      const described = properties[key];
+      const description = isMapping(described) ? described["description"] : undefined;
+      const hint = typeof description === "string" ? description : undefined;
+      return { words: problem.missingKey(key, hint), pointer, side: "key" };
+    }
+    case "propertyNames": {
+      const key = params["propertyName"] as string;
+      const rule = schema["propertyNames"];
+      const allowed = isMapping(rule) ? (rule["x-expects"] ?? rule["pattern"]) : undefined;
+      const words = problem.badName(key, String(allowed ?? "another"));
+      return { words, pointer: below(pointer, key), side: "key" };
+    }
+    case "enum":
+    case "const": {
+      if (typeof expects === "string") return value(problem.badValue(`expected ${expects}`));
+      const { text, mayShow } = written(pointer);
+      const allowed =
+        keyword === "enum" ? (params["allowedValues"] as unknown[]) : [params["allowedValue"]];
+      return value(
+        problem.notOneOf(
+          mayShow && typeof error.data === "string" ? error.data : mayShow ? text : undefined,
+          allowed,
+        ),
+      );
+    }
+    case "type": {
+      if (typeof expects === "string") return value(problem.wrongType(expects, false));
+      const types = [params["type"] as string | string[]].flat();
+      return value(
+        problem.wrongType(typeWords(types), typeHint(types, error.data, written(pointer))),
+      );
+    }
+    case "anyOf":
+    case "oneOf":
+      return value(
+        problem.badValue(
+          `expected ${typeof expects === "string" ? expects : formsOf(schema[keyword])}`,
+        ),
+      );
+    default:
+      return value(
+        problem.badValue(typeof expects === "string" ? `expected ${expects}` : ruleWords(error)),
+      );
+  }
+}
+
+function typeHint(types: readonly string[], data: unknown, { text, mayShow }: ReturnType<Written>) {
+  if (!mayShow) return isTemplate(text) && `the value of ${text} is something else`;
+  if (data === null) return false;
+  if (types.includes("string") && typeof data !== "object")
+    return `put it in quotes: ${quote(text)}`;
+  if (types.includes("array") && typeof data === "string") return `write [${text}]`;
+  return false;
+}
+
+function ruleWords({ keyword, params, message }: ErrorObject): string {
+  const limit = params["limit"] as number;
+  switch (keyword) {
+    case "minimum":
+      return `expected at least ${limit}`;
+    case "maximum":
+      return `expected at most ${limit}`;
+    case "minLength":
+      return limit === 1 ? "must not be empty" : `expected at least ${limit} characters`;
+    case "maxLength":
+      return `expected at most ${limit} characters`;
+    case "minItems":
+      return limit === 1 ? "must not be empty" : `expected at least ${limit} entries`;
+    case "maxItems":
+      return `expected at most ${limit} entries`;
+    case "minProperties":
+      return limit === 1 ? "must not be empty" : `expected at least ${limit} keys`;
+    case "uniqueItems":
+      return `entries ${Number(params["j"]) + 1} and ${Number(params["i"]) + 1} are the same`;
+    case "pattern":
+      return `does not match ${params["pattern"]}`;
+    case "format":
+      return `is not a valid ${params["format"]}`;
+    default:
+      return message ?? `breaks the rule ${keyword}`;
+  }
+}
+
+/** "text, a list or \"auto\"" */
+function formsOf(branches: unknown): string {
+  const forms = (Array.isArray(branches) ? branches : []).filter(isMapping).flatMap((branch) => {
+    if (typeof branch["x-expects"] === "string") return [branch["x-expects"]];
+    if ("const" in branch) return [quote(String(branch["const"]))];
+    if (Array.isArray(branch["enum"])) return branch["enum"].map((each) => quote(String(each)));
+    if (typeof branch["title"] === "string") return [branch["title"]];
+    return branch["type"] === undefined
+      ? []
+      : [typeWords([branch["type"] as string | string[]].flat())];
+  });
+  return forms.length > 0 ? either([...new Set(forms)]) : "another form";
+}
+
+/**
+ * Of every anyOf and oneOf, the errors of the one branch that was meant: the one whose shape fits. Where none does, the
+ * alternative itself. `if` repeats what its branches say.
+ */
+function untangle(errors: readonly ErrorObject[]): ErrorObject[] {
+  let rest = errors.filter(
+    (e) => e.keyword !== "if" && !(e.propertyName !== undefined && e.keyword !== "propertyNames"),
+  );
+  // Inner ones come first, and are settled first.
+  for (const choice of rest.filter((e) => e.keyword === "anyOf" || e.keyword === "oneOf")) {
+    if (choice.params["passingSchemas"]) continue;
+    const inside = rest.filter(
+      (e) =>
+        e !== choice &&
+        e.schemaPath.startsWith(`${choice.schemaPath}/`) &&
+        e.instancePath.startsWith(choice.instancePath),
+    );
+    const branches = Map.groupBy(
+      inside,
+      (e) => e.schemaPath.slice(choice.schemaPath.length + 1).split("/")[0]!,
+    );
+    const fits = [...branches.values()].filter(
+      (branch) => !branch.some((e) => misfit(e, choice.instancePath)),
+    );
+    const best = fits.sort((a, b) => a.length - b.length)[0];
+    const drop = new Set<ErrorObject>(best ? inside.filter((e) => !best.includes(e)) : inside);
+    if (best) drop.add(choice);
+    rest = rest.filter((e) => !drop.has(e));
+  }
+  return rest;
+}
+
+/** Another kind of value altogether, or another value of the key that tells forms apart. */
+const misfit = (error: ErrorObject, at: string): boolean =>
+  (error.instancePath === at && ["type", "enum", "const"].includes(error.keyword)) ||
+  (error.keyword === "const" && error.instancePath.startsWith(at));

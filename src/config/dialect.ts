@@ -1,0 +1,93 @@
+// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, and `x-secret`.
+// Compiled validators say every error, and which places of a value are secret.
+import { isIP } from "node:net";
+import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+
+export type { ErrorObject } from "ajv";
+export type Schema = Readonly<Record<string, unknown>>;
+
+export const FORMATS = {
+  uri: (text: string) => URL.canParse(text),
+  date: (text: string) => isDate(text),
+  "date-time": (text: string) =>
+    isDate(text.slice(0, 10)) &&
+    /^[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i.test(text.slice(10)),
+  email: (text: string) => /^[^\s@]+@[^\s@]+$/.test(text),
+  hostname: (text: string) =>
+    /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.|$))+$/i.test(text),
+  ipv4: (text: string) => isIP(text) === 4,
+  ipv6: (text: string) => isIP(text) === 6,
+  regex: (text: string) => {
+    try {
+      return new RegExp(text, "u") instanceof RegExp;
+    } catch {
+      return false;
+    }
+  },
+} as const;
+
+function isDate(text: string): boolean {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
+}
+
+/** What a validator sees on its way: pointers, relative to the value, of what `x-secret` marks. */
+interface Seen {
+  readonly secrets: Set<string>;
+}
+
+const ajv = new Ajv({
+  strict: true,
+  // `enum` without `type`, `required` before `properties`: fine with us.
+  strictTypes: false,
+  strictTuples: false,
+  allErrors: true,
+  verbose: true,
+  useDefaults: true,
+  passContext: true,
+  logger: false,
+  formats: FORMATS,
+  keywords: [
+    // "a duration, such as 300s": what to say instead of the rule.
+    "x-expects",
+    {
+      keyword: "x-secret",
+      schemaType: "boolean",
+      errors: false,
+      validate(this: Seen | undefined, on: boolean, _value: unknown, _schema: unknown, at: any) {
+        if (on) this?.secrets?.add(at.instancePath);
+        return true;
+      },
+    },
+  ],
+});
+
+export interface Validated {
+  /** Defaults filled in. */
+  readonly value: unknown;
+  readonly errors: readonly ErrorObject[];
+  readonly secrets: ReadonlySet<string>;
+}
+export type Validator = (value: unknown) => Validated;
+
+const compiled = new WeakMap<object, Validator>();
+
+/** Throws when the schema is not one. */
+export function validator(schema: Schema): Validator {
+  const known = compiled.get(schema);
+  if (known) return known;
+  const check: ValidateFunction = ajv.compile(schema);
+  // Ajv would keep every schema for ever; ours live as long as their definition.
+  ajv.removeSchema(schema);
+  const validate: Validator = (given) => {
+    const value = structuredClone(given);
+    const secrets = new Set<string>();
+    check.call({ secrets } satisfies Seen as never, value);
+    return { value, errors: check.errors ?? [], secrets };
+  };
+  compiled.set(schema, validate);
+  return validate;
+}
+
+/** What a plugin without `options` or `credential` takes. */
+export const NOTHING: Schema = { type: "object", additionalProperties: false, properties: {} };

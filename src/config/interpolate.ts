@@ -1,0 +1,113 @@
+// `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`; `$${` is a literal `${`. Only inside strings that YAML has
+// already made leaves of, so that no value can become structure, and once: what comes out is not looked at again.
+import { dirname, resolve } from "node:path";
+import { problem, type Words } from "./problems.ts";
+import { readText } from "./source.ts";
+
+export type Part =
+  | { readonly kind: "text"; readonly text: string }
+  | {
+      readonly kind: "env";
+      readonly name: string;
+      readonly otherwise?: string;
+      readonly raw: string;
+    }
+  | { readonly kind: "file"; readonly path: string; readonly raw: string };
+
+export type Flaw = { readonly words: Words; readonly raw: string };
+
+export const isTemplate = (text: string): boolean => text.includes("${");
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** What a string says. Faults do not end it: the rest is looked at too. */
+export function parseTemplate(text: string): { parts: readonly Part[]; flaws: readonly Flaw[] } {
+  const parts: Part[] = [];
+  const flaws: Flaw[] = [];
+  let literal = "";
+  let i = 0;
+  const add = (part: Part) => {
+    if (literal !== "") parts.push({ kind: "text", text: literal });
+    literal = "";
+    parts.push(part);
+  };
+  while (i < text.length) {
+    if (text.startsWith("$${", i)) {
+      literal += "${";
+      i += 3;
+    } else if (text.startsWith("${", i)) {
+      const end = text.indexOf("}", i);
+      if (end < 0) {
+        flaws.push({ words: problem.unclosed(), raw: text.slice(i) });
+        break;
+      }
+      const raw = text.slice(i, end + 1);
+      const part = partOf(raw);
+      if ("words" in part) flaws.push({ words: part.words, raw });
+      else add(part);
+      i = end + 1;
+    } else literal += text[i++];
+  }
+  if (literal !== "") parts.push({ kind: "text", text: literal });
+  return { parts, flaws };
+}
+
+function partOf(raw: string): Part | { words: Words } {
+  const inside = raw.slice(2, -1);
+  if (inside.includes("${")) return { words: problem.nested() };
+  const [, kind, rest] = /^(env|file):(.*)$/s.exec(inside) ?? [];
+  if (kind === "file") return rest ? { kind, path: rest, raw } : { words: problem.badFilePath() };
+  if (kind === "env") {
+    const [name, otherwise] = split(rest!);
+    if (!NAME.test(name)) return { words: problem.badVariable(name) };
+    return { kind, name, raw, ...(otherwise === undefined ? {} : { otherwise }) };
+  }
+  const bare = split(inside)[0];
+  return { words: NAME.test(bare) ? problem.bareVariable(inside) : problem.unknownReference(raw) };
+}
+
+function split(text: string): [string, string | undefined] {
+  const at = text.indexOf(":-");
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 2)];
+}
+
+/** The other way: a string that stands for itself. */
+export const escapeTemplate = (text: string): string => text.replaceAll("${", "$${");
+
+export interface Sources {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** By absolute path: what was read, or why not. */
+  readonly files: ReadonlyMap<string, { text: string } | { words: Words }>;
+}
+
+/** The files that a string names, absolute: relative to the file it stands in. */
+export const filesOf = (parts: readonly Part[], from: string): string[] =>
+  parts.flatMap((part) => (part.kind === "file" ? [resolve(dirname(from), part.path)] : []));
+
+export async function readFiles(paths: Iterable<string>): Promise<Sources["files"]> {
+  const files = [...new Set(paths)];
+  return new Map(await Promise.all(files.map(async (f) => [f, await readText(f)] as const)));
+}
+
+/** As in a shell, an empty variable counts as missing where there is a default. A file's last line ends are not part of it. */
+export function fill(
+  parts: readonly Part[],
+  from: string,
+  of: Sources,
+): { text: string; flaws: readonly Flaw[] } {
+  const flaws: Flaw[] = [];
+  const texts = parts.map((part) => {
+    if (part.kind === "text") return part.text;
+    if (part.kind === "file") {
+      const read = of.files.get(resolve(dirname(from), part.path))!;
+      if ("text" in read) return read.text.replace(/[\r\n]+$/, "");
+      flaws.push({ words: read.words, raw: part.raw });
+      return "";
+    }
+    const value = Object.hasOwn(of.env, part.name) ? of.env[part.name] : undefined;
+    if (part.otherwise !== undefined) return value || part.otherwise;
+    if (value === undefined) flaws.push({ words: problem.unset(part.name), raw: part.raw });
+    return value ?? "";
+  });
+  return { text: texts.join(""), flaws };
+}

@@ -1,0 +1,119 @@
+// The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
+// the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
+// May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
+import { type Finding, type Spot } from "./source.ts";
+import { mount, type Desk } from "./mounts.ts";
+import { readConfig } from "./read.ts";
+import { checkMiddleware, checkModels } from "./references.ts";
+import { printConfig } from "./redact.ts";
+import { locateAll } from "./report.ts";
+import { checkDurations, type Overrides, resolve } from "./resolve.ts";
+import { SKELETON } from "./skeleton.ts";
+import { type Report, substitute } from "./substitute.ts";
+import { isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
+import type { GatewayConfig, Load, Located } from "./types.ts";
+import { validate } from "./validate.ts";
+
+export interface LoadOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly load: Load;
+  readonly overrides?: Overrides;
+  /** In place of what `file` says; it then need not exist. Paths are still relative to it. */
+  readonly text?: string;
+}
+
+export interface LoadedConfig {
+  /** Undefined when any problem is an error. */
+  readonly config: GatewayConfig | undefined;
+  /** In file order. */
+  readonly problems: readonly Located[];
+  /** Everything that was read or looked for, also when it failed: what a watcher watches. */
+  readonly sources: readonly string[];
+  /** The config as it may be shown; empty without one. */
+  print(json?: boolean): string;
+}
+
+/** `file`: absolute. */
+export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedConfig> {
+  const { tree, files, findings, read } = await readConfig(file, of.text);
+  if (read === "none") {
+    const problems = locateAll(findings, { root: {}, files, hide: [] });
+    return { config: undefined, problems, sources: files, print: () => "" };
+  }
+  const say = reporter(tree, file, findings);
+  const substituted = await substitute(tree, of.env, say);
+  const { written, unmounted, holes } = substituted;
+
+  // What is wrong with a value that is not there is only an echo.
+  const report: Report = (words, pointer, side, raw) => {
+    const hole = side !== "key" && [...holes].some((each) => within(pointer, each));
+    if (!hole) say(words, pointer, side, raw);
+  };
+  const desk: Desk = {
+    tree,
+    substituted,
+    report,
+    secrets: new Set(),
+    written: (pointer) => ({
+      text: written.get(pointer) ?? textAt(tree, pointer),
+      mayShow: !written.has(pointer),
+    }),
+  };
+  const said = tree.value as Mapping;
+  const skeleton = validate(SKELETON, said, (pointer) => written.has(pointer), desk.written);
+  for (const { words, pointer, side } of skeleton.complaints) report(words, pointer, side);
+  const root = skeleton.value as Mapping;
+  checkDurations(root, report);
+  const mounts = await mount(root, file, of.load, desk);
+  // What a broken file would have declared cannot be missed.
+  if (read === "all") {
+    const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
+    const names = { providers, unmounted };
+    checkMiddleware(root["middleware"], mounts, names, report);
+    if (isMapping(root["models"])) checkModels(root["models"], names, report);
+  }
+
+  const sources = [...new Set([...files, ...substituted.files])];
+  const failed = findings.some((finding) => finding.words.severity === "error");
+  const config = failed
+    ? undefined
+    : resolve(root, mounts, {
+        file,
+        sources,
+        stateFrom: locate(tree, "/state_dir")?.source.file ?? file,
+        unmounted,
+        overrides: of.overrides ?? {},
+      });
+  const hide = [...desk.secrets].flatMap((pointer): Spot[] => {
+    const place = tree.places.get(pointer);
+    return place && !written.has(pointer) ? [place.value] : [];
+  });
+  return {
+    config,
+    problems: locateAll(findings, { root: said, files, hide }),
+    sources,
+    print: (json) =>
+      config ? printConfig(config, { root: said, written, secrets: desk.secrets }, json) : "",
+  };
+}
+
+function reporter(tree: Tree, file: string, findings: Finding[]): Report {
+  return (words, pointer, side, raw) => {
+    const spot = locate(tree, pointer, side);
+    const meant = spot && raw !== undefined ? narrowed(spot, raw) : spot;
+    const at = { file: spot?.source.file ?? file, pointer };
+    findings.push({ words, ...at, ...(meant ? { spot: meant } : {}) });
+  };
+}
+
+/** The reference itself, where the file spells it as the value does. */
+function narrowed(spot: Spot, raw: string): Spot {
+  const from = spot.source.text.slice(spot.start, spot.end).indexOf(raw);
+  if (from < 0) return spot;
+  return { source: spot.source, start: spot.start + from, end: spot.start + from + raw.length };
+}
+
+function textAt(tree: Tree, pointer: string): string {
+  const place = tree.places.get(pointer);
+  return place ? place.value.source.text.slice(place.value.start, place.value.end) : "";
+}

@@ -1,0 +1,183 @@
+// The plugins that the file names: loaded, their options and credentials checked against what each of them says it
+// takes. Runs no plugin's `setup`; a plugin's `check` is pure.
+import type { PluginKind } from "../plugin/define.ts";
+import type { Problem } from "../plugin/plugin.ts";
+import { NOTHING, type Schema } from "./dialect.ts";
+import { isTemplate, parseTemplate } from "./interpolate.ts";
+import { problem } from "./problems.ts";
+import type { Report, Substituted } from "./substitute.ts";
+import { below, isMapping, locate, type Mapping, steps, type Tree, valueAt } from "./tree.ts";
+import type { Load } from "./types.ts";
+import { validate } from "./validate.ts";
+import type { Written } from "./diagnose.ts";
+
+export interface Mount {
+  readonly kind: PluginKind;
+  /** Of the entry in the file. */
+  readonly pointer: string;
+  readonly use: string;
+  readonly definition: any;
+  readonly from: string;
+  readonly options: Mapping;
+  /** A provider's: by their place in the list, or the one in `with:`. */
+  readonly credentials: readonly Mapping[];
+}
+
+export interface Desk {
+  readonly tree: Tree;
+  readonly substituted: Substituted;
+  readonly report: Report;
+  readonly written: Written;
+  /** Pointers of every value that some schema calls secret. Grows. */
+  readonly secrets: Set<string>;
+}
+
+interface Entry {
+  readonly kind: PluginKind;
+  readonly pointer: string;
+  readonly use: string;
+  readonly said: Mapping;
+}
+
+export async function mount(root: Mapping, mainFile: string, load: Load, desk: Desk) {
+  const mounts = await Promise.all(
+    entriesOf(root, desk).map(async (entry): Promise<Mount | undefined> => {
+      const { kind, pointer, use } = entry;
+      const at = below(pointer, "use");
+      const found = await load(use, kind, locate(desk.tree, at)?.source.file ?? mainFile);
+      if ("problem" in found) {
+        desk.report({ severity: "error", ...found.problem }, at);
+        return undefined;
+      }
+      const { definition, from } = found;
+      const { options, credentials } = optionsOf(entry, definition, desk);
+      if (options) complain(entry, definition, from, options, desk);
+      return { kind, pointer, use, definition, from, options: options ?? {}, credentials };
+    }),
+  );
+  return mounts.filter((each) => each !== undefined);
+}
+
+/** Whatever has a `use` that can be read, however wrong the rest of it is. */
+function entriesOf(root: Mapping, { substituted: { unmounted, holes } }: Desk): Entry[] {
+  const entries: Entry[] = [];
+  const add = (kind: PluginKind, pointer: string, said: unknown, otherwise?: string) => {
+    const long = isMapping(said) ? said : {};
+    const use =
+      typeof said === "string" ? said : Object.hasOwn(long, "use") ? long["use"] : otherwise;
+    if (typeof use !== "string" || use === "") return;
+    if (holes.has(pointer) || holes.has(below(pointer, "use"))) return;
+    entries.push({ kind, pointer, use, said: long });
+  };
+  add("store", "/store", root["store"]);
+  for (const kind of ["frontend", "middleware"] as const) {
+    const section = kind === "frontend" ? "frontends" : kind;
+    const list = root[section];
+    if (Array.isArray(list))
+      for (const [i, each] of list.entries()) add(kind, `/${section}/${i}`, each);
+  }
+  const providers = isMapping(root["providers"]) ? root["providers"] : {};
+  for (const [name, each] of Object.entries(providers))
+    if (!unmounted.has(name) && (isMapping(each) || each === null || typeof each === "string"))
+      add("provider", below("/providers", name), each, name);
+  return entries;
+}
+
+/** Options are undefined when something is wrong with them. */
+function optionsOf({ kind, pointer, said }: Entry, definition: any, desk: Desk) {
+  const at = below(pointer, "with");
+  const given = isMapping(said["with"]) ? said["with"] : {};
+  const options: Schema = definition.options ?? NOTHING;
+  if (kind !== "provider")
+    return { options: checked(options, given, at, keysOf(options), desk), credentials: [] };
+
+  // One `with:` holds both; whose a key is, the two schemas say.
+  const credential: Schema = definition.credential ?? NOTHING;
+  const fields = new Set(keysOf(credential));
+  const known = [...keysOf(options), ...fields];
+  const part = (isField: boolean) =>
+    Object.fromEntries(Object.entries(given).filter(([key]) => fields.has(key) === isField));
+  const list = said["credentials"];
+  const credentials: (Mapping | undefined)[] = [];
+  if (Array.isArray(list)) {
+    for (const key of Object.keys(part(true)))
+      desk.report(problem.fieldBesideCredentials(key), below(at, key), "key");
+    const names = new Set<unknown>();
+    for (const [i, each] of list.entries()) {
+      if (!isMapping(each)) continue;
+      const here = below(below(pointer, "credentials"), i);
+      const name = each["name"];
+      if (typeof name === "string" && names.has(name))
+        desk.report(problem.sameCredential(name), below(here, "name"));
+      names.add(name);
+      const own = isMapping(each["with"]) ? each["with"] : {};
+      credentials.push(checked(credential, own, below(here, "with"), [...fields], desk));
+    }
+  } else credentials.push(checked(credential, part(true), at, known, desk));
+  return {
+    options: checked(options, part(false), at, known, desk),
+    credentials: credentials.map((each) => each ?? {}),
+  };
+}
+
+const keysOf = (schema: Schema): string[] =>
+  isMapping(schema["properties"]) ? Object.keys(schema["properties"]) : [];
+
+function checked(
+  schema: Schema,
+  given: Mapping,
+  at: string,
+  known: readonly string[],
+  desk: Desk,
+): Mapping | undefined {
+  const { substituted, report, secrets, tree } = desk;
+  const outside = (pointer: string) => substituted.written.has(at + pointer);
+  const result = validate(schema, given, outside, (pointer) => desk.written(at + pointer));
+  for (const { words, pointer, side } of result.complaints) {
+    const unknown = words.id === "config/unknown-key" && steps(pointer).length === 1;
+    report(unknown ? problem.unknownKey(steps(pointer)[0]!, known) : words, at + pointer, side);
+  }
+  for (const pointer of result.secrets)
+    for (const [leaf, text] of leaves(valueAt(given, pointer), at + pointer)) {
+      secrets.add(leaf);
+      if (tree.places.has(leaf) && isLiteral(substituted.written.get(leaf) ?? text))
+        report(problem.literalSecret(), leaf);
+    }
+  return result.complaints.length === 0 ? (result.value as Mapping) : undefined;
+}
+
+/** In the file itself, be it as the default of a variable. */
+function isLiteral(text: string): boolean {
+  if (!isTemplate(text)) return text !== "";
+  const { parts } = parseTemplate(text);
+  return (
+    parts.every((p) => p.kind === "text") || parts.some((p) => p.kind === "env" && p.otherwise)
+  );
+}
+
+/** Every text below a pointer. */
+export function leaves(value: unknown, pointer: string): [pointer: string, text: string][] {
+  if (typeof value === "string") return [[pointer, value]];
+  if (typeof value === "number") return [[pointer, String(value)]];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, each]) => leaves(each, below(pointer, key)));
+}
+
+function complain({ pointer }: Entry, definition: any, from: string, options: Mapping, desk: Desk) {
+  const at = below(pointer, "with");
+  if (
+    desk.substituted.holes.size > 0 &&
+    [...desk.substituted.holes].some((h) => h.startsWith(`${at}/`))
+  )
+    return;
+  try {
+    for (const { path, message, hint, severity } of (definition.check?.(options) ??
+      []) as Iterable<Problem>) {
+      const below = path === "" || path.startsWith("/") ? path : `/${path}`;
+      desk.report(problem.complaint(severity ?? "error", message, hint ?? undefined), at + below);
+    }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    desk.report(problem.checkFailed(from, why), below(pointer, "use"));
+  }
+}

@@ -1,0 +1,321 @@
+// Every sentence that a config or a plugin can be told off with, one factory each. The ids are stable: people grep for
+// them in CI. A sentence says what is wrong; its hint says what to do.
+import { either, nearest, plural } from "../lib/text.ts";
+import { LONGEST_MS, sayDuration } from "../lib/duration.ts";
+import type { PluginKind } from "../plugin/define.ts";
+import type { Spot } from "./source.ts";
+import type { Located } from "./types.ts";
+
+export type Words = Pick<Located, "id" | "severity" | "message" | "hint">;
+
+const saying =
+  (severity: Located["severity"]) =>
+  (id: string, message: string, hint?: string | false): Words => ({
+    id,
+    severity,
+    message,
+    ...(hint ? { hint } : {}),
+  });
+const error = saying("error");
+const warning = saying("warning");
+const note = saying("note");
+
+export const quote = (text: string): string => JSON.stringify(text);
+const quoted = (words: readonly string[]) => either(words.map(quote));
+
+/** "did you mean …?", or everything there is when that is not much. */
+export function meant(word: string, known: Iterable<string>): string | false {
+  const words = [...known];
+  const near = nearest(word, words);
+  if (near !== undefined) return `did you mean ${quote(near)}?`;
+  return words.length > 0 && words.length <= 8 && `there is ${either(words.map(quote), "and")}`;
+}
+
+const position = ({ source, start }: Spot, from: string) => {
+  const { line } = source.lines.linePos(start);
+  return source.file === from ? `line ${line}` : `${source.file}:${line}`;
+};
+
+const PACKAGE = {
+  provider: "a provider",
+  frontend: "a frontend",
+  middleware: "a middleware",
+  store: "a store",
+};
+const SECTION = {
+  provider: "providers",
+  frontend: "frontends",
+  middleware: "middleware",
+  store: "store",
+};
+
+export const problem = {
+  // ── files ──
+  fileMissing: (file: string) => error("config/file-missing", `${file} does not exist`),
+  notAFile: (file: string) => error("config/not-a-file", `${file} is not a file`),
+  tooLarge: (file: string, bytes: number) =>
+    error("config/file-too-large", `${file} has ${bytes} bytes; 1 MiB is the most that is read`),
+  unreadable: (file: string, why: string) =>
+    error("config/file-unreadable", `${file} cannot be read: ${why}`),
+  notUtf8: (file: string) => error("config/not-utf8", `${file} is not UTF-8`),
+
+  // ── YAML ──
+  syntax: (code: string, message: string, row: string) =>
+    error(
+      "config/syntax",
+      code === "TAG_RESOLVE_FAILED" ? message.replace("Unresolved tag:", "unknown tag") : message,
+      /(^|[^"'\w])\$\{/.test(row) &&
+        /[{[]/.test(row) &&
+        'write "${env:NAME}" in quotes: a bare { opens a map',
+    ),
+  notAMapping: () => error("config/not-a-map", "expected keys and values", "see `tollgate init`"),
+  duplicateKey: (key: string, first: Spot, from: string) =>
+    error(
+      "config/duplicate-key",
+      `the key ${quote(key)} stands here twice`,
+      `first on ${position(first, from)}`,
+    ),
+  forbiddenKey: (key: string) => error("config/forbidden-key", `${quote(key)} cannot be a key`),
+  interpolatedKey: (key: string) =>
+    error(
+      "config/interpolated-key",
+      `the key ${quote(key)} is taken as it is written`,
+      "only values may hold ${…}",
+    ),
+  unknownAlias: (name: string) =>
+    error("config/unknown-alias", `*${name} refers to nothing above it`, `&${name} would name it`),
+  tag: (tag: string) => error("config/tag", `the tag ${tag} means nothing here`),
+  tooMany: () =>
+    error("config/too-many-values", "too many values; aliases count each time they are used"),
+  tooDeep: () => error("config/too-deep", "nested too deeply, or an alias that contains itself"),
+  number: (text: string) =>
+    error(
+      "config/number",
+      `${text} is not a number that can be kept exactly`,
+      "put it in quotes if it is a name",
+    ),
+
+  // ── include ──
+  includePath: () =>
+    error("config/include-path", "expected a path; include is read before any ${…}"),
+  includeStar: (path: string) =>
+    error(
+      "config/include-star",
+      `in ${quote(path)} a star stands in a folder's name`,
+      "a star may stand in the last part only",
+    ),
+  includeFolder: (folder: string) => error("config/include-folder", `there is no folder ${folder}`),
+  includeNested: () =>
+    error("config/include-nested", "an included file cannot include", "name it in the main file"),
+  definedTwice: (key: string, first: Spot) =>
+    error("config/defined-twice", `${quote(key)} is already defined`, `in ${position(first, "")}`),
+
+  // ── ${…} ──
+  unclosed: () =>
+    error("config/unclosed-reference", "${ without a }", "a literal ${ is written $${"),
+  nested: () => error("config/nested-reference", "one ${…} inside another"),
+  bareVariable: (inside: string) =>
+    error(
+      "config/bare-variable",
+      `\${${inside}} does not say where from`,
+      `write \${env:${inside}}; a literal \${ is written $\${`,
+    ),
+  badVariable: (name: string) =>
+    error(
+      "config/bad-variable",
+      `${quote(name)} cannot be a variable's name`,
+      "${env:NAME} or ${env:NAME:-default}",
+    ),
+  badFilePath: () =>
+    error("config/bad-reference", "${file:} names no file", "write ${file:./path}"),
+  unknownReference: (raw: string) =>
+    error(
+      "config/bad-reference",
+      `${raw} is neither env nor file`,
+      "${env:NAME}, ${env:NAME:-default} or ${file:path}; a literal ${ is written $${",
+    ),
+  unset: (name: string) =>
+    error(
+      "config/unset-variable",
+      `the variable ${name} is not set`,
+      `set it, or give a default: \${env:${name}:-}`,
+    ),
+  interpolatedUse: () =>
+    error(
+      "config/interpolated-use",
+      "what to load is said by the file itself, never by a variable",
+    ),
+
+  // ── shape ──
+  unknownKey: (key: string, known: Iterable<string>) =>
+    error(
+      "config/unknown-key",
+      `unknown key ${quote(key)}`,
+      key === "<<" ? "merge keys are not read; include joins maps" : meant(key, known),
+    ),
+  missingKey: (key: string, description: string | undefined) =>
+    error(
+      "config/missing-key",
+      `${quote(key)} is missing`,
+      description !== undefined && description,
+    ),
+  wrongType: (expected: string, hint: string | false) =>
+    error("config/wrong-type", `expected ${expected}`, hint),
+  badValue: (message: string, hint: string | false = false) =>
+    error("config/bad-value", message, hint),
+  notOneOf: (value: string | undefined, allowed: readonly unknown[]) => {
+    const words = allowed.map(String);
+    const near = value !== undefined && nearest(value, words);
+    const expected = `expected ${quoted(words)}`;
+    return error(
+      "config/not-one-of",
+      value === undefined ? expected : `${quote(value)} is not one of them: ${expected}`,
+      near ? `did you mean ${quote(near)}?` : false,
+    );
+  },
+  badName: (name: string, expected: string) =>
+    error("config/bad-name", `${quote(name)} cannot be a name here`, `expected ${expected}`),
+  tooLong: () =>
+    error(
+      "config/too-long",
+      `timers end at ${sayDuration(Math.floor(LONGEST_MS / 86_400_000) * 86_400_000)}`,
+    ),
+  zeroTimeout: () =>
+    error("config/zero-timeout", "nothing happens within no time", "leave it out for the default"),
+
+  // ── references ──
+  unknownProvider: (name: string, known: Iterable<string>) =>
+    error("config/unknown-provider", `there is no provider ${quote(name)}`, meant(name, known)),
+  unknownModel: (name: string, known: Iterable<string>) =>
+    error(
+      "config/unknown-model",
+      `${quote(name)} is neither provider/model nor a name under models`,
+      meant(name, known),
+    ),
+  unknownFrontend: (name: string, known: Iterable<string>) =>
+    error(
+      "config/unknown-frontend",
+      `the frontend ${quote(name)} is not mounted`,
+      meant(name, known),
+    ),
+  aliasCycle: (path: readonly string[]) =>
+    error("config/alias-cycle", `these names lead in a circle: ${path.join(" → ")}`),
+  nothingCarried: (name: string) =>
+    error(
+      "config/star-carries-nothing",
+      `the star in ${quote(name)} stands for what a star in the model's name matched, and there is none`,
+    ),
+  twoStars: (name: string) => error("config/two-stars", `${quote(name)} has more than one star`),
+  lookAlike: (name: string, other: string) =>
+    error(
+      "config/look-alike",
+      `${quote(name)} and ${quote(other)} differ only in case or in look-alike letters`,
+    ),
+  unmountedCandidate: (provider: string, why: string) =>
+    note("config/unmounted-candidate", `skipped: ${provider} is not mounted, ${why}`),
+  unmountedModel: (why: string) =>
+    note("config/unmounted-model", `nobody answers for it yet: ${why}`),
+  unreachableModel: (provider: string) =>
+    warning(
+      "config/unreachable-model",
+      `never asked: what begins with ${provider}/ goes to the provider ${provider}`,
+    ),
+  zdrAfterUsage: () =>
+    warning(
+      "config/zdr-after-usage",
+      "zdr comes after usage",
+      "put zdr first, so that a refusal is decided before anything is written about the request",
+    ),
+
+  // ── credentials ──
+  fieldBesideCredentials: (key: string) =>
+    error(
+      "config/field-beside-credentials",
+      `${quote(key)} belongs to one credential, and there is a list of them`,
+      "move it into credentials: [{ name, with }]",
+    ),
+  sameCredential: (name: string) =>
+    error("config/same-credential", `there are two credentials named ${quote(name)}`),
+  literalSecret: () =>
+    warning(
+      "secret/literal",
+      "a secret stands in the file itself",
+      "write ${env:NAME} or ${file:path}",
+    ),
+
+  // ── plugins ──
+  pluginNotFound: (use: string, kind: PluginKind, pkg: string, known: readonly string[]) => {
+    const near = nearest(use, known);
+    return error(
+      "plugin/not-found",
+      `there is no ${kind} ${quote(use)}`,
+      `${near === undefined ? "" : `did you mean ${quote(near)}? If not: `}npm i ${pkg}`,
+    );
+  },
+  pluginFileMissing: (file: string) =>
+    error(
+      "plugin/not-found",
+      `there is no plugin at ${file}`,
+      "a path is relative to the file it stands in",
+    ),
+  badSpecifier: (use: string, why: string) =>
+    error(
+      "plugin/bad-specifier",
+      `${quote(use)} cannot be loaded: ${why}`,
+      "a built-in's name, a package, or a path such as ./plugin.ts",
+    ),
+  fullPackageName: (use: string, short: string) =>
+    error("plugin/bad-specifier", `${quote(use)} is a package's whole name`, `write use: ${short}`),
+  noDefaultExport: (from: string, named: string | undefined) =>
+    error(
+      "plugin/no-default-export",
+      `${from} exports no plugin as its default`,
+      named === undefined
+        ? "export default defineProvider({ … }), or defineFrontend, defineMiddleware, defineStore"
+        : `it exports one as ${quote(named)}: make it the default`,
+    ),
+  wrongKind: (from: string, is: PluginKind, wanted: PluginKind) =>
+    error(
+      "plugin/wrong-kind",
+      `${from} is ${PACKAGE[is]}, not ${PACKAGE[wanted]}`,
+      `it belongs under ${SECTION[is]}`,
+    ),
+  apiMismatch: (from: string, api: unknown, ours: number) =>
+    error(
+      "plugin/api-mismatch",
+      `${from} speaks api ${api === undefined ? "of no number" : String(api)}, this gateway speaks api ${ours}`,
+      typeof api === "number" && api > ours ? "upgrade tollgate" : "upgrade the plugin",
+    ),
+  badDefinition: (from: string, why: string) => error("plugin/bad-definition", `${from}: ${why}`),
+  badSchema: (from: string, what: string, why: string) =>
+    error("plugin/bad-schema", `${from}: the schema of its ${what} cannot be used: ${why}`),
+  importFailed: (from: string, why: string) =>
+    error("plugin/import-failed", `${from} could not be imported: ${why}`),
+  importSlow: (from: string, ms: number) =>
+    error(
+      "plugin/import-slow",
+      `${from} was not imported within ${sayDuration(ms)}`,
+      "importing a plugin must have no effect and wait for nothing",
+    ),
+  setupFailed: (from: string, why: string) =>
+    error("plugin/setup-failed", `the setup of ${from} failed: ${why}`),
+  setupSlow: (from: string, ms: number) =>
+    error(
+      "plugin/setup-slow",
+      `the setup of ${from} did not end within ${sayDuration(ms)}`,
+      "what takes long belongs in ready()",
+    ),
+  checkFailed: (from: string, why: string) =>
+    error("plugin/check-failed", `the check of ${from} failed: ${why}`),
+  complaint: (severity: "error" | "warning", message: string, hint: string | undefined) =>
+    saying(severity)("plugin/check", message, hint),
+} as const;
+
+/** "2 errors, 1 warning". */
+export const count = (problems: readonly Pick<Located, "severity">[]): string =>
+  (["error", "warning", "note"] as const)
+    .flatMap((severity) => {
+      const n = problems.filter((p) => p.severity === severity).length;
+      return n > 0 ? [plural(n, severity)] : [];
+    })
+    .join(", ");

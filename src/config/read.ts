@@ -1,0 +1,145 @@
+// gateway.yaml and what it includes, as one tree. Top-level maps are joined by key; nothing is overwritten, no list is joined.
+import { readdir } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { problem } from "./problems.ts";
+import { type Finding, parseSource, readText, type Spot } from "./source.ts";
+import { below, isMapping, locate, type Mapping, plant, type Tree, within } from "./tree.ts";
+
+export interface ReadConfig {
+  readonly tree: Tree;
+  /** Absolute, in the order read: what "file order" means. */
+  readonly files: string[];
+  readonly findings: Finding[];
+  /** all: what is not there is missing. main: it may stand in what could not be read. none: nothing to go on with. */
+  readonly read: "all" | "main" | "none";
+}
+
+/** `text`: in place of the file's own, which then need not exist. */
+export async function readConfig(file: string, text?: string): Promise<ReadConfig> {
+  const main = await readTree(file, text);
+  const { tree, findings } = main;
+  const files = [file];
+  if (!main.whole) return { tree, files: [file], findings, read: "none" };
+  let whole = true;
+  for (const wanted of includesOf(tree, (f) => findings.push({ ...f, file }))) {
+    for (const included of await expand(wanted.path, file, (words) =>
+      findings.push({ words, file, pointer: wanted.pointer, spot: wanted.spot }),
+    )) {
+      if (files.includes(included)) continue;
+      files.push(included);
+      const part = await readTree(included);
+      // Where it was asked for: there is no line in a file that is not there.
+      if (part.missing)
+        findings.push({ ...part.missing, file, pointer: wanted.pointer, spot: wanted.spot });
+      else findings.push(...part.findings, ...merge(tree, part.tree, included));
+      whole &&= part.whole;
+    }
+  }
+  if (isMapping(tree.value)) delete tree.value["include"];
+  return { tree, files, findings, read: whole ? "all" : "main" };
+}
+
+async function readTree(file: string, given?: string) {
+  const empty: Tree = { value: {}, places: new Map() };
+  const read = given === undefined ? await readText(file) : { text: given };
+  if ("words" in read) {
+    const missing: Finding = { words: read.words, file, pointer: "" };
+    return { tree: empty, findings: [missing], whole: false, missing };
+  }
+  const { source, document, findings } = parseSource(file, read.text);
+  if (!document) return { tree: empty, findings, whole: false };
+  const planted = plant(document, source);
+  const all = [...planted.findings];
+  const { tree } = planted;
+  if (!isMapping(tree.value)) {
+    const spot = locate(tree, "");
+    all.push({ words: problem.notAMapping(), file, pointer: "", ...(spot ? { spot } : {}) });
+    tree.value = {};
+  }
+  // A key with everything under it commented out says nothing.
+  const root = tree.value as Mapping;
+  for (const key of Object.keys(root)) if (root[key] === null) delete root[key];
+  return { tree, findings: all, whole: true };
+}
+
+type Wanted = { path: string; pointer: string; spot: Spot };
+
+function includesOf(tree: Tree, find: (f: Omit<Finding, "file">) => void): Wanted[] {
+  const said = (tree.value as Mapping)["include"];
+  if (said === undefined) return [];
+  const list = Array.isArray(said) ? said : [said];
+  return list.flatMap((path: unknown, i) => {
+    const pointer = Array.isArray(said) ? below("/include", i) : "/include";
+    const spot = locate(tree, pointer)!;
+    if (typeof path === "string" && path !== "" && !path.includes("${"))
+      return [{ path, pointer, spot }];
+    find({ words: problem.includePath(), pointer, spot });
+    return [];
+  });
+}
+
+/** A star stands in the last part of a path and matches as in a shell: no dot files, sorted. */
+async function expand(
+  path: string,
+  from: string,
+  say: (words: Finding["words"]) => void,
+): Promise<string[]> {
+  const full = resolve(dirname(from), path);
+  if (!path.includes("*")) return [full];
+  const folder = dirname(full);
+  if (folder.includes("*")) {
+    say(problem.includeStar(path));
+    return [];
+  }
+  const parts = basename(full)
+    .split("*")
+    .map((part) => part.replace(/[^\w]/g, "\\$&"));
+  const pattern = new RegExp(`^${parts.join(".*")}$`);
+  try {
+    const names = await readdir(folder);
+    return names
+      .filter((name) => pattern.test(name) && !name.startsWith("."))
+      .sort()
+      .map((name) => join(folder, name));
+  } catch {
+    say(problem.includeFolder(folder));
+    return [];
+  }
+}
+
+function merge(into: Tree, from: Tree, file: string): Finding[] {
+  const findings: Finding[] = [];
+  const target = into.value as Mapping;
+  const twice = (pointer: string) => {
+    const [first, second] = [into, from].map((tree) => {
+      const place = tree.places.get(pointer)!;
+      return place.key ?? place.value;
+    });
+    const words = problem.definedTwice(pointer.split("/").at(-1)!, first!);
+    findings.push({ words, file, pointer, spot: second! });
+  };
+  const take = (pointer: string) => {
+    for (const [at, place] of from.places) if (within(at, pointer)) into.places.set(at, place);
+  };
+  for (const [key, value] of Object.entries(from.value as Mapping)) {
+    const pointer = below("", key);
+    const present = target[key];
+    if (key === "include") {
+      const spot = from.places.get(pointer)!.key!;
+      findings.push({ words: problem.includeNested(), file, pointer, spot });
+    } else if (!Object.hasOwn(target, key)) {
+      target[key] = value;
+      take(pointer);
+    } else if (isMapping(present) && isMapping(value)) {
+      for (const [name, each] of Object.entries(value)) {
+        const down = below(pointer, name);
+        if (Object.hasOwn(present, name)) twice(down);
+        else {
+          present[name] = each;
+          take(down);
+        }
+      }
+    } else twice(pointer);
+  }
+  return findings;
+}

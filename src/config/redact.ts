@@ -1,0 +1,160 @@
+// The config as it may be shown: every default filled in, what came from a variable or a file as it is written there,
+// secrets as [secret]. What is shown is itself a gateway.yaml that means the same, literal secrets apart.
+import { Document, isNode } from "yaml";
+import { sayDuration, saySize } from "../lib/duration.ts";
+import { NOTHING, type Schema, validator } from "./dialect.ts";
+import { escapeTemplate, parseTemplate } from "./interpolate.ts";
+import { leaves } from "./mounts.ts";
+import { candidatesOf } from "./references.ts";
+import { below, isMapping, type Mapping, valueAt } from "./tree.ts";
+import type { GatewayConfig, Mounted, ProviderConfig, Timeouts } from "./types.ts";
+
+export interface Provenance {
+  /** The file's own values, short forms as they are. */
+  readonly root: Mapping;
+  readonly written: ReadonlyMap<string, string>;
+  /** Pointers. */
+  readonly secrets: ReadonlySet<string>;
+}
+
+const SECRET = "[secret]";
+
+export function printConfig(config: GatewayConfig, of: Provenance, json = false): string {
+  const view = shown(viewOf(config, of.root), "", of);
+  if (json) return `${JSON.stringify(view, null, 2)}\n`;
+  const document = new Document(view);
+  document.commentBefore = ` ${config.file}, with its defaults; variables as written, secrets hidden`;
+  for (const [name, why] of config.unmounted) {
+    const node = document.getIn(["providers", name], true);
+    if (isNode(node)) node.commentBefore = ` not mounted: ${why}`;
+  }
+  return document.toString({ lineWidth: 0 });
+}
+
+/** Secrets out, sources in; what would be read as a reference is escaped. */
+function shown(value: unknown, pointer: string, of: Provenance): unknown {
+  if (typeof value === "object" && value !== null) {
+    const entries = Object.entries(value)
+      .filter(([, each]) => each !== undefined)
+      .map(([key, each]) => [key, shown(each, below(pointer, key), of)] as const);
+    return Array.isArray(value) ? entries.map(([, each]) => each) : Object.fromEntries(entries);
+  }
+  const source = sourceOf(pointer, of.root);
+  const written = of.written.get(source);
+  const secret = of.secrets.has(source);
+  if (written !== undefined) return secret ? referencesOnly(written) : written;
+  if (secret) return SECRET;
+  return typeof value === "string" ? escapeTemplate(value) : value;
+}
+
+/** A default, or text around a reference, may be the secret itself. */
+const referencesOnly = (written: string): string =>
+  parseTemplate(written)
+    .parts.map((part) => {
+      if (part.kind === "text") return SECRET;
+      if (part.kind === "file" || !part.otherwise) return part.raw;
+      return `\${env:${part.name}:-${SECRET}}`;
+    })
+    .join("");
+
+/** Where a candidate stood in the short forms of `models:`. */
+function sourceOf(pointer: string, root: Mapping): string {
+  const [, line, index] = /^(\/models\/[^/]+)\/candidates\/(\d+)$/.exec(pointer) ?? [];
+  if (line === undefined) return pointer;
+  return candidatesOf(valueAt(root, line), line)[Number(index)]?.pointer ?? pointer;
+}
+
+function viewOf(config: GatewayConfig, root: Mapping): Mapping {
+  const said = isMapping(root["providers"]) ? root["providers"] : {};
+  const providers = Object.keys(said).map((name) => {
+    const provider = config.providers.get(name);
+    const its = isMapping(said[name]) ? said[name] : {};
+    return [
+      name,
+      provider ? providerView(provider, its, config) : { use: its["use"], when: its["when"] },
+    ];
+  });
+  return {
+    listen: config.listen,
+    public_url: config.publicUrl,
+    state_dir: config.stateDir,
+    workers: config.workers,
+    drain: sayDuration(config.drainMs),
+    strict: config.strict,
+    timeouts: timeoutsView(config.timeouts),
+    max_body: saySize(config.maxBodyBytes),
+    log: { level: config.log.level, slow: sayDuration(config.log.slowMs) },
+    store: mountedView(config.store),
+    frontends: config.frontends.map(mountedView),
+    middleware: config.middleware.map((m) => ({ ...mountedView(m), for: m.for })),
+    providers: Object.fromEntries(providers),
+    models: Object.fromEntries(
+      [...config.models].map(([name, { candidates, pick, on }]) => [
+        name,
+        { candidates, pick, on },
+      ]),
+    ),
+  };
+}
+
+/** A path is relative to the file that it stands in; here it is whole. */
+const mountedView = ({ use, from, options }: Mounted<unknown>) => ({
+  use: /^\.{1,2}\//.test(use) ? from : use,
+  with: filled(options),
+});
+
+const filled = (options: Mapping) => (Object.keys(options).length > 0 ? options : undefined);
+
+function providerView(provider: ProviderConfig, said: Mapping, config: GatewayConfig): Mapping {
+  const { credentials, options } = provider;
+  const several = Array.isArray(said["credentials"]);
+  return {
+    use: mountedView(provider).use,
+    when: said["when"],
+    with: filled(several ? options : { ...options, ...credentials[0]!.fields }),
+    credentials: several
+      ? credentials.map(({ name, fields, zdr, weight, models }) => ({
+          name,
+          with: filled(fields),
+          zdr,
+          weight,
+          models,
+        }))
+      : undefined,
+    trust_policy: provider.trustPolicy,
+    state: provider.state,
+    on_disconnect: provider.onDisconnect,
+    require_ready: provider.requireReady,
+    timeouts:
+      JSON.stringify(provider.timeouts) === JSON.stringify(config.timeouts)
+        ? undefined
+        : timeoutsView(provider.timeouts),
+    models: said["models"],
+  };
+}
+
+const timeoutsView = ({ connectMs, firstByteMs, idleMs, totalMs }: Timeouts) => ({
+  connect: sayDuration(connectMs),
+  first_byte: sayDuration(firstByteMs),
+  idle: sayDuration(idleMs),
+  total: sayDuration(totalMs),
+});
+
+/** Every value that a schema calls secret, the longest first: what a log must never say. */
+export function secretsOf(config: GatewayConfig): string[] {
+  const found = new Set<string>();
+  const collect = (schema: Schema | undefined, value: unknown) => {
+    for (const pointer of validator(schema ?? NOTHING)(value).secrets)
+      for (const [, text] of leaves(valueAt(value, pointer), "")) if (text !== "") found.add(text);
+  };
+  const mounted: readonly Mounted<{ options?: unknown }>[] = [
+    config.store,
+    ...config.frontends,
+    ...config.middleware,
+    ...config.providers.values(),
+  ];
+  for (const { definition, options } of mounted) collect(definition.options as Schema, options);
+  for (const { definition, credentials } of config.providers.values())
+    for (const { fields } of credentials) collect(definition.credential as Schema, fields);
+  return [...found].sort((a, b) => b.length - a.length);
+}

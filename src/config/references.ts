@@ -1,0 +1,148 @@
+// Names that point at names: models at providers and at each other, a middleware's `for` at what is mounted. Looks at what
+// the file says, in whatever form, so that one mistake elsewhere hides none here.
+import type { Mount } from "./mounts.ts";
+import { problem } from "./problems.ts";
+import type { Report } from "./substitute.ts";
+import { below, isMapping, type Mapping } from "./tree.ts";
+
+export interface Names {
+  /** Every key under `providers:`. */
+  readonly providers: readonly string[];
+  readonly unmounted: ReadonlyMap<string, string>;
+}
+
+/** A candidate and where it stands. */
+export interface Candidate {
+  readonly name: string;
+  readonly pointer: string;
+}
+
+const texts = (list: unknown, pointer: string): Candidate[] =>
+  (Array.isArray(list) ? list : []).flatMap((name: unknown, i) =>
+    typeof name === "string" ? [{ name, pointer: below(pointer, i) }] : [],
+  );
+
+/** The three forms of a model's line, as one. */
+export function candidatesOf(said: unknown, pointer: string): Candidate[] {
+  if (typeof said === "string") return [{ name: said, pointer }];
+  return isMapping(said)
+    ? texts(said["candidates"], below(pointer, "candidates"))
+    : texts(said, pointer);
+}
+
+export const providerOf = (model: string): string =>
+  model.slice(0, Math.max(0, model.indexOf("/")));
+
+/** A pattern has one star; the longest pattern that matches is the one that is meant. */
+export function patternFor(name: string, patterns: Iterable<string>): string | undefined {
+  let longest: string | undefined;
+  for (const pattern of patterns) {
+    const star = pattern.indexOf("*");
+    if (star < 0 || name.length < pattern.length - 1) continue;
+    const fits = name.startsWith(pattern.slice(0, star)) && name.endsWith(pattern.slice(star + 1));
+    if (fits && pattern.length > (longest?.length ?? 0)) longest = pattern;
+  }
+  return longest;
+}
+
+export function checkModels(models: Mapping, names: Names, report: Report): void {
+  const keys = Object.keys(models);
+  const leads = new Map<string, Candidate[]>();
+  const folded = new Map<string, string>();
+  for (const key of keys) {
+    const at = below("/models", key);
+    const twin = folded.get(fold(key));
+    if (twin !== undefined) report(problem.lookAlike(key, twin), at, "key");
+    folded.set(fold(key), key);
+    const first = providerOf(key);
+    const mounted = names.providers.includes(first) && !names.unmounted.has(first);
+    if (key.includes("*") && mounted) report(problem.unreachableModel(first), at, "key");
+    leads.set(key, checkCandidates(key, candidatesOf(models[key], at), keys, names, report));
+  }
+  for (const circle of circles(leads)) report(problem.aliasCycle(circle.path), circle.pointer);
+}
+
+/** → the candidates that are themselves names under `models:`, with the key each of them means. */
+function checkCandidates(
+  key: string,
+  candidates: readonly Candidate[],
+  keys: readonly string[],
+  { providers, unmounted }: Names,
+  report: Report,
+): Candidate[] {
+  const aliases: Candidate[] = [];
+  const skipped: [Candidate, string][] = [];
+  for (const candidate of candidates) {
+    const { name, pointer } = candidate;
+    const provider = providerOf(name);
+    if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
+    else if (name.includes("*") && !key.includes("*"))
+      report(problem.nothingCarried(name), pointer);
+    if (keys.includes(name)) aliases.push({ name, pointer });
+    else if (unmounted.has(provider)) skipped.push([candidate, provider]);
+    else if (!providers.includes(provider)) {
+      const pattern = patternFor(name, keys);
+      if (pattern !== undefined) aliases.push({ name: pattern, pointer });
+      else if (provider !== "") report(problem.unknownProvider(provider, providers), pointer);
+      else
+        report(
+          problem.unknownModel(
+            name,
+            keys.filter((each) => each !== key),
+          ),
+          pointer,
+        );
+    }
+  }
+  if (skipped.length > 0 && skipped.length === candidates.length) {
+    const reasons = [...new Set(skipped.map(([, provider]) => provider))];
+    const why = reasons.map((provider) => `${provider} is not mounted, ${unmounted.get(provider)}`);
+    report(problem.unmountedModel(why.join("; ")), below("/models", key), "key");
+  } else
+    for (const [{ pointer }, provider] of skipped)
+      report(problem.unmountedCandidate(provider, unmounted.get(provider)!), pointer);
+  return aliases;
+}
+
+const fold = (name: string): string => name.normalize("NFKC").toLowerCase();
+
+/** Each circle once, at the candidate that closes it. */
+function circles(leads: ReadonlyMap<string, readonly Candidate[]>) {
+  const found: { path: string[]; pointer: string }[] = [];
+  const done = new Set<string>();
+  const visit = (key: string, path: readonly string[]) => {
+    for (const { name, pointer } of leads.get(key) ?? []) {
+      const from = path.indexOf(name);
+      if (from >= 0) found.push({ path: [...path.slice(from), name], pointer });
+      else if (!done.has(name)) visit(name, [...path, name]);
+    }
+    done.add(key);
+  };
+  for (const key of leads.keys()) if (!done.has(key)) visit(key, [key]);
+  return found;
+}
+
+export function checkMiddleware(
+  list: unknown,
+  mounts: readonly Mount[],
+  names: Names,
+  report: Report,
+): void {
+  if (!Array.isArray(list)) return;
+  const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
+  const used = list.map((each: unknown) => (isMapping(each) ? each["use"] : each));
+  const zdr = used.indexOf("zdr");
+  if (zdr >= 0 && used.slice(0, zdr).includes("usage"))
+    report(problem.zdrAfterUsage(), `/middleware/${zdr}`);
+  for (const [i, each] of list.entries()) {
+    const where = isMapping(each) && isMapping(each["for"]) ? each["for"] : {};
+    const at = `/middleware/${i}/for`;
+    for (const { name, pointer } of texts(where["providers"], `${at}/providers`))
+      if (!names.providers.includes(name))
+        report(problem.unknownProvider(name, names.providers), pointer);
+    for (const { name, pointer } of texts(where["frontends"], `${at}/frontends`))
+      if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
+    for (const { name, pointer } of texts(where["models"], `${at}/models`))
+      if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
+  }
+}

@@ -1,0 +1,91 @@
+// Findings as what people and machines read: in file order, each with its line, its column and a piece of the file.
+// No secret that stands in a file is repeated, whoever reads the log.
+import { relative } from "node:path";
+import { styleText } from "node:util";
+import { codeFrame } from "../lib/text.ts";
+import { count } from "./problems.ts";
+import type { Finding, Source, Spot } from "./source.ts";
+import { pathOf } from "./tree.ts";
+import type { Located } from "./types.ts";
+
+export interface Locating {
+  readonly root: unknown;
+  /** In the order read. */
+  readonly files: readonly string[];
+  /** Literal secrets. */
+  readonly hide: readonly Spot[];
+}
+
+export function locateAll(findings: readonly Finding[], of: Locating): readonly Located[] {
+  const shown = new Map<Source, string>();
+  const all = findings.map(({ words, file, pointer, spot }): Located => {
+    const path = pathOf(of.root, pointer);
+    if (!spot) return Object.freeze({ ...words, file, line: 0, column: 0, path });
+    const { line, col: column } = spot.source.lines.linePos(spot.start);
+    const text = shown.get(spot.source) ?? masked(spot.source, of.hide);
+    shown.set(spot.source, text);
+    const frame = codeFrame(text, { line, column, length: spot.end - spot.start });
+    return Object.freeze({ ...words, file: spot.source.file, line, column, path, frame });
+  });
+  const order = (p: Located) => of.files.indexOf(p.file);
+  const once = new Map(all.map((p) => [`${p.id} ${p.file}:${p.line}:${p.column} ${p.message}`, p]));
+  return Object.freeze(
+    [...once.values()].sort(
+      (a, b) => order(a) - order(b) || a.line - b.line || a.column - b.column,
+    ),
+  );
+}
+
+/** Keys that mostly hold one, for files that could not be understood far enough to know. */
+const SUSPECT =
+  /(\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?\s*:\s*)(["']?)([^\s"'{[&*$#|>,][^"',}#\r\n]*)/gi;
+
+/** The same text, of the same length, without its secrets. */
+function masked(source: Source, hide: readonly Spot[]): string {
+  let text = source.text;
+  for (const spot of hide)
+    if (spot.source === source)
+      text =
+        text.slice(0, spot.start) + stars(text.slice(spot.start, spot.end)) + text.slice(spot.end);
+  return text.replace(SUSPECT, (whole, key: string, open: string, value: string) =>
+    /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + stars(value),
+  );
+}
+
+const stars = (text: string): string => text.replace(/[^\s"']/g, "*");
+
+const COLOUR = { error: "red", warning: "yellow", note: "cyan" } as const;
+
+export interface Printing {
+  readonly colour?: boolean;
+  /** Files are named relative to this folder. */
+  readonly from?: string;
+}
+
+/** For a terminal. Empty when there is nothing to say. */
+export function printProblems(
+  problems: readonly Located[],
+  { colour = false, from }: Printing = {},
+): string {
+  if (problems.length === 0) return "";
+  const paint = (style: Parameters<typeof styleText>[0], text: string) =>
+    colour ? styleText(style, text, { validateStream: false }) : text;
+  const blocks = problems.map((p) => {
+    const file = from === undefined ? p.file : nearer(from, p.file);
+    const place = p.line === 0 ? file : `${file}:${p.line}:${p.column}`;
+    const path = p.path === "" ? "" : `${p.path}: `;
+    const hint = p.hint === undefined ? "" : ` — ${p.hint}`;
+    const head = `${paint("bold", place)}  ${paint(COLOUR[p.severity], p.severity)}  ${path}${p.message}${hint}  ${paint("dim", `[${p.id}]`)}`;
+    return p.frame === undefined ? head : `${head}\n${paint("dim", p.frame)}`;
+  });
+  return `${blocks.join("\n\n")}\n\n${count(problems)}\n`;
+}
+
+function nearer(from: string, file: string): string {
+  const path = relative(from, file);
+  return path === "" || path.startsWith("..") ? file : path;
+}
+
+/** For machines: `check --json`. */
+export const problemsJson = (problems: readonly Located[]): string =>
+  `${JSON.stringify({ ok: !problems.some((p) => p.severity === "error"), problems }, null, 2)}\n`;

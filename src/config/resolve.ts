@@ -1,0 +1,190 @@
+// What was read, checked and loaded, as the frozen value that the gateway is built from. Nothing can be wrong any more
+// but what needs two values to see.
+import { createHash } from "node:crypto";
+import { dirname, resolve as path } from "node:path";
+import { LONGEST_MS, parseDuration, parseSize } from "../lib/duration.ts";
+import type { ErrorKind } from "../model/error.ts";
+import { factsOf } from "./facts.ts";
+import type { Mount } from "./mounts.ts";
+import { problem } from "./problems.ts";
+import { candidatesOf } from "./references.ts";
+import { RETRYABLE } from "./skeleton.ts";
+import type { Report } from "./substitute.ts";
+import { below, isMapping, type Mapping } from "./tree.ts";
+import type {
+  CredentialConfig,
+  GatewayConfig,
+  Mounted,
+  MountedMiddleware,
+  ProviderConfig,
+  Timeouts,
+} from "./types.ts";
+
+/** What a command line may say in place of the file. */
+export interface Overrides {
+  readonly host?: string;
+  readonly port?: number;
+  /** Absolute. */
+  readonly stateDir?: string;
+  readonly workers?: number | "auto";
+  readonly logLevel?: GatewayConfig["log"]["level"];
+}
+
+export interface Resolving {
+  readonly file: string;
+  readonly sources: readonly string[];
+  /** The file that `state_dir` stands in. */
+  readonly stateFrom: string;
+  readonly unmounted: ReadonlyMap<string, string>;
+  readonly overrides: Overrides;
+}
+
+/** `root` has passed the skeleton, defaults filled in. */
+export function resolve(root: any, mounts: readonly Mount[], of: Resolving): GatewayConfig {
+  const timeouts = timeoutsOf(root.timeouts, undefined);
+  const { overrides } = of;
+  const ids = new Set<string>();
+  const config = {
+    file: of.file,
+    listen: {
+      ...root.listen,
+      ...(overrides.host === undefined ? {} : { host: overrides.host }),
+      ...(overrides.port === undefined ? {} : { port: overrides.port }),
+    },
+    publicUrl: root.public_url,
+    stateDir: overrides.stateDir ?? path(dirname(of.stateFrom), root.state_dir),
+    workers: overrides.workers ?? root.workers,
+    drainMs: parseDuration(root.drain)!,
+    strict: root.strict,
+    timeouts,
+    maxBodyBytes: parseSize(String(root.max_body))!,
+    log: {
+      level: overrides.logLevel ?? root.log.level,
+      slowMs: parseDuration(root.log.slow)!,
+    },
+    store: mountedOf(
+      mounts.find((m) => m.kind === "store")!,
+      "store",
+    ),
+    frontends: mounts
+      .filter((m) => m.kind === "frontend")
+      .map((m) => mountedOf(m, unique(`frontends.${m.definition.name}`, ids))),
+    middleware: mounts
+      .filter((m) => m.kind === "middleware")
+      .map((m) => middlewareOf(m, root, unique(`middleware.${m.definition.name}`, ids))),
+    providers: new Map(
+      mounts
+        .filter((m) => m.kind === "provider")
+        .map((m) => providerOf(m, root.providers, timeouts))
+        .map((p) => [p.name, p]),
+    ),
+    unmounted: of.unmounted,
+    models: new Map(Object.entries(root.models).map(([name, said]) => [name, routeOf(name, said)])),
+  } satisfies Omit<GatewayConfig, "sources" | "hash">;
+  return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
+}
+
+/** Two of one kind: the second is `guard-2`. */
+function unique(id: string, taken: Set<string>): string {
+  let free = id;
+  for (let n = 2; taken.has(free); n++) free = `${id}-${n}`;
+  taken.add(free);
+  return free;
+}
+
+const mountedOf = ({ use, definition, from, options }: Mount, id: string): Mounted<any> => ({
+  id,
+  use,
+  definition,
+  from,
+  options,
+});
+
+function middlewareOf(mount: Mount, root: any, id: string): MountedMiddleware {
+  const said = root.middleware[Number(mount.pointer.split("/").at(-1))];
+  return { ...mountedOf(mount, id), for: isMapping(said) ? (said["for"] as any) : undefined };
+}
+
+function providerOf(mount: Mount, all: Mapping, timeouts: Timeouts): ProviderConfig {
+  const name = Object.keys(all).find((key) => below("/providers", key) === mount.pointer)!;
+  const said: any = isMapping(all[name]) ? all[name] : {};
+  return {
+    ...mountedOf(mount, `providers.${name}`),
+    name,
+    credentials: mount.credentials.map((fields, i) => credentialOf(said.credentials?.[i], fields)),
+    trustPolicy: said.trust_policy ?? false,
+    state: said.state ?? "refuse",
+    onDisconnect: said.on_disconnect ?? "cancel",
+    requireReady: said.require_ready ?? false,
+    timeouts: timeoutsOf(said.timeouts, timeouts),
+    facts: new Map(
+      Object.entries((said.models ?? {}) as Record<string, Mapping>).map(([model, facts]) => [
+        model,
+        factsOf(facts),
+      ]),
+    ),
+  };
+}
+
+const credentialOf = (said: any, fields: Mapping): CredentialConfig => ({
+  name: said?.name ?? "default",
+  fields,
+  weight: said?.weight ?? 1,
+  models: said?.models,
+  zdr: said?.zdr,
+});
+
+function timeoutsOf(said: any, otherwise: Timeouts | undefined): Timeouts {
+  const ms = (key: string, rest: number | undefined) =>
+    said?.[key] === undefined ? rest! : parseDuration(said[key])!;
+  return {
+    connectMs: ms("connect", otherwise?.connectMs),
+    firstByteMs: ms("first_byte", otherwise?.firstByteMs),
+    idleMs: ms("idle", otherwise?.idleMs),
+    totalMs: ms("total", otherwise?.totalMs),
+  };
+}
+
+const routeOf = (name: string, said: any) => ({
+  name,
+  candidates: candidatesOf(said, "").map((candidate) => candidate.name),
+  pick: said.pick ?? ("ordered" as const),
+  on: (said.on ?? RETRYABLE) as readonly ErrorKind[],
+});
+
+/** Before anything is built on them: a timer set too long fires at once, one of zero ends every call. */
+export function checkDurations(root: any, report: Report): void {
+  const check = (said: unknown, pointer: string, mayBeZero: boolean) => {
+    const ms = typeof said === "string" ? parseDuration(said) : undefined;
+    if (ms !== undefined && ms > LONGEST_MS) report(problem.tooLong(), pointer);
+    if (ms === 0 && !mayBeZero) report(problem.zeroTimeout(), pointer);
+  };
+  const checkAll = (said: unknown, pointer: string) => {
+    if (isMapping(said))
+      for (const [key, each] of Object.entries(said)) check(each, below(pointer, key), false);
+  };
+  check(root.drain, "/drain", true);
+  check(root.log?.slow, "/log/slow", true);
+  checkAll(root.timeouts, "/timeouts");
+  if (isMapping(root.providers))
+    for (const [name, provider] of Object.entries(root.providers))
+      if (isMapping(provider))
+        checkAll(provider["timeouts"], below(below("/providers", name), "timeouts"));
+}
+
+/** A definition is code: for the hash it is what it was loaded as. */
+function hashOf(config: object): string {
+  const plain = (key: string, value: unknown) => {
+    if (key === "definition") return undefined;
+    return value instanceof Map ? [...value] : value;
+  };
+  return createHash("sha256").update(JSON.stringify(config, plain)).digest("hex");
+}
+
+/** Definitions belong to their plugins and are left alone. */
+function freeze<T>(value: T, key = ""): T {
+  if (key === "definition" || typeof value !== "object" || value === null) return value;
+  if (value instanceof Map) for (const each of value.values()) freeze(each);
+  else for (const [k, each] of Object.entries(value)) freeze(each, k);
+  return Object.freeze(value);
+}

@@ -1,0 +1,83 @@
+// One file of the config: bytes → text → YAML document. Whatever is wrong is a finding with its place, never a throw.
+import { readFile, stat } from "node:fs/promises";
+import { type Document, LineCounter, parseDocument } from "yaml";
+import type { Words } from "./problems.ts";
+import { problem } from "./problems.ts";
+
+export interface Source {
+  /** Absolute. */
+  readonly file: string;
+  readonly text: string;
+  readonly lines: LineCounter;
+}
+
+/** Offsets into a source's text. */
+export interface Spot {
+  readonly source: Source;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Something to say about a place. `pointer` is the path in the merged document; without a spot it is the whole file. */
+export interface Finding {
+  readonly words: Words;
+  readonly file: string;
+  readonly pointer: string;
+  readonly spot?: Spot;
+}
+
+const LARGEST = 1_048_576;
+
+/** A file's text, or what keeps us from it. */
+export async function readText(file: string): Promise<{ text: string } | { words: Words }> {
+  try {
+    const found = await stat(file);
+    if (!found.isFile()) return { words: problem.notAFile(file) };
+    if (found.size > LARGEST) return { words: problem.tooLarge(file, found.size) };
+    return decode(file, await readFile(file));
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const missing = code === "ENOENT" || code === "ENOTDIR";
+    return { words: missing ? problem.fileMissing(file) : problem.unreadable(file, message) };
+  }
+}
+
+function decode(file: string, bytes: Buffer): { text: string } | { words: Words } {
+  try {
+    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
+  } catch {
+    return { words: problem.notUtf8(file) };
+  }
+}
+
+/** Without a document, what is wrong stands in `findings`. */
+export function parseSource(
+  file: string,
+  text: string,
+): { source: Source; document: Document | undefined; findings: Finding[] } {
+  const source: Source = { file, text, lines: new LineCounter() };
+  const findings: Finding[] = [];
+  const document = parseDocument(text, {
+    lineCounter: source.lines,
+    schema: "core",
+    version: "1.2",
+    merge: false,
+    stringKeys: true,
+    // Found while planting, where both places are known.
+    uniqueKeys: false,
+    customTags: [],
+    prettyErrors: false,
+  });
+  // One per line: what follows the first is mostly its echo.
+  const lines = new Set<number>();
+  for (const flaw of [...document.errors, ...document.warnings]) {
+    const [start, end] = flaw.pos;
+    const { line } = source.lines.linePos(start);
+    if (lines.has(line)) continue;
+    lines.add(line);
+    const row = text.split(/\r?\n/, line)[line - 1] ?? "";
+    const spot = { source, start, end: Math.max(end, start + 1) };
+    findings.push({ words: problem.syntax(flaw.code, flaw.message, row), file, pointer: "", spot });
+  }
+  return { source, document: findings.length === 0 ? document : undefined, findings };
+}

@@ -1,0 +1,149 @@
+// A YAML document as plain values, and for each path the place it came from. Structure is decided here and never again:
+// interpolation happens later, on strings that are already leaves.
+import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
+import { problem } from "./problems.ts";
+import type { Finding, Source, Spot } from "./source.ts";
+
+export interface Place {
+  /** None for an element of a list. */
+  readonly key?: Spot;
+  readonly value: Spot;
+}
+
+export interface Tree {
+  value: unknown;
+  /** By JSON pointer. */
+  readonly places: Map<string, Place>;
+}
+
+export type Mapping = Record<string, unknown>;
+
+export const isMapping = (value: unknown): value is Mapping =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A step down a JSON pointer. */
+export const below = (pointer: string, key: string | number): string =>
+  `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+
+export const steps = (pointer: string): string[] =>
+  pointer
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+
+export const within = (pointer: string, ancestor: string): boolean =>
+  pointer === ancestor || pointer.startsWith(`${ancestor}/`);
+
+export function valueAt(root: unknown, pointer: string): unknown {
+  let value = root;
+  for (const step of steps(pointer)) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step))
+      return undefined;
+    value = (value as Mapping)[step];
+  }
+  return value;
+}
+
+/** What stands there, or the key of the nearest thing around it. */
+export function locate(tree: Tree, pointer: string, side: "key" | "value" = "value") {
+  const exact = tree.places.get(pointer);
+  if (exact) return (side === "key" ? exact.key : undefined) ?? exact.value;
+  for (let at = pointer; at !== ""; at = at.slice(0, at.lastIndexOf("/"))) {
+    const place = tree.places.get(at);
+    if (place) return place.key ?? place.value;
+  }
+  return undefined;
+}
+
+/** "providers.anthropic.with", "middleware.auth", "models.fast[1]": the path as a person would say it. */
+export function pathOf(root: unknown, pointer: string): string {
+  let value = root;
+  let path = "";
+  for (const step of steps(pointer)) {
+    const list = Array.isArray(value);
+    value = isMapping(value) || list ? (value as Mapping)[step] : undefined;
+    const name = isMapping(value) ? (value["name"] ?? value["use"]) : value;
+    const listed = list && /^(frontends|middleware|providers\..*\.credentials)$/.test(path);
+    if (listed && typeof name === "string") path += `.${name}`;
+    else if (list) path += `[${step}]`;
+    else path += path === "" ? step : `.${step}`;
+  }
+  return path;
+}
+
+/** Aliases may multiply what a file says; no config is this large or this deep. */
+const MOST_NODES = 20_000;
+const DEEPEST = 64;
+const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
+const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/;
+
+export function plant(
+  document: Document,
+  source: Source,
+): { tree: Tree; findings: readonly Finding[] } {
+  const places = new Map<string, Place>();
+  const findings: Finding[] = [];
+  let nodes = 0;
+  let exhausted = false;
+  const spotOf = (node: Node): Spot => ({
+    source,
+    start: node.range?.[0] ?? 0,
+    end: node.range?.[1] ?? 0,
+  });
+  const find = (words: Finding["words"], pointer: string, spot: Spot) =>
+    findings.push({ words, file: source.file, pointer, spot });
+
+  const grow = (node: unknown, pointer: string, depth: number, key?: Spot): unknown => {
+    const here = node ? spotOf(node as Node) : key!;
+    const spot = key && wraps(here) ? key : here;
+    places.set(pointer, { value: spot, ...(key ? { key } : {}) });
+    if (exhausted) return undefined;
+    if (++nodes > MOST_NODES || depth > DEEPEST) {
+      exhausted = true;
+      find(nodes > MOST_NODES ? problem.tooMany() : problem.tooDeep(), pointer, spot);
+      return undefined;
+    }
+    if (isAlias(node)) {
+      const target = node.resolve(document);
+      if (!target) {
+        find(problem.unknownAlias(node.source), pointer, spot);
+        return undefined;
+      }
+      const value = grow(target, pointer, depth + 1, key);
+      // Of the alias, not of what it stands for: here is where it is wrong.
+      places.set(pointer, { value: here, ...(key ? { key } : {}) });
+      return value;
+    }
+    const tag = (node as Node | null)?.tag;
+    if (tag !== undefined && !PLAIN_TAG.test(tag)) find(problem.tag(tag), pointer, spot);
+    if (isMap(node)) {
+      const value: Mapping = {};
+      for (const pair of node.items) {
+        const name = String((pair.key as Scalar).value);
+        const keySpot = spotOf(pair.key as Node);
+        const down = below(pointer, name);
+        if (FORBIDDEN.has(name)) find(problem.forbiddenKey(name), pointer, keySpot);
+        else if (name.includes("${")) find(problem.interpolatedKey(name), pointer, keySpot);
+        else if (Object.hasOwn(value, name))
+          find(problem.duplicateKey(name, places.get(down)!.key!, source.file), down, keySpot);
+        else value[name] = grow(pair.value, down, depth + 1, keySpot);
+      }
+      return value;
+    }
+    if (isSeq(node)) return node.items.map((item, i) => grow(item, below(pointer, i), depth + 1));
+    const value = isScalar(node) ? node.value : null;
+    if (
+      typeof value === "number" &&
+      !(Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value))
+    )
+      find(problem.number(source.text.slice(spot.start, spot.end)), pointer, spot);
+    return value;
+  };
+  const value = document.contents ? grow(document.contents, "", 0) : {};
+  return { tree: { value, places }, findings };
+}
+
+/** Nothing, or more than a line: then the key says better where it is. */
+function wraps({ source, start, end }: Spot): boolean {
+  return start === end || source.lines.linePos(start).line !== source.lines.linePos(end).line;
+}

@@ -1,0 +1,69 @@
+// A value against a schema. What came from outside is text, and becomes a number or a truth value exactly where the
+// schema wants one; what YAML has typed stays as it is, so that 0123 and 1.10 are never silently something else.
+import { diagnose, type Complaint, type Written } from "./diagnose.ts";
+import { type ErrorObject, type Schema, validator } from "./dialect.ts";
+import { type Mapping, steps, valueAt } from "./tree.ts";
+
+export interface Checked {
+  /** Defaults filled in, outside text turned into what it should be. */
+  readonly value: unknown;
+  readonly complaints: readonly Complaint[];
+  /** Pointers below the value. */
+  readonly secrets: ReadonlySet<string>;
+}
+
+/** `outside`: whether the value at a pointer came from a variable or a file. */
+export function validate(
+  schema: Schema,
+  value: unknown,
+  outside: (pointer: string) => boolean,
+  written: Written,
+): Checked {
+  const check = validator(schema);
+  let given = value;
+  for (;;) {
+    const { value: filled, errors, secrets } = check(given);
+    const turned = errors.flatMap((error) => {
+      if (typeof error.data !== "string" || !outside(error.instancePath)) return [];
+      const to = turn(error, error.data);
+      return to === undefined ? [] : [{ pointer: error.instancePath, to }];
+    });
+    if (turned.length === 0) {
+      const hiding: Written = (pointer) => {
+        const { text, mayShow } = written(pointer);
+        return { text, mayShow: mayShow && !secrets.has(pointer) };
+      };
+      return { value: filled, complaints: diagnose(errors, hiding), secrets };
+    }
+    given = turned.reduce((all, { pointer, to }) => put(all, pointer, to), structuredClone(given));
+  }
+}
+
+/** What the text would be as the type that was wanted. */
+function turn({ keyword, params }: ErrorObject, text: string): unknown {
+  if (keyword === "enum" || keyword === "const") {
+    const allowed =
+      keyword === "enum" ? (params["allowedValues"] as unknown[]) : [params["allowedValue"]];
+    return allowed.find((each) => typeof each !== "string" && String(each) === text.trim());
+  }
+  if (keyword !== "type") return undefined;
+  const types = [params["type"] as string | string[]].flat();
+  const word = text.trim();
+  if (types.includes("boolean") && (word === "true" || word === "false")) return word === "true";
+  const wantsNumber = types.includes("number") || types.includes("integer");
+  if (!wantsNumber || !/^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(word)) return undefined;
+  const number = Number(word);
+  if (Number.isSafeInteger(number)) return number;
+  return types.includes("number") && Number.isFinite(number) && !Number.isInteger(number)
+    ? number
+    : undefined;
+}
+
+function put(root: unknown, pointer: string, value: unknown): unknown {
+  const path = steps(pointer);
+  const last = path.pop();
+  if (last === undefined) return value;
+  const holder = valueAt(root, path.length === 0 ? "" : pointer.slice(0, pointer.lastIndexOf("/")));
+  (holder as Mapping)[last] = value;
+  return root;
+}

@@ -1,0 +1,50 @@
+// Spans of time and sizes as people write them, and back. A time is never a bare number: its unit would be a guess.
+
+const TIME = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const SIZE = {
+  B: 1,
+  KB: 1_000,
+  KiB: 1_024,
+  MB: 1_000_000,
+  MiB: 1_048_576,
+  GB: 1_000_000_000,
+  GiB: 1_073_741_824,
+} as const;
+
+const NUMBER = String.raw`\d{1,12}(?:\.\d{1,3})?`;
+
+/** For JSON Schema: what `parseDuration` and `parseSize` accept. Bytes need no unit: they have no other. */
+export const DURATION_PATTERN = String.raw`^${NUMBER}(?:ms|s|m|h|d)$`;
+export const SIZE_PATTERN = String.raw`^(?:${NUMBER} ?(?:B|[KMG]i?B)|\d{1,12})$`;
+
+/** A timer set for longer fires at once: Node keeps delays in 32 bits. */
+export const LONGEST_MS = 2 ** 31 - 1;
+
+/** "250ms", "5s", "1.5m", "2h", "1d" → milliseconds. */
+export const parseDuration = (text: string): number | undefined =>
+  measure(text, DURATION_PATTERN, TIME);
+
+/** "512KiB", "32 MiB", "1GB", "4096" → bytes. */
+export const parseSize = (text: string): number | undefined => measure(text, SIZE_PATTERN, SIZE);
+
+/** The largest unit that says it exactly. */
+export const sayDuration = (ms: number): string => say(ms, TIME);
+export const saySize = (bytes: number): string =>
+  say(bytes, { B: 1, KiB: SIZE.KiB, MiB: SIZE.MiB, GiB: SIZE.GiB });
+
+function measure(
+  text: string,
+  pattern: string,
+  units: Readonly<Record<string, number>>,
+): number | undefined {
+  if (!new RegExp(pattern).test(text)) return undefined;
+  const [, amount, unit] = /^([\d.]+) ?(\D*)$/.exec(text)!;
+  return Math.round(Number(amount) * (unit === "" ? 1 : units[unit!]!));
+}
+
+function say(amount: number, units: Readonly<Record<string, number>>): string {
+  const [unit, size] = Object.entries(units).findLast(
+    ([, size], i) => i === 0 || (amount !== 0 && amount % size === 0),
+  )!;
+  return `${amount / size}${unit}`;
+}

@@ -1,0 +1,75 @@
+// Words for people: the nearest word, a piece of source with a caret, plurals. Knows nothing of what the words mean.
+
+export const plural = (n: number, one: string, many = `${one}s`): string =>
+  `${n} ${n === 1 ? one : many}`;
+
+/** "a", "a or b", "a, b or c". */
+export const either = (words: readonly string[], last = "or"): string =>
+  words.length < 2
+    ? (words[0] ?? "")
+    : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]!}`;
+
+/** What a slip of the finger or another house's spelling does not change. */
+const plain = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+
+/** Longer words are nobody's typing error, and the distance is quadratic. */
+const LONGEST = 80;
+
+/**
+ * The word that was probably meant: one in three letters may be wrong, spelling (`apiKey`, `api_key`) does not count, and
+ * the beginning or end of a longer word will do. The first of equally near ones.
+ */
+export function nearest(word: string, words: Iterable<string>): string | undefined {
+  const wanted = plain(word);
+  if (wanted === "" || wanted.length > LONGEST) return undefined;
+  let best: string | undefined;
+  let least = Infinity;
+  for (const candidate of words) {
+    const other = plain(candidate);
+    if (other === "" || other.length > LONGEST) continue;
+    const allowed = Math.max(1, Math.floor(Math.max(wanted.length, other.length) / 3));
+    let d = distance(wanted, other);
+    if (d > allowed && wanted.length >= 4 && (other.startsWith(wanted) || other.endsWith(wanted)))
+      d = allowed + 1;
+    else if (d > allowed || (d === wanted.length && d === other.length)) continue;
+    if (d < least) [best, least] = [candidate, d];
+  }
+  return best;
+}
+
+/** Letters inserted, dropped, replaced, or two neighbours swapped (optimal string alignment). */
+export function distance(a: string, b: string): number {
+  let before: number[] = [];
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1];
+      let d = Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (same ? 0 : 1));
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        d = Math.min(d, before[j - 2]! + 1);
+      next.push(d);
+    }
+    [before, row] = [row, next];
+  }
+  return row[b.length]!;
+}
+
+/** Two lines of what comes before, the line itself, and carets under what is meant. Lines and columns count from 1. */
+export function codeFrame(
+  text: string,
+  at: { readonly line: number; readonly column: number; readonly length: number },
+): string {
+  const lines = text.split(/\r?\n/);
+  // A tab as wide as every other character, or the caret misses.
+  const shown = (n: number) => (lines[n - 1] ?? "").replaceAll("\t", " ");
+  const first = Math.max(1, at.line - 2);
+  const width = String(at.line).length;
+  const rows: string[] = [];
+  for (let n = first; n <= at.line; n++)
+    rows.push(`${n === at.line ? ">" : " "} ${String(n).padStart(width)} | ${shown(n)}`.trimEnd());
+  const room = shown(at.line).length - at.column + 1;
+  const carets = "^".repeat(Math.max(1, Math.min(at.length, room)));
+  rows.push(`  ${" ".repeat(width)} | ${" ".repeat(at.column - 1)}${carets}`);
+  return rows.join("\n");
+}
