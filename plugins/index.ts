@@ -3,6 +3,11 @@
 export const builtin = {
   frontend: {},
   provider: {},
-  middleware: {},
+  middleware: {
+    auth: () => import("./middleware/auth.ts"),
+    limits: () => import("./middleware/limits.ts"),
+    usage: () => import("./middleware/usage.ts"),
+    zdr: () => import("./middleware/zdr.ts"),
+  },
   store: {},
 };

@@ -6,11 +6,9 @@ import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
-import type { Seat } from "./generation.ts";
-import type { Source } from "./present.ts";
-import { internal } from "./present.ts";
+import { internal, type Source } from "./lane.ts";
 import { reserve } from "./reserve.ts";
-import { restKey, type Plan } from "./route.ts";
+import type { Plan } from "./route.ts";
 import { error } from "./send.ts";
 import { Tally } from "./tally.ts";
 
@@ -45,7 +43,7 @@ export async function dispatch(
       if (!faultOf(thrown)) problem = error(fault.kind, fault.message);
       tried.push(`${seat.id}[${seat.credential}]: ${fault.kind}`);
       x["~"].losses = call.losses;
-      rest(x, seat, fault);
+      if (fault.details?.["own"] !== true) x["~"].gen.rests.failed(seat, fault);
       if (x["~"].gone || answer.committed || !next(fault, plan)) break;
       if (answer.opened) told ??= call.warnings ?? "";
     }
@@ -126,7 +124,7 @@ async function once(
     if (reserved) await close(call, tally, faultOf(problem) ?? { kind: "internal", message: "" });
     throw problem;
   }
-  gen.rests.clear(restKey(call));
+  gen.rests.answered(call);
 }
 
 function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally, x: Visit): Reply {
@@ -173,19 +171,6 @@ async function close(call: Attempt, tally: Tally, fault: Fault): Promise<void> {
   } catch (err) {
     inner.gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken");
   }
-}
-
-const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
-const REST_MOST_MS = 300_000;
-
-function rest(x: Visit, seat: Seat, fault: Fault): void {
-  const what = ERRORS[fault.kind][2];
-  if (!what || fault.details?.["own"] === true) return;
-  const ms = Math.min(fault.retryAfterMs ?? REST_MS[what], REST_MOST_MS);
-  x["~"].gen.rests.rest(
-    what === "credential" ? `${seat.provider}\n${seat.credential}` : restKey(seat),
-    ms,
-  );
 }
 
 /** The head is out and nobody answered: the protocol's own error, inside the stream. */

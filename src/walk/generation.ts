@@ -82,6 +82,8 @@ export interface MountedEndpoint {
   /** null: native. */
   readonly protocol: Protocol | null;
   readonly wire: Wire | null;
+  /** The pool for the base of a native endpoint that has one. */
+  readonly pool: Pool | undefined;
 }
 
 /** The way to an endpoint's base: a pool for its origin and what a path is put behind. */

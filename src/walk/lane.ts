@@ -6,7 +6,11 @@ import type { HeadersIn, JsonObject } from "../model/values.ts";
 import type { Answering, Decoder, Protocol } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
+import type { Flight } from "./send.ts";
 import type { Tally } from "./tally.ts";
+
+/** Where a call's answer comes from. */
+export type Source = { flight: Flight } | { events: AsyncIterable<ModelEvent> };
 
 /** What a lane tells of the answer that passes through it. */
 export interface Course {
@@ -170,5 +174,18 @@ function whole(passage: Passage, take: (body: Buffer) => void): Passage {
     },
     fail: passage.fail,
     between: true,
+  };
+}
+
+/** A throw that is nobody's fault in words: the log has it, the client gets a fixed text. */
+export function internal(call: Attempt, problem: unknown): Fault {
+  const x = call.exchange;
+  x["~"].gen.log.error(
+    { request: x.id, provider: call.provider, err: problem },
+    "an unexpected error",
+  );
+  return {
+    kind: "internal",
+    message: "Something went wrong here. The request id names it in the log.",
   };
 }

@@ -2,13 +2,18 @@ import { fail, faultOf, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelEvent } from "../model/event.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
-import { relayed, translated, written, type Course, type Passage } from "./lane.ts";
+import {
+  internal,
+  relayed,
+  translated,
+  written,
+  type Course,
+  type Passage,
+  type Source,
+} from "./lane.ts";
 import { error, type Flight, type Taker } from "./send.ts";
 import type { Tally } from "./tally.ts";
 import type { Watched } from "./watchdog.ts";
-
-/** Where a call's answer comes from. */
-export type Source = { flight: Flight } | { events: AsyncIterable<ModelEvent> };
 
 /** Barrier B3: a ledger that takes longer than this to settle does not keep the client's last words. */
 const SETTLE_MS = 2_000;
@@ -261,17 +266,4 @@ class Presentation implements Taker, Watched, Course {
     this.#over = true;
     this.#call.exchange["~"].gen.watchdog.leave(this);
   }
-}
-
-/** A throw that is nobody's fault in words: the log has it, the client gets a fixed text. */
-export function internal(call: Attempt, problem: unknown): Fault {
-  const x = call.exchange;
-  x["~"].gen.log.error(
-    { request: x.id, provider: call.provider, err: problem },
-    "an unexpected error",
-  );
-  return {
-    kind: "internal",
-    message: "Something went wrong here. The request id names it in the log.",
-  };
 }

@@ -1,4 +1,10 @@
-/** Who is given a rest after a failure: candidates that rest are tried last, never dropped. */
+import { ERRORS, type Fault } from "../model/error.ts";
+import type { Candidate } from "../plugin/call.ts";
+
+const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
+const MOST_MS = 300_000;
+
+/** Who is given a rest after a failure: candidates that rest are tried last, never dropped. One per process, read live. */
 export class Rests {
   readonly #until = new Map<string, number>();
   readonly #now: () => number;
@@ -7,19 +13,34 @@ export class Rests {
     this.#now = now;
   }
 
-  rest(key: string, ms: number): void {
-    const until = this.#now() + ms;
+  /** What rests is decided by the kind of failure, for how long by what upstream said of it. */
+  failed(seat: Candidate, fault: Fault): void {
+    const what = ERRORS[fault.kind][2];
+    if (!what) return;
+    const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
+    const key = what === "credential" ? credentialKey(seat) : modelKey(seat);
     if (until > (this.#until.get(key) ?? 0)) this.#until.set(key, until);
     if (this.#until.size > 10_000) this.#sweep();
   }
 
   /** It answered: whatever it rested for is over. */
-  clear(key: string): void {
-    if (this.#until.size > 0) this.#until.delete(key);
+  answered(seat: Candidate): void {
+    if (this.#until.size > 0) this.#until.delete(modelKey(seat));
   }
 
-  resting(key: string): boolean {
-    if (this.#until.size === 0) return false;
+  resting(seat: Candidate): boolean {
+    return (
+      this.#until.size > 0 && (this.#rests(modelKey(seat)) || this.#rests(credentialKey(seat)))
+    );
+  }
+
+  /** For `status`. */
+  list(): { what: string; until: number }[] {
+    this.#sweep();
+    return [...this.#until].map(([key, until]) => ({ what: key.replaceAll("\n", " "), until }));
+  }
+
+  #rests(key: string): boolean {
     const until = this.#until.get(key);
     if (until === undefined) return false;
     if (until > this.#now()) return true;
@@ -27,14 +48,11 @@ export class Rests {
     return false;
   }
 
-  /** For `status`: what rests, and until when. */
-  list(): { key: string; until: number }[] {
-    this.#sweep();
-    return [...this.#until].map(([key, until]) => ({ key, until }));
-  }
-
   #sweep(): void {
     const now = this.#now();
     for (const [key, until] of this.#until) if (until <= now) this.#until.delete(key);
   }
 }
+
+const credentialKey = (seat: Candidate): string => `${seat.provider}\n${seat.credential}`;
+const modelKey = (seat: Candidate): string => `${credentialKey(seat)}\n${seat.model}`;

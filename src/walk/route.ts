@@ -57,6 +57,7 @@ export async function route(x: Visit): Promise<Plan> {
       );
     return true;
   });
+  if (survey.translate) seats = seats.map((seat) => ({ ...seat, lane: "translated" }));
   if (x.privacy !== "off") seats = seats.map((seat) => narrowed(seat, survey.features));
   let list: readonly Candidate[] = seats;
   for (const hook of frontend.chain.route) {
@@ -76,10 +77,7 @@ export async function route(x: Visit): Promise<Plan> {
     );
   const chosen = first(list as readonly Seat[]);
   if (chosen.length === 0) nobody(x, out);
-  const rested = chosen.filter(
-    (seat) =>
-      gen.rests.resting(restKey(seat)) || gen.rests.resting(`${seat.provider}\n${seat.credential}`),
-  );
+  const rested = chosen.filter((seat) => gen.rests.resting(seat));
   const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
   return { seats: [...spread(fresh), ...rested], on: resolution.on, resolution, out };
 }
@@ -109,9 +107,6 @@ function spread(seats: readonly Seat[]): readonly Seat[] {
       .map(({ seat }) => seat),
   );
 }
-
-export const restKey = (seat: Candidate): string =>
-  `${seat.provider}\n${seat.credential}\n${seat.model}`;
 
 /** Absent is unknown, and unknown is forwarded. */
 function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined {

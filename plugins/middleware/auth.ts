@@ -1,0 +1,129 @@
+// Who is asking. Keys live in the store, by their SHA-256, or by the same hash in gateway.yaml; a key's own text is nowhere.
+import { createHash, timingSafeEqual } from "node:crypto";
+import { defineMiddleware, fail, type Identity, type Limit } from "tollgate/plugin";
+
+const limit = {
+  type: "object",
+  additionalProperties: false,
+  required: ["unit", "max", "per"],
+  properties: {
+    unit: {
+      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "nano_usd"],
+      description: "What is counted",
+    },
+    max: { type: "integer", minimum: 0, description: "How much of it" },
+    per: {
+      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
+      description: "In which time; open is for concurrent",
+    },
+  },
+} as const;
+
+const names = (description: string) =>
+  ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
+
+export default defineMiddleware({
+  api: 1,
+  name: "auth",
+  summary: "Who is asking, and may they",
+  stability: "beta",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      anonymous: {
+        type: "boolean",
+        default: false,
+        description:
+          "Let requests in that bring no key at all; a wrong key is refused all the same",
+      },
+      keys: {
+        type: "array",
+        default: [],
+        description:
+          "Keys by their hash, beside those in the store; `tollgate keys hash` prints one",
+        items: {
+          type: "object",
+          additionalProperties: false,
+          required: ["id", "digest"],
+          properties: {
+            id: { type: "string", minLength: 1, description: "What the ledger calls it" },
+            digest: {
+              type: "string",
+              pattern: "^[0-9a-f]{64}$",
+              description: "SHA-256 of the key, in hex",
+            },
+            name: { type: "string", description: "What people call it" },
+            models: names("Models it may use, with one star each; all when absent"),
+            frontends: names("Frontends it may use; all when absent"),
+            privacy: {
+              enum: ["off", "required", "strict"],
+              description: "The least privacy of its requests",
+            },
+            expires: { type: "string", description: "The date on which it ends, as in 2027-01-31" },
+            limits: { type: "array", items: limit, description: "What it may use" },
+            labels: {
+              type: "object",
+              additionalProperties: { type: "string" },
+              description: "Kept with every ledger row of it",
+            },
+          },
+        },
+      },
+    },
+  },
+  *check({ keys }) {
+    const seen = new Map<string, number>();
+    for (const [i, key] of keys.entries()) {
+      const twin = seen.get(key.digest);
+      if (twin !== undefined)
+        yield { path: `/keys/${i}/digest`, message: `is the digest of keys[${twin}] too` };
+      seen.set(key.digest, i);
+      if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires)))
+        yield {
+          path: `/keys/${i}/expires`,
+          message: "is not a date",
+          hint: "write it as 2027-01-31",
+        };
+    }
+  },
+  setup({ anonymous, keys }, ctx) {
+    const listed = keys.map(({ digest, expires, limits, ...who }) => ({
+      digest: Buffer.from(digest, "hex"),
+      expires: expires === undefined ? Infinity : Date.parse(expires),
+      identity: {
+        ...who,
+        limits: limits?.map((l): Limit => ({ ...l, scope: `key:${who.id}` })),
+      } as Identity,
+    }));
+    /** All of them are compared, whichever matches. */
+    const inFile = (secret: string): Identity | undefined => {
+      if (listed.length === 0) return undefined;
+      const digest = createHash("sha256").update(secret).digest();
+      let found: Identity | undefined;
+      for (const key of listed)
+        if (timingSafeEqual(key.digest, digest) && key.expires > Date.now()) found = key.identity;
+      return found;
+    };
+    return {
+      async admit(x, secret) {
+        if (x.identity) return;
+        if (secret === undefined) {
+          if (anonymous) x.identify({ id: "anonymous" });
+          else
+            fail("unauthenticated", "This request brings no key. Send one of Tollgate's keys.", {
+              code: "missing_api_key",
+            });
+          return;
+        }
+        const who = inFile(secret) ?? (await ctx.keys.find(secret));
+        if (!who)
+          return fail("unauthenticated", "This key is not known, or no longer valid.", {
+            code: "invalid_api_key",
+          });
+        x.identify(who);
+      },
+    };
+  },
+});

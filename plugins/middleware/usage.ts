@@ -1,0 +1,50 @@
+// Labels on ledger rows, and the operator's view of them.
+import { defineMiddleware } from "tollgate/plugin";
+
+const LABEL_MAX = 64;
+const DAY_MS = 86_400_000;
+
+export default defineMiddleware({
+  api: 1,
+  name: "usage",
+  summary: "What was used, by whom and for what",
+  stability: "beta",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      label_headers: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        default: [],
+        description: "Request headers that are kept as labels of a ledger row, 64 characters each",
+      },
+    },
+  },
+  setup({ label_headers }, ctx) {
+    const names = label_headers.map((name) => name.toLowerCase());
+    return {
+      charge(call) {
+        const labels: Record<string, string> = {};
+        for (const name of names) {
+          const value = call.exchange.headers[name];
+          if (typeof value === "string") labels[name] = value.slice(0, LABEL_MAX);
+        }
+        return { labels };
+      },
+      commands: {
+        today: {
+          summary: "What the last 24 hours have cost, by key",
+          run: async () =>
+            (await ctx.ledger.totals({ by: ["key"], from: Date.now() - DAY_MS })).map((t) => ({
+              ...t.by,
+              calls: t.calls,
+              nano_usd: String(t.costNano),
+              unpriced: t.unpriced,
+            })),
+        },
+      },
+    };
+  },
+});

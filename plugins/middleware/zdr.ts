@@ -1,0 +1,151 @@
+// Service-ZDR: a request may ask that nothing of it is kept, and only providers that are known to keep nothing get it.
+import {
+  defineMiddleware,
+  fail,
+  type Candidate,
+  type EffectivePolicy,
+  type Excluded,
+  type Json,
+  type JsonObject,
+  type Privacy,
+} from "tollgate/plugin";
+
+const ORDER: readonly Privacy[] = ["off", "required", "strict"];
+const SAID: Readonly<Record<string, Privacy>> = {
+  required: "required",
+  true: "required",
+  "1": "required",
+  strict: "strict",
+  off: "off",
+  false: "off",
+  "0": "off",
+};
+const looser = (a: Privacy, b: Privacy) => ORDER.indexOf(a) < ORDER.indexOf(b);
+
+export default defineMiddleware({
+  api: 1,
+  name: "zdr",
+  summary: "Only providers that keep nothing, for requests that say so",
+  stability: "beta",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      default: {
+        enum: ["off", "required", "strict"],
+        default: "off",
+        description: "For requests that do not say; a request can only ask for more",
+      },
+    },
+  },
+  setup: ({ default: floor }, ctx) => ({
+    admit(x) {
+      const asked = read(x.headers["service-zdr"]);
+      const least = looser(x.privacy, floor) ? floor : x.privacy;
+      if (asked !== undefined && looser(asked, least))
+        fail(
+          "forbidden",
+          `Service-ZDR: ${asked} is looser than what holds here, ${least}. A request can only ask for more.`,
+          { code: "zdr_downgrade_forbidden", param: "Service-ZDR" },
+        );
+      x.tighten(floor);
+      x.tighten(asked ?? "off");
+      x.header("service-zdr", x.privacy === "off" ? "not-requested" : "enforced");
+    },
+
+    route: (list, x) =>
+      x.privacy === "off"
+        ? list
+        : list.map((c): Candidate | Excluded =>
+            good(x.privacy, c.policy)
+              ? c
+              : {
+                  candidate: c,
+                  kind: "privacy",
+                  code: "zdr_unavailable",
+                  message: `${c.id}[${c.credential}]: ${c.policy.because.join(", ") || "not known to keep nothing"}`,
+                },
+          ),
+
+    prepare(out, call) {
+      if (call.exchange.privacy === "off") return;
+      for (const control of call.policy.controls ?? []) {
+        if (control.protocol !== undefined && control.protocol !== call.protocol) continue;
+        for (const [field, value] of Object.entries(control.set ?? {})) {
+          const had = out.get(field);
+          if (had === true && value === false)
+            fail(
+              "invalid",
+              `${field}: true keeps what Service-ZDR says must not be kept. Leave it out.`,
+              {
+                code: "zdr_feature_conflict",
+                param: field,
+              },
+            );
+          out.set(field, isObject(value) && isObject(had) ? { ...had, ...value } : value);
+        }
+        for (const [field, more] of Object.entries(control.add ?? {}))
+          out.set(field, [
+            ...new Set([...((out.get(field) as Json[] | undefined) ?? []), ...more]),
+          ]);
+        for (const [name, value] of Object.entries(control.headers ?? {})) out.header(name, value);
+      }
+    },
+
+    async attempt(call, next) {
+      const x = call.exchange;
+      if (x.privacy === "off") return next();
+      const { policy } = call;
+      if (!good(x.privacy, policy))
+        fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
+          code: "zdr_unavailable",
+          param: "Service-ZDR",
+        });
+      x.header("service-zdr-policy", receipt(call.provider, call.protocol, policy));
+      const reply = await next();
+      const { attest } = policy;
+      if (attest && reply.headers[attest.header] !== attest.equals) {
+        ctx.log.error(
+          { provider: call.provider, credential: call.credential, header: attest.header },
+          "upstream did not attest zero retention",
+        );
+        fail("attestation", "The provider did not attest that it keeps nothing.", {
+          code: "zdr_attestation_failed",
+        });
+      }
+      return reply;
+    },
+  }),
+});
+
+/** An unreadable wish for privacy is refused, never ignored. */
+function read(header: string | string[] | undefined): Privacy | undefined {
+  if (header === undefined) return undefined;
+  const values = new Set(
+    [header]
+      .flat()
+      .flatMap((h) => h.split(","))
+      .map((v) => SAID[v.trim().toLowerCase()]),
+  );
+  const [value] = values;
+  if (values.size !== 1 || value === undefined)
+    return fail("invalid", "Service-ZDR must be one of: required, strict, off.", {
+      code: "invalid_service_zdr",
+      param: "Service-ZDR",
+    });
+  return value;
+}
+
+const good = (wanted: Privacy, { retention, trains }: EffectivePolicy): boolean =>
+  trains === "no" &&
+  (retention.kind === "zero" || (wanted === "required" && retention.kind === "memory"));
+
+function receipt(provider: string, protocol: string | null, policy: EffectivePolicy): string {
+  const kept =
+    policy.retention.kind === "days" ? `days:${policy.retention.days}` : policy.retention.kind;
+  return `${provider}/${protocol ?? "native"};retention=${kept};basis=${policy.basis};verified=${policy.verifiedAt ?? "unknown"}`;
+}
+
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Buffer.isBuffer(value);

@@ -1,0 +1,58 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Scope } from "../lib/scope.ts";
+import type { Catalogue } from "../catalogue/catalogue.ts";
+import type { Context } from "../plugin/context.ts";
+import { matches } from "../walk/pattern.ts";
+import type { House } from "./house.ts";
+import { createLine } from "./line.ts";
+
+export interface ContextOptions {
+  /** The path in gateway.yaml. */
+  id: string;
+  scope: Scope;
+  house: House;
+  /** The generation's own; there once its providers are. */
+  catalogue: () => Catalogue;
+}
+
+export function createContext({ id, scope, house, catalogue }: ContextOptions): Context {
+  const log = house.log.child({ plugin: id });
+  return {
+    id,
+    log,
+    signal: scope.signal,
+    own: (thing) => scope.own(thing),
+    onDispose: (undo) => scope.defer(undo),
+    every: (ms, tick) =>
+      scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
+    shared: (key, create, end) => house.shared.take(scope, `${id}\n${key}`, create, end),
+    fetch: createLine({
+      reach: undefined,
+      dispatcher: undefined,
+      credential: { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined },
+      signal: scope.signal,
+    }).fetch,
+    keys: house.keys,
+    catalogue: view(catalogue),
+    ledger: house.store,
+    stateDir() {
+      const dir = join(house.stateDir, id.replace(/[^\w.-]/g, "_"));
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      return dir;
+    },
+  };
+}
+
+/** What a key may see of the catalogue. */
+function view(catalogue: () => Catalogue): Context["catalogue"] {
+  return {
+    list: ({ identity, privacy, kind }) =>
+      catalogue().list({
+        kind,
+        privacy,
+        may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
+      }),
+    find: (id) => catalogue().listing(id),
+  };
+}

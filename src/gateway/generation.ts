@@ -1,0 +1,322 @@
+// Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
+// it ends when it has been replaced and its last exchange is over.
+import { Ajv } from "ajv";
+import { problem, type Words } from "../config/problems.ts";
+import type { GatewayConfig, Located, Mounted } from "../config/types.ts";
+import type { Catalogue } from "../catalogue/catalogue.ts";
+import { Scope } from "../lib/scope.ts";
+import type { Kind } from "../model/request.ts";
+import type { Frontend } from "../plugin/frontend.ts";
+import type { Commands } from "../plugin/plugin.ts";
+import type { Provider } from "../plugin/provider.ts";
+import { compile, type MountedMiddleware } from "../walk/hooks.ts";
+import type {
+  Generation,
+  MountedEndpoint,
+  MountedFrontend,
+  MountedProvider,
+} from "../walk/generation.ts";
+import { Switchboard } from "../walk/switchboard.ts";
+import { bearer } from "./bearer.ts";
+import { createContext } from "./context.ts";
+import type { House } from "./house.ts";
+import { createLine } from "./line.ts";
+import { stockCatalogue } from "./listings.ts";
+
+const SETUP_MS = 10_000;
+const READY_MS = 5_000;
+
+export interface Built {
+  readonly gen: Generation;
+  readonly frontends: readonly MountedFrontend[];
+  readonly providers: ReadonlyMap<string, MountedProvider>;
+  readonly middleware: readonly MountedMiddleware[];
+  readonly commands: ReadonlyMap<string, NonNullable<Commands["commands"]>>;
+  readonly inFlight: () => number;
+  /** Signals plugins that it leaves; resolves when its last exchange is over and everything in it has ended. */
+  retire(): Promise<void>;
+}
+
+/** A place in gateway.yaml for something that went wrong with what stands there. */
+export type Place = (id: string, words: Words) => Located;
+
+export async function build(of: {
+  number: number;
+  config: GatewayConfig;
+  house: House;
+  place: Place;
+}): Promise<Built | { problems: readonly Located[] }> {
+  const { config, house, place } = of;
+  const scope = new Scope();
+  const problems: Located[] = [];
+  const commands = new Map<string, NonNullable<Commands["commands"]>>();
+  const providers = new Map<string, MountedProvider>();
+  let catalogue: (Catalogue & Disposable) | undefined;
+
+  /** One plugin's setup, under a deadline, every failure at its own line. */
+  const setup = async <T extends object>(
+    mounted: Mounted<any>,
+  ): Promise<(T & Commands) | undefined> => {
+    const ctx = createContext({ id: mounted.id, scope, house, catalogue: () => catalogue! });
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(() => resolve("late"), SETUP_MS);
+    });
+    try {
+      const made = await Promise.race([
+        Promise.resolve().then(() => mounted.definition.setup(mounted.options, ctx)),
+        late,
+      ]);
+      if (made === "late")
+        problems.push(place(mounted.id, problem.setupSlow(mounted.use, SETUP_MS)));
+      else {
+        if (made.commands) commands.set(mounted.id, made.commands);
+        return made;
+      }
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      problems.push(place(mounted.id, problem.setupFailed(mounted.use, house.mask.text(why))));
+    } finally {
+      clearTimeout(timer);
+    }
+    return undefined;
+  };
+
+  for (const mounted of config.providers.values()) {
+    const provider = await setup<Provider>(mounted);
+    if (!provider) continue;
+    const complain = (why: string) =>
+      problems.push(place(mounted.id, problem.badDefinition(mounted.use, why)));
+    providers.set(mounted.name, {
+      name: mounted.name,
+      provider,
+      data: mounted.definition.data,
+      trusted: mounted.from === "built-in" || mounted.trustPolicy,
+      state: mounted.state,
+      onDisconnect: mounted.onDisconnect,
+      timeouts: mounted.timeouts,
+      endpoints: provider.endpoints.flatMap((endpoint) => {
+        const built = mountEndpoint(endpoint, mounted.timeouts.connectMs, house, scope);
+        if ("why" in built) complain(built.why);
+        return "why" in built ? [] : [built];
+      }),
+      credentials: mounted.credentials,
+    });
+  }
+
+  catalogue = scope.own(stockCatalogue(config, providers, house));
+
+  const middleware: MountedMiddleware[] = [];
+  for (const mounted of config.middleware) {
+    const hooks = await setup<MountedMiddleware["hooks"]>(mounted);
+    if (!hooks) continue;
+    const early = (["admit", "rewrite", "route"] as const).find((h) => hooks[h]);
+    if (early && mounted.for?.providers)
+      problems.push(
+        place(
+          mounted.id,
+          problem.badDefinition(
+            mounted.use,
+            `its ${early} hook runs before a provider is chosen, so for.providers cannot narrow it`,
+          ),
+        ),
+      );
+    if (hooks.admit && mounted.for?.models)
+      problems.push(
+        place(
+          mounted.id,
+          problem.badDefinition(
+            mounted.use,
+            "its admit hook runs before the model is known, so for.models cannot narrow it",
+          ),
+        ),
+      );
+    middleware.push({ id: mounted.id, hooks, sends: mounted.definition.sends, for: mounted.for });
+  }
+
+  const frontends: MountedFrontend[] = [];
+  const doors = new Map<Kind, string>();
+  const routes = new Map<string, string>();
+  for (const mounted of config.frontends) {
+    const frontend = await setup<Frontend>(mounted);
+    if (!frontend) continue;
+    const name = mounted.id.replace(/^frontends\./, "");
+    const complain = (why: string) =>
+      problems.push(place(mounted.id, problem.badDefinition(mounted.use, why)));
+    for (const route of frontend.routes) {
+      if ("op" in route && !frontend.protocol?.server)
+        complain("it has a route to models, and its protocol has no server half");
+      for (const path of [route.path].flat()) {
+        const key = `${route.method} ${path}`;
+        const other = routes.get(key);
+        if (other !== undefined) complain(`${key} is served by ${other} already`);
+        routes.set(key, name);
+      }
+      if (
+        "op" in route &&
+        route.op === "generate" &&
+        frontend.protocol &&
+        !doors.has(frontend.protocol.kind)
+      )
+        doors.set(frontend.protocol.kind, [route.path].flat()[0]!);
+    }
+    frontends.push({
+      name,
+      frontend,
+      protocol: frontend.protocol,
+      server: frontend.protocol?.server as MountedFrontend["server"],
+      validate: validator(frontend.protocol?.server?.schema),
+      secret: frontend.secret?.bind(frontend) ?? bearer,
+      chain: compile(middleware, name),
+    });
+  }
+  if (problems.length === 0)
+    problems.push(...(await ready(config, providers, house, scope, place)));
+  if (problems.some((p) => p.severity === "error")) {
+    await scope[Symbol.asyncDispose]().catch((error: unknown) =>
+      house.log.error({ err: error }, "a generation that was not used did not end well"),
+    );
+    return { problems };
+  }
+
+  let inFlight = 0;
+  let idle: (() => void) | undefined;
+  const gen: Generation = {
+    number: of.number,
+    log: house.log,
+    strict: config.strict,
+    maxBodyBytes: config.maxBodyBytes,
+    slowMs: config.log.slowMs,
+    switchboard: new Switchboard({
+      providers,
+      unmounted: config.unmounted,
+      models: config.models,
+      catalogue,
+      doors,
+      now: Date.now,
+    }),
+    catalogue,
+    ledger: house.ledger,
+    rests: house.rests,
+    watchdog: house.watchdog,
+    mask: (text) => house.mask.text(text),
+    enter() {
+      inFlight++;
+      let inside = true;
+      return () => {
+        if (!inside) return;
+        inside = false;
+        if (--inFlight === 0) idle?.();
+      };
+    },
+  };
+  return {
+    gen,
+    frontends,
+    providers,
+    middleware,
+    commands,
+    inFlight: () => inFlight,
+    async retire() {
+      scope.leave();
+      if (inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
+      await scope[Symbol.asyncDispose]().catch((error: unknown) =>
+        house.log.error({ generation: of.number, err: error }, "a generation did not end well"),
+      );
+    },
+  };
+}
+
+function mountEndpoint(
+  endpoint: Provider["endpoints"][number],
+  connectMs: number,
+  house: House,
+  scope: Scope,
+): MountedEndpoint | { why: string } {
+  const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
+  if (base === null || (base && !/^https?:$/.test(base.protocol)))
+    return { why: `${endpoint.base} is not an http address` };
+  const pool = base && taken(base.origin, connectMs, house, scope);
+  if (!("protocol" in endpoint))
+    return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
+  if (!endpoint.protocol.client)
+    return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
+  return {
+    endpoint,
+    kind: endpoint.protocol.kind,
+    protocol: endpoint.protocol,
+    wire: {
+      pool: pool!,
+      origin: base!.origin,
+      prefix: base!.pathname.replace(/\/+$/, ""),
+      endpoint,
+    },
+    pool,
+  };
+}
+
+function taken(origin: string, connectMs: number, house: House, scope: Scope) {
+  const { pool, release } = house.pools.take(origin, connectMs);
+  scope.defer(release);
+  return pool;
+}
+
+/** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
+function validator(schema: unknown): MountedFrontend["validate"] {
+  if (typeof schema !== "object" || schema === null) return () => undefined;
+  const check = new Ajv({ strict: false, allErrors: false, validateFormats: false }).compile(
+    schema,
+  );
+  return (body) => {
+    if (check(body)) return undefined;
+    const [first] = check.errors ?? [];
+    const missing = first?.keyword === "required" ? `/${first.params["missingProperty"]}` : "";
+    const allowed =
+      first?.keyword === "enum"
+        ? `: ${(first.params["allowedValues"] as unknown[]).map(String).join(", ")}`
+        : "";
+    return {
+      pointer: (first?.instancePath ?? "") + missing,
+      message: missing === "" ? `${first?.message ?? "is not valid"}${allowed}` : "is required",
+    };
+  };
+}
+
+/** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */
+async function ready(
+  config: GatewayConfig,
+  providers: ReadonlyMap<string, MountedProvider>,
+  house: House,
+  scope: Scope,
+  place: Place,
+): Promise<Located[]> {
+  const found: Located[] = [];
+  await Promise.all(
+    [...config.providers.values()].map(async (mounted) => {
+      const provider = providers.get(mounted.name);
+      if (!provider?.provider.ready) return;
+      try {
+        await provider.provider.ready(
+          lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
+        );
+      } catch (error) {
+        const why = house.mask.text((error as Error).message);
+        if (mounted.requireReady)
+          found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
+        else house.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
+      }
+    }),
+  );
+  return found;
+}
+
+/** The way to a provider's first endpoint under one of its credentials. */
+export function lineTo(provider: MountedProvider, credential: number, signal: AbortSignal) {
+  const endpoint = provider.endpoints[0];
+  return createLine({
+    reach: endpoint?.endpoint as never,
+    dispatcher: endpoint?.pool,
+    credential: provider.credentials[credential]!,
+    signal,
+  });
+}

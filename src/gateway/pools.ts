@@ -1,0 +1,42 @@
+import { Pool } from "undici";
+
+/** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
+export class Pools implements AsyncDisposable {
+  readonly #pools = new Map<string, { pool: Pool; holders: number }>();
+
+  /** The pool for an origin, held until the returned release is called. */
+  take(origin: string, connectMs: number): { pool: Pool; release: () => Promise<void> } {
+    const key = `${origin}\n${connectMs}`;
+    let entry = this.#pools.get(key);
+    if (!entry) {
+      // Our watchdog keeps the time; as many connections as there are open streams; never two requests on one.
+      const pool = new Pool(origin, {
+        connections: null,
+        pipelining: 1,
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        connect: { timeout: connectMs },
+        keepAliveTimeout: 10_000,
+        maxHeaderSize: 32_768,
+        allowH2: false,
+      });
+      this.#pools.set(key, (entry = { pool, holders: 0 }));
+    }
+    entry.holders++;
+    const held = entry;
+    return {
+      pool: held.pool,
+      release: async () => {
+        if (--held.holders > 0) return;
+        this.#pools.delete(key);
+        await held.pool.close();
+      },
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const all = [...this.#pools.values()];
+    this.#pools.clear();
+    await Promise.all(all.map(({ pool }) => pool.destroy()));
+  }
+}
