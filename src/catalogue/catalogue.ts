@@ -1,0 +1,218 @@
+// The catalogue: which models exist right now, and what is known of each, with who says so and since when.
+// May import: lib, model, money. Calls nobody: lists are brought by refresh.ts, facts are handed in as data. A question
+// is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
+import type { EffectivePolicy, Facts, ModelInfo, Privacy } from "../model/facts.ts";
+import type { Kind } from "../model/request.ts";
+import type { Opt } from "../model/values.ts";
+import { shared } from "./alias.ts";
+import { createLists, type Lists } from "./lists.ts";
+import { merge, type Layer, type Said, type Sources } from "./merge.ts";
+import { near } from "./near.ts";
+import { effectivePolicy, satisfies } from "./policy.ts";
+
+/** One provider, as a config mounts it. */
+export interface Stock {
+  /** The operator's own facts, by upstream model name: they win. One that states a `kind` says that the model exists. */
+  operator?: Opt<ReadonlyMap<string, Said>>;
+  /** What ships beside the provider's code. */
+  shipped?: Opt<Facts>;
+  /** Whether it can be asked what exists. Otherwise what is known of it is what exists. */
+  lists?: Opt<boolean>;
+}
+
+export interface Found {
+  readonly info: ModelInfo;
+  /** It exists, as far as anybody can tell. A chat model that does not is forwarded all the same, an image model is not. */
+  readonly listed: boolean;
+  readonly sources: Sources;
+}
+
+export interface Listing extends ModelInfo {
+  /** Provider-qualified, or an alias. */
+  id: string;
+  provider: string;
+  policy: EffectivePolicy;
+}
+
+/** Which listings are wanted. */
+export interface Wanted {
+  kind?: Opt<Kind>;
+  provider?: Opt<string>;
+  privacy?: Opt<Privacy>;
+  may?: Opt<(id: string) => boolean>;
+}
+
+export interface Catalogue {
+  /** Moves whenever anything here changes. */
+  readonly version: number;
+  find(provider: string, model: string): Found;
+  /** Everything that exists: aliases first, then by provider as the config has them, by name. */
+  list(of?: Wanted): readonly Listing[];
+  listing(id: string): Listing | undefined;
+  /** For a name that is not known: at most three that are, nearest first. */
+  near(id: string, kind?: Kind, may?: (id: string) => boolean): readonly string[];
+}
+
+export interface CatalogueParts {
+  providers?: Opt<ReadonlyMap<string, Stock>>;
+  /** Names that stand for others; patterns are left out. */
+  aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
+  lists?: Opt<Lists>;
+  policy?: Opt<(provider: string, info: ModelInfo) => EffectivePolicy>;
+  now?: Opt<() => number>;
+}
+
+/** Policies carry dates, so nothing computed from them is kept for longer. */
+const KEEP_MS = 60_000;
+const MAX_BORROWS = 4;
+const NOBODY: Sources = {};
+
+/** Disposed with its generation: until then it follows the live lists. */
+export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposable {
+  const {
+    providers = new Map<string, Stock>(),
+    aliases = new Map<string, readonly string[]>(),
+    lists = createLists(),
+    now = Date.now,
+    policy = (_: string, info: ModelInfo) =>
+      effectivePolicy({ provider: undefined, model: info.data, trusted: true, now: now() }),
+  } = parts;
+  const stated = new Map<string, Map<string, Found>>();
+  const known = new Map<string, ReadonlyMap<string, Found>>();
+  let version = 0;
+  let listings: ReadonlyMap<string, Listing> | undefined;
+  let keptAt = 0;
+
+  const work = (name: string): void => {
+    const stock = providers.get(name);
+    if (!stock) return;
+    stated.set(name, stocktake(stock, lists.of(name)));
+    // A price may be borrowed across providers, so whoever borrows is worked out again.
+    for (const [other, models] of stated)
+      if (other === name || [...models.values()].some((f) => f.info.pricedAs !== undefined))
+        known.set(other, borrowed(other, stated));
+    listings = undefined;
+    version++;
+  };
+  for (const name of providers.keys()) work(name);
+  const stop = lists.onChange(work);
+
+  const all = (): ReadonlyMap<string, Listing> => {
+    const age = now() - keptAt;
+    if (listings && age >= 0 && age < KEEP_MS) return listings;
+    const found = new Map<string, Listing>();
+    for (const [provider, models] of known)
+      for (const { info, listed } of [...models.values()].toSorted(byName))
+        if (listed) {
+          const id = `${provider}/${info.model}`;
+          found.set(id, { ...info, id, provider, policy: policy(provider, info) });
+        }
+    const named = shared(aliases, found);
+    for (const id of named.keys()) found.delete(id);
+    keptAt = now();
+    return (listings = new Map([...named, ...found]));
+  };
+
+  return {
+    get version() {
+      return version;
+    },
+    find: (provider, model) =>
+      known.get(provider)?.get(model) ?? {
+        info: { model, kind: "chat" },
+        listed: false,
+        sources: NOBODY,
+      },
+    list({ kind, provider, privacy = "off", may } = {}) {
+      return [...all().values()].filter(
+        (l) =>
+          (kind === undefined || l.kind === kind) &&
+          (provider === undefined || l.provider === provider) &&
+          (may === undefined || may(l.id)) &&
+          satisfies(privacy, l.policy),
+      );
+    },
+    listing: (id) => all().get(id),
+    near(id, kind, may) {
+      const ids = [...all().values()]
+        .filter((l) => (kind === undefined || l.kind === kind) && (may === undefined || may(l.id)))
+        .map((l) => l.id);
+      return near(id, ids);
+    },
+    [Symbol.dispose]: stop,
+  };
+}
+
+const byName = (a: Found, b: Found): number => (a.info.model < b.info.model ? -1 : 1);
+
+/** All that anybody says of one provider's models. */
+function stocktake(stock: Stock, heard: ReturnType<Lists["of"]>): Map<string, Found> {
+  const { operator, shipped, lists = false } = stock;
+  const layers = new Map<string, Layer[]>();
+  const live = new Set<string>();
+  const say = (model: string, layer: Layer) => {
+    const mine = layers.get(model);
+    if (mine) mine.push(layer);
+    else layers.set(model, [layer]);
+  };
+  for (const [model, said] of operator ?? []) say(model, { from: "operator", said });
+  for (const { credential, at, models } of heard ?? [])
+    for (const said of models) {
+      live.add(said.model);
+      say(said.model, { from: "live", at: new Date(at).toISOString(), credential, said });
+    }
+  for (const said of shipped?.models ?? [])
+    say(said.model, { from: "shipped", at: shipped!.asOf, said });
+  const found = new Map<string, Found>();
+  for (const [model, said] of layers) {
+    const { info, sources } = merge(model, said);
+    const named = operator?.get(model)?.kind !== undefined;
+    const ships = said.some((l) => l.from === "shipped");
+    // Until a list was ever heard, shipped facts stand in for chat models; an image model waits for the list.
+    const assumed = heard === undefined && ships && (!lists || info.kind === "chat");
+    found.set(model, { info, sources, listed: named || live.has(model) || assumed });
+  }
+  return found;
+}
+
+/** The same, with prices that are stated as another model's. */
+function borrowed(
+  provider: string,
+  stated: ReadonlyMap<string, ReadonlyMap<string, Found>>,
+): ReadonlyMap<string, Found> {
+  const models = stated.get(provider)!;
+  const at = (from: string, id: string): [string, Found] | undefined => {
+    const mine = stated.get(from)?.get(id);
+    if (mine) return [from, mine];
+    const slash = id.indexOf("/");
+    const other = stated.get(id.slice(0, slash))?.get(id.slice(slash + 1));
+    return other && [id.slice(0, slash), other];
+  };
+  const resolved = new Map<string, Found>();
+  for (const [model, found] of models) {
+    let from = provider;
+    let lender: Found | undefined = found;
+    for (let hop = 0; lender && lender.info.price === undefined && hop < MAX_BORROWS; hop++) {
+      const { pricedAs }: ModelInfo = lender.info;
+      const next: [string, Found] | undefined =
+        pricedAs === undefined ? undefined : at(from, pricedAs);
+      lender = next?.[1];
+      from = next?.[0] ?? from;
+    }
+    const price = lender?.info.price;
+    resolved.set(
+      model,
+      lender === found || price === undefined
+        ? found
+        : {
+            ...found,
+            info: { ...found.info, price },
+            sources: {
+              ...found.sources,
+              price: { ...lender!.sources["price"]!, as: `${from}/${lender!.info.model}` },
+            },
+          },
+    );
+  }
+  return resolved;
+}

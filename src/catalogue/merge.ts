@@ -1,0 +1,85 @@
+import type { ModelInfo, Price } from "../model/facts.ts";
+import type { Opt } from "../model/values.ts";
+import { FREE } from "../money/price.ts";
+
+/** Who says so. */
+export interface Source {
+  from: "operator" | "live" | "shipped";
+  /** ISO. For a live list, when it was heard; for shipped facts, when somebody last looked. */
+  at?: Opt<string>;
+  /** Whose list. */
+  credential?: Opt<string>;
+  /** The model whose price this is. */
+  as?: Opt<string>;
+}
+
+/** Field → who says so. Of what is a set of facts itself, each fact: "limits.context". */
+export type Sources = { readonly [field: string]: Source };
+
+/** `free` says that zero is the price; an absent price is unknown, never zero. */
+export type Said = Partial<Omit<ModelInfo, "price">> & { readonly price?: Opt<Price | "free"> };
+
+export interface Layer extends Source {
+  said: Said;
+}
+
+/** Taken whole: half a price from one list and half from another is nobody's price, and a promise goes with its evidence. */
+const WHOLE = ["name", "protocols", "refuses", "data", "released", "retires"] as const;
+/** Sets of facts, each fact by itself. */
+const SETS = ["can", "limits", "image"] as const;
+
+/**
+ * What is known of one model. Layers stand strongest first, and a fact is taken from the first layer that states it.
+ * The law: a weaker layer never changes what a stronger one says, and what nobody says stays absent.
+ */
+export function merge(
+  model: string,
+  layers: readonly Layer[],
+): { info: ModelInfo; sources: Sources } {
+  const info: Record<string, unknown> = { model, kind: "chat" };
+  const sources: Record<string, Source> = {};
+  const note = (field: string, { from, at, credential }: Layer) => {
+    sources[field] = { from, at, ...(credential !== undefined && { credential }) };
+  };
+  const kind = kindOf(layers);
+  if (kind) {
+    info["kind"] = kind.said.kind;
+    note("kind", kind);
+  }
+  for (const field of WHOLE) {
+    const layer = layers.find((l) => l.said[field] !== undefined);
+    if (!layer) continue;
+    info[field] = layer.said[field];
+    note(field, layer);
+  }
+  const priced = layers.find((l) => l.said.price !== undefined || l.said.pricedAs !== undefined);
+  if (priced) {
+    const { price, pricedAs } = priced.said;
+    if (price !== undefined) info["price"] = price === "free" ? FREE : price;
+    if (pricedAs !== undefined) info["pricedAs"] = pricedAs;
+    note("price", priced);
+  }
+  for (const set of SETS) {
+    const facts: Record<string, unknown> = {};
+    for (const layer of layers.toReversed())
+      for (const [fact, value] of Object.entries(layer.said[set] ?? {})) {
+        if (value === undefined) continue;
+        facts[fact] = value;
+        note(`${set}.${fact}`, layer);
+      }
+    if (Object.keys(facts).length > 0) info[set] = facts;
+  }
+  return { info: info as unknown as ModelInfo, sources };
+}
+
+/**
+ * "chat" is also what a list says that does not tell kinds apart, so below the operator's word "image" counts for more,
+ * whoever says it.
+ */
+function kindOf(layers: readonly Layer[]): Layer | undefined {
+  return (
+    layers.find((l) => l.from === "operator" && l.said.kind !== undefined) ??
+    layers.find((l) => l.said.kind === "image") ??
+    layers.find((l) => l.said.kind !== undefined)
+  );
+}
