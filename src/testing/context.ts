@@ -1,0 +1,96 @@
+// A Context for tests: everything the host lends, with an account of what was taken and said.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Scope, Shared } from "../lib/scope.ts";
+import type { Context, Listing } from "../plugin/context.ts";
+import type { KeyRecord } from "../plugin/store.ts";
+import { outside } from "./leaks.ts";
+
+export interface Logged {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly message: string;
+}
+
+export interface Lent {
+  /** "test.plugin" unless told. */
+  readonly id?: string;
+  /** Who answers `ctx.fetch`; unless told, nobody: a plugin that calls out during setup is caught. */
+  readonly fetch?: Context["fetch"];
+  /** Secret → key. */
+  readonly keys?: Readonly<Record<string, KeyRecord>>;
+  readonly models?: readonly Listing[];
+  readonly ledger?: Context["ledger"];
+  /** What `shared` keeps across several contexts. */
+  readonly shared?: Shared;
+}
+
+export interface TestContext extends AsyncDisposable {
+  readonly ctx: Context;
+  readonly logs: readonly Logged[];
+  /** Addresses that `ctx.fetch` was asked for. */
+  readonly fetched: readonly string[];
+  /** How many things wait for their end: owned, deferred, repeating, shared. */
+  readonly owned: number;
+  /** Ends everything in reverse order, as a retiring generation does. */
+  end(): Promise<void>;
+}
+
+export function context(lent: Lent = {}): TestContext {
+  const scope = new Scope();
+  const shared = lent.shared ?? new Shared();
+  const logs: Logged[] = [];
+  const fetched: string[] = [];
+  let owned = 0;
+  let folder: string | undefined;
+  const taken = <T>(thing: T): T => {
+    owned++;
+    return thing;
+  };
+  const log = (level: Logged["level"]) => (fields: Logged["fields"], message: string) =>
+    void logs.push({ level, fields, message });
+  const ctx: Context = {
+    id: lent.id ?? "test.plugin",
+    log: { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") },
+    signal: scope.signal,
+    own: (thing) => taken(scope.own(thing)),
+    onDispose: (undo) => taken(scope.defer(undo)),
+    every: (ms, tick) =>
+      taken(scope.every(ms, tick, (error) => log("error")({ error }, "A tick failed."))),
+    shared: (key, create, end) => taken(shared.take(scope, key, create, end)),
+    async fetch(url, init) {
+      fetched.push(String(url));
+      if (!lent.fetch) throw new Error(`Nobody answers ${String(url)} in this test.`);
+      return outside(() => lent.fetch!(url, init));
+    },
+    keys: { find: async (secret) => lent.keys?.[secret] },
+    catalogue: {
+      list: ({ kind }) => (lent.models ?? []).filter((model) => !kind || model.kind === kind),
+      find: (id) => lent.models?.find((model) => model.id === id),
+    },
+    ledger: lent.ledger ?? {
+      entries: async () => ({ items: [] }),
+      totals: async () => [],
+    },
+    stateDir: () => (folder ??= mkdtempSync(join(tmpdir(), "tollgate-test-"))),
+  };
+  const end = async () => {
+    try {
+      await scope[Symbol.asyncDispose]();
+      owned = 0;
+    } finally {
+      if (folder) rmSync(folder, { recursive: true, force: true });
+    }
+  };
+  return {
+    ctx: Object.freeze(ctx),
+    logs,
+    fetched,
+    get owned() {
+      return owned;
+    },
+    end,
+    [Symbol.asyncDispose]: end,
+  };
+}

@@ -1,0 +1,104 @@
+import type { ModelEvent } from "../model/event.ts";
+import { UNITS, type Usage } from "../model/usage.ts";
+
+/** What each kind of block may hold. */
+const HOLDS: { readonly [block: string]: readonly ModelEvent["type"][] } = {
+  text: ["delta", "cite", "proof"],
+  refusal: ["delta", "proof"],
+  reasoning: ["delta", "proof"],
+  call: ["delta", "proof"],
+  image: ["media", "proof"],
+  audio: ["media", "delta", "proof"],
+  opaque: ["delta", "media", "cite", "proof"],
+};
+
+/**
+ * Judges a stream of events as it goes by: `start (open (delta | media | proof | cite)* close | usage)* finish`, where
+ * blocks may be open together, each holds only what its kind can hold, and usage never decreases. Throws at the first
+ * event that is out of place; `end()` throws when the finish is missing.
+ */
+export function grammar(): { event(e: ModelEvent): void; end(): void } {
+  const open = new Map<number, string>();
+  const seen = new Set<number>();
+  const usage = new Map<string, Usage>();
+  let state: "before" | "in" | "over" = "before";
+  let n = 0;
+  const wrong = (why: string, e: ModelEvent): never => {
+    throw new Error(`Event ${n} breaks the grammar: ${why}. It is ${show(e)}`);
+  };
+  const fits = (e: ModelEvent & { index: number }) => {
+    const block = open.get(e.index);
+    if (block === undefined)
+      wrong(`block ${e.index} is ${seen.has(e.index) ? "closed" : "not open"}`, e);
+    else if (!HOLDS[block]!.includes(e.type)) wrong(`a ${block} block holds no ${e.type}`, e);
+  };
+  return {
+    event(e) {
+      n++;
+      if (state === "over") wrong("nothing may follow the finish", e);
+      if (e.type === "start") {
+        if (state !== "before") wrong("there is one start", e);
+        state = "in";
+        return;
+      }
+      if (state === "before") wrong("the start comes first", e);
+      switch (e.type) {
+        case "open":
+          if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
+          if (seen.has(e.index)) wrong(`block ${e.index} was opened before`, e);
+          if (!(e.block.type in HOLDS)) wrong("there is no such block", e);
+          if (e.block.type === "call" && (e.block.id === "" || e.block.name === ""))
+            wrong("a call has an id and a name", e);
+          seen.add(e.index);
+          open.set(e.index, e.block.type);
+          return;
+        case "delta":
+          if (typeof e.text !== "string") wrong("a delta has text", e);
+          return fits(e);
+        case "media":
+        case "proof":
+        case "cite":
+          return fits(e);
+        case "close":
+          if (!open.delete(e.index))
+            wrong(`block ${e.index} is ${seen.has(e.index) ? "closed already" : "not open"}`, e);
+          return;
+        case "usage": {
+          const model = e.model ?? "";
+          const fell = decrease(usage.get(model) ?? {}, e.usage);
+          if (fell) wrong(fell, e);
+          usage.set(model, { ...usage.get(model), ...e.usage });
+          return;
+        }
+        case "finish":
+          if (open.size > 0) wrong(`block ${[...open.keys()].join(", ")} is still open`, e);
+          state = "over";
+          return;
+        default:
+          wrong("there is no such event", e);
+      }
+    },
+    end() {
+      if (state !== "over") throw new Error(`The events end after ${n} without a finish.`);
+    },
+  };
+}
+
+/** Says what is wrong with a count, or with one that is smaller than it was. */
+function decrease(before: Usage, now: Usage): string | undefined {
+  for (const unit of UNITS) {
+    const count = now[unit];
+    if (count === undefined) continue;
+    if (!(typeof count === "number" && Number.isFinite(count) && count >= 0))
+      return `${unit} is ${String(count)}`;
+    if (count < (before[unit] ?? 0)) return `${unit} falls from ${before[unit]} to ${count}`;
+  }
+  return undefined;
+}
+
+const show = (e: ModelEvent): string => {
+  const text = JSON.stringify(e, (_key, value: unknown) =>
+    typeof value === "bigint" ? `${value}n` : value,
+  );
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+};

@@ -1,0 +1,32 @@
+// tollgate/testing: what judges a plugin or a protocol, for its author and for us. No test runner in it: a check is a name
+// and a function, a fake upstream is a server on a loopback port.
+// May import: plugin, model, protocols, lib. May not: config, loader, walk, gateway.
+export { bomb, eventStream, html, json, type Answer, type Cut, type Piece } from "./answer.ts";
+export { cut, type Chunks } from "./chunks.ts";
+export { context, type Lent, type Logged, type TestContext } from "./context.ts";
+export { failing, type Failing } from "./failing.ts";
+export { freeze } from "./freeze.ts";
+export { grammar } from "./grammar.ts";
+export { random } from "./random.ts";
+export {
+  call,
+  refuse,
+  say,
+  speaking,
+  spokenAt,
+  think,
+  toolResults,
+  type Manner,
+  type Said,
+  type Speech,
+  type Spoken,
+} from "./speech.ts";
+export {
+  upstream,
+  type Asked,
+  type Billed,
+  type Reaction,
+  type Route,
+  type Routes,
+  type Upstream,
+} from "./upstream.ts";

@@ -1,0 +1,54 @@
+import { AsyncLocalStorage, createHook } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** What stays until somebody ends it: timers that repeat, sockets, servers, watchers, workers, children. */
+const LASTING =
+  /^(Timeout|TCPWRAP|TCPSERVERWRAP|TCPSocketWrap|PIPEWRAP|PIPESERVERWRAP|UDPWRAP|TTYWRAP|TLSWRAP|FSEVENTWRAP|STATWATCHER|PROCESSWRAP|WORKER|MESSAGEPORT|SIGNALWRAP|HTTPINCOMINGMESSAGE|FILEHANDLE|DIRHANDLE)$/;
+
+/**
+ * Whose resource it is, is told by where it was made, not by counting before and after: a test runner and its neighbours
+ * open and close handles all the time. What the kit does for a plugin runs outside.
+ */
+const inside = new AsyncLocalStorage<Set<number>>();
+const kinds = new Map<number, string>();
+const hook = createHook({
+  init(id, type) {
+    const mine = inside.getStore();
+    if (!mine || !LASTING.test(type)) return;
+    mine.add(id);
+    kinds.set(id, type);
+  },
+  destroy(id) {
+    kinds.delete(id);
+  },
+});
+let watchers = 0;
+
+export interface Watch {
+  /** Runs something whose resources count. */
+  run<T>(work: () => T): T;
+  /** Kinds of what is still held, after it had a moment to go: what ends often ends in the next turn. */
+  held(patienceMs?: number): Promise<string[]>;
+  stop(): void;
+}
+
+export function watch(): Watch {
+  const mine = new Set<number>();
+  if (watchers++ === 0) hook.enable();
+  const now = () => [...mine].flatMap((id) => kinds.get(id) ?? []);
+  return {
+    run: (work) => inside.run(mine, work),
+    async held(patienceMs = 500) {
+      for (const end = performance.now() + patienceMs; performance.now() < end && now().length > 0;)
+        await outside(() => sleep(5));
+      return now().map((kind) => kind.replace(/WRAP$/, "").toLowerCase());
+    },
+    stop() {
+      if (--watchers === 0) hook.disable();
+      for (const id of mine) kinds.delete(id);
+    },
+  };
+}
+
+/** The kit's own work, which is nobody's leak. */
+export const outside = <T>(work: () => T): T => inside.exit(work);

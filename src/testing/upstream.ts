@@ -1,0 +1,261 @@
+// A model API on a loopback port that does as it is told, and keeps account: what it was asked, on which connection, how
+// much of each answer it got rid of, what it billed and what it told. Answers are written byte for byte on the socket,
+// because the faults worth testing are those that no HTTP library would let one send.
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+} from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Usage } from "../model/usage.ts";
+import { json, type Answer } from "./answer.ts";
+import { send } from "./send.ts";
+
+/** One request, as it came. */
+export interface Asked {
+  /** From 1, in the order in which they were read whole. */
+  readonly n: number;
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly headers: IncomingHttpHeaders;
+  readonly rawHeaders: readonly string[];
+  readonly body: Buffer;
+  /** Milliseconds, as performance.now() counts them. */
+  readonly at: number;
+  /** Which connection carried it, from 1. */
+  readonly connection: number;
+  /** Bytes of the answer's body that were written. */
+  readonly sent: number;
+  /** cut: as scripted. aborted: the other side went away first. */
+  readonly state: "open" | "whole" | "cut" | "aborted";
+  readonly abortedAt: number | undefined;
+  /** Resolves when the state is no longer open. */
+  readonly over: Promise<void>;
+  // The body is whatever the test sends: it knows the shape.
+  // oxlint-disable-next-line typescript/no-explicit-any
+  json(): any;
+}
+
+/** One accepted request in the journal: what it costs, and what its client was told before the connection ended. */
+export interface Billed {
+  readonly n: number;
+  /** The credential, without "Bearer ". */
+  readonly key: string | undefined;
+  readonly model: string | undefined;
+  readonly usage: Usage;
+  readonly told: Usage | undefined;
+}
+
+export type Reaction = Answer | ((asked: Asked) => Answer | Promise<Answer>);
+/** A list is used up one by one; its last one stays. */
+export type Route = Reaction | readonly Reaction[];
+/** "POST /v1/messages", "POST /v1/*", "GET *", "*": what names most answers. Queries do not count. */
+export interface Routes {
+  readonly [route: string]: Route;
+}
+
+export interface Upstream extends AsyncDisposable {
+  /** Without a trailing slash. */
+  readonly url: string;
+  readonly port: number;
+  readonly requests: readonly Asked[];
+  /** The only truth about what upstream charges. */
+  readonly bill: readonly Billed[];
+  /** Connections that are open now. */
+  readonly connections: number;
+  /** Replaces what stands under these routes. */
+  script(routes: Routes): void;
+  /** The n-th request from now on or before, when it has come. */
+  request(n: number, withinMs?: number): Promise<Asked>;
+  /** Forgets requests and bill; the next request is number 1 again. */
+  forget(): void;
+  close(): Promise<void>;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export async function upstream(routes: Routes = {}): Promise<Upstream> {
+  const book = new Map<string, Route>(Object.entries(routes));
+  const used = new Map<Route, number>();
+  const requests: Asked[] = [];
+  const bill: Billed[] = [];
+  const sockets = new Map<Socket, number>();
+  const busy = new Map<Socket, Promise<void>>();
+  let connections = 0;
+
+  const react = (asked: Asked): Answer | Promise<Answer> => {
+    const found = routeFor(book, asked.method, asked.path);
+    if (!found)
+      return json(
+        { error: { message: `The fake upstream has no ${asked.method} ${asked.path}.` } },
+        404,
+      );
+    if (!Array.isArray(found)) return one(found as Reaction, asked);
+    const list = found as readonly Reaction[];
+    const turn = used.get(list) ?? 0;
+    used.set(list, turn + 1);
+    return one(list[Math.min(turn, list.length - 1)]!, asked);
+  };
+
+  const answer = async (message: IncomingMessage, body: Buffer) => {
+    const { socket } = message;
+    const { asked, settle } = open(message, body, requests.length + 1, sockets.get(socket) ?? 0);
+    requests.push(asked);
+    socket.once("close", () => settle("aborted"));
+    let line: Mutable<Billed> | undefined;
+    const told = (usage: Usage) => line && (line.told = { ...line.told, ...usage });
+    const reaction = await react(asked);
+    if (reaction.bill) {
+      line = { n: asked.n, ...payer(asked), usage: reaction.bill, told: undefined };
+      bill.push(line);
+    }
+    const sent = (bytes: number) => ((asked as Mutable<Asked>).sent = bytes);
+    const end = await send(socket, reaction, asked.method, { sent, told });
+    if (end !== "stalled") settle(end === "closed" ? "aborted" : end);
+  };
+
+  const server = createServer();
+  server.on("connection", (socket: Socket) => {
+    sockets.set(socket, ++connections);
+    socket.setNoDelay(true);
+    socket.setMaxListeners(0);
+    // A reset by the other side is for its own test to judge.
+    socket.on("error", () => {});
+    socket.once("close", () => sockets.delete(socket));
+  });
+  const serve = async (message: IncomingMessage, response: { detachSocket(s: Socket): void }) => {
+    const { socket } = message;
+    // From here on the socket is ours: node:http would refuse to write most of what we want to write.
+    response.detachSocket(socket);
+    const body = await bodyOf(message);
+    if (!body) return;
+    const turn = (busy.get(socket) ?? Promise.resolve()).then(() => answer(message, body));
+    busy.set(socket, turn);
+    await turn;
+  };
+  const fatal = (error: unknown) => {
+    // A script that throws is a broken test: it must not look like a broken gateway.
+    queueMicrotask(() => {
+      throw error;
+    });
+  };
+  server.on("request", (message, response) => void serve(message, response).catch(fatal));
+  server.on("checkContinue", (message: IncomingMessage, response) => {
+    message.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
+    void serve(message, response).catch(fatal);
+  });
+  const port = await listen(server);
+
+  const close = async () => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of sockets.keys()) socket.destroy();
+    await closed;
+  };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    requests,
+    bill,
+    get connections() {
+      return sockets.size;
+    },
+    script(more) {
+      for (const [route, reaction] of Object.entries(more)) book.set(route, reaction);
+    },
+    async request(n, withinMs = 5000) {
+      const end = performance.now() + withinMs;
+      while (requests.length < n) {
+        if (performance.now() > end)
+          throw new Error(`Request ${n} did not reach the upstream within ${withinMs} ms.`);
+        await sleep(1);
+      }
+      return requests[n - 1]!;
+    },
+    forget() {
+      requests.length = bill.length = 0;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+const one = (reaction: Reaction, asked: Asked) =>
+  typeof reaction === "function" ? reaction(asked) : reaction;
+
+function routeFor(book: ReadonlyMap<string, Route>, method: string, path: string) {
+  let best: { readonly route: string; readonly rank: number } | undefined;
+  for (const route of book.keys()) {
+    const [verb, pattern] = route === "*" ? ["*", "*"] : (route.split(" ") as [string, string]);
+    if (verb !== "*" && verb !== method) continue;
+    const fits = pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern;
+    // What names more of the path wins, and a named method over any.
+    const rank =
+      4 * pattern.replace("*", "").length + (pattern === path ? 2 : 0) + (verb === "*" ? 0 : 1);
+    if (fits && rank > (best?.rank ?? -1)) best = { route, rank };
+  }
+  return best && book.get(best.route);
+}
+
+function open(message: IncomingMessage, body: Buffer, n: number, connection: number) {
+  const url = new URL(message.url ?? "/", "http://upstream");
+  const over = Promise.withResolvers<void>();
+  const asked: Mutable<Asked> = {
+    n,
+    method: message.method ?? "",
+    path: url.pathname,
+    query: url.searchParams,
+    headers: message.headers,
+    rawHeaders: message.rawHeaders,
+    body,
+    at: performance.now(),
+    connection,
+    sent: 0,
+    state: "open",
+    abortedAt: undefined,
+    over: over.promise,
+    json: () => JSON.parse(body.toString()),
+  };
+  const settle = (state: Asked["state"]) => {
+    if (asked.state !== "open") return;
+    asked.state = state;
+    if (state === "aborted") asked.abortedAt = performance.now();
+    over.resolve();
+  };
+  return { asked: asked as Asked, settle };
+}
+
+function payer(asked: Asked) {
+  const header = asked.headers.authorization ?? asked.headers["x-api-key"];
+  const model = modelOf(asked);
+  return { key: (header as string | undefined)?.replace(/^Bearer /, ""), model };
+}
+
+function modelOf(asked: Asked): string | undefined {
+  try {
+    return asked.json().model;
+  } catch {
+    return undefined;
+  }
+}
+
+async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  try {
+    for await (const part of message) parts.push(part as Buffer);
+  } catch {
+    // Gone while it was still asking: there is nobody to answer and nothing to note.
+    return undefined;
+  }
+  return Buffer.concat(parts);
+}
+
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  return (server.address() as AddressInfo).port;
+}

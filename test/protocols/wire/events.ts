@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+
+export interface WireEvent {
+  readonly name: string | undefined;
+  readonly data: string;
+}
+
+/**
+ * Reads a stream that we wrote, as strictly as the strictest client: LF only, every event whole with its blank line,
+ * `event:` before `data:`, one line of each, one space after the colon. Comments may stand between events.
+ */
+export function wireEvents(text: string): WireEvent[] {
+  assert.ok(!text.includes("\r"), "lines end in LF");
+  if (text === "") return [];
+  assert.ok(text.endsWith("\n\n"), `the stream ends in a blank line: …${text.slice(-60)}`);
+  return text
+    .slice(0, -2)
+    .split("\n\n")
+    .flatMap((block) => {
+      if (/^:[^\n]*$/.test(block)) return [];
+      const parts = /^(?:event: ([^\n]+)\n)?data: ([^\n]+)$/.exec(block);
+      assert.ok(parts, `one event, one data line: ${block.slice(0, 200)}`);
+      return [{ name: parts[1], data: parts[2]! }];
+    });
+}
+
+/** How the stream must end: as it should, in the protocol's own error, or either. */
+export type Ending = "complete" | "failed";
+
+/** `key in object` for every key, and no other keys. */
+export function hasExactly(object: object, keys: readonly string[], what: string): void {
+  assert.deepEqual(
+    Object.keys(object).toSorted(),
+    keys.toSorted(),
+    `${what} has exactly these keys`,
+  );
+}
+
+export function hasAll(object: object, keys: readonly string[], what: string): void {
+  for (const key of keys) assert.ok(key in object, `${what} has ${key}: ${JSON.stringify(object)}`);
+}
+
+export const isCount = (value: unknown): boolean =>
+  Number.isSafeInteger(value) && (value as number) >= 0;

@@ -1,0 +1,192 @@
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, it } from "vitest";
+import { request } from "undici";
+import {
+  bomb,
+  failing,
+  json,
+  say,
+  speaking,
+  upstream,
+  type Answer,
+  type Routes,
+  type Upstream,
+} from "tollgate/testing";
+
+let up: Upstream;
+afterEach(() => up.close());
+const post = (path: string, body: unknown = {}, headers = {}) =>
+  request(up.url + path, { method: "POST", body: JSON.stringify(body), headers });
+const answering = async (answer: Answer, routes: Routes = {}) => {
+  up = await upstream({ "*": answer, ...routes });
+};
+const chunksOf = async (path = "/") => {
+  const chunks: string[] = [];
+  for await (const chunk of (await post(path)).body) chunks.push(String(chunk));
+  return chunks;
+};
+
+describe("requests", () => {
+  it("are recorded to the byte", async () => {
+    await answering(json({ ok: true }));
+    const body = Buffer.from([0, 255, 13, 10, 128]);
+    await request(`${up.url}/v1/x?beta=true`, { method: "PUT", body, headers: { "X-Odd": "1" } });
+    const asked = await up.request(1);
+    expect(asked).toMatchObject({ n: 1, method: "PUT", path: "/v1/x", state: "whole" });
+    expect(asked.query.get("beta")).toBe("true");
+    expect(asked.body.equals(body)).toBe(true);
+    expect(asked.headers["x-odd"]).toBe("1");
+  });
+
+  it("find the longest route, and a list is used up", async () => {
+    await answering(json("any"), {
+      "POST /v1/*": json("prefix"),
+      "POST /v1/a": [json(1), json(2), () => json(3)],
+      "GET /v1/a": json("get"),
+    });
+    const said = async (path: string) => (await post(path)).body.json();
+    expect(await said("/v1/b")).toBe("prefix");
+    expect(await said("/elsewhere")).toBe("any");
+    expect([
+      await said("/v1/a"),
+      await said("/v1/a"),
+      await said("/v1/a"),
+      await said("/v1/a"),
+    ]).toEqual([1, 2, 3, 3]);
+    expect(up.connections, "kept alive").toBeLessThan(up.requests.length);
+  });
+
+  it("that nobody scripted are a 404 that says so", async () => {
+    up = await upstream();
+    const { statusCode, body } = await post("/v1/none");
+    expect(statusCode).toBe(404);
+    expect(await body.text()).toContain("POST /v1/none");
+  });
+
+  it("whose client goes away are aborted, with the moment", async () => {
+    await answering({ body: ["a", "b"], cut: { after: { pieces: 1 }, how: "stall" } });
+    const going = new AbortController();
+    const { body } = await request(`${up.url}/`, { method: "POST", signal: going.signal });
+    const asked = await up.request(1);
+    await body[Symbol.asyncIterator]().next();
+    expect(asked.state).toBe("open");
+    const at = performance.now();
+    going.abort();
+    await body.text().catch(() => {});
+    await asked.over;
+    expect(asked.state).toBe("aborted");
+    expect(asked.abortedAt! - at).toBeLessThan(100);
+  });
+});
+
+describe("answers", () => {
+  it.each([
+    ["pieces", ["abc", "déf"]],
+    ["whole", ["abcdéf"]],
+    [2, ["ab", "cd", "éf"].map((text) => text)],
+    [{ at: [1, 5] }, ["a", "bcd\ufffd", "\ufffdf"]],
+  ] as const)("are cut into chunks: %j", async (chunks, expected) => {
+    await answering({ body: ["abc", "déf"], chunks, framing: "chunked" });
+    const got = await chunksOf();
+    if (chunks === 2) expect(got.length).toBe(4);
+    else expect(got).toEqual(expected);
+  });
+
+  it("keep their bytes under any chunking", async () => {
+    const text = "Grüße 🌍 ".repeat(50);
+    for (const chunks of ["bytes", 7, { seed: 1 }, { seed: 2, max: 3 }] as const) {
+      await answering({ body: text, chunks, framing: "chunked" });
+      expect(await (await post("/")).body.text()).toBe(text);
+      await up.close();
+    }
+    await answering(json({}));
+  });
+
+  it("break off after so many bytes, with a reset, a close, a clean end or silence", async () => {
+    const piece = "x".repeat(100);
+    for (const how of ["reset", "close"] as const) {
+      await answering({ body: [piece, piece], cut: { after: 150, how } });
+      const { body } = await post("/");
+      await expect(body.text()).rejects.toThrow();
+      expect(up.requests[0]).toMatchObject({ sent: 150, state: "cut", abortedAt: undefined });
+      await up.close();
+    }
+    await answering({ body: [piece, piece], cut: { after: { pieces: 1 }, how: "end" } });
+    expect(await (await post("/")).body.text()).toBe(piece);
+    await up.close();
+    await answering({ body: piece, cut: { after: "nothing", how: "stall" } });
+    const silent = request(`${up.url}/`, { headersTimeout: 1100 });
+    await expect(silent).rejects.toThrow(/timeout/i);
+  });
+
+  it("may lie about their length, be zipped, or be written by hand", async () => {
+    await answering({ body: "four", framing: 10, cut: { after: 4, how: "close" } });
+    await expect((await post("/")).body.text()).rejects.toThrow();
+    await up.close();
+    await answering(bomb(1_000_000));
+    const zipped = await post("/");
+    expect(zipped.headers["content-encoding"]).toBe("gzip");
+    expect((await zipped.body.bytes()).length).toBeLessThan(5000);
+    await up.close();
+    await answering({ raw: "HTTP/1.1 200 OK\r\nX-A: 1\r\nX-A: 2\r\nContent-Length: 2\r\n\r\nhi" });
+    const raw = await post("/");
+    expect([raw.headers["x-a"], await raw.body.text()]).toEqual([["1", "2"], "hi"]);
+  });
+
+  it("drip, head included", async () => {
+    await answering({ raw: "HTTP/1.1 204 No Content\r\n\r\n", chunks: "bytes", gapMs: 1 });
+    expect((await post("/")).statusCode).toBe(204);
+  });
+
+  it("say 100 before, asked or not", async () => {
+    await answering({ ...json({}), interim: [103] });
+    expect((await post("/")).statusCode).toBe(200);
+    const socket = connect(up.port, "127.0.0.1");
+    let heard = "";
+    socket.on("data", (bytes) => (heard += String(bytes)));
+    socket.write("POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    for (let i = 0; i < 100 && !heard.includes("100 Continue"); i++) await sleep(2);
+    expect(heard).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\n$/);
+    socket.write("{}");
+    for (let i = 0; i < 100 && !heard.includes("200 OK"); i++) await sleep(2);
+    expect(heard).toContain("200 OK");
+    socket.destroy();
+  });
+});
+
+describe("the bill", () => {
+  const usage = { input: 3, output: 2 };
+  it("says who was charged, and what they were told", async () => {
+    up = await upstream(speaking(say("Hello there").usage(usage)));
+    const body = { model: "m", stream: true, stream_options: { include_usage: true } };
+    const text = await (
+      await post("/v1/chat/completions", body, { authorization: "Bearer k1" })
+    ).body.text();
+    expect(text).toContain("[DONE]");
+    expect(up.bill).toEqual([{ n: 1, key: "k1", model: "m", usage, told: usage }]);
+  });
+
+  it("is owed, untold, by those whose answer was cut before the usage", async () => {
+    up = await upstream({
+      "*": (asked) => ({
+        ...say("Hello there").usage(usage).to(asked),
+        cut: { after: 300, how: "close" },
+      }),
+    });
+    await (
+      await post("/v1/messages", { model: "m", stream: true }, { "x-api-key": "k2" })
+    ).body
+      .text()
+      .catch(() => {});
+    expect(up.bill).toEqual([{ n: 1, key: "k2", model: "m", usage, told: undefined }]);
+  });
+
+  it("has no line for an error", async () => {
+    up = await upstream({ "*": failing(429, "Slow down.", { retryAfter: "2" }) });
+    const { statusCode, headers, body } = await post("/v1/messages", {});
+    expect([statusCode, headers["retry-after"]]).toEqual([429, "2"]);
+    expect(await body.json()).toMatchObject({ type: "error", error: { type: "rate_limit_error" } });
+    expect(up.bill).toEqual([]);
+  });
+});
