@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { promisify, stripVTControlCharacters } from "node:util";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createLog } from "../../../src/lib/log.ts";
 import { Mask } from "../../../src/lib/mask.ts";

@@ -1,0 +1,25 @@
+// From Node's request and response to h3. h3's own adapter ends a second time what a handler has already ended, which costs
+// more than the whole rest of the way; this one leaves such an answer alone.
+import type { RequestListener, ServerResponse } from "node:http";
+import type { H3 } from "h3";
+import { NodeRequest, sendNodeResponse } from "srvx/node";
+
+/** A handler that answers on the node response itself resolves when its answer has begun; its return value is not looked at. */
+export const toHandler =
+  (app: H3): RequestListener =>
+  async (req, res) => {
+    try {
+      const answer = await app.fetch(new NodeRequest({ req, res }));
+      if (!begun(res)) await sendNodeResponse(res, answer);
+    } catch {
+      broken(res);
+    }
+  };
+
+const begun = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
+
+/** h3 has an error edge of its own; this is for what breaks behind it, and says nothing about it. */
+function broken(res: ServerResponse): void {
+  if (begun(res)) res.destroy();
+  else res.writeHead(500, { connection: "close" }).end();
+}

@@ -1,0 +1,62 @@
+// What a browser needs to hear before a page on a listed origin may call. Unlisted ones never get this far.
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+/** Named one by one: a star does not cover `authorization`. */
+const ALLOWED = [
+  "authorization",
+  "content-type",
+  "x-api-key",
+  "anthropic-version",
+  "anthropic-beta",
+  "anthropic-dangerous-direct-browser-access",
+  "openai-organization",
+  "openai-project",
+  "openai-beta",
+  "service-zdr",
+  "x-request-id",
+  "idempotency-key",
+  "traceparent",
+].join(", ");
+
+const EXPOSED = [
+  "x-request-id",
+  "request-id",
+  "retry-after",
+  "retry-after-ms",
+  "service-zdr",
+  "service-zdr-policy",
+  "x-tollgate-warnings",
+  "x-tollgate-generation",
+].join(", ");
+
+/** On an answer to a page. */
+export function nameOrigin(req: IncomingMessage, res: ServerResponse): void {
+  const { origin } = req.headers;
+  if (origin === undefined) return;
+  res.setHeader("access-control-allow-origin", origin);
+  res.setHeader("access-control-expose-headers", EXPOSED);
+  res.setHeader("vary", "Origin");
+}
+
+/** True: it was a preflight, and is answered. SDKs in a browser send headers of their own name, so those are echoed by prefix. */
+export function answerPreflight(req: IncomingMessage, res: ServerResponse): boolean {
+  const { headers } = req;
+  if (
+    req.method !== "OPTIONS" ||
+    headers.origin === undefined ||
+    headers["access-control-request-method"] === undefined
+  )
+    return false;
+  const own = (headers["access-control-request-headers"] ?? "")
+    .split(",")
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => /^x-stainless-[a-z-]{1,40}$/.test(name));
+  nameOrigin(req, res);
+  res.writeHead(204, {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": [ALLOWED, ...own].join(", "),
+    "access-control-max-age": "7200",
+  });
+  res.end();
+  return true;
+}

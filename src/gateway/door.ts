@@ -1,0 +1,141 @@
+// What may come in, judged by a request's head alone, before a byte of its body is read. Pure.
+// Two parsers in a row that read one request differently are how requests are smuggled: what could be read two ways is refused.
+import type { IncomingMessage } from "node:http";
+import { isIP } from "node:net";
+
+export interface Refusal {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface Door {
+  /** Undefined: come in. May bring the target of a request that named its host twice into its usual form. */
+  refuse(req: IncomingMessage): Refusal | undefined;
+}
+
+export interface DoorOptions {
+  /** Where the listener is bound. */
+  readonly host: string;
+  /** More Host names that count as ours. */
+  readonly hosts?: readonly string[];
+  /** Origins that browsers may call from. */
+  readonly origins?: readonly string[];
+  /** Most header lines. */
+  readonly headers: number;
+}
+
+/** Read by us or by somebody before us; of two, each may believe another one. */
+const ONCE = new Set([
+  "host",
+  "origin",
+  "expect",
+  "content-type",
+  "content-length",
+  "authorization",
+  "transfer-encoding",
+]);
+
+const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
+
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+
+export function createDoor(options: DoorOptions): Door {
+  const bare = (host: string) => host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+  // A page of any site may point a name of its own at 127.0.0.1; its requests then carry that name.
+  const names = isLoopback(bare(options.host))
+    ? new Set(["localhost", "127.0.0.1", "::1", options.host, ...(options.hosts ?? [])].map(bare))
+    : undefined;
+  const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
+
+  function refuseHost(host: string | undefined): Refusal | undefined {
+    const name = AUTHORITY.exec(host ?? "")?.[1];
+    if (name === undefined) return bad("host_invalid", "A request needs one valid Host header.");
+    if (names && !names.has(bare(name)))
+      return {
+        status: 421,
+        code: "host_unknown",
+        message: `This gateway does not answer for "${name}". Use localhost, or add the name to listen.hosts.`,
+      };
+    return undefined;
+  }
+
+  return {
+    refuse(req) {
+      const { headers, rawHeaders } = req;
+      if (req.httpVersion !== "1.1" && req.httpVersion !== "1.0")
+        return { status: 505, code: "http_version", message: "Use HTTP/1.1." };
+      if (rawHeaders.length > options.headers * 2)
+        return {
+          status: 431,
+          code: "too_many_headers",
+          message: `More than ${options.headers} headers.`,
+        };
+      const twice = repeated(rawHeaders);
+      if (twice !== undefined)
+        return bad("header_repeated", `The header "${twice}" is there twice.`);
+      return (
+        refuseFraming(req) ??
+        refuseHost(headers.host) ??
+        refuseTarget(req) ??
+        (headers.origin !== undefined && !origins.has(headers.origin.toLowerCase())
+          ? {
+              status: 403,
+              code: "origin_refused",
+              message:
+                "Calls from web pages are refused. To allow this origin, add it to listen.origins.",
+            }
+          : undefined)
+      );
+    },
+  };
+}
+
+const bad = (code: string, message: string): Refusal => ({ status: 400, code, message });
+
+function repeated(rawHeaders: readonly string[]): string | undefined {
+  let seen = "";
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!.toLowerCase();
+    if (!ONCE.has(name)) continue;
+    const mark = `|${name}|`;
+    if (seen.includes(mark)) return name;
+    seen += mark;
+  }
+  return undefined;
+}
+
+/** Where a body ends must be beyond doubt, and it travels as it is. */
+function refuseFraming(req: IncomingMessage): Refusal | undefined {
+  const { headers } = req;
+  const coding = headers["transfer-encoding"];
+  if (coding !== undefined) {
+    if (coding.toLowerCase() !== "chunked" || req.httpVersion !== "1.1")
+      return bad("transfer_encoding", "The only Transfer-Encoding here is chunked.");
+    if (headers["content-length"] !== undefined)
+      return bad("framing_conflict", "Send Content-Length or Transfer-Encoding, not both.");
+  }
+  if (headers["content-encoding"] !== undefined)
+    return {
+      status: 415,
+      code: "content_encoding",
+      message: "Send the body as it is, without Content-Encoding.",
+    };
+  if (headers.expect !== undefined && headers.expect.toLowerCase() !== "100-continue")
+    return { status: 417, code: "expectation", message: "The only Expect here is 100-continue." };
+  return undefined;
+}
+
+function refuseTarget(req: IncomingMessage): Refusal | undefined {
+  if (req.method === "TRACE" || req.method === "CONNECT")
+    return { status: 405, code: "method", message: `${req.method} is not answered here.` };
+  const target = req.url ?? "";
+  if (target.startsWith("/") || (target === "*" && req.method === "OPTIONS")) return undefined;
+  const [, authority, path] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(target) ?? [];
+  if (authority === undefined || authority.toLowerCase() !== req.headers.host?.toLowerCase())
+    return bad("target", "The request target must be a path, or name the same host as Host does.");
+  req.url = path!.startsWith("/") ? path! : `/${path!}`;
+  return undefined;
+}

@@ -1,0 +1,41 @@
+// How a request is turned away at the door: before anybody knows which protocol it speaks, so in a shape that every SDK can read.
+import { STATUS_CODES, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Refusal } from "./door.ts";
+
+const body = (refusal: Refusal) =>
+  JSON.stringify({
+    type: "error",
+    error: {
+      type: refusal.status < 500 ? "invalid_request_error" : "server_error",
+      code: refusal.code,
+      message: refusal.message,
+      param: null,
+    },
+  });
+
+const headers = (refusal: Refusal, text: string): [string, string][] => [
+  ["content-type", "application/json"],
+  ["content-length", `${Buffer.byteLength(text)}`],
+  ["connection", "close"],
+  // Sent again it would be refused again; only a flood may calm down.
+  ["x-should-retry", refusal.status === 429 ? "true" : "false"],
+  ...Object.entries(refusal.headers ?? {}),
+];
+
+/** Always ends the connection: what stands unread behind a refused head is not a request. */
+export function sendRefusal(res: ServerResponse, refusal: Refusal): void {
+  const text = body(refusal);
+  res.writeHead(refusal.status, headers(refusal, text).flat());
+  res.end(res.req.method === "HEAD" ? undefined : text);
+}
+
+/** Where there is no response to write on. */
+export function rawRefusal(socket: Socket, refusal: Refusal): void {
+  const text = body(refusal);
+  const head = [
+    `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? "Refused"}`,
+    ...headers(refusal, text).map(([name, value]) => `${name}: ${value}`),
+  ];
+  socket.write(`${head.join("\r\n")}\r\n\r\n${text}`);
+}

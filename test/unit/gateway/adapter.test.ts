@@ -1,0 +1,64 @@
+import type { ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { H3, type H3Event } from "h3";
+import { afterEach, expect, test } from "vitest";
+import { toHandler } from "../../../src/gateway/adapter.ts";
+import { listen, type Listening } from "../../../src/gateway/listener.ts";
+
+let listening: Listening | undefined;
+afterEach(() => listening?.close(0));
+
+const handled = Symbol.for("h3.handled");
+const nodeOf = (event: H3Event) => event.runtime!.node!.res as unknown as ServerResponse;
+
+async function ask(answer: (event: H3Event) => unknown): Promise<Response> {
+  const app = new H3({ silent: true });
+  app.post("/x", answer as never);
+  listening = await listen({ host: "127.0.0.1", port: 0, handler: toHandler(app) });
+  return fetch(`${listening.url}/x`, { method: "POST", body: "hello" });
+}
+
+test("what a handler returns is the answer", async () => {
+  const response = await ask(async (event) => ({ got: await event.req.text() }));
+  expect([response.status, await response.json()]).toEqual([200, { got: "hello" }]);
+});
+
+test("what a handler writes itself is left alone, however late it ends", async () => {
+  const response = await ask(async (event) => {
+    const res = nodeOf(event);
+    res.writeHead(201, { "x-own": "yes" });
+    res.write("one ");
+    void sleep(30).then(() => res.end("two"));
+    return handled;
+  });
+  expect([response.status, response.headers.get("x-own"), await response.text()]).toEqual([
+    201,
+    "yes",
+    "one two",
+  ]);
+});
+
+test("a handler that hung up is not answered for", async () => {
+  await expect(
+    ask((event) => {
+      nodeOf(event).destroy();
+      return handled;
+    }),
+  ).rejects.toThrow("fetch failed");
+});
+
+test("an answer that breaks while it is sent breaks the connection, not the process", async () => {
+  const response = await ask(
+    () =>
+      new Response(
+        new ReadableStream({
+          async pull(controller) {
+            controller.enqueue(new TextEncoder().encode("x"));
+            await sleep(10);
+            controller.error(new Error("broken"));
+          },
+        }),
+      ),
+  );
+  await expect(response.text()).rejects.toThrow();
+});

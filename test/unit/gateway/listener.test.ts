@@ -1,0 +1,577 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import { createServer, type AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { listen, type Listening, type ListenOptions } from "../../../src/gateway/listener.ts";
+import { faultOf } from "../../../src/model/error.ts";
+import { dial, say } from "./raw.ts";
+
+const open: Listening[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0)) {
+    each.kill();
+    await each.close(0);
+  }
+});
+
+async function up(
+  handler: RequestListener,
+  options: Partial<ListenOptions> = {},
+): Promise<Listening> {
+  const listening = await listen({ host: "127.0.0.1", port: 0, handler, ...options });
+  open.push(listening);
+  return listening;
+}
+
+const readAll = async (req: IncomingMessage): Promise<string> => {
+  let text = "";
+  for await (const chunk of req) text += (chunk as Buffer).toString();
+  return text;
+};
+
+/** Reads the whole body and says how much it was; notes whom it saw. */
+function echo(): { handler: RequestListener; seen: string[] } {
+  const seen: string[] = [];
+  return {
+    seen,
+    handler: (req, res) => {
+      seen.push(`${req.method} ${req.url}`);
+      if (req.headers.expect !== undefined) res.writeContinue();
+      void readAll(req).then(
+        (text) => res.end(`got ${text.length} at ${req.url}`),
+        () => res.destroy(),
+      );
+    },
+  };
+}
+
+const request = (lines: string[], body = "") => [...lines, "", body].join("\r\n");
+const status = (answer: string) => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
+const answers = (text: string) => text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0;
+
+describe("what the door refuses, before the handler sees it", () => {
+  const H = "Host: localhost";
+  const table: [name: string, status: number, text: string][] = [
+    ["no Host", 400, request(["GET / HTTP/1.1"])],
+    ["no Host in HTTP/1.0", 400, request(["GET / HTTP/1.0"])],
+    ["two Hosts", 400, request(["GET / HTTP/1.1", H, "Host: localhost"])],
+    ["a Host with a path", 400, request(["GET / HTTP/1.1", "Host: localhost/x"])],
+    ["a Host with a user", 400, request(["GET / HTTP/1.1", "Host: a@localhost"])],
+    ["an empty Host", 400, request(["GET / HTTP/1.1", "Host:"])],
+    ["somebody else's Host", 421, request(["GET / HTTP/1.1", "Host: evil.test:8787"])],
+    ["a Host that ends like ours", 421, request(["GET / HTTP/1.1", "Host: localhost.evil.test"])],
+    [
+      "Transfer-Encoding identity",
+      400,
+      request(["POST / HTTP/1.1", H, "Transfer-Encoding: identity"]),
+    ],
+    [
+      "gzip, chunked",
+      400,
+      request(["POST / HTTP/1.1", H, "Transfer-Encoding: gzip, chunked"], "0\r\n\r\n"),
+    ],
+    [
+      "chunked twice",
+      400,
+      request(
+        ["POST / HTTP/1.1", H, "Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
+        "0\r\n\r\n",
+      ),
+    ],
+    [
+      "chunked in HTTP/1.0",
+      400,
+      request(["POST / HTTP/1.0", H, "Transfer-Encoding: chunked"], "0\r\n\r\n"),
+    ],
+    [
+      "length and chunked",
+      400,
+      request(
+        ["POST / HTTP/1.1", H, "Content-Length: 5", "Transfer-Encoding: chunked"],
+        "0\r\n\r\n",
+      ),
+    ],
+    [
+      "two lengths",
+      400,
+      request(["POST / HTTP/1.1", H, "Content-Length: 5", "Content-Length: 6"], "hello"),
+    ],
+    [
+      "equal lengths, twice",
+      400,
+      request(["POST / HTTP/1.1", H, "Content-Length: 5", "Content-Length: 5"], "hello"),
+    ],
+    ["a negative length", 400, request(["POST / HTTP/1.1", H, "Content-Length: -1"])],
+    ["a length in hex", 400, request(["POST / HTTP/1.1", H, "Content-Length: 0x5"], "hello")],
+    [
+      "a compressed body",
+      415,
+      request(["POST / HTTP/1.1", H, "Content-Encoding: gzip", "Content-Length: 5"], "hello"),
+    ],
+    ["another Expect", 417, request(["POST / HTTP/1.1", H, "Expect: 200-ok", "Content-Length: 5"])],
+    [
+      "100-continue and more",
+      417,
+      request(["POST / HTTP/1.1", H, "Expect: 100-continue, x", "Content-Length: 5"]),
+    ],
+    ["TRACE", 405, request(["TRACE / HTTP/1.1", H])],
+    ["CONNECT", 405, request(["CONNECT evil.test:443 HTTP/1.1", "Host: evil.test:443"])],
+    [
+      "a WebSocket",
+      426,
+      request(["GET / HTTP/1.1", H, "Connection: Upgrade", "Upgrade: websocket"]),
+    ],
+    [
+      "an upgrade with a body",
+      426,
+      request(
+        ["POST / HTTP/1.1", H, "Connection: Upgrade", "Upgrade: h2c", "Content-Length: 5"],
+        "he",
+      ),
+    ],
+    ["another host in the target", 400, request(["GET http://evil.test/ HTTP/1.1", H])],
+    ["a user in the target", 400, request(["GET http://a@localhost/ HTTP/1.1", H])],
+    ["another scheme in the target", 400, request(["GET ftp://localhost/ HTTP/1.1", H])],
+    ["a star to read", 400, request(["GET * HTTP/1.1", H])],
+    ["HTTP/0.9", 505, "GET /\r\n\r\n"],
+    [
+      "101 headers",
+      431,
+      request(["GET / HTTP/1.1", H, ...Array.from({ length: 100 }, (_, i) => `x-${i}: 1`)]),
+    ],
+    ["a head of 20 KB", 431, request(["GET / HTTP/1.1", H, `x: ${"a".repeat(20_000)}`])],
+    [
+      "an unlisted Origin",
+      403,
+      request(["POST / HTTP/1.1", H, "Origin: https://evil.test", "Content-Length: 0"]),
+    ],
+    ["the null Origin", 403, request(["POST / HTTP/1.1", H, "Origin: null", "Content-Length: 0"])],
+    [
+      "a preflight from there",
+      403,
+      request([
+        "OPTIONS / HTTP/1.1",
+        H,
+        "Origin: https://evil.test",
+        "Access-Control-Request-Method: POST",
+      ]),
+    ],
+    [
+      "two Authorizations",
+      400,
+      request(["GET / HTTP/1.1", H, "Authorization: Bearer a", "Authorization: Bearer b"]),
+    ],
+    ["a space before the colon", 400, request(["GET / HTTP/1.1", H, "X : 1"])],
+    ["a folded line", 400, request(["GET / HTTP/1.1", H, "X: 1", " 2"])],
+    ["bare line feeds", 400, "GET / HTTP/1.1\nHost: localhost\n\n"],
+    ["no HTTP at all", 400, "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+  ];
+  test.each(table)("%s: %i", async (_, expected, text) => {
+    const { handler, seen } = echo();
+    const told: number[] = [];
+    const { port } = await up(handler, { refused: (refusal) => told.push(refusal.status) });
+    // A second request behind the first must never be answered: that would be a smuggled one.
+    const answer = await say(port, `${text}GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    expect([status(answer), answers(answer), seen]).toEqual([expected, 1, []]);
+    expect(answer.toLowerCase()).toContain("connection: close");
+    if (answer.includes("content-type")) {
+      const body = JSON.parse(answer.slice(answer.indexOf("\r\n\r\n"))) as Record<string, object>;
+      expect(body).toMatchObject({ type: "error", error: { message: expect.any(String) } });
+      expect(told).toEqual([expected]);
+    }
+  });
+});
+
+describe("what comes in", () => {
+  test.each([
+    ["localhost", "localhost"],
+    ["with a port, forwarded from anywhere", "localhost:9999"],
+    ["an address", "127.0.0.1:80"],
+    ["IPv6", "[::1]:8787"],
+    ["in capitals", "LocalHost"],
+    ["with the dot of the root", "localhost."],
+    ["a name of the operator's", "gateway.local"],
+  ])("Host: %s", async (_, host) => {
+    const { handler } = echo();
+    const { port } = await up(handler, { hosts: ["gateway.local"] });
+    expect(
+      await say(port, request(["GET /x HTTP/1.1", `Host: ${host}`, "Connection: close"])),
+    ).toMatch(/^HTTP\/1\.1 200 [\s\S]*got 0 at \/x$/);
+  });
+
+  test("the target of a proxy's client becomes a path", async () => {
+    const { handler } = echo();
+    const { port } = await up(handler);
+    const lines = [
+      "GET http://localhost:80/a?b=c HTTP/1.1",
+      "Host: localhost:80",
+      "Connection: close",
+    ];
+    expect(await say(port, request(lines))).toContain("got 0 at /a?b=c");
+  });
+
+  test("a chunked body, and one in HTTP/1.0", async () => {
+    const { handler } = echo();
+    const { port } = await up(handler);
+    expect(
+      await say(
+        port,
+        request(
+          [
+            "POST /c HTTP/1.1",
+            "Host: localhost",
+            "Transfer-Encoding: chunked",
+            "Connection: close",
+          ],
+          "5\r\nhello\r\n0\r\n\r\n",
+        ),
+      ),
+    ).toContain("got 5 at /c");
+    expect(
+      await say(port, request(["POST /d HTTP/1.0", "Host: localhost", "Content-Length: 2"], "hi")),
+    ).toContain("got 2 at /d");
+  });
+
+  test("off loopback, any Host: the name may be a load balancer's", async () => {
+    const { handler } = echo();
+    const { port, url } = await up(handler, { host: "0.0.0.0" });
+    expect(url).toBe(`http://127.0.0.1:${port}`);
+    const lines = ["GET / HTTP/1.1", "Host: models.example.com", "Connection: close"];
+    expect(status(await say(port, request(lines)))).toBe(200);
+  });
+
+  test("a page on a listed origin, with what its browser asks first", async () => {
+    const { handler, seen } = echo();
+    const { port } = await up(handler, { origins: ["https://ui.test"] });
+    const preflight = await say(
+      port,
+      request([
+        "OPTIONS /v1/chat/completions HTTP/1.1",
+        "Host: localhost",
+        "Origin: https://ui.test",
+        "Access-Control-Request-Method: POST",
+        "Access-Control-Request-Headers: authorization,x-stainless-os,x-evil",
+        "Connection: close",
+      ]),
+    );
+    expect(status(preflight)).toBe(204);
+    expect(preflight).toMatch(/access-control-allow-headers: .*authorization.*x-stainless-os\r\n/);
+    expect(preflight).not.toContain("x-evil");
+    expect(seen).toEqual([]);
+    const lines = [
+      "GET / HTTP/1.1",
+      "Host: localhost",
+      "Origin: https://ui.test",
+      "Connection: close",
+    ];
+    expect(await say(port, request(lines))).toContain(
+      "access-control-allow-origin: https://ui.test",
+    );
+  });
+
+  test("a connection serves many requests, and says when it has had enough", async () => {
+    const { handler, seen } = echo();
+    const { port } = await up(handler, { limits: { requestsPerSocket: 3 } });
+    const client = await dial(port);
+    for (let i = 1; i <= 3; i++) {
+      client.send(request([`POST /${i} HTTP/1.1`, "Host: localhost", "Content-Length: 2"], "hi"));
+      await client.until(new RegExp(`got 2 at /${i}`));
+    }
+    expect((await client.closed()).match(/Connection: close/g)).toHaveLength(1);
+    expect(seen).toHaveLength(3);
+  });
+});
+
+describe("Expect: 100-continue", () => {
+  const head = request([
+    "POST / HTTP/1.1",
+    "Host: localhost",
+    "Expect: 100-continue",
+    "Content-Length: 5",
+  ]);
+
+  test("no 100 for who is refused by the handler, and the connection ends", async () => {
+    const { port } = await up((_, res) => res.writeHead(401).end("no"));
+    const answer = await say(port, head);
+    expect(status(answer)).toBe(401);
+    expect(answer).not.toContain("100 Continue");
+    expect(answer.toLowerCase()).toContain("connection: close");
+  });
+
+  test("no 100 for who is refused at the door", async () => {
+    const { handler } = echo();
+    const { port } = await up(handler);
+    const answer = await say(port, head.replace("localhost", "evil.test"));
+    expect([status(answer), answers(answer)]).toEqual([421, 1]);
+  });
+
+  test("100 when the body is wanted", async () => {
+    const { handler } = echo();
+    const { port } = await up(handler);
+    const client = await dial(port);
+    client.send(head);
+    await client.until(/100 Continue\r\n\r\n/);
+    client.send("hello");
+    expect(await client.until(/got 5/)).not.toMatch(/connection: close/i);
+    client.socket.destroy();
+  });
+});
+
+describe("deadlines", () => {
+  const limits = { headMs: 200, receiptMs: 400 };
+
+  test("a head that drips is cut off with a 408", async () => {
+    const { handler, seen } = echo();
+    const { port } = await up(handler, { limits });
+    const client = await dial(port);
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n");
+    const drip = setInterval(() => client.send("x: 1\r\n"), 20);
+    const answer = await client.closed();
+    clearInterval(drip);
+    expect([status(answer), answers(answer), seen]).toEqual([408, 1, []]);
+    expect(client.closedAfter).toBeLessThan(1_000);
+  });
+
+  test("a socket that says nothing is closed, in silence", async () => {
+    const { port } = await up(echo().handler, { limits });
+    const client = await dial(port);
+    expect(await client.closed()).toBe("");
+    expect(client.closedAfter).toBeLessThan(1_000);
+  });
+
+  test("a head that drips on a connection that was good before is cut off too", async () => {
+    const { port } = await up(echo().handler, { limits });
+    const client = await dial(port);
+    client.send(request(["GET /1 HTTP/1.1", "Host: localhost"]));
+    await client.until(/got 0 at \/1/);
+    await sleep(300);
+    expect(client.closedAfter).toBeUndefined();
+    client.send("GET /2 HTTP/1.1\r\nHost: localhost\r\n");
+    const drip = setInterval(() => client.send("x: 1\r\n"), 20);
+    const answer = await client.closed();
+    clearInterval(drip);
+    expect(answer).toMatch(/HTTP\/1\.1 408 /);
+  });
+
+  test("a body that drips is cut off with a 408, and the handler learns of it", async () => {
+    let aborted = false;
+    const { port } = await up(
+      (req) => {
+        req.on("data", () => {});
+        req.on("error", () => (aborted = true));
+      },
+      { limits },
+    );
+    const client = await dial(port);
+    client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 1000"]));
+    const drip = setInterval(() => client.send("x"), 20);
+    const answer = await client.closed();
+    clearInterval(drip);
+    expect(status(answer)).toBe(408);
+    await sleep(20);
+    expect(aborted).toBe(true);
+    expect(client.closedAfter).toBeLessThan(1_500);
+  });
+
+  test("an answer may take as long as it likes, and an idle connection may rest", async () => {
+    const { port } = await up((_, res) => void sleep(900).then(() => res.end("late")), { limits });
+    const client = await dial(port);
+    client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 2"], "hi"));
+    await client.until(/late/);
+    client.socket.destroy();
+  });
+});
+
+describe("too much", () => {
+  test("5,000 pipelined requests: 8 in flight, then a 429 and the end", async () => {
+    let now = 0;
+    let most = 0;
+    const waiting: ServerResponse[] = [];
+    const { port, inflight } = await up((_, res) => {
+      most = Math.max(most, ++now);
+      waiting.push(res);
+      res.once("close", () => now--);
+    });
+    const client = await dial(port);
+    client.send(request(["GET / HTTP/1.1", "Host: localhost"]).repeat(5_000));
+    await sleep(200);
+    expect([most, inflight()]).toEqual([8, 9]);
+    for (const res of waiting) res.end("done");
+    const answer = await client.closed();
+    expect(answer.match(/HTTP\/1\.1 200 /g)).toHaveLength(8);
+    expect(answer.match(/HTTP\/1\.1 429 /g)).toHaveLength(1);
+    expect(answers(answer)).toBe(9);
+    await sleep(20);
+    expect(inflight()).toBe(0);
+  });
+
+  for (const when of ["before reading", "after the first bytes"] as const)
+    test(`300 MB after an early 413 (${when}): closed fast, and the answer is there to read`, async () => {
+      const { port } = await up(
+        (req, res) => {
+          const refuse = () => res.writeHead(413).end("too large");
+          if (when === "before reading") refuse();
+          else req.once("data", refuse);
+        },
+        { limits: { lingerMs: 10_000 } },
+      );
+      const client = await dial(port);
+      const megabyte = Buffer.alloc(1 << 20, "x");
+      client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 314572800"]));
+      let sent = 0;
+      const push = () => {
+        while (sent < 300 && client.goneAfter === undefined) {
+          sent++;
+          if (!client.socket.write(megabyte)) return void client.socket.once("drain", push);
+        }
+      };
+      push();
+      const answer = await client.closed();
+      expect(status(answer)).toBe(413);
+      expect(answer.toLowerCase()).toContain("connection: close");
+      while (client.goneAfter === undefined) await sleep(5);
+      expect(client.goneAfter).toBeLessThan(1_500);
+      // What the kernel on both sides holds is all that ever left.
+      expect(client.socket.bytesWritten).toBeLessThan(64 << 20);
+    });
+
+  test("who goes on sending for a moment still gets the whole early answer", async () => {
+    const long = "x".repeat(1 << 20);
+    const { port } = await up((_, res) => res.writeHead(413).end(long));
+    const client = await dial(port);
+    client.socket.pause();
+    client.send(
+      request(
+        ["POST / HTTP/1.1", "Host: localhost", "Content-Length: 1000000"],
+        "y".repeat(20_000),
+      ),
+    );
+    for (let i = 0; i < 3; i++) {
+      await sleep(50);
+      client.send("y".repeat(10_000));
+    }
+    await sleep(50);
+    client.socket.resume();
+    expect((await client.closed()).length).toBeGreaterThan(long.length);
+  });
+
+  test("nobody lingers for ever", async () => {
+    const { port, server } = await up((_, res) => res.writeHead(401).end(), {
+      limits: { lingerMs: 100 },
+    });
+    const client = await dial(port);
+    client.send(request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 100"], "half"));
+    await client.until(/401/);
+    await sleep(250);
+    expect(await new Promise((resolve) => server.getConnections((_, n) => resolve(n)))).toBe(0);
+    client.socket.destroy();
+  });
+});
+
+describe("the port", () => {
+  test("taken: an error that says so, and never another one", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => other.once("listening", resolve));
+    const { port } = other.address() as AddressInfo;
+    const error: unknown = await up(echo().handler, { port }).catch((error: unknown) => error);
+    other.close();
+    expect(faultOf(error)).toMatchObject({
+      code: "port_taken",
+      message: expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`) as string,
+    });
+  });
+
+  test.each([
+    ["an address of another machine", "203.0.113.7", 0],
+    ["a name that is nobody's", "nobody.invalid", 0],
+    ["an address that listhen would swap for localhost", "::1%lo", 0],
+    ["a port that listhen would swap for 3000", "127.0.0.1", 6666],
+  ])("%s: an error in words", async (_, host, port) => {
+    const error: unknown = await up(echo().handler, { host, port }).catch(
+      (error: unknown) => error,
+    );
+    expect(faultOf(error)?.code).toMatch(/^listen_/);
+    expect(faultOf(error)?.message).toContain(host);
+  });
+
+  test("loopback is all that is bound, whatever the environment says", async () => {
+    const env = { ...process.env };
+    Object.assign(process.env, { NODE_ENV: "production", HOST: "0.0.0.0", PORT: "1" });
+    try {
+      const { server, port, url } = await up(echo().handler);
+      expect(server.address()).toMatchObject({ address: "127.0.0.1", port });
+      expect(url).toBe(`http://127.0.0.1:${port}`);
+    } finally {
+      for (const name of ["NODE_ENV", "HOST", "PORT"]) {
+        if (env[name] === undefined) delete process.env[name];
+        else process.env[name] = env[name];
+      }
+    }
+  });
+
+  test("no signal is listened to: that is the caller's", async () => {
+    const count = () => ["SIGTERM", "SIGINT", "SIGHUP"].map((name) => process.listenerCount(name));
+    const before = count();
+    await up(echo().handler);
+    expect(count()).toEqual(before);
+  });
+});
+
+describe("the end", () => {
+  test("what is in flight finishes, idle connections go at once, new ones are refused", async () => {
+    const waiting: ServerResponse[] = [];
+    const listening = await up((_, res) => void waiting.push(res));
+    const { port } = listening;
+    const [idle, streaming, fresh] = [await dial(port), await dial(port), await dial(port)];
+    const get = request(["GET / HTTP/1.1", "Host: localhost"]);
+    idle.send(get);
+    await sleep(30);
+    waiting.shift()!.end("first");
+    await idle.until(/first/);
+    streaming.send(get);
+    fresh.send(get);
+    await sleep(30);
+    expect(listening.inflight()).toBe(2);
+    const [begun, unbegun] = waiting;
+    begun!.write("a");
+    const closing = listening.close(5_000);
+    await idle.closed();
+    await expect(dial(port)).rejects.toThrow("ECONNREFUSED");
+    await sleep(50);
+    begun!.end("b");
+    unbegun!.end("c");
+    // Begun before the end was near, so it could not say that it is the last; ended all the same.
+    expect(await streaming.closed()).toMatch(/a[\s\S]*b/);
+    expect((await fresh.closed()).toLowerCase()).toContain("connection: close");
+    expect(await closing).toBe(0);
+  });
+
+  test("a client that waits for 100 Continue is in flight, not idle", async () => {
+    const asked = Promise.withResolvers<[IncomingMessage, ServerResponse]>();
+    const listening = await up((req, res) => asked.resolve([req, res]));
+    const client = await dial(listening.port);
+    client.send(
+      request(["POST / HTTP/1.1", "Host: localhost", "Expect: 100-continue", "Content-Length: 2"]),
+    );
+    const [req, res] = await asked.promise;
+    const closing = listening.close(5_000);
+    await sleep(50);
+    res.writeContinue();
+    await client.until(/100 Continue/);
+    client.send("hi");
+    res.end(await readAll(req));
+    expect(await client.closed()).toContain("hi");
+    expect(await closing).toBe(0);
+  });
+
+  test("the deadline cuts, and says how many", async () => {
+    const listening = await up((_, res) => void res.write("for ever"));
+    const client = await dial(listening.port);
+    client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
+    await client.until(/for ever/);
+    await dial(listening.port);
+    expect(await listening.close(100)).toBe(1);
+    await client.closed();
+    expect(listening.inflight()).toBe(0);
+  });
+});

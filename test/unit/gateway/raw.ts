@@ -1,0 +1,83 @@
+// A client that says exactly what it is told to, byte by byte.
+import { connect, type Socket } from "node:net";
+
+export interface RawClient {
+  readonly socket: Socket;
+  send(text: string | Buffer): void;
+  /** What came so far. */
+  readonly text: string;
+  /** Milliseconds from the connection to its end, or undefined while it lasts. */
+  readonly closedAfter: number | undefined;
+  /** The same for the moment from which nothing more can be sent either. */
+  readonly goneAfter: number | undefined;
+  until(what: RegExp): Promise<string>;
+  /** Everything that came until the other side closed. */
+  closed(): Promise<string>;
+}
+
+export async function dial(port: number, host = "127.0.0.1"): Promise<RawClient> {
+  const socket = connect({ port, host, allowHalfOpen: true });
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", reject);
+  });
+  const began = performance.now();
+  let text = "";
+  let ended: number | undefined;
+  const waiting = new Set<() => void>();
+  const wake = () => {
+    for (const check of waiting) check();
+  };
+  const over = () => {
+    ended ??= performance.now() - began;
+    wake();
+  };
+  socket.on("data", (chunk: Buffer) => {
+    text += chunk.toString("latin1");
+    wake();
+  });
+  let gone: number | undefined;
+  const left = () => {
+    gone ??= performance.now() - began;
+    over();
+  };
+  socket.on("error", left);
+  socket.on("end", over);
+  socket.on("close", left);
+  const when = (ready: () => boolean) =>
+    new Promise<string>((resolve, reject) => {
+      const check = () => {
+        if (ready()) resolve(text);
+        else if (ended !== undefined)
+          reject(new Error(`closed, having said: ${text.slice(0, 500)}`));
+        else return;
+        waiting.delete(check);
+      };
+      waiting.add(check);
+      check();
+    });
+  return {
+    socket,
+    send: (data) => void socket.write(data),
+    get text() {
+      return text;
+    },
+    get closedAfter() {
+      return ended;
+    },
+    get goneAfter() {
+      return gone;
+    },
+    until: (what) => when(() => what.test(text)),
+    closed: () => when(() => ended !== undefined),
+  };
+}
+
+/** One connection, one text, all that comes back. */
+export async function say(port: number, text: string, host?: string): Promise<string> {
+  const client = await dial(port, host);
+  client.send(text);
+  const answer = await client.closed();
+  client.socket.destroy();
+  return answer;
+}
