@@ -1,0 +1,176 @@
+import { mkdtemp, readdir, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openFiles, type Files, type Kept } from "../../../src/gateway/files.ts";
+import { faultOf } from "../../../src/model/error.ts";
+
+let dir: string;
+let time: number;
+const now = () => time;
+beforeEach(async () => {
+  dir = join(await mkdtemp(join(tmpdir(), "files-")), "files");
+  time = Date.parse("2026-11-20T10:00:00Z");
+});
+afterEach(() => rm(join(dir, ".."), { recursive: true, force: true }));
+
+const PNG = Buffer.from("89504e470d0a1a0a00", "hex");
+const ask = (files: Files, path: string) => {
+  const url = new URL(path, "http://gateway.test");
+  return files.serve(url.pathname.slice("/files/".length), url.searchParams);
+};
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "served",
+    (error) => faultOf(error)?.code,
+  );
+
+describe("files with an end", () => {
+  it("are served as they were given until their address ends, and refused after", async () => {
+    const files = await openFiles(dir, { now, ttlMs: 60_000 });
+    const kept = await files.keep(PNG, "image/png");
+    expect(kept.path).toMatch(/^\/files\/[\w-]{32}\.png\?e=\d+&s=[\w-]{43}$/);
+    expect(kept.expiresAt).toBe(time + 60_000);
+    const served = await ask(files, kept.path);
+    expect(served.body.equals(PNG)).toBe(true);
+    expect(served.headers).toMatchObject({
+      "content-type": "image/png",
+      "content-length": "9",
+      "cache-control": "private, max-age=60, immutable",
+      "x-content-type-options": "nosniff",
+    });
+    time += 59_999;
+    expect(await codeOf(ask(files, kept.path))).toBe("served");
+    time += 1;
+    expect(await codeOf(ask(files, kept.path))).toBe("file_expired");
+    expect(await files.sweep()).toBe(1);
+    expect(await codeOf(ask(files, kept.path))).toBe("file_expired");
+    expect(files.counts()).toEqual({
+      files: 0,
+      bytes: 0,
+      kept: 1,
+      served: 2,
+      refused: 2,
+      swept: 1,
+    });
+  });
+
+  it("survive a restart, key and counts included", async () => {
+    const kept = await (await openFiles(dir, { now })).keep(PNG, "image/webp");
+    const again = await openFiles(dir, { now });
+    expect(again.counts()).toMatchObject({ files: 1, bytes: PNG.length });
+    expect((await ask(again, kept.path)).body.equals(PNG)).toBe(true);
+  });
+
+  it("are nobody else's to read on disk", async () => {
+    const files = await openFiles(dir, { now });
+    await files.keep(PNG, "image/png");
+    expect((await stat(dir)).mode & 0o777).toBe(0o700);
+    for (const name of await readdir(dir))
+      expect((await stat(join(dir, name))).mode & 0o777).toBe(0o600);
+  });
+
+  it("another key's addresses mean nothing", async () => {
+    const kept = await (await openFiles(dir, { now })).keep(PNG, "image/png");
+    await rm(join(dir, "key"));
+    expect(await codeOf(ask(await openFiles(dir, { now }), kept.path))).toBe("file_not_found");
+    await writeFile(join(dir, "key"), "short");
+    await expect(openFiles(dir, { now })).rejects.toThrow(/damaged/);
+  });
+
+  it("no address but the one given out is served", async () => {
+    const files = await openFiles(dir, { now });
+    const { path } = await files.keep(PNG, "image/png");
+    const other = (await files.keep(PNG, "image/jpeg")).path;
+    const mutated = fc.tuple(fc.nat(path.length - 8), fc.constantFrom(..."0aZ_-.%/&")).map(
+      // Everything behind "/files/" may be tried.
+      ([at, c]) => path.slice(0, 7 + at) + c + path.slice(8 + at),
+    );
+    await fc.assert(
+      fc.asyncProperty(mutated, async (guess) => {
+        fc.pre(guess !== path);
+        expect(await codeOf(ask(files, guess))).toBe("file_not_found");
+      }),
+      { numRuns: 500 },
+    );
+    const [name, query] = path.slice(7).split("?");
+    const [otherName] = other.slice(7).split("?");
+    for (const [n, q] of [
+      [otherName, query],
+      [name, ""],
+      [name, query!.replace(/e=\d+/, "e=99999999999")],
+      ["../key", query],
+      ["key", query],
+      [name!.replace(".png", ".svg"), query],
+      [`${query!.slice(2, 12)}.${name}`, query],
+      ["", ""],
+    ])
+      expect(await codeOf(files.serve(n!, new URLSearchParams(q)))).toBe("file_not_found");
+  });
+
+  it("ids never repeat and types never come from the caller", async () => {
+    const files = await openFiles(dir, { now });
+    const paths = await Promise.all(
+      Array.from({ length: 50 }, () => files.keep(PNG, "text/html; evil")),
+    );
+    expect(new Set(paths.map((p) => p.path)).size).toBe(50);
+    expect((await ask(files, paths[0]!.path)).headers).toMatchObject({
+      "content-type": "application/octet-stream",
+      "content-disposition": "attachment",
+    });
+  });
+
+  it("have caps: one file, all files, one life", async () => {
+    const files = await openFiles(dir, { now, maxFileBytes: 10, maxBytes: 25, ttlMs: 1_000 });
+    expect(await codeOf(files.keep(Buffer.alloc(11), "image/png"))).toBe("file_too_large");
+    const many = await Promise.allSettled(
+      Array.from({ length: 9 }, () => files.keep(Buffer.alloc(10), "image/png")),
+    );
+    expect(many.filter((m) => m.status === "fulfilled")).toHaveLength(2);
+    expect(await codeOf(files.keep(Buffer.alloc(10), "image/png"))).toBe("files_full");
+    expect(files.counts()).toMatchObject({ files: 2, bytes: 20 });
+    // What has ended makes room by itself.
+    time += 2_000;
+    const kept = await files.keep(Buffer.alloc(10), "image/png", 1e15);
+    expect(kept.expiresAt).toBeLessThanOrEqual(time + 7 * 86_400_000 + 1_000);
+    expect(files.counts()).toMatchObject({ files: 1, swept: 2 });
+  });
+
+  it("several processes sweep, keep and serve in one folder at once", async () => {
+    const shelves = await Promise.all(
+      Array.from({ length: 4 }, () => openFiles(dir, { now, ttlMs: 60_000 })),
+    );
+    const short: Kept[] = [];
+    const long: Kept[] = [];
+    await Promise.all(
+      shelves.flatMap((files) =>
+        Array.from({ length: 10 }, async () => {
+          short.push(await files.keep(PNG, "image/png", 1_000));
+          long.push(await files.keep(PNG, "image/png"));
+        }),
+      ),
+    );
+    time += 5_000;
+    const outcomes = await Promise.all([
+      ...shelves
+        .flatMap((files) => [files.sweep(), files.sweep()])
+        .map((s) => s.then(() => "swept")),
+      ...long.map((k, i) => codeOf(ask(shelves[i % 4]!, k.path))),
+      ...short.map((k, i) => codeOf(ask(shelves[i % 4]!, k.path))),
+    ]);
+    expect(outcomes.filter((o) => o === "served")).toHaveLength(40);
+    expect(outcomes.filter((o) => o === "file_expired")).toHaveLength(40);
+    await shelves[0]!.sweep();
+    expect(shelves[0]!.counts()).toMatchObject({ files: 40, bytes: 40 * PNG.length });
+  });
+
+  it("what a crash left half written goes when it is old", async () => {
+    const files = await openFiles(dir, { now });
+    await writeFile(join(dir, "old.tmp"), "x");
+    await utimes(join(dir, "old.tmp"), 0, 0);
+    await writeFile(join(dir, "new.tmp"), "x");
+    expect(await files.sweep()).toBe(1);
+    expect((await readdir(dir)).sort()).toEqual(["key", "new.tmp"]);
+  });
+});
