@@ -5,12 +5,13 @@ import { type Finding, type Spot } from "./source.ts";
 import { mount, type Desk } from "./mounts.ts";
 import { readConfig } from "./read.ts";
 import { checkMiddleware, checkModels } from "./references.ts";
+import type { Words } from "./problems.ts";
 import { printConfig } from "./redact.ts";
 import { locateAll } from "./report.ts";
 import { checkDurations, type Overrides, resolve } from "./resolve.ts";
 import { SKELETON } from "./skeleton.ts";
 import { type Report, substitute } from "./substitute.ts";
-import { isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
+import { below, isMapping, locate, type Mapping, pathOf, type Tree, within } from "./tree.ts";
 import type { GatewayConfig, Load, Located } from "./types.ts";
 import { validate } from "./validate.ts";
 
@@ -29,6 +30,8 @@ export interface LoadedConfig {
   readonly problems: readonly Located[];
   /** Everything that was read or looked for, also when it failed: what a watcher watches. */
   readonly sources: readonly string[];
+  /** A problem found later with what is mounted by this id, at its place in the file. */
+  place(id: string, words: Words): Located;
   /** The config as it may be shown; empty without one. */
   print(json?: boolean): string;
 }
@@ -38,7 +41,14 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
   const { tree, files, findings, read } = await readConfig(file, of.text);
   if (read === "none") {
     const problems = locateAll(findings, { root: {}, files, hide: [] });
-    return { config: undefined, problems, sources: files, print: () => "" };
+    const place = (id: string, words: Words): Located => ({
+      ...words,
+      file,
+      line: 0,
+      column: 0,
+      path: id,
+    });
+    return { config: undefined, problems, sources: files, place, print: () => "" };
   }
   const say = reporter(tree, file, findings);
   const substituted = await substitute(tree, of.env, say);
@@ -92,6 +102,12 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     config,
     problems: locateAll(findings, { root: said, files, hide }),
     sources,
+    place(id, words) {
+      const pointer = mounts.map((m) => m.pointer).find((p) => pathOf(said, p) === id) ?? "";
+      const at = locate(tree, below(pointer, "use"), "key") ?? locate(tree, pointer, "key");
+      const finding = { words, file: at?.source.file ?? file, pointer, ...(at && { spot: at }) };
+      return locateAll([finding], { root: said, files, hide })[0]!;
+    },
     print: (json) =>
       config ? printConfig(config, { root: said, written, secrets: desk.secrets }, json) : "",
   };

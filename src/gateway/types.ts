@@ -1,5 +1,6 @@
 // What a running gateway shows to the command line and to whoever embeds it. All of it but Gateway itself is plain data:
 // it also travels over the control socket.
+import type { LineStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
 
 export interface Gateway {
@@ -48,6 +49,10 @@ export interface Status {
   readonly lastReload:
     | (Reloaded & { readonly at: number; readonly why: "file" | "signal" | "command" })
     | undefined;
+  /** Live model lists, line by line. */
+  readonly lists: readonly LineStatus[];
+  /** Who rests after a failure, and until when. */
+  readonly resting: readonly { readonly what: string; readonly until: number }[];
   /** The current one first. A retired one is here until its last request is over. */
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
 }

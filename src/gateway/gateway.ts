@@ -1,0 +1,451 @@
+// A running gateway: one house, one current generation, one open port. Reload builds a whole new generation and swaps
+// one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
+import { mkdir } from "node:fs/promises";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { join, resolve } from "node:path";
+import { createRefresh, type Refresh } from "../catalogue/refresh.ts";
+import { openLists } from "../catalogue/lists.ts";
+import { defaultText } from "../config/default.ts";
+import { loadConfig, type LoadedConfig } from "../config/load.ts";
+import { secretsOf } from "../config/redact.ts";
+import type { GatewayConfig, Load, Located } from "../config/types.ts";
+import { Mask } from "../lib/mask.ts";
+import type { Log } from "../lib/log.ts";
+import { digest, mint } from "../lib/key.ts";
+import { Scope, Shared } from "../lib/scope.ts";
+import { fail } from "../model/error.ts";
+import type { JsonObject } from "../model/values.ts";
+import type { Store } from "../plugin/store.ts";
+import { explain } from "../walk/explain.ts";
+import { Rests } from "../walk/rests.ts";
+import { Watchdog } from "../walk/watchdog.ts";
+import { toHandler } from "./adapter.ts";
+import { createApp } from "./app.ts";
+import { createContext } from "./context.ts";
+import { serveControl } from "./control.ts";
+import { build, lineTo, type Built } from "./generation.ts";
+import type { House } from "./house.ts";
+import { createKeys } from "./keys.ts";
+import { createLedger } from "./ledger.ts";
+import { lineOf } from "./line.ts";
+import { listen, type Listening } from "./listener.ts";
+import { Pools } from "./pools.ts";
+import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
+import { watchFiles } from "./watch.ts";
+
+export interface GatewayOptions {
+  /** Undefined: what ships with the package. */
+  file: string | undefined;
+  env: Readonly<Record<string, string | undefined>>;
+  log: Log;
+  mask: Mask;
+  version: string;
+  load: Load;
+  overrides?: { host?: string; port?: number };
+  /** Reload when a file of the config changes. */
+  watch?: boolean;
+}
+
+type Handler = (req: IncomingMessage, res: ServerResponse) => void;
+
+interface Serving {
+  built: Built;
+  config: GatewayConfig;
+  loaded: LoadedConfig;
+  handler: Handler;
+  at: number;
+}
+
+export async function createGateway(
+  of: GatewayOptions,
+): Promise<Gateway | { problems: readonly Located[] }> {
+  const running = new Running(of);
+  const problems = await running.start();
+  return problems ? { problems } : running;
+}
+
+class Running implements Gateway {
+  readonly #of: GatewayOptions;
+  readonly #scope = new Scope();
+  readonly #startedAt = Date.now();
+  #house!: House;
+  #refresh!: Refresh;
+  #current!: Serving;
+  #retired = new Set<Built>();
+  #listening: Listening | undefined;
+  #numbers = 0;
+  #state: "serving" | "draining" = "serving";
+  #lastReload: Status["lastReload"];
+  #reloading: Promise<Reloaded> | undefined;
+  #again = false;
+  #stopping: Promise<void> | undefined;
+  firstKey: string | undefined;
+
+  constructor(of: GatewayOptions) {
+    this.#of = of;
+  }
+
+  get url(): string {
+    return this.#listening?.url ?? "";
+  }
+  get stateDir(): string {
+    return this.#house.stateDir;
+  }
+  get busy(): number {
+    return this.#listening?.inflight() ?? 0;
+  }
+
+  async start(): Promise<readonly Located[] | undefined> {
+    const loaded = await this.#load();
+    const { config } = loaded;
+    if (!config) return loaded.problems;
+    this.#tell(loaded.problems);
+    try {
+      await this.#open(config);
+      const serving = await this.#build(loaded, config);
+      if ("problems" in serving) {
+        await this.#scope[Symbol.asyncDispose]();
+        return [...loaded.problems, ...serving.problems];
+      }
+      await this.#swap(serving);
+      await this.#firstKey(config);
+      await this.#serve(config);
+      return undefined;
+    } catch (error) {
+      await this.#scope[Symbol.asyncDispose]().catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Whoever asks while a reload runs gets the one after it: the file may have changed again. */
+  reload(why: "file" | "signal" | "command"): Promise<Reloaded> {
+    if (this.#reloading) {
+      this.#again = true;
+      return this.#reloading.then(() =>
+        this.#again ? this.reload(why) : (this.#reloading ?? this.reload(why)),
+      );
+    }
+    this.#again = false;
+    this.#reloading = this.#reload(why)
+      .then((result) => {
+        this.#lastReload = { ...result, at: Date.now(), why };
+        return result;
+      })
+      .finally(() => (this.#reloading = undefined));
+    return this.#reloading;
+  }
+
+  async #reload(why: string): Promise<Reloaded> {
+    const log = this.#house.log;
+    const generation = this.#current.built.gen.number;
+    const loaded = await this.#load();
+    const refuse = (problems: readonly Located[], refused?: readonly string[]): Reloaded => {
+      log.error(
+        {
+          why,
+          generation,
+          problems: problems.filter((p) => p.severity === "error").map(words),
+          ...(refused && { refused }),
+        },
+        refused
+          ? `reload refused: ${refused.join(", ")} cannot change while running; restart to apply`
+          : "reload refused: the config has errors; the one before goes on",
+      );
+      return { ok: false, generation, problems, ...(refused && { refused }) };
+    };
+    if (!loaded.config) return refuse(loaded.problems);
+    const differing = staticKeys(this.#current.config, loaded.config);
+    if (differing.length > 0) return refuse(loaded.problems, differing);
+    if (loaded.config.hash === this.#current.config.hash)
+      return { ok: true, generation, unchanged: true, problems: loaded.problems };
+    const serving = await this.#build(loaded, loaded.config);
+    if ("problems" in serving) return refuse([...loaded.problems, ...serving.problems]);
+    this.#tell(loaded.problems);
+    await this.#swap(serving);
+    const now = serving.built.gen.number;
+    log.info({ why, generation: now }, "reloaded");
+    return { ok: true, generation: now, problems: loaded.problems };
+  }
+
+  status(): Status {
+    const { built, config, at } = this.#current;
+    return {
+      version: this.#of.version,
+      pid: process.pid,
+      url: this.url,
+      file: this.#of.file,
+      stateDir: this.stateDir,
+      state: this.#state,
+      startedAt: this.#startedAt,
+      generation: built.gen.number,
+      configHash: config.hash,
+      loadedAt: at,
+      lastReload: this.#lastReload,
+      generations: [built, ...this.#retired].map((b) => ({
+        generation: b.gen.number,
+        inFlight: b.inFlight(),
+      })),
+      lists: this.#refresh.status(),
+      resting: this.#house.rests.list(),
+    };
+  }
+
+  async explain(model: string, name?: string): Promise<Explanation> {
+    const { built, config } = this.#current;
+    const speaking = built.frontends.filter((f) => f.server);
+    const frontend =
+      name === undefined
+        ? this.#speaker(model)
+        : speaking.find((f) => f.name === name || f.protocol?.id === name);
+    if (!frontend)
+      return fail(
+        "not_found",
+        `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
+      );
+    const explained = await explain(built.gen, frontend, model);
+    const provider = explained.seats[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
+    const hooks = Object.fromEntries(
+      Object.entries(frontend.chain)
+        .filter(([hook]) => hook !== "senders")
+        .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
+    );
+    return {
+      model,
+      frontend: frontend.name,
+      candidates: [
+        ...explained.seats.map(({ seat, closedBy }) => ({
+          id: seat.id,
+          credential: seat.credential,
+          protocol: seat.protocol,
+          lane: seat.lane,
+          closedBy,
+        })),
+        ...explained.excluded.map(({ seat, by, code, message }) => ({
+          id: seat.id,
+          credential: seat.credential,
+          protocol: seat.protocol,
+          lane: seat.lane,
+          excluded: { by, code, message },
+        })),
+      ],
+      hooks,
+      timeouts: (provider ? built.providers.get(provider)?.timeouts : undefined) ?? config.timeouts,
+      notes: explained.notes,
+    };
+  }
+
+  /** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
+  #speaker(model: string): Built["frontends"][number] | undefined {
+    const { frontends, gen } = this.#current.built;
+    const able = frontends.filter((f) => {
+      if (!f.server) return false;
+      try {
+        return gen.switchboard.resolve(f, model, false).seats.length > 0;
+      } catch {
+        return false;
+      }
+    });
+    return (
+      able.find((f) => gen.switchboard.resolve(f, model, false).seats[0]!.lane === "verbatim") ??
+      able[0] ??
+      frontends.find((f) => f.server)
+    );
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopping ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    this.#state = "draining";
+    const cut = (await this.#listening?.close(this.#current.config.drainMs)) ?? 0;
+    if (cut > 0)
+      this.#house.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+    await this.#end();
+  }
+
+  async kill(): Promise<void> {
+    this.#listening?.kill();
+    await this.stop();
+  }
+
+  async #end(): Promise<void> {
+    await Promise.all([this.#current.built.retire(), ...[...this.#retired].map((b) => b.retire())]);
+    await this.#scope[Symbol.asyncDispose]();
+    this.#of.log.flush();
+  }
+
+  #load(): Promise<LoadedConfig> {
+    const { file, env, overrides } = this.#of;
+    return loadConfig(resolve(file ?? "gateway.yaml"), {
+      env,
+      load: this.#of.load,
+      ...(overrides && { overrides }),
+      ...(file === undefined && { text: defaultText() }),
+    });
+  }
+
+  /** Everything that is there once per process, in the order in which it ends in reverse. */
+  async #open(config: GatewayConfig): Promise<void> {
+    const { log, mask } = this.#of;
+    await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
+    const scope = this.#scope;
+    const house = {
+      log,
+      mask,
+      stateDir: config.stateDir,
+      shared: new Shared(),
+      rests: new Rests(),
+      watchdog: scope.own(new Watchdog()),
+      pools: scope.own(new Pools()),
+      lists: await openLists(join(config.stateDir, "catalogue")),
+    } as { -readonly [K in keyof House]: House[K] };
+    scope.defer(() => house.lists.saved());
+    const ctx = createContext({
+      id: "store",
+      scope,
+      house,
+      catalogue: () => fail("internal", "A store has no catalogue."),
+    });
+    house.store = (await config.store.definition.setup(config.store.options, ctx)) as Store;
+    const { presumed } = await house.store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });
+    if (presumed > 0)
+      log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+    house.ledger = createLedger(house.store);
+    scope.defer(() => house.ledger.close());
+    house.keys = createKeys(house.store);
+    this.#house = house;
+    this.#refresh = scope.own(
+      createRefresh(house.lists, {
+        tell: (line) =>
+          line.lastError
+            ? log.warn(
+                { ...line },
+                "a provider's model list cannot be had; the last good one stays",
+              )
+            : log.info(
+                { provider: line.provider, count: line.count },
+                "a provider's model list is back",
+              ),
+      }),
+    );
+  }
+
+  async #build(
+    loaded: LoadedConfig,
+    config: GatewayConfig,
+  ): Promise<Serving | { problems: readonly Located[] }> {
+    this.#house.log.secrets(secretsOf(config));
+    const number = this.#numbers + 1;
+    const built = await build({ number, config, house: this.#house, place: loaded.place });
+    if ("problems" in built) return built;
+    this.#numbers = number;
+    const app = createApp({
+      gen: built.gen,
+      frontends: built.frontends,
+      fetch: lineOf,
+      ready: () => this.#ready(),
+    });
+    return { built, config, loaded, handler: toHandler(app), at: Date.now() };
+  }
+
+  #ready(): { ready: boolean; state: string } {
+    if (this.#state === "draining") return { ready: false, state: "draining" };
+    if (!this.#house.ledger.healthy) return { ready: false, state: "ledger_down" };
+    return { ready: true, state: "ready" };
+  }
+
+  async #swap(serving: Serving): Promise<void> {
+    const old = this.#current as Serving | undefined;
+    this.#current = serving;
+    const lines = [...serving.built.providers.values()].flatMap((provider) =>
+      provider.provider.models
+        ? provider.credentials.map((credential, i) => ({
+            provider: provider.name,
+            credential: credential.name,
+            models: (signal: AbortSignal) => provider.provider.models!(lineTo(provider, i, signal)),
+          }))
+        : [],
+    );
+    this.#refresh.follow(lines);
+    if (!old) return;
+    this.#retired.add(old.built);
+    void old.built.retire().then(() => {
+      this.#retired.delete(old.built);
+      this.#house.log.debug({ generation: old.built.gen.number }, "a generation has ended");
+    });
+  }
+
+  /** A store without keys gets its first one, unless the file has keys of its own or lets everybody in. */
+  async #firstKey(config: GatewayConfig): Promise<void> {
+    const auth = config.middleware.find((m) => m.use === "auth")?.options as
+      | { anonymous?: boolean; keys?: readonly unknown[] }
+      | undefined;
+    if (!auth || auth.anonymous || (auth.keys?.length ?? 0) > 0) return;
+    const { items } = await this.#house.store.keys({ limit: 1 });
+    if (items.length > 0) return;
+    const key = mint();
+    await this.#house.ledger.key({
+      id: key.id,
+      name: "first",
+      digest: digest(key.secret),
+      created: Date.now(),
+    });
+    this.#house.keys.forget();
+    this.firstKey = key.secret;
+  }
+
+  async #serve(config: GatewayConfig): Promise<void> {
+    const handler: Handler = (req, res) => this.#current.handler(req, res);
+    const { log } = this.#house;
+    this.#scope.own(await serveControl({ path: this.stateDir, commands: this.#commands() }));
+    this.#listening = await listen({
+      ...config.listen,
+      handler,
+      refused: (refusal, who) =>
+        log.debug(
+          { code: refusal.code, status: refusal.status, ...who },
+          "a request was turned away",
+        ),
+    });
+    if (this.#of.watch !== false && this.#of.file !== undefined)
+      this.#scope.own(
+        watchFiles({
+          files: () => this.#current.loaded.sources,
+          changed: () => void this.reload("file"),
+          failed: (error: unknown) => log.error({ err: error }, "the config cannot be watched"),
+        }),
+      );
+  }
+
+  #commands(): Record<string, (input: JsonObject) => Promise<any>> {
+    return {
+      status: async () => this.status(),
+      reload: async () => this.reload("command"),
+      explain: async ({ model, frontend }) =>
+        this.explain(String(model), frontend === undefined ? undefined : String(frontend)),
+      models: async () => this.#refresh.now().then(() => this.status()),
+    };
+  }
+
+  #tell(problems: readonly Located[]): void {
+    for (const p of problems)
+      if (p.severity === "warning")
+        this.#of.log.warn({ id: p.id, at: `${p.file}:${p.line}:${p.column}` }, words(p));
+  }
+}
+
+const words = (p: Located): string =>
+  `${p.path === "" ? "" : `${p.path}: `}${p.message}${p.hint === undefined ? "" : ` — ${p.hint}`}`;
+
+/** What a live reload refuses, by name. */
+function staticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
+  const differs = (x: unknown, y: unknown) => JSON.stringify(x) !== JSON.stringify(y);
+  const of = (c: GatewayConfig) => [c.store.use, c.store.options];
+  return [
+    ...(differs(a.listen, b.listen) ? ["listen"] : []),
+    ...(differs(a.workers, b.workers) ? ["workers"] : []),
+    ...(a.stateDir === b.stateDir ? [] : ["state_dir"]),
+    ...(differs(of(a), of(b)) ? ["store"] : []),
+  ];
+}

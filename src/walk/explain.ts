@@ -1,0 +1,82 @@
+import { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { faultOf } from "../model/error.ts";
+import type { Generation, MountedFrontend, Seat } from "./generation.ts";
+import { nextId, Visit } from "./exchange.ts";
+import { route } from "./route.ts";
+
+export interface Explained {
+  readonly seats: readonly { seat: Seat; closedBy: string | undefined }[];
+  readonly excluded: readonly {
+    seat: Seat;
+    by: string;
+    code: string;
+    message: string;
+  }[];
+  readonly notes: readonly string[];
+}
+
+/** What a plain request for a model would meet: the route station itself, on a request that nobody sent. */
+export async function explain(
+  gen: Generation,
+  frontend: MountedFrontend,
+  model: string,
+): Promise<Explained> {
+  const resolution = gen.switchboard.resolve(frontend, model, false);
+  const req = new IncomingMessage(new Socket());
+  req.method = "POST";
+  const asked = frontend.frontend.routes.find((r) => "op" in r && r.op === "generate");
+  const x = new Visit({
+    id: nextId(),
+    gen,
+    // What was asked would have to be decoded to be rewritten, and nothing was asked.
+    route: {
+      frontend: { ...frontend, chain: { ...frontend.chain, rewrite: [] } },
+      route: asked ?? { method: "POST", path: "/", op: "generate" },
+    },
+    req,
+    res: new ServerResponse(req),
+    params: {},
+    receive: () => Promise.resolve(),
+  });
+  x.identify({ id: "explain" });
+  x["~"].received = {
+    raw: Buffer.alloc(0),
+    spans: null,
+    body: { model },
+    survey: { features: [] },
+    model,
+    pinned: undefined,
+    stream: false,
+    op: "generate",
+    name: "generate",
+    edits: undefined,
+    record: undefined,
+  };
+  try {
+    const plan = await route(x);
+    return {
+      seats: plan.seats.map((seat) => ({ seat, closedBy: plan.resolution.closed.get(seat) })),
+      excluded: plan.out.map(({ candidate, by, code, message }) => ({
+        seat: candidate as Seat,
+        by,
+        code,
+        message,
+      })),
+      notes: plan.resolution.notes,
+    };
+  } catch (problem) {
+    const fault = faultOf(problem);
+    if (!fault) throw problem;
+    return {
+      seats: [],
+      excluded: resolution.seats.map((seat) => ({
+        seat,
+        by: "route",
+        code: fault.code ?? fault.kind,
+        message: fault.message,
+      })),
+      notes: resolution.notes,
+    };
+  }
+}
