@@ -1,0 +1,208 @@
+// Canonical blocks as this wire's upstreams take them. What it has no word for is refused where the model would see
+// something else than the client wrote, and declared as lost where it would only be less well informed.
+import { fail } from "../../../model/error.ts";
+import type { Block, Media } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { Asking } from "../../../plugin/protocol.ts";
+import { fitName } from "../../names.ts";
+import type { Settings } from "../dialect.ts";
+import { isNativeCitation } from "../server/content.ts";
+import { inputOf } from "../server/whole.ts";
+import { ID, isObject } from "../words.ts";
+
+export interface Encoding {
+  of: Asking;
+  with: Settings;
+}
+
+export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>
+  fail("unsupported", `${what} cannot be sent to a messages endpoint.`, { param, code });
+
+/** The blocks of one turn of the user or the assistant; nothing for those that have nothing to say here. */
+export function blocksTo(
+  blocks: readonly Block[],
+  role: "user" | "assistant",
+  path: string,
+  e: Encoding,
+): JsonObject[] {
+  const out: JsonObject[] = [];
+  for (const block of blocks) {
+    const to = blockTo(block, role, path, e);
+    if (to) out.push(to);
+  }
+  return out;
+}
+
+function blockTo(
+  block: Block,
+  role: "user" | "assistant",
+  path: string,
+  e: Encoding,
+): JsonObject | undefined {
+  const cache = cacheTo(block.cache, e);
+  switch (block.type) {
+    case "text":
+      return textTo(block, cache, e);
+    case "refusal":
+      if (block.text === "") return undefined;
+      e.of.lose(`${path}.refusal`, "approximated", "refusal_as_text");
+      return { type: "text", text: block.text, ...cache };
+    case "reasoning":
+      return role === "assistant" ? reasoningTo(block, e) : undefined;
+    case "image":
+      if (role === "assistant") unsayable("An image in an assistant turn", path);
+      if (block.detail !== undefined && block.detail !== "auto")
+        e.of.lose("image_url.detail", "dropped");
+      return { type: "image", source: imageSource(block.media, path), ...cache };
+    case "document":
+      return {
+        type: "document",
+        source: documentSource(block.media, path),
+        title: block.title,
+        context: block.context,
+        ...(block.cite !== undefined && { citations: { enabled: block.cite } }),
+        ...cache,
+      };
+    case "audio":
+    case "video":
+      return unsayable(block.type === "audio" ? "Audio" : "Video", path);
+    case "call":
+      return { ...callTo(block, path), ...cache };
+    case "result":
+      return { ...resultTo(block, path, e), ...cache };
+    case "opaque":
+      return opaqueTo(block, role, path, e);
+  }
+}
+
+function textTo(
+  block: Extract<Block, { type: "text" }>,
+  cache: JsonObject,
+  e: Encoding,
+): JsonObject | undefined {
+  // An empty text block is an error here, and says nothing anywhere.
+  if (block.text === "") return undefined;
+  const citations = block.citations?.filter(isNativeCitation) ?? [];
+  if (citations.length < (block.citations?.length ?? 0)) e.of.lose("citations", "dropped");
+  return {
+    type: "text",
+    text: block.text,
+    ...(citations.length > 0 && { citations }),
+    ...cache,
+  };
+}
+
+/** Proofs go back to whoever made them. Reasoning that another signed is forgotten: after a change of model that is what should happen. */
+function reasoningTo(
+  { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
+  { with: { signer, unsigned } }: Encoding,
+): JsonObject | undefined {
+  const thinking = text ?? summary?.join("\n\n") ?? "";
+  if (proof?.origin === signer)
+    return proof.kind === "redacted"
+      ? { type: "redacted_thinking", data: proof.data }
+      : { type: "thinking", thinking, signature: proof.data };
+  if (unsigned && !proof && text) return { type: "thinking", thinking, signature: "" };
+  return undefined;
+}
+
+const IMAGES = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
+
+function imageSource(media: Media, path: string): JsonObject {
+  if ("url" in media) return { type: "url", url: media.url };
+  if ("fileId" in media) return fileSource(media, path);
+  const mime = media.mime?.toLowerCase().replace("image/jpg", "image/jpeg");
+  if (mime === undefined || !IMAGES.has(mime))
+    unsayable(`An image of type ${mime ?? "unknown"}`, path, "unsupported_media_type");
+  return { type: "base64", media_type: mime, data: base64Of(media) };
+}
+
+function documentSource(media: Media, path: string): JsonObject {
+  if ("url" in media) return { type: "url", url: media.url };
+  if ("fileId" in media) return fileSource(media, path);
+  const mime = media.mime?.toLowerCase() ?? "application/pdf";
+  if (mime.startsWith("text/")) {
+    const data = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
+    return { type: "text", media_type: "text/plain", data: data.toString() };
+  }
+  if (mime !== "application/pdf")
+    unsayable(`A document of type ${mime}`, path, "unsupported_media_type");
+  return { type: "base64", media_type: mime, data: base64Of(media) };
+}
+
+const base64Of = (media: { base64: string } | { bytes: Buffer }): string =>
+  "base64" in media ? media.base64 : media.bytes.toString("base64");
+
+/** Ids never cross vendors: another's file is nobody's, or somebody else's. */
+const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path: string) =>
+  origin === ID
+    ? { type: "file", file_id: fileId }
+    : unsayable("A file id of another provider", path, "foreign_file_id");
+
+export const idTo = (id: string): string => fitName(id, 128);
+export const nameTo = (name: string): string => fitName(name, 128);
+
+function callTo(block: Extract<Block, { type: "call" }>, path: string): JsonObject {
+  const input = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
+  return {
+    type: "tool_use",
+    id: idTo(block.id),
+    name: nameTo(block.name),
+    input:
+      input ??
+      fail(
+        "unsupported",
+        `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
+        { param: path, code: "invalid_tool_arguments" },
+      ),
+  };
+}
+
+function resultTo(
+  block: Extract<Block, { type: "result" }>,
+  path: string,
+  e: Encoding,
+): JsonObject {
+  const blocks = blocksTo(block.blocks, "user", path, e);
+  const [first] = blocks;
+  const plain =
+    blocks.length === 1 && first!["type"] === "text" && Object.keys(first!).length === 2;
+  return {
+    type: "tool_result",
+    tool_use_id: idTo(block.callId),
+    ...(blocks.length > 0 && { content: plain ? first!["text"] : blocks }),
+    ...(block.isError && { is_error: true }),
+  };
+}
+
+function opaqueTo(
+  block: Extract<Block, { type: "opaque" }>,
+  role: "user" | "assistant",
+  path: string,
+  e: Encoding,
+): JsonObject | undefined {
+  if (block.origin === ID && isObject(block.raw)) return block.raw;
+  if (block.text) {
+    e.of.lose(`${path}.${block.origin}`, "approximated", "shown_as_text");
+    return { type: "text", text: block.text };
+  }
+  // What another vendor's hosted tool did is history: the answer that followed says what came of it.
+  if (role === "assistant") {
+    e.of.lose(`${path}.${block.origin}`, "dropped", "hosted_history");
+    return undefined;
+  }
+  return unsayable("A content part that only its own protocol knows", path);
+}
+
+const LONG = /^(?:30m|1h|12h|24h)$/;
+
+/** Every mark becomes this wire's own; how long it asks to live is rounded to what there is. */
+export function cacheTo(cache: Json | undefined, e: Encoding): JsonObject {
+  if (!isObject(cache)) return {};
+  if (cache["type"] === "ephemeral") return { cache_control: cache };
+  const { ttl } = cache;
+  if (ttl !== undefined && ttl !== "5m" && ttl !== "1h")
+    e.of.lose("cache_control.ttl", "approximated");
+  const long = typeof ttl === "string" && LONG.test(ttl);
+  return { cache_control: { type: "ephemeral", ...(long && { ttl: "1h" }) } };
+}

@@ -1,0 +1,133 @@
+import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
+import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
+import { isObject, str } from "../words.ts";
+
+/** By the protocol's own type: it says more than a status that a proxy may have changed. */
+const BY_TYPE: Record<string, ErrorKind> = {
+  invalid_request_error: "invalid",
+  authentication_error: "upstream_auth",
+  permission_error: "upstream_auth",
+  billing_error: "upstream_quota",
+  not_found_error: "not_found",
+  conflict_error: "conflict",
+  request_too_large: "too_large",
+  rate_limit_error: "rate_limited",
+  timeout_error: "timeout",
+  overloaded_error: "overloaded",
+  api_error: "upstream",
+};
+
+const BY_STATUS: Record<number, ErrorKind> = {
+  400: "invalid",
+  401: "upstream_auth",
+  402: "upstream_quota",
+  403: "upstream_auth",
+  404: "not_found",
+  408: "timeout",
+  409: "conflict",
+  413: "too_large",
+  422: "invalid",
+  429: "rate_limited",
+  503: "overloaded",
+  504: "timeout",
+  529: "overloaded",
+};
+
+/** One meaning, many vendors: a request that does not fit is told apart from one that is wrong, by its words. */
+const CONTEXT =
+  /prompt is too long|prompt_too_long|exceeds? (?:the )?context (?:limit|window|length)|maximum context length|context_length_exceeded|input is too long|exceeds the maximum number of tokens|exceed_context_size|too many (?:input )?tokens/i;
+const POLICY = /content filtering policy|content[_ ]policy|safety (?:system|policy)/i;
+const MONEY = /credit balance|insufficient (?:balance|credits?|quota)|billing|spend(?:ing)? limit/i;
+
+export function fault(status: number, headers: HeadersIn, body: Buffer): Fault {
+  const said = read(body);
+  return {
+    ...meant(said, BY_STATUS[status] ?? (status >= 500 ? "upstream" : "invalid"), status),
+    retryAfterMs: retryAfter(headers),
+  };
+}
+
+/** An error that stands where an answer should: in a stream, or under a 200. */
+export function thrown(body: JsonObject): never {
+  const { kind, message, ...more } = meant(errorIn(body), "upstream", 200);
+  return fail(kind, message, more);
+}
+
+interface Said {
+  type?: string | undefined;
+  message?: string | undefined;
+  code?: string | undefined;
+  details?: JsonObject | undefined;
+}
+
+function meant(said: Said, byStatus: ErrorKind, status: number): Fault {
+  const message = said.message ?? `The provider answered with status ${status} and no words.`;
+  const typed = said.type !== undefined && Object.hasOwn(BY_TYPE, said.type);
+  // A type contradicts its status only where the status is a mere failure: proxies turn those into one another.
+  let kind =
+    typed && (byStatus === "invalid" || byStatus === "upstream") ? BY_TYPE[said.type!]! : byStatus;
+  if (kind === "invalid" || kind === "too_large") {
+    if (CONTEXT.test(`${message} ${said.code ?? ""}`)) kind = "context_length";
+    else if (kind === "invalid" && MONEY.test(message)) kind = "upstream_quota";
+    else if (kind === "invalid" && POLICY.test(message)) kind = "content_policy";
+  }
+  if (kind === "rate_limited" && MONEY.test(`${message} ${said.code ?? ""}`))
+    kind = "upstream_quota";
+  return {
+    kind,
+    message,
+    ...(said.code !== undefined && { code: said.code }),
+    ...(said.details && { details: said.details }),
+  };
+}
+
+function read(body: Buffer): Said {
+  const text = body.toString();
+  try {
+    const json: unknown = JSON.parse(text);
+    if (isObject(json)) return errorIn(json);
+  } catch {
+    // Not ours to parse: a proxy's page, or nothing.
+  }
+  const plain = text.trim();
+  return plain === "" || plain.startsWith("<") ? {} : { message: plain.slice(0, 500) };
+}
+
+/** Everybody who speaks this wire has an error shape, and not always this wire's. */
+function errorIn(body: JsonObject): Said {
+  const error = body["error"];
+  if (isObject(error)) {
+    const details = isObject(error["details"]) ? error["details"] : undefined;
+    const code = details?.["error_code"] ?? error["code"];
+    return {
+      type: str(error["type"]),
+      message: wordsOf(error["message"]),
+      code: typeof code === "number" ? String(code) : str(code),
+      details,
+    };
+  }
+  const base = body["base_resp"];
+  if (isObject(base)) return { message: wordsOf(base["status_msg"]) };
+  const type = body["type"] === "error" ? undefined : str(body["type"]);
+  const message = wordsOf(error) ?? wordsOf(body["message"]) ?? wordsOf(body["detail"]);
+  return { type, message, code: str(body["code"]) };
+}
+
+const wordsOf = (value: Json | undefined): string | undefined =>
+  typeof value === "string"
+    ? value
+    : Array.isArray(value) || isObject(value)
+      ? JSON.stringify(value).slice(0, 500)
+      : undefined;
+
+/** An HTTP date counts from the answer's own: a codec has no clock. */
+function retryAfter(headers: HeadersIn): number | undefined {
+  const exact = Number(headers["retry-after-ms"] ?? NaN);
+  if (exact >= 0 && Number.isFinite(exact)) return exact;
+  const after = headers["retry-after"];
+  if (after === undefined || after === "") return undefined;
+  const seconds = Number(after);
+  if (Number.isFinite(seconds)) return seconds >= 0 ? seconds * 1000 : undefined;
+  const wait = Date.parse(after) - Date.parse(headers.date ?? "");
+  return Number.isFinite(wait) && wait >= 0 ? wait : undefined;
+}

@@ -1,0 +1,126 @@
+// The last look of this protocol at a request before it leaves, on both lanes.
+import { fail } from "../../../model/error.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { Outgoing } from "../../../plugin/call.ts";
+import type { Asking } from "../../../plugin/protocol.ts";
+import { isSealed, unseal } from "../../envelope.ts";
+import type { Settings } from "../dialect.ts";
+import { COUNTED, ID, isObject, KNOWN, str } from "../words.ts";
+
+export function prepare(out: Outgoing, of: Asking, settings: Settings): void {
+  const messages = out.get("messages");
+  if (of.state !== "relay") stateless(out, messages);
+  const opened = Array.isArray(messages) ? unsealed(messages as readonly Json[], settings) : null;
+  if (opened) out.set("messages", opened);
+  if (of.op === "count")
+    for (const field of KNOWN)
+      if (!COUNTED.has(field) && out.get(field) !== undefined) out.drop(field);
+  for (const field of settings.drop) {
+    if (out.get(field) === undefined) continue;
+    out.drop(field);
+    of.lose(field, "dropped");
+  }
+  if (settings.signer !== ID) withoutAttribution(out);
+  if (!settings.betas) out.header("anthropic-beta");
+}
+
+/** One upstream account serves many keys: what one of them left there, another could ask for by its id. */
+function stateless(out: Outgoing, messages: unknown): void {
+  if (out.get("thread"))
+    // The code makes the SDK's tool runner send its whole history instead.
+    refused("Message threads are not kept here. Send the whole history.", {
+      param: "thread",
+      code: "thread_unsupported_request",
+    });
+  const container = out.get("container");
+  if (typeof container === "string" || (isObject(container) && container["id"]))
+    refused("Containers cannot be used again here: leave the id out.", {
+      param: "container",
+      code: "state_unsupported",
+    });
+  if (Array.isArray(messages))
+    for (const message of messages as readonly Json[])
+      if (isObject(message)) withoutFiles(message["content"]);
+}
+
+const refused = (message: string, more: { param: string; code: string }): never =>
+  fail("unsupported", message, more);
+
+function withoutFiles(content: Json | undefined): void {
+  if (!Array.isArray(content)) return;
+  for (const block of content as readonly Json[]) {
+    if (!isObject(block)) continue;
+    const source = block["source"];
+    if (block["file_id"] || (isObject(source) && source["type"] === "file"))
+      refused("File ids cannot be used here: send the file's content.", {
+        param: "messages",
+        code: "state_unsupported",
+      });
+    if (block["type"] === "tool_result") withoutFiles(block["content"]);
+  }
+}
+
+/**
+ * A conversation may change models between two turns. Proofs that came in an envelope go back to who made them and to
+ * nobody else: to another they are an invalid signature. Null when there are none, which is nearly always.
+ */
+function unsealed(messages: readonly Json[], settings: Settings): Json[] | null {
+  let found = false;
+  const opened = messages.flatMap((message): Json[] => {
+    if (!isObject(message) || message["role"] !== "assistant") return [message];
+    const { content } = message;
+    if (!Array.isArray(content) || !content.some(carriesSeal)) return [message];
+    found = true;
+    const kept = (content as readonly Json[]).flatMap((block) =>
+      carriesSeal(block) ? openedBlock(block as JsonObject, settings) : [block],
+    );
+    return kept.length > 0 ? [{ ...message, content: kept }] : [];
+  });
+  return found ? opened : null;
+}
+
+const sealOf = (block: Json): string | undefined =>
+  isObject(block)
+    ? block["type"] === "thinking"
+      ? str(block["signature"])
+      : block["type"] === "redacted_thinking"
+        ? str(block["data"])
+        : undefined
+    : undefined;
+
+const carriesSeal = (block: Json): boolean => isSealed(sealOf(block) ?? "");
+
+function openedBlock(block: JsonObject, { signer, unsigned }: Settings): JsonObject[] {
+  const sealed = unseal(sealOf(block)!);
+  const proof = sealed?.proof;
+  const thinking = sealed?.text ?? str(block["thinking"]) ?? "";
+  if (!sealed || sealed.of !== undefined) return [];
+  if (proof?.origin === signer)
+    return proof.kind === "redacted"
+      ? [{ type: "redacted_thinking", data: proof.data }]
+      : [{ type: "thinking", thinking, signature: proof.data }];
+  if (unsigned && !proof && thinking !== "") return [{ type: "thinking", thinking, signature: "" }];
+  return [];
+}
+
+/** A client's note to its own vendor at the head of the system prompt; to anybody else it only spoils the prompt cache. */
+function withoutAttribution(out: Outgoing): void {
+  const system = out.get("system");
+  if (!Array.isArray(system)) return;
+  const [first, ...others] = system as readonly Json[];
+  if (!isObject(first) || !str(first["text"])?.startsWith("x-anthropic-billing-header:")) return;
+  if (others.length > 0) out.set("system", others);
+  else out.drop("system");
+}
+
+/** The output's bound; thinking lies inside it, and goes where there is no room for it. */
+export function cap(out: Outgoing, tokens: number): void {
+  const asked = out.get("max_tokens");
+  if (typeof asked === "number" && asked <= tokens) return;
+  out.set("max_tokens", tokens);
+  const thinking = out.get("thinking");
+  if (!isObject(thinking) || thinking["type"] !== "enabled") return;
+  const { budget_tokens: budget } = thinking;
+  if (typeof budget !== "number" || budget < tokens) return;
+  out.set("thinking", tokens > 1024 ? { ...thinking, budget_tokens: 1024 } : { type: "disabled" });
+}

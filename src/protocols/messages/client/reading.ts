@@ -1,0 +1,207 @@
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import { mergeUsage, type Usage } from "../../../model/usage.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { fitName } from "../../names.ts";
+import { billsOf } from "../usage.ts";
+import { finishOf, ID, isObject, str } from "../words.ts";
+import { grow, inputOf, isDirect, opened, type Open } from "./block.ts";
+
+type Emit = (event: ModelEvent) => void;
+
+/**
+ * An upstream's message, read piece by piece: the stream's events and a whole answer go through the same doors, so they
+ * come out as the same canonical events.
+ */
+export class Reading {
+  finished = false;
+  readonly #emit: Emit;
+  readonly #signer: string;
+  readonly #open = new Map<unknown, Open>();
+  #started = false;
+  #next = 0;
+  #calls = 0;
+  #id: string | undefined;
+  #model: string | undefined;
+  #usage: Usage = {};
+  #stop: { reason: string; sequence: Json | undefined; details: Json | undefined } | undefined;
+
+  constructor(emit: Emit, signer: string) {
+    this.#emit = emit;
+    this.#signer = signer;
+  }
+
+  /** `message_start`, or the head of a whole answer. A second one only counts. */
+  start(message: JsonObject): void {
+    this.#model ??= str(message["model"]);
+    if (!this.#started) {
+      this.#started = true;
+      this.#id = str(message["id"]);
+      this.#emit({ type: "start", id: this.#id, model: this.#model });
+    }
+    this.count(message["usage"]);
+    this.ending(message);
+  }
+
+  count(usage: Json | undefined): void {
+    if (!isObject(usage)) return;
+    for (const bill of billsOf(usage, this.#model, this.#usage)) {
+      if (bill.model === this.#model) this.#usage = mergeUsage(this.#usage, bill.usage);
+      this.#emit(bill);
+    }
+  }
+
+  /** `message_delta.delta`, or a whole answer: they name the end alike. */
+  ending(of: JsonObject): void {
+    const reason = of["stop_reason"];
+    if (typeof reason === "string")
+      this.#stop = { reason, sequence: of["stop_sequence"], details: of["stop_details"] };
+  }
+
+  open(at: unknown, block: JsonObject): void {
+    if (!this.#started) this.start({});
+    if (this.#open.has(at)) this.stop(at);
+    const open = opened(block);
+    this.#open.set(at, open);
+    switch (block["type"]) {
+      case "text":
+        this.#begin(open, "text");
+        this.#say(open, str(block["text"]) ?? "");
+        if (Array.isArray(block["citations"]))
+          for (const citation of block["citations"] as readonly Json[]) this.#cite(open, citation);
+        return;
+      case "thinking":
+        this.#begin(open, "reasoning");
+        return this.#say(open, str(block["thinking"]) ?? "");
+      case "redacted_thinking":
+        open.redacted = str(block["data"]) ?? "";
+        return this.#begin(open, "reasoning");
+      case "tool_use":
+        if (isDirect(block)) {
+          open.input = block["input"];
+          return this.#call(open, block);
+        }
+        break;
+    }
+    Object.assign(open.raw, block);
+  }
+
+  delta(at: unknown, delta: JsonObject): void {
+    const open =
+      this.#open.get(at) ??
+      fail("upstream", `The provider wrote into a block that it had not opened.`, {
+        code: "bad_stream",
+      });
+    if (open.kind === "opaque") return grow(open, delta);
+    switch (delta["type"]) {
+      case "text_delta":
+        this.#become(open, "text");
+        return this.#say(open, str(delta["text"]) ?? "");
+      case "thinking_delta":
+        this.#become(open, "reasoning");
+        return this.#say(open, str(delta["thinking"]) ?? "");
+      case "input_json_delta":
+        if (open.kind === "call") this.#say(open, str(delta["partial_json"]) ?? "");
+        return;
+      case "signature_delta":
+        open.signature = str(delta["signature"]) ?? "";
+        return;
+      case "citations_delta":
+        this.#cite(open, delta["citation"] ?? null);
+    }
+  }
+
+  stop(at: unknown): void {
+    const open = this.#open.get(at);
+    if (!open) return;
+    this.#open.delete(at);
+    if (open.kind === "opaque") {
+      if (open.json !== "") open.raw["input"] = inputOf(open.json);
+      this.#calls += open.raw["type"] === "tool_use" ? 1 : 0;
+      open.index = this.#next++;
+      const block = { type: "opaque", origin: ID, raw: open.raw } as const;
+      this.#emit({ type: "open", index: open.index, block });
+      return this.#emit({ type: "close", index: open.index });
+    }
+    if (open.kind === "call" && !open.said) this.#say(open, JSON.stringify(open.input ?? {}));
+    this.#close(open);
+  }
+
+  /** `message_stop`, or the end of a stream that had named its end. */
+  finish(): void {
+    if (this.finished) return;
+    for (const at of this.#open.keys()) this.stop(at);
+    this.finished = true;
+    const stop = this.#stop ?? { reason: "end_turn", sequence: undefined, details: undefined };
+    const { reason, detail } = finishOf(stop.reason);
+    const said = detail ?? (isObject(stop.details) ? refusalOf(stop.details) : undefined);
+    this.#emit({
+      type: "finish",
+      reason: reason === "stop" && this.#calls > 0 ? "tool_calls" : reason,
+      ...(typeof stop.sequence === "string" && { sequence: stop.sequence }),
+      ...(said !== undefined && { detail: said }),
+    });
+  }
+
+  /** The bytes are over. */
+  end(): void {
+    if (this.finished) return;
+    if (!this.#stop)
+      fail("upstream", "The provider's stream ended before its answer did.", { code: "truncated" });
+    this.finish();
+  }
+
+  #begin(open: Open, kind: "text" | "reasoning"): void {
+    open.kind = kind;
+    open.index = this.#next++;
+    this.#emit({ type: "open", index: open.index, block: { type: kind } });
+  }
+
+  #call(open: Open, block: JsonObject): void {
+    const name =
+      str(block["name"]) ??
+      fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
+    this.#calls++;
+    open.kind = "call";
+    open.index = this.#next++;
+    // Whoever forgets the id gets one that a repetition would get too.
+    const id = str(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
+    this.#emit({
+      type: "open",
+      index: open.index,
+      block: { type: "call", id, name, tool: "function" },
+    });
+  }
+
+  /** A delta of another kind than its block: what was said so far ends, and a block of the right kind begins. */
+  #become(open: Open, kind: "text" | "reasoning"): void {
+    if (open.kind === kind || open.kind === "call") return;
+    this.#close(open);
+    open.signature = "";
+    open.redacted = undefined;
+    this.#begin(open, kind);
+  }
+
+  #say(open: Open, text: string): void {
+    if (text === "") return;
+    open.said = true;
+    this.#emit({ type: "delta", index: open.index, text });
+  }
+
+  #cite(open: Open, citation: Json): void {
+    if (open.kind === "text") this.#emit({ type: "cite", index: open.index, citation });
+  }
+
+  #close(open: Open): void {
+    const { index, redacted, signature } = open;
+    const origin = this.#signer;
+    if (redacted !== undefined)
+      this.#emit({ type: "proof", index, proof: { origin, kind: "redacted", data: redacted } });
+    else if (open.kind === "reasoning" && signature !== "")
+      this.#emit({ type: "proof", index, proof: { origin, kind: "signature", data: signature } });
+    this.#emit({ type: "close", index });
+  }
+}
+
+const refusalOf = (details: JsonObject): string | undefined =>
+  str(details["explanation"]) ?? str(details["category"]);

@@ -1,0 +1,210 @@
+// The verbatim lane: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
+// reads it and `message_delta`. Everything else, known to us or not, is recognised by its first bytes and never parsed.
+import { fail, type Fault } from "../../../model/error.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type { Answering, Relay, RelaySink } from "../../../plugin/protocol.ts";
+import {
+  dataOf,
+  eventOf,
+  frames,
+  gather,
+  needle,
+  renaming,
+  valueAt,
+  type Gather,
+} from "../../sse/index.ts";
+import { fault as refusal } from "../server/fault.ts";
+import { isObject, str } from "../words.ts";
+import { thrown } from "./fault.ts";
+import { CAP } from "./stream.ts";
+import { Tap } from "./tap.ts";
+import { answerOf } from "./whole.ts";
+
+export const relay = (sink: RelaySink, to: Answering): Relay =>
+  to.stream ? streamed(sink, to) : wholly(sink, to);
+
+const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
+
+/** Blocks that say nothing in their start: their first delta is the first content. */
+const SILENT = new Set(["text", "thinking", "tool_use", "server_tool_use", "mcp_tool_use"]);
+
+function streamed(sink: RelaySink, to: Answering): Relay {
+  const out = gather((b) => sink.bytes(b));
+  const rename = renaming(["message", "model"], to.model);
+  const tap = new Tap(sink);
+  let over = false;
+  // Events that stay as they are and follow one another leave as the one range they came as.
+  let run: Buffer | undefined;
+  let from = 0;
+  let until = 0;
+
+  const pass = (b: Buffer, start: number, end: number): void => {
+    if (run === b && until === start) {
+      until = end;
+      return;
+    }
+    settle();
+    run = b;
+    from = start;
+    until = end;
+  };
+  const settle = (): void => {
+    if (run) out.add(from === 0 && until === run.length ? run : run.subarray(from, until));
+    run = undefined;
+  };
+  const flush = (): void => {
+    settle();
+    out.flush();
+  };
+  const finish = (): void => {
+    // What stands before the terminal is the client's already; the terminal waits for the bill.
+    flush();
+    over = true;
+    tap.finish();
+  };
+  const events = frames((b, start, end) => {
+    // After its end a message has no more to say, and clients take a second one for a fault.
+    if (over) return;
+    const named = nameOf(b, start, end);
+    const told = named === undefined ? unnamed(b.subarray(start, end)) : undefined;
+    const type = named ?? told?.type;
+    switch (type) {
+      case "content_block_delta":
+        tap.content();
+        break;
+      case "content_block_start": {
+        const block = jsonOf(b.subarray(start, end))["content_block"];
+        if (isObject(block) && !SILENT.has(str(block["type"]) ?? "")) tap.content();
+        break;
+      }
+      case "message_delta":
+        tap.delta(jsonOf(b.subarray(start, end)));
+        break;
+      case "message_stop":
+        finish();
+        break;
+      case "error":
+        return thrown(jsonOf(b.subarray(start, end)));
+      case "[DONE]":
+        return;
+    }
+    if (told?.nameless) {
+      settle();
+      out.add(Buffer.from(`event: ${type}\n`));
+    }
+    if (type !== "message_start") return pass(b, start, end);
+    settle();
+    started(b.subarray(start, end), tap, rename, out, to);
+  }, CAP);
+
+  return {
+    get between() {
+      return events.between;
+    },
+    push(chunk) {
+      try {
+        events.push(chunk);
+      } finally {
+        flush();
+      }
+    },
+    end() {
+      events.end();
+      if (!over) {
+        if (!tap.ended)
+          fail("upstream", "The provider's stream ended before its answer did.", {
+            code: "truncated",
+          });
+        finish();
+        out.add(STOP);
+      }
+      flush();
+    },
+    fail(f: Fault) {
+      sink.bytes(Buffer.from(`event: error\ndata: ${JSON.stringify(refusal(f, to).body)}\n\n`));
+    },
+  };
+}
+
+function started(
+  event: Buffer,
+  tap: Tap,
+  rename: ReturnType<typeof renaming>,
+  out: Gather,
+  to: Answering,
+): void {
+  const start = jsonOf(event);
+  tap.start(isObject(start["message"]) ? start["message"] : {});
+  const data = dataOf(event);
+  if (data) return rename(event, data.from, out);
+  // Its data is spread over lines: written anew, in one.
+  const message = isObject(start["message"]) ? { ...start["message"], model: to.model } : {};
+  out.add(Buffer.from(`event: message_start\ndata: ${JSON.stringify({ ...start, message })}\n\n`));
+}
+
+const NAME = Buffer.from("event:");
+
+/** The event's name, where its first line tells it: there it stands in all but broken streams. */
+function nameOf(b: Buffer, from: number, end: number): string | undefined {
+  if (end - from < NAME.length || b.compare(NAME, 0, NAME.length, from, from + NAME.length) !== 0)
+    return undefined;
+  from += NAME.length;
+  if (b[from] === 32) from++;
+  let to = from;
+  while (to < end && b[to]! > 32) to++;
+  return b.toString("latin1", from, to);
+}
+
+/** Where the name does not come first. Without any, this wire's clients do not see the event: its data tells what to call it. */
+function unnamed(event: Buffer): { type: string; nameless: boolean } | undefined {
+  const said = eventOf(event);
+  if (!said) return undefined;
+  if (said.event !== "") return { type: said.event, nameless: false };
+  if (said.data === "[DONE]") return { type: said.data, nameless: false };
+  const { type } = jsonOf(event);
+  return typeof type === "string" && /^\w+$/.test(type) ? { type, nameless: true } : undefined;
+}
+
+function jsonOf(event: Buffer): JsonObject {
+  let json: unknown;
+  try {
+    json = JSON.parse(eventOf(event)?.data ?? "");
+  } catch {
+    json = undefined;
+  }
+  return isObject(json)
+    ? json
+    : fail("upstream", "An event of the provider's stream is not a JSON object.", {
+        code: "bad_stream",
+      });
+}
+
+const MODEL = needle("model");
+
+/** A JSON answer comes in one piece. */
+function wholly(sink: RelaySink, to: Answering): Relay {
+  const tap = new Tap(sink);
+  return {
+    between: true,
+    push(body) {
+      const answer = answerOf(body);
+      tap.start(answer);
+      tap.content();
+      tap.finish();
+      const at = valueAt(body, [MODEL], body.indexOf(123));
+      const name = at && body.toString("utf8", at.from, at.to);
+      // Written twice, and differently, it means the last to us and perhaps the first to others.
+      if (!at || name !== JSON.stringify(answer["model"]))
+        return sink.bytes(Buffer.from(JSON.stringify({ ...answer, model: to.model })));
+      const out = gather((b) => sink.bytes(b));
+      out.add(body.subarray(0, at.from));
+      out.add(Buffer.from(JSON.stringify(to.model)));
+      out.add(body.subarray(at.to));
+      out.flush();
+    },
+    end() {},
+    fail(f: Fault) {
+      sink.bytes(Buffer.from(JSON.stringify(refusal(f, to).body)));
+    },
+  };
+}

@@ -1,0 +1,203 @@
+import { createHash } from "node:crypto";
+import { fail } from "../../../model/error.ts";
+import type { ChatRequest } from "../../../model/request.ts";
+import type { Body, Json, JsonObject } from "../../../model/values.ts";
+import type { Asking } from "../../../plugin/protocol.ts";
+import type { Settings } from "../dialect.ts";
+import { COUNTED, ID, isObject, OWN } from "../words.ts";
+import { unsayable, type Encoding } from "./blocks.ts";
+import { thinkingTo } from "./thinking.ts";
+import { choiceTo, toolsTo } from "./tools.ts";
+import { messagesTo, systemTo } from "./turns.ts";
+
+/** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
+export function request(r: ChatRequest, of: Asking, settings: Settings): Body {
+  const e: Encoding = { of, with: settings };
+  const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
+  refuse(r);
+  foreign(r, e);
+  const max = maxTokensTo(r, e);
+  const { thinking, effort, maxTokens } = thinkingTo(r, max, e);
+  const format = formatTo(r, e);
+  const config: Record<string, Json | undefined> = {
+    ...(isObject(own["output_config"]) && own["output_config"]),
+    ...(effort !== undefined && { effort }),
+    ...(format.schema && { format: { type: "json_schema", schema: format.schema } }),
+  };
+  const body: Record<string, Json | undefined> = {
+    model: of.model,
+    max_tokens: maxTokens,
+    system: systemTo([...r.instructions, ...format.instructions], e),
+    messages: messagesTo(r, e),
+    tools: toolsTo(r, e),
+    tool_choice: (own["tool_choice"] as Json | undefined) ?? choiceTo(r),
+    stop_sequences: stopTo(r),
+    stream: of.stream ? true : undefined,
+    thinking,
+    output_config: Object.keys(config).length > 0 ? config : undefined,
+    metadata: metadataTo(r, own, e),
+    service_tier: tierTo(r, e),
+    cache_control: autoCacheTo(r, e),
+    ...samplingTo(r, thinking, e),
+  };
+  for (const field of OWN) body[field] = own[field] as Json | undefined;
+  forced(body, thinking, e);
+  for (const field in body)
+    if (body[field] === undefined || (of.op === "count" && !COUNTED.has(field))) delete body[field];
+  return body;
+}
+
+/** What changes the answer's very shape. */
+function refuse(r: ChatRequest): void {
+  if ((r.sampling.n ?? 1) > 1) unsayable("n > 1", "n", "unsupported_value");
+  if (r.sampling.logprobs !== undefined) unsayable("logprobs", "logprobs", "unsupported_parameter");
+  for (const modality of r.output.modalities ?? [])
+    if (modality !== "text")
+      unsayable(`The modality ${modality}`, "modalities", "unsupported_value");
+  const { previousId, conversation, background } = r.state;
+  if (previousId !== undefined)
+    unsayable("previous_response_id", "previous_response_id", "unsupported_parameter");
+  if (conversation !== undefined)
+    unsayable("conversation", "conversation", "unsupported_parameter");
+  if (background) unsayable("background", "background", "unsupported_parameter");
+}
+
+/** Tuning that this wire has no word for, and what only another protocol knows. Bookkeeping goes without a word. */
+function foreign(r: ChatRequest, { of }: Encoding): void {
+  const { presence, frequency, seed, logitBias } = r.sampling;
+  const lost: Record<string, unknown> = {
+    presence_penalty: presence || undefined,
+    frequency_penalty: frequency || undefined,
+    seed,
+    logit_bias: logitBias && Object.keys(logitBias).length > 0 ? logitBias : undefined,
+    verbosity: r.output.verbosity,
+    prompt_cache_key: r.cache?.key,
+    metadata: r.metadata && Object.keys(r.metadata).length > 0 ? r.metadata : undefined,
+  };
+  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+  for (const protocol in r.ext) {
+    const ext = r.ext[protocol];
+    if (protocol === ID || !isObject(ext)) continue;
+    for (const field in ext) if (ext[field] !== undefined) of.lose(field, "dropped");
+  }
+}
+
+/** This wire wants a bound; a client that gave none wants all that the model has. */
+function maxTokensTo(r: ChatRequest, { of, with: settings }: Encoding): number {
+  const cap = of.info.limits?.output;
+  const asked = r.output.maxTokens;
+  if (asked === undefined) {
+    if (of.op !== "count") of.lose("max_tokens", "approximated", "max_tokens_defaulted");
+    return cap ?? settings.maxTokens;
+  }
+  if (cap !== undefined && asked > cap) {
+    of.lose("max_tokens", "approximated", "max_tokens_clamped");
+    return cap;
+  }
+  return asked;
+}
+
+function stopTo(r: ChatRequest): Json | undefined {
+  const stop = (r.output.stop ?? []).filter((s) => s !== "");
+  return stop.length > 0 ? [...new Set(stop)] : undefined;
+}
+
+function samplingTo(
+  r: ChatRequest,
+  thinking: JsonObject | undefined,
+  { of, with: settings }: Encoding,
+): JsonObject {
+  const { topP, topK } = r.sampling;
+  let { temperature } = r.sampling;
+  if (temperature !== undefined && temperature > 1) {
+    of.lose("temperature", "approximated", "temperature_clamped");
+    temperature = 1;
+  }
+  const fields: Record<string, Json | undefined> = { temperature, top_p: topP, top_k: topK };
+  const drop = (field: string, code: string) => {
+    if (fields[field] === undefined) return;
+    of.lose(field, "dropped", code);
+    fields[field] = undefined;
+  };
+  for (const field in fields)
+    if (settings.sampling === "none" || of.info.refuses?.includes(field))
+      drop(field, "no_sampling");
+  if (settings.sampling === "either" && fields["temperature"] !== undefined)
+    drop("top_p", "temperature_or_top_p");
+  // A budget to think with does not go together with another temperature, nor with less to choose from.
+  if (thinking?.["type"] === "enabled") {
+    if (fields["temperature"] !== 1) drop("temperature", "thinking");
+    if ((topP ?? 1) < 0.95) drop("top_p", "thinking");
+    drop("top_k", "thinking");
+  }
+  return fields;
+}
+
+/** A thinking budget forbids forcing a tool: the tool was asked for by name, the thinking only by degree. */
+function forced(
+  body: Record<string, Json | undefined>,
+  thinking: JsonObject | undefined,
+  { of }: Encoding,
+): void {
+  const choice = body["tool_choice"];
+  const type = isObject(choice) ? choice["type"] : undefined;
+  if (thinking?.["type"] !== "enabled" || (type !== "any" && type !== "tool")) return;
+  of.lose("reasoning", "approximated", "thinking_disabled_forced_tool");
+  body["thinking"] = { type: "disabled" };
+}
+
+function formatTo(
+  r: ChatRequest,
+  { of }: Encoding,
+): { schema?: JsonObject; instructions: ChatRequest["instructions"] } {
+  const { format } = r.output;
+  if (format?.type === "json") {
+    of.lose("response_format", "approximated", "json_by_instruction");
+    return {
+      instructions: [
+        {
+          type: "text",
+          text: "Answer with one valid JSON object and nothing else: no words around it, no code fence.",
+        },
+      ],
+    };
+  }
+  if (format?.type !== "schema" || !("schema" in format)) return { instructions: [] };
+  if (of.info.can?.json_schema === false)
+    fail("unsupported", `${of.model} cannot be held to a JSON schema.`, {
+      param: "response_format",
+      code: "unsupported_parameter",
+    });
+  if (format.description !== undefined) of.lose("response_format.description", "dropped");
+  if (format.strict === false) of.lose("response_format.strict", "approximated");
+  return { schema: format.schema, instructions: [] };
+}
+
+const PERSONAL = /@|^\+?[\d ()-]{7,}$/;
+
+/** An opaque id, says the protocol: what is too long for one or looks like an address or a phone number is hashed. */
+function metadataTo(r: ChatRequest, own: JsonObject, { of }: Encoding): JsonObject | undefined {
+  const more = isObject(own["metadata"]) ? own["metadata"] : undefined;
+  if (r.user === undefined) return more;
+  let user = r.user;
+  if (!(ID in r.ext) && (user.length > 256 || PERSONAL.test(user))) {
+    of.lose("user", "approximated", "user_hashed");
+    user = createHash("sha256").update(user).digest("hex");
+  }
+  return { user_id: user, ...more };
+}
+
+function tierTo({ tier }: ChatRequest, { of }: Encoding): string | undefined {
+  if (tier === undefined || tier === "auto") return tier;
+  if (tier === "default" || tier === "standard") return "standard_only";
+  of.lose("service_tier", "dropped");
+  return undefined;
+}
+
+function autoCacheTo({ cache }: ChatRequest, { of }: Encoding): JsonObject | undefined {
+  if (!cache?.auto) {
+    if (cache?.retention !== undefined) of.lose("prompt_cache_retention", "dropped");
+    return undefined;
+  }
+  return { type: "ephemeral", ...(cache.retention !== undefined && { ttl: cache.retention }) };
+}

@@ -1,0 +1,73 @@
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type { Decoder } from "../../../plugin/protocol.ts";
+import { sse } from "../../sse/index.ts";
+import { isObject } from "../words.ts";
+import { thrown } from "./fault.ts";
+import { Reading } from "./reading.ts";
+
+/** A fetched document stands in one event, and so in one line. */
+export const CAP = 16 * 1024 * 1024;
+
+export function stream(emit: (event: ModelEvent) => void, signer: string): Decoder {
+  const reading = new Reading(emit, signer);
+  const events = sse(
+    (name, data) => {
+      if (reading.finished) return;
+      // Some who speak this wire end it in the manner of another.
+      if (data === "[DONE]") return reading.end();
+      const event = parsed(data);
+      switch (event["type"] ?? name) {
+        case "message_start":
+          return reading.start(object(event, "message"));
+        case "content_block_start":
+          return reading.open(event["index"], object(event, "content_block"));
+        case "content_block_delta":
+          return reading.delta(event["index"], object(event, "delta"));
+        case "content_block_stop":
+          return reading.stop(event["index"]);
+        case "message_delta":
+          if (isObject(event["delta"])) reading.ending(event["delta"]);
+          return reading.count(event["usage"]);
+        case "message_stop":
+          return reading.finish();
+        case "error":
+          return thrown(event);
+        default:
+          if (event["error"]) thrown(event);
+      }
+    },
+    { line: CAP, event: CAP },
+  );
+  return {
+    push: (chunk) => events.push(chunk),
+    end() {
+      events.end();
+      reading.end();
+    },
+  };
+}
+
+function parsed(data: string): JsonObject {
+  let event: unknown;
+  try {
+    event = JSON.parse(data);
+  } catch {
+    event = undefined;
+  }
+  return isObject(event)
+    ? event
+    : fail("upstream", "An event of the provider's stream is not a JSON object.", {
+        code: "bad_stream",
+      });
+}
+
+const object = (event: JsonObject, field: string): JsonObject => {
+  const value = event[field];
+  return isObject(value)
+    ? value
+    : fail("upstream", `An event of the provider's stream lacks its ${field}.`, {
+        code: "bad_stream",
+      });
+};

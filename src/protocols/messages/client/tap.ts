@@ -1,0 +1,50 @@
+import { mergeUsage, type Usage } from "../../../model/usage.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type { RelaySink } from "../../../plugin/protocol.ts";
+import { billsOf } from "../usage.ts";
+import { finishOf, isObject, str } from "../words.ts";
+
+/** What passes by, told to the host. */
+export class Tap {
+  /** The answer's end has been named. */
+  ended = false;
+  readonly #sink: RelaySink;
+  #model: string | undefined;
+  #usage: Usage = {};
+  #reason: string | undefined;
+  #said = false;
+
+  constructor(sink: RelaySink) {
+    this.#sink = sink;
+  }
+
+  content(): void {
+    if (this.#said) return;
+    this.#said = true;
+    this.#sink.content();
+  }
+
+  start(message: JsonObject): void {
+    this.#model = str(message["model"]);
+    const id = str(message["id"]);
+    if (id !== undefined) this.#sink.start(id);
+    this.delta({ usage: message["usage"], delta: message });
+  }
+
+  delta(event: JsonObject): void {
+    const { usage, delta } = event;
+    if (isObject(usage))
+      for (const bill of billsOf(usage, this.#model, this.#usage)) {
+        if (bill.model === this.#model) this.#usage = mergeUsage(this.#usage, bill.usage);
+        this.#sink.usage(bill);
+      }
+    const reason = isObject(delta) ? str(delta["stop_reason"]) : undefined;
+    if (reason === undefined) return;
+    this.#reason = reason;
+    this.ended = true;
+  }
+
+  finish(): void {
+    this.#sink.finish(finishOf(this.#reason ?? "end_turn").reason);
+  }
+}

@@ -1,0 +1,129 @@
+// How much to think, in the words that this model understands.
+import { fail } from "../../../model/error.ts";
+import type { ChatRequest, Reasoning } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { Encoding } from "./blocks.ts";
+import { ID, isObject, str } from "../words.ts";
+
+/** From little to much; the words of every protocol. */
+const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+const BUDGETS: Record<string, number> = {
+  minimal: 1024,
+  low: 2048,
+  medium: 8192,
+  high: 16384,
+  xhigh: 32768,
+};
+
+/** The least that a model may be given to think with. */
+const LEAST = 1024;
+
+export interface Thinking {
+  thinking?: JsonObject | undefined;
+  effort?: string | undefined;
+  /** Enough for the thinking and an answer after it. */
+  maxTokens: number;
+}
+
+export function thinkingTo(r: ChatRequest, maxTokens: number, e: Encoding): Thinking {
+  const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
+  const { mode, show, budget } = r.reasoning;
+  const how = e.with.thinking;
+  const off = mode === "off" || (mode === "effort" && r.reasoning.effort === "none");
+  if (mode === "auto" && show === undefined) return { maxTokens };
+  if (how === "none") {
+    if (!off) e.of.lose("reasoning", "dropped", "no_thinking");
+    return { maxTokens };
+  }
+  if (off) return { thinking: switchedOff(e), effort: effortTo(r.reasoning, e), maxTokens };
+  if (how === "budget") return budgeted(r, maxTokens, own, e);
+  if (mode === "budget" && how === "adaptive")
+    return { ...budgeted(r, maxTokens, own, e), effort: effortTo(r.reasoning, e) };
+  if (mode === "budget") e.of.lose("reasoning.budget", "approximated", "budget_as_effort");
+  const effort =
+    mode === "budget" ? nearest(effortOf(budget ?? LEAST), e) : effortTo(r.reasoning, e);
+  if (own["effort_alone"] === true) return { effort, maxTokens };
+  const type = own["between_tools"] === true ? "between_tools" : "adaptive";
+  return { thinking: { type, ...displayTo(r.reasoning, own) }, effort, maxTokens };
+}
+
+function switchedOff(e: Encoding): JsonObject {
+  // Thinking all the same would be billed to somebody who said no.
+  if (e.with.thinking === "always")
+    fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
+      param: "reasoning",
+      code: "thinking_required",
+    });
+  return { type: "disabled" };
+}
+
+function displayTo({ show }: Reasoning, own: JsonObject): { [key: string]: Json } {
+  const extra = isObject(own["thinking_extra"]) ? own["thinking_extra"] : {};
+  const display =
+    show === "none" ? "omitted" : show === "summary" ? "summarized" : str(own["thinking_display"]);
+  return { ...extra, ...(display !== undefined && { display }) } as { [key: string]: Json };
+}
+
+const effortTo = ({ effort }: Reasoning, e: Encoding): string | undefined =>
+  effort === undefined || effort === "none" ? undefined : nearest(effort, e);
+
+/** The effort itself, or the nearest one below that the model knows, or its lowest. */
+function nearest(effort: string, e: Encoding): string {
+  const { efforts } = e.with;
+  const at = LADDER.indexOf(effort);
+  // A word that is newer than us is the upstream's to judge.
+  if (efforts.includes(effort) || efforts.length === 0 || at < 0) return effort;
+  let best = efforts[0]!;
+  for (const known of efforts) if (LADDER.indexOf(known) <= at) best = known;
+  e.of.lose("reasoning.effort", "approximated");
+  return best;
+}
+
+function effortOf(budget: number): string {
+  if (budget <= 4096) return "low";
+  if (budget <= 12288) return "medium";
+  return budget <= 24576 ? "high" : "xhigh";
+}
+
+/** `enabled` with tokens to spend: inside max_tokens, and an answer needs room after them. */
+function budgeted(r: ChatRequest, maxTokens: number, own: JsonObject, e: Encoding): Thinking {
+  const { mode, effort, budget } = r.reasoning;
+  if (!e.with.unsigned && unsigned(r, e.with.signer)) {
+    e.of.lose("reasoning", "approximated", "thinking_disabled_missing_signature");
+    return { thinking: { type: "disabled" }, maxTokens };
+  }
+  let max = maxTokens;
+  if (max <= LEAST) {
+    max = 2 * LEAST;
+    e.of.lose("max_tokens", "approximated", "max_tokens_raised");
+  }
+  const enabled = (tokens: number): Thinking => ({
+    thinking: { type: "enabled", budget_tokens: tokens, ...displayTo(r.reasoning, own) },
+    maxTokens: max,
+  });
+  if (mode === "budget") {
+    const asked = budget ?? LEAST;
+    const fits = Math.max(LEAST, Math.min(asked, max - 1));
+    if (fits !== asked) e.of.lose("reasoning.budget", "approximated");
+    return enabled(fits);
+  }
+  e.of.lose("reasoning", "approximated", "effort_as_budget");
+  const wanted =
+    effort === "max"
+      ? (e.of.info.limits?.output ?? max)
+      : (BUDGETS[effort ?? "medium"] ?? BUDGETS["medium"]!);
+  return enabled(Math.max(LEAST, Math.min(wanted, max - LEAST)));
+}
+
+/**
+ * In the middle of a round of tools, a model with a thinking budget wants its own signed thoughts back before the calls
+ * it made. A client that lost them can go on only without thinking.
+ */
+function unsigned(r: ChatRequest, signer: string): boolean {
+  const last = r.turns.findLastIndex((turn) => turn.role === "assistant");
+  const blocks = r.turns[last]?.blocks ?? [];
+  if (!r.turns.slice(last + 1).some((after) => after.role === "tool")) return false;
+  if (!blocks.some((block) => block.type === "call")) return false;
+  return !blocks.some((block) => block.type === "reasoning" && block.proof?.origin === signer);
+}

@@ -1,0 +1,114 @@
+import { fail } from "../../../model/error.ts";
+import type { ChatRequest, Tool } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { cacheTo, nameTo, type Encoding } from "./blocks.ts";
+import { ID, isObject, some as present } from "../words.ts";
+
+export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
+  if (r.tools.length === 0) return undefined;
+  const choice = typeof r.toolChoice === "object" ? r.toolChoice : undefined;
+  // A named tool is said as such; a choice among some of them only by leaving the others out.
+  const some = choice && !(choice.names.length === 1 && choice.must) ? choice.names : undefined;
+  if (some) e.of.lose("tool_choice", "approximated", "tools_filtered");
+  const out = new Map<string, JsonObject>();
+  for (const tool of r.tools) {
+    if (some && !some.includes(tool.name)) continue;
+    const declared = toolTo(tool, e);
+    const name = String(declared["name"] ?? declared["type"]);
+    const before = out.get(name);
+    if (before && JSON.stringify(before) !== JSON.stringify(declared))
+      fail("unsupported", `Two tools are named ${name}. Give each its own name.`, {
+        param: "tools",
+        code: "duplicate_tool",
+      });
+    out.set(name, declared);
+  }
+  return [...out.values()];
+}
+
+const NOTHING = { type: "object", properties: {} };
+
+function toolTo(tool: Tool, e: Encoding): JsonObject {
+  const name = nameTo(tool.name);
+  switch (tool.type) {
+    case "hosted":
+      return hosted(tool, e);
+    case "custom":
+      e.of.lose("tools.custom", "approximated", "custom_tool_wrapped");
+      return {
+        name,
+        description: described(tool),
+        input_schema: {
+          type: "object",
+          properties: { input: { type: "string", description: "The input, as free text." } },
+          required: ["input"],
+          additionalProperties: false,
+        },
+        ...cacheTo(tool.cache, e),
+      };
+    case "function": {
+      const own = tool.origin === ID && isObject(tool.raw) ? tool.raw : {};
+      const schema = tool.schema ?? NOTHING;
+      if (tool.strict && !e.with.strict) e.of.lose("tools.strict", "dropped");
+      return {
+        ...own,
+        name,
+        ...(tool.description !== undefined && { description: tool.description }),
+        input_schema: schema["type"] === undefined ? { type: "object", ...schema } : schema,
+        ...(tool.strict && e.with.strict && { strict: true }),
+        ...cacheTo(tool.cache, e),
+      };
+    }
+  }
+}
+
+/** A grammar cannot be enforced here, but it can be asked for. */
+function described(tool: Tool): string {
+  const format =
+    isObject(tool.raw) && isObject(tool.raw["format"]) ? tool.raw["format"] : undefined;
+  const grammar = format && (isObject(format["grammar"]) ? format["grammar"] : format);
+  const definition = grammar?.["definition"];
+  const said = tool.description ?? "";
+  return typeof definition === "string"
+    ? `${said}\n\nThe input must follow this grammar:\n${definition}`.trim()
+    : said;
+}
+
+/** Searching the web is the one hosted tool that every vendor has. */
+function hosted(tool: Tool, e: Encoding): JsonObject {
+  if (tool.origin === ID && isObject(tool.raw)) return tool.raw;
+  if (tool.name !== "web_search")
+    return fail("unsupported", `The tool ${tool.name} runs at its own provider only.`, {
+      param: "tools",
+      code: "unsupported_tool",
+    });
+  e.of.lose("tools.web_search", "approximated");
+  const raw = isObject(tool.raw) ? tool.raw : {};
+  const filters = isObject(raw["filters"]) ? raw["filters"] : {};
+  const where = isObject(raw["user_location"]) ? raw["user_location"] : undefined;
+  const place = where && (isObject(where["approximate"]) ? where["approximate"] : where);
+  const { type: _type, ...at } = place ?? {};
+  return {
+    type: "web_search_20250305",
+    name: "web_search",
+    ...(Array.isArray(filters["allowed_domains"]) && {
+      allowed_domains: filters["allowed_domains"],
+    }),
+    ...(present(at) && { user_location: { type: "approximate", ...at } }),
+  };
+}
+
+export function choiceTo(r: ChatRequest): JsonObject | undefined {
+  const { toolChoice: choice, parallel } = r;
+  if (choice === undefined && parallel !== false) return undefined;
+  // Without tools there is nothing to choose, and saying so is an error.
+  if (r.tools.length === 0 && choice !== "none") return undefined;
+  const off =
+    parallel === undefined || choice === "none" ? {} : { disable_parallel_tool_use: !parallel };
+  if (choice === "none") return { type: "none" };
+  if (choice === "required") return { type: "any", ...off };
+  if (choice === undefined || choice === "auto") return { type: "auto", ...off };
+  if (choice.names.length === 1 && choice.must)
+    return { type: "tool", name: nameTo(choice.names[0]!), ...off };
+  return { type: choice.must ? "any" : "auto", ...off };
+}

@@ -1,0 +1,101 @@
+// The conversation as this wire wants it: roles take turns, and what tools answered stands first in the very next turn.
+import { fail } from "../../../model/error.ts";
+import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { blocksTo, unsayable, type Encoding } from "./blocks.ts";
+import { ID, isObject } from "../words.ts";
+
+interface Message {
+  role: string;
+  content: JsonObject[];
+  /** As it came, when it says more than role and content. */
+  raw?: JsonObject;
+}
+
+export function systemTo(blocks: readonly Block[], e: Encoding): Json | undefined {
+  const out = wordsOnly(blocks, "system", e);
+  if (out.length === 0) return undefined;
+  const [first] = out;
+  return out.length === 1 && Object.keys(first!).length === 2 ? first!["text"] : out;
+}
+
+function wordsOnly(blocks: readonly Block[], path: string, e: Encoding): JsonObject[] {
+  for (const block of blocks)
+    if (block.type !== "text" && block.type !== "opaque")
+      unsayable(`A system message with ${block.type}`, path);
+  return blocksTo(blocks, "user", path, e);
+}
+
+export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
+  const messages: Message[] = [];
+  let open: Message | undefined;
+  let empty = false;
+  const say = (role: string, content: JsonObject[]): void => {
+    if (content.length === 0) return;
+    if (open?.role === role) open.content.push(...content);
+    else messages.push((open = { role, content: [...content] }));
+  };
+  for (const [i, turn] of r.turns.entries()) {
+    const path = `messages.${i}`;
+    const whole = wholeMessage(turn);
+    if (whole) {
+      messages.push({ role: "", content: [], raw: whole });
+      open = undefined;
+      continue;
+    }
+    if (turn.name !== undefined) e.of.lose("messages.name", "dropped");
+    if (turn.role === "system" || turn.role === "developer") {
+      system(turn, path, say, e);
+      if (e.with.systemTurns) open = undefined;
+      continue;
+    }
+    const role = turn.role === "assistant" ? "assistant" : "user";
+    const content = blocksTo(turn.blocks, role, path, e);
+    empty = content.length === 0 && role === "user";
+    say(role, content);
+  }
+  if (messages.length === 0 || empty)
+    fail("unsupported", "The last message has nothing in it that a messages endpoint can take.", {
+      param: "messages",
+      code: "empty_message",
+    });
+  return messages.map((message) => message.raw ?? settled(message));
+}
+
+/** A message with fields that are newer than us is kept as it came. */
+function wholeMessage(turn: Turn): JsonObject | undefined {
+  const [only] = turn.blocks;
+  if (turn.blocks.length !== 1 || only!.type !== "opaque" || only!.origin !== ID) return undefined;
+  return isObject(only!.raw) && typeof only!.raw["role"] === "string" ? only!.raw : undefined;
+}
+
+/** Models that know no system role inside the conversation read it as the user's, in a wrapper they are trained on. */
+function system(
+  turn: Turn,
+  path: string,
+  say: (role: string, content: JsonObject[]) => void,
+  e: Encoding,
+): void {
+  const content = wordsOnly(turn.blocks, path, e);
+  if (e.with.systemTurns) return say("system", content);
+  if (content.length > 0) e.of.lose("messages.role", "approximated", "system_moved");
+  say(
+    "user",
+    content.map((block) =>
+      typeof block["text"] === "string"
+        ? { ...block, text: `<system-reminder>\n${block["text"]}\n</system-reminder>` }
+        : block,
+    ),
+  );
+}
+
+/** Results first, and the last one for each call: two answers to one call are an error here. */
+function settled({ role, content }: Message): JsonObject {
+  if (role !== "user") return { role, content };
+  const results = new Map<unknown, JsonObject>();
+  const others: JsonObject[] = [];
+  for (const block of content)
+    if (block["type"] === "tool_result") results.set(block["tool_use_id"], block);
+    else others.push(block);
+  return { role, content: [...results.values(), ...others] };
+}

@@ -1,0 +1,48 @@
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { exactly, isObject } from "../words.ts";
+import { thrown } from "./fault.ts";
+import { Reading } from "./reading.ts";
+
+export function whole(body: Buffer, emit: (event: ModelEvent) => void, signer: string): void {
+  const message = answerOf(body);
+  const reading = new Reading(emit, signer);
+  reading.start(message);
+  for (const [i, block] of (message["content"] as readonly Json[]).entries()) {
+    if (!isObject(block)) continue;
+    reading.open(i, block);
+    reading.stop(i);
+  }
+  reading.finish();
+}
+
+/** A message: anything else that came with a 200 is a fault. */
+export function answerOf(body: Buffer): JsonObject {
+  let message: unknown;
+  try {
+    message = exactly(body.toString());
+  } catch {
+    message = undefined;
+  }
+  if (!isObject(message))
+    return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+  if (message["type"] === "error" || message["error"]) return thrown(message);
+  if (!Array.isArray(message["content"]))
+    return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
+  return message;
+}
+
+/** What `count_tokens` answers. */
+export function counted(body: Buffer): number {
+  let said: unknown;
+  try {
+    said = JSON.parse(body.toString());
+  } catch {
+    said = undefined;
+  }
+  const tokens = isObject(said) ? said["input_tokens"] : undefined;
+  return typeof tokens === "number"
+    ? tokens
+    : fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });
+}

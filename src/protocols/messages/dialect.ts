@@ -1,0 +1,57 @@
+// What differs between backends that speak this wire. Data, so that a provider row can be written without code; where
+// models of one provider differ, `of` says how.
+
+export interface Traits {
+  /**
+   * How a model is told to think. adaptive: `adaptive` and an effort, can be switched off · always: the same, cannot
+   * be switched off · budget: `enabled` with a token budget · none: not at all.
+   */
+  thinking?: "adaptive" | "always" | "budget" | "none";
+  /** Efforts it knows, from low to high. */
+  efforts?: readonly string[];
+  /** Which of temperature, top_p and top_k it takes: all of them, temperature or top_p but not both, or none. */
+  sampling?: "all" | "either" | "none";
+  /** Takes the role `system` inside `messages`. */
+  systemTurns?: boolean;
+  /** Takes `strict` on tools. */
+  strict?: boolean;
+  /** Fills in for a `max_tokens` that the client did not give, where the catalogue does not know the model's own. */
+  maxTokens?: number;
+}
+
+export interface Dialect extends Traits {
+  /** Whose signatures are native here. Those of Anthropic's own platforms are one family. */
+  signer?: string;
+  /** Takes thinking back that nobody signed. */
+  unsigned?: boolean;
+  /** Knows beta features: `anthropic-beta` and `?beta=true` reach it. */
+  betas?: boolean;
+  /** Has an endpoint that counts tokens. */
+  counts?: boolean;
+  /** Top-level fields that it answers with an error. */
+  drop?: readonly string[];
+  /** Where one model differs. */
+  of?: (model: string) => Traits;
+}
+
+export type Settings = Required<Omit<Dialect, "of">>;
+
+const DEFAULTS: Settings = {
+  signer: "messages",
+  unsigned: false,
+  betas: true,
+  counts: true,
+  drop: [],
+  thinking: "adaptive",
+  efforts: ["low", "medium", "high", "xhigh", "max"],
+  sampling: "all",
+  systemTurns: false,
+  strict: true,
+  maxTokens: 8192,
+};
+
+export const settings = (dialect: Dialect, model: string): Settings => ({
+  ...DEFAULTS,
+  ...dialect,
+  ...dialect.of?.(model),
+});

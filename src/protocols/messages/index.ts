@@ -1,0 +1,78 @@
+// The messages protocol, `POST /v1/messages`: what Anthropic's SDKs and Claude Code speak, and some fourteen backends.
+// Frontends use its server half, providers its client half; `server/` and `client/` hold one file for each word of the
+// contract. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the
+// tools its neighbours lend.
+import type { JSONSchema } from "json-schema-to-ts";
+import schema from "../../../schemas/messages.request.json" with { type: "json" };
+import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
+import { fault } from "./client/fault.ts";
+import { cap, prepare } from "./client/prepare.ts";
+import { relay } from "./client/relay.ts";
+import { request as encode } from "./client/request.ts";
+import { stream as decoder } from "./client/stream.ts";
+import { counted, whole as decode } from "./client/whole.ts";
+import { settings, type Dialect } from "./dialect.ts";
+import { fault as refusal, head } from "./server/fault.ts";
+import { request } from "./server/request.ts";
+import { stream } from "./server/stream.ts";
+import { whole } from "./server/whole.ts";
+import { survey } from "./survey.ts";
+import { ID } from "./words.ts";
+
+export type { Dialect, Traits } from "./dialect.ts";
+
+/** What a count and a message both need: the frontend asks for `max_tokens` where there is something to bound. */
+const shared = {
+  ...schema,
+  required: schema.required.filter((field) => field !== "max_tokens"),
+} as unknown as JSONSchema;
+
+const REQUEST = [
+  "anthropic-version",
+  "anthropic-beta",
+  "anthropic-dangerous-direct-browser-access",
+  "anthropic-user-profile-id",
+  "idempotency-key",
+  "x-app",
+  "x-claude-code-*",
+];
+const RESPONSE = ["anthropic-ratelimit-*", "retry-after", "retry-after-ms", "x-should-retry"];
+
+export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
+  const at = (of: Asking) => settings(dialect, of.model);
+  const { signer, betas, counts } = settings(dialect, "");
+  const path =
+    (path: string): Path =>
+    (of) =>
+      betas && of.query.get("beta") === "true" ? `${path}?beta=true` : path;
+  return {
+    id: ID,
+    kind: "chat",
+    headers: { request: REQUEST, response: RESPONSE },
+    server: {
+      schema: shared,
+      survey,
+      request: (body) => request(body),
+      stream,
+      whole,
+      fault: refusal,
+      count: (tokens) => ({ input_tokens: tokens }),
+      head,
+      ping: 'event: ping\ndata: {"type":"ping"}\n\n',
+    },
+    client: {
+      paths: {
+        generate: path("/messages"),
+        ...(counts && { count: path("/messages/count_tokens") }),
+      },
+      request: (r, of) => encode(r, of, at(of)),
+      stream: (emit) => decoder(emit, signer),
+      whole: (body, emit) => decode(body, emit, signer),
+      fault,
+      ...(counts && { count: counted }),
+      prepare: (out, of) => prepare(out, of, at(of)),
+      cap,
+      relay,
+    },
+  };
+};

@@ -1,0 +1,202 @@
+// What a client wrote, block by block, into canonical blocks. A block that says more than we know how to say again is
+// kept whole and opaque: on the way back to this wire it is the same block, and no other wire gets half of it.
+import type { Block, Media, Proof } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { unseal } from "../../envelope.ts";
+import { ID, isObject, malformed, only, str } from "../words.ts";
+
+export function blocksOf(content: unknown, path: string): Block[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  if (content === undefined || content === null) return [];
+  if (!Array.isArray(content))
+    return malformed(`${path} must be a string or a list of blocks.`, path);
+  const blocks: Block[] = [];
+  for (const [i, raw] of content.entries()) {
+    if (!isObject(raw)) return malformed(`${path}.${i} must be a block.`, `${path}.${i}`);
+    const block = blockOf(raw, `${path}.${i}`, blocks.at(-1));
+    if (block) blocks.push(block);
+  }
+  return blocks;
+}
+
+function blockOf(raw: JsonObject, path: string, before: Block | undefined): Block | undefined {
+  const cache = raw["cache_control"] ?? undefined;
+  switch (raw["type"]) {
+    case "text":
+      return text(raw, cache);
+    case "image":
+      return image(raw, cache);
+    case "document":
+      return document(raw, cache);
+    case "tool_use":
+      return call(raw, cache);
+    case "tool_result":
+      return result(raw, cache, path);
+    case "thinking":
+      return thinking(raw);
+    case "redacted_thinking":
+      return redacted(raw, before);
+    default:
+      return opaque(raw, shown(raw));
+  }
+}
+
+const opaque = (raw: JsonObject, text?: string): Block => ({
+  type: "opaque",
+  origin: ID,
+  raw,
+  ...(text !== undefined && { text }),
+});
+
+const cached = (cache: Json | undefined) => (cache === undefined ? {} : { cache });
+
+function text(raw: JsonObject, cache: Json | undefined): Block {
+  const said = str(raw["text"]) ?? "";
+  if (!only(raw, ["type", "text", "cache_control", "citations"])) return opaque(raw, said);
+  const citations = raw["citations"];
+  return {
+    type: "text",
+    text: said,
+    ...(Array.isArray(citations) && citations.length > 0 && { citations }),
+    ...cached(cache),
+  };
+}
+
+function image(raw: JsonObject, cache: Json | undefined): Block {
+  const media = mediaOf(raw["source"]);
+  if (!media || !only(raw, ["type", "source", "cache_control"])) return opaque(raw);
+  return { type: "image", media, ...cached(cache) };
+}
+
+function document(raw: JsonObject, cache: Json | undefined): Block {
+  const { title, context, citations } = raw;
+  const media = mediaOf(raw["source"]);
+  if (!media || !only(raw, ["type", "source", "cache_control", "title", "context", "citations"]))
+    return opaque(raw, shown(raw));
+  if (isObject(citations) && !only(citations, ["enabled"])) return opaque(raw);
+  const cite = isObject(citations) ? citations["enabled"] : undefined;
+  return {
+    type: "document",
+    media,
+    ...(typeof title === "string" && { title }),
+    ...(typeof context === "string" && { context }),
+    ...(typeof cite === "boolean" && { cite }),
+    ...cached(cache),
+  };
+}
+
+/** The sources that have a canonical place; undefined for the others. */
+export function mediaOf(source: unknown): Media | undefined {
+  if (!isObject(source)) return undefined;
+  const { type, media_type: mime, data, url, file_id: fileId } = source;
+  if (type === "base64" && typeof data === "string" && only(source, ["type", "media_type", "data"]))
+    return { ...(typeof mime === "string" && { mime }), base64: data };
+  if (type === "url" && typeof url === "string" && only(source, ["type", "url"])) return { url };
+  if (type === "file" && typeof fileId === "string" && only(source, ["type", "file_id"]))
+    return { fileId, origin: ID };
+  // Text with half a surrogate pair in it has no bytes.
+  if (type === "text" && typeof data === "string" && data.isWellFormed())
+    if (only(source, ["type", "media_type", "data"]))
+      return { mime: str(mime) ?? "text/plain", bytes: Buffer.from(data) };
+  return undefined;
+}
+
+function call(raw: JsonObject, cache: Json | undefined): Block {
+  const { id, name, input, caller, toolset_name: toolset } = raw;
+  const direct = isObject(caller) ? caller["type"] === "direct" && only(caller, ["type"]) : !caller;
+  const known = only(raw, [
+    "type",
+    "id",
+    "name",
+    "input",
+    "cache_control",
+    "caller",
+    "toolset_name",
+  ]);
+  if (!direct || toolset || !known || typeof id !== "string" || typeof name !== "string")
+    return opaque(raw);
+  const args = typeof input === "string" ? input : JSON.stringify(input ?? {});
+  return { type: "call", id, name, tool: "function", args, ...cached(cache) };
+}
+
+function result(raw: JsonObject, cache: Json | undefined, path: string): Block {
+  const { tool_use_id: callId, content, is_error: isError, toolset_name: toolset } = raw;
+  const known = only(raw, [
+    "type",
+    "tool_use_id",
+    "content",
+    "is_error",
+    "cache_control",
+    "toolset_name",
+  ]);
+  if (toolset || !known || typeof callId !== "string") return opaque(raw);
+  const blocks = blocksOf(content, `${path}.content`);
+  return { type: "result", callId, blocks, isError: isError === true, ...cached(cache) };
+}
+
+const native = (kind: string, data: string): Proof => ({ origin: ID, kind, data });
+
+/** A signature is the upstream's own, or an envelope in which ours carries somebody else's. */
+function thinking(raw: JsonObject): Block {
+  const said = str(raw["thinking"]) ?? "";
+  const signature = str(raw["signature"]) ?? "";
+  if (!only(raw, ["type", "thinking", "signature"])) return opaque(raw);
+  const sealed = unseal(signature);
+  if (sealed) {
+    const text = sealed.text ?? said;
+    const proof = sealed.proof && { proof: sealed.proof };
+    return sealed.summary
+      ? { type: "reasoning", summary: [text], ...proof }
+      : { type: "reasoning", text, ...proof };
+  }
+  return {
+    type: "reasoning",
+    text: said,
+    ...(signature !== "" && { proof: native("signature", signature) }),
+  };
+}
+
+/** Data is the upstream's own, or an envelope: of reasoning without words, or of a proof that the block before has no place for. */
+function redacted(raw: JsonObject, before: Block | undefined): Block | undefined {
+  const data = str(raw["data"]) ?? "";
+  if (!only(raw, ["type", "data"])) return opaque(raw);
+  const sealed = unseal(data);
+  if (!sealed) return { type: "reasoning", proof: native("redacted", data) };
+  const proof = sealed.proof && { proof: sealed.proof };
+  if (sealed.of !== undefined) {
+    if (before?.type === sealed.of) Object.assign(before, proof);
+    return undefined;
+  }
+  return { type: "reasoning", ...(sealed.text !== undefined && { text: sealed.text }), ...proof };
+}
+
+/** What another protocol may show of a block: only where words say all of it. */
+export function shown(raw: JsonObject): string | undefined {
+  if (raw["type"] === "search_result") {
+    const body = words(raw["content"]);
+    return body === undefined
+      ? undefined
+      : [raw["title"], raw["source"], body].filter((s) => typeof s === "string").join("\n");
+  }
+  if (raw["type"] === "document" && isObject(raw["source"])) {
+    const { type, content } = raw["source"];
+    const body = type === "content" ? words(content) : undefined;
+    return body === undefined
+      ? undefined
+      : [raw["title"], raw["context"], body].filter((s) => typeof s === "string").join("\n");
+  }
+  return undefined;
+}
+
+/** The text of a content that is nothing but text. */
+export function words(content: unknown): string | undefined {
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return undefined;
+  const parts: string[] = [];
+  for (const block of content as readonly Json[]) {
+    if (!isObject(block) || block["type"] !== "text" || typeof block["text"] !== "string")
+      return undefined;
+    parts.push(block["text"]);
+  }
+  return parts.join("\n");
+}

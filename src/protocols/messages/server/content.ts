@@ -1,0 +1,111 @@
+// How canonical content looks on this wire: what the stream and the whole answer share, so that they cannot disagree.
+import type { ModelAnswer } from "../../../model/event.ts";
+import type { Proof } from "../../../model/request.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { Json, JsonObject, Opt } from "../../../model/values.ts";
+import type { Answering } from "../../../plugin/protocol.ts";
+import { seal } from "../../envelope.ts";
+import { fitName, unfitName } from "../../names.ts";
+import { usageTo } from "../usage.ts";
+import { ID, isObject, REFUSALS, stopOf, str } from "../words.ts";
+
+/** The message without its content: as `message_start` has it, and around a whole answer. */
+export const message = (to: Answering, usage: Usage): JsonObject => ({
+  id: `msg_${to.id}`,
+  type: "message",
+  role: "assistant",
+  model: to.model,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  stop_details: null,
+  container: null,
+  diagnostics: null,
+  usage: usageTo(usage),
+});
+
+/** Why it ended: as `message_delta` has it, and in a whole answer. */
+export const ending = (finish: ModelAnswer["finish"], calls: boolean): JsonObject => {
+  const stop = stopOf(finish, calls);
+  const { detail } = finish;
+  const category = detail !== undefined && REFUSALS.has(detail) ? detail : null;
+  return {
+    stop_reason: stop,
+    stop_sequence: stop === "stop_sequence" ? (finish.sequence ?? null) : null,
+    stop_details:
+      stop === "refusal"
+        ? {
+            type: "refusal",
+            category,
+            explanation: category === null ? (detail ?? null) : null,
+          }
+        : null,
+    container: null,
+  };
+};
+
+export const textBlock = (text: string, citations: readonly Json[] = []): JsonObject => ({
+  type: "text",
+  text,
+  citations: citations.length > 0 ? citations : null,
+});
+
+const CITATIONS: ReadonlySet<unknown> = new Set([
+  "char_location",
+  "page_location",
+  "content_block_location",
+  "search_result_location",
+  "web_search_result_location",
+]);
+
+/** Others cannot be said here: they lack what this wire's clients look a citation up by. */
+export const isNativeCitation = (citation: Json): boolean =>
+  isObject(citation) && CITATIONS.has(citation["type"]);
+
+/** Where the upstream's own signature stands, another's stands in an envelope; nobody's too, or clients drop what was thought. */
+export const signature = (proof: Opt<Proof>, summary: boolean): string =>
+  proof?.origin === ID && proof.kind === "signature" ? proof.data : seal({ proof, summary });
+
+/** Reasoning as it goes out; nothing when there is neither a word nor a proof. */
+export function reasoningBlock(
+  text: string,
+  proof: Opt<Proof>,
+  summary: boolean,
+): JsonObject | undefined {
+  if (text === "") {
+    if (!proof) return undefined;
+    if (proof.origin === ID && proof.kind === "redacted")
+      return { type: "redacted_thinking", data: proof.data };
+    if (proof.origin !== ID) return { type: "redacted_thinking", data: seal({ proof, summary }) };
+  }
+  return { type: "thinking", thinking: text, signature: signature(proof, summary) };
+}
+
+/** What a call or a text was signed with has no place in its own block: it follows in one that clients echo unread. */
+export const carried = (proof: Proof, of: "call" | "text"): JsonObject => ({
+  type: "redacted_thinking",
+  data: seal({ proof, of }),
+});
+
+export const callBlock = (id: string, name: string, input: Json): JsonObject => ({
+  type: "tool_use",
+  id: callId(id),
+  name,
+  input,
+  caller: { type: "direct" },
+});
+
+const callId = (id: string): string => fitName(id, 64);
+
+/** A name as this client declared it, whatever another wire made of it on the way. */
+export function namesOf(to: Answering): (name: string) => string {
+  const tools = to.body["tools"];
+  const declared = Array.isArray(tools)
+    ? tools.flatMap((t) => (isObject(t) && typeof t["name"] === "string" ? [t["name"]] : []))
+    : [];
+  return (name) => unfitName(name, declared);
+}
+
+/** This wire's own blocks that only hosted tools write come back as they were. */
+export const ownBlock = (origin: string, raw: Json): JsonObject | undefined =>
+  origin === ID && isObject(raw) && str(raw["type"]) !== undefined ? raw : undefined;

@@ -1,0 +1,79 @@
+import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
+import type { HeadersOut, JsonObject } from "../../../model/values.ts";
+import type { Refusal } from "../../../plugin/protocol.ts";
+import type { LimitState } from "../../../plugin/store.ts";
+import { some } from "../words.ts";
+
+/** The protocol's own type, and its own status where that is not the kind's. */
+const TYPES: Record<ErrorKind, readonly [type: string, status?: number]> = {
+  invalid: ["invalid_request_error"],
+  context_length: ["invalid_request_error"],
+  content_policy: ["invalid_request_error"],
+  unsupported: ["invalid_request_error"],
+  unauthenticated: ["authentication_error"],
+  forbidden: ["permission_error"],
+  privacy: ["permission_error"],
+  not_found: ["not_found_error"],
+  conflict: ["conflict_error"],
+  too_large: ["request_too_large"],
+  quota: ["billing_error", 402],
+  rate_limited: ["rate_limit_error"],
+  overloaded: ["overloaded_error", 529],
+  timeout: ["timeout_error"],
+  upstream: ["api_error"],
+  upstream_auth: ["api_error"],
+  upstream_quota: ["api_error"],
+  attestation: ["api_error"],
+  unavailable: ["api_error"],
+  canceled: ["api_error"],
+  internal: ["api_error"],
+};
+
+const TOO_LONG = /prompt is too long|exceed context limit|prompt_too_long/;
+
+export function fault(f: Fault, { id }: { id: string }): Refusal {
+  const [type, status] = TYPES[f.kind];
+  return {
+    status: status ?? ERRORS[f.kind][0],
+    body: {
+      type: "error",
+      error: { type, message: worded(f), ...detailed(f) },
+      request_id: id,
+    },
+  };
+}
+
+/** Clients mend themselves by these words: one that finds "prompt is too long" compacts its history. */
+const worded = (f: Fault): string =>
+  f.kind === "context_length" && !TOO_LONG.test(f.message)
+    ? `prompt is too long: ${f.message}`
+    : f.message;
+
+/** SDKs branch on `details.error_code`. */
+function detailed(f: Fault): { details?: JsonObject } {
+  const details = some({ error_code: f.code, param: f.param, ...f.details });
+  return details ? { details } : {};
+}
+
+const BUCKETS = {
+  requests: "requests",
+  tokens: "tokens",
+  input: "input-tokens",
+  output: "output-tokens",
+};
+
+/** The request's id, and of each kind of limit the one that is nearest to its end. */
+export function head(of: { id: string; limits: readonly LimitState[] }): HeadersOut {
+  const headers: Record<string, string> = { "request-id": of.id, "x-request-id": of.id };
+  for (const [unit, name] of Object.entries(BUCKETS)) {
+    let tightest: LimitState | undefined;
+    for (const limit of of.limits)
+      if (limit.unit === unit && (!tightest || limit.left < tightest.left)) tightest = limit;
+    if (!tightest) continue;
+    const prefix = `anthropic-ratelimit-${name}`;
+    headers[`${prefix}-limit`] = String(tightest.max);
+    headers[`${prefix}-remaining`] = String(tightest.left < 0 ? 0 : tightest.left);
+    headers[`${prefix}-reset`] = new Date(tightest.resetsAt).toISOString().replace(/\.\d+Z$/, "Z");
+  }
+  return headers;
+}

@@ -1,0 +1,198 @@
+import type { Block, ChatRequest, Output, Reasoning, Tool, Turn } from "../../../model/request.ts";
+import type { Body, Json, JsonObject } from "../../../model/values.ts";
+import { blocksOf, words } from "./blocks.ts";
+import { ID, isObject, KNOWN, malformed, num, only, OWN, some, str } from "../words.ts";
+
+/** A client's body, whole: what only this protocol knows rides in `ext.messages`, what nobody knows in `rest`. */
+export function request(body: Body): ChatRequest {
+  const choice = toolChoiceOf(body["tool_choice"]);
+  const thinking = thinkingOf(body["thinking"], body["output_config"]);
+  const output = outputOf(body);
+  const metadata = isObject(body["metadata"]) ? body["metadata"] : {};
+  const { user_id: user, ...more } = metadata;
+  const own: Record<string, Json | undefined> = {
+    ...thinking.own,
+    ...choice.own,
+    output_config: output.own,
+    metadata: some(more),
+  };
+  for (const field of OWN) own[field] = body[field] as Json | undefined;
+  return {
+    kind: "chat",
+    model: str(body["model"]) ?? "",
+    stream: body["stream"] === true,
+    user: str(user),
+    instructions: blocksOf(body["system"], "system"),
+    turns: turnsOf(body["messages"]),
+    tools: toolsOf(body["tools"]),
+    toolChoice: choice.choice,
+    parallel: choice.parallel,
+    output: output.output,
+    sampling: {
+      temperature: num(body["temperature"]),
+      topP: num(body["top_p"]),
+      topK: num(body["top_k"]),
+    },
+    reasoning: thinking.reasoning,
+    cache: cacheOf(body["cache_control"]),
+    tier: body["service_tier"] === "standard_only" ? "default" : str(body["service_tier"]),
+    state: {},
+    rest: restOf(body),
+    // Always there, even empty: it tells that the request was made in this protocol.
+    ext: { [ID]: some(own) ?? {} },
+  };
+}
+
+function restOf(body: Body): JsonObject {
+  const rest: Record<string, Json | undefined> = {};
+  for (const field in body) if (!KNOWN.has(field)) rest[field] = body[field] as Json | undefined;
+  return rest;
+}
+
+/**
+ * Consecutive messages of one role are one turn: that is how this protocol reads them. Every tool result is a turn of
+ * its own, as the protocols that have a role for it know it.
+ */
+function turnsOf(messages: unknown): Turn[] {
+  if (!Array.isArray(messages)) return malformed("messages must be a list.", "messages");
+  const turns: { role: Turn["role"]; blocks: Block[]; closed?: boolean }[] = [];
+  const say = (role: Turn["role"], block: Block): void => {
+    const last = turns.at(-1);
+    if (last?.role === role && !last.closed && role !== "tool" && role !== "system")
+      last.blocks.push(block);
+    else turns.push({ role, blocks: [block] });
+  };
+  for (const [i, message] of (messages as readonly Json[]).entries()) {
+    const path = `messages.${i}`;
+    if (!isObject(message)) return malformed(`${path} must be a message.`, path);
+    const { role, content } = message;
+    if (role !== "user" && role !== "assistant" && role !== "system")
+      return malformed(`${path}.role must be user, assistant or system.`, `${path}.role`);
+    if (!only(message, ["role", "content"])) {
+      const text = words(content);
+      const raw = { type: "opaque", origin: ID, raw: message } as const;
+      turns.push({
+        role,
+        blocks: [text === undefined ? raw : { ...raw, text }],
+        closed: true,
+      });
+      continue;
+    }
+    const blocks = blocksOf(content, `${path}.content`);
+    if (role === "system") turns.push({ role, blocks });
+    else for (const block of blocks) say(block.type === "result" ? "tool" : role, block);
+  }
+  return turns.map(({ role, blocks }) => ({ role, blocks }));
+}
+
+function toolsOf(tools: unknown): Tool[] {
+  if (!Array.isArray(tools)) return [];
+  return (tools as readonly Json[]).map((raw, i) => {
+    if (!isObject(raw)) return malformed(`tools.${i} must be a tool.`, `tools.${i}`);
+    const { type, name, description, input_schema, strict, cache_control, ...more } = raw;
+    const cache = cache_control ?? undefined;
+    if (typeof type === "string" && type !== "custom") {
+      // One name for every version of the search that other protocols have too.
+      const known = type.startsWith("web_search_") ? "web_search" : (str(name) ?? type);
+      return { type: "hosted", name: known, origin: ID, raw };
+    }
+    return {
+      type: "function",
+      name: str(name) ?? malformed(`tools.${i}.name is required.`, `tools.${i}.name`),
+      description: str(description),
+      schema: isObject(input_schema) ? input_schema : undefined,
+      strict: strict === true ? true : undefined,
+      ...(cache !== undefined && { cache }),
+      ...(some(more) && { origin: ID, raw: more }),
+    };
+  });
+}
+
+interface Choice {
+  choice?: ChatRequest["toolChoice"];
+  parallel?: boolean | undefined;
+  own?: { tool_choice: Json };
+}
+
+function toolChoiceOf(raw: unknown): Choice {
+  if (!isObject(raw)) return {};
+  const off = raw["disable_parallel_tool_use"];
+  const parallel = typeof off === "boolean" ? !off : undefined;
+  switch (raw["type"]) {
+    case "auto":
+      return { choice: "auto", parallel };
+    case "any":
+      return { choice: "required", parallel };
+    case "none":
+      return { choice: "none", parallel };
+    case "tool":
+      return { choice: { names: [str(raw["name"]) ?? ""], must: true }, parallel };
+    default:
+      return { own: { tool_choice: raw }, parallel };
+  }
+}
+
+/**
+ * `auto` with a word on what to show is thinking that was asked for; `auto` alone says nothing. What an effort without
+ * thinking means is this protocol's own.
+ */
+function thinkingOf(
+  thinking: unknown,
+  config: unknown,
+): { reasoning: Reasoning; own?: Record<string, Json> } {
+  const effort = isObject(config) ? str(config["effort"]) : undefined;
+  const asked = effort === undefined ? {} : { effort };
+  if (!isObject(thinking))
+    return effort === undefined
+      ? { reasoning: { mode: "auto" } }
+      : { reasoning: { mode: "effort", effort }, own: { effort_alone: true } };
+  const { type, budget_tokens: budget, display, ...more } = thinking;
+  const show = showOf(display);
+  const own: Record<string, Json> = {};
+  if (typeof display === "string" && show === undefined) own["thinking_display"] = display;
+  const extra = some(more);
+  if (extra) own["thinking_extra"] = extra;
+  const shown = show === undefined ? {} : { show };
+  switch (type) {
+    case "disabled":
+      return { reasoning: { mode: "off", ...asked, ...shown }, own };
+    case "enabled":
+      return { reasoning: { mode: "budget", budget: num(budget), ...asked, ...shown }, own };
+    case "between_tools":
+      return {
+        reasoning: { mode: effort ? "effort" : "auto", ...asked, show: show ?? "full" },
+        own: { ...own, between_tools: true },
+      };
+    default:
+      return effort === undefined
+        ? { reasoning: { mode: "auto", show: show ?? "full" }, own }
+        : { reasoning: { mode: "effort", effort, ...shown }, own };
+  }
+}
+
+const showOf = (display: unknown): Reasoning["show"] =>
+  display === "summarized" ? "summary" : display === "omitted" ? "none" : undefined;
+
+function outputOf(body: Body): { output: Output; own: Json | undefined } {
+  const config = isObject(body["output_config"]) ? body["output_config"] : {};
+  const { effort: _effort, format: inConfig, ...more } = config;
+  const format = inConfig ?? body["output_format"];
+  const schema =
+    isObject(format) && format["type"] === "json_schema" ? format["schema"] : undefined;
+  const stop = body["stop_sequences"];
+  const unknown = isObject(format) && !isObject(schema) ? { format } : {};
+  return {
+    output: {
+      maxTokens: num(body["max_tokens"]),
+      stop: Array.isArray(stop) ? (stop as readonly string[]) : undefined,
+      format: isObject(schema) ? { type: "schema", schema } : undefined,
+    },
+    own: some({ ...more, ...unknown }),
+  };
+}
+
+/** At the top level it asks for caching wherever it fits. */
+function cacheOf(cache: unknown): ChatRequest["cache"] {
+  if (!isObject(cache)) return undefined;
+  return { auto: true, retention: str(cache["ttl"]) };
+}

@@ -1,0 +1,104 @@
+import type { Fault } from "../../../model/error.ts";
+import type { ModelEvent, OpenBlock } from "../../../model/event.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { Answering, Encoder } from "../../../plugin/protocol.ts";
+import { usageTo } from "../usage.ts";
+import { isObject } from "../words.ts";
+import { ending, namesOf } from "./content.ts";
+import { fault as refusal } from "./fault.ts";
+import { Page } from "./page.ts";
+import { writer, type Writer } from "./writers.ts";
+
+/**
+ * This wire's grammar is strict: one `message_start`, blocks one after the other with rising indexes, `message_delta`,
+ * `message_stop`, each event under its `event:` line. Blocks that are open together are written one by one: the first
+ * as it comes, the others when it has closed.
+ */
+export function stream(write: (text: string) => void, to: Answering): Encoder {
+  const page = new Page(write, to);
+  const named = namesOf(to);
+  /** Events of blocks that wait for the open one to close, in the order in which they were opened. */
+  const waiting = new Map<number, ModelEvent[]>();
+  let current: number | undefined;
+  let block: Writer | undefined;
+  let calls = false;
+
+  const apply = (e: ModelEvent): void => {
+    switch (e.type) {
+      case "open":
+        calls ||= e.block.type === "call" || isCall(e.block);
+        block = writer(e.block, page, named, to);
+        return;
+      case "delta":
+        return block?.delta?.(e.text);
+      case "cite":
+        return block?.cite?.(e.citation);
+      case "proof":
+        return block?.proof?.(e.proof);
+      case "close":
+        block?.close?.();
+        block = undefined;
+    }
+  };
+  const next = (): void => {
+    for (const [index, events] of waiting) {
+      waiting.delete(index);
+      for (const e of events) apply(e);
+      if (events.at(-1)?.type === "close") continue;
+      current = index;
+      return;
+    }
+    current = undefined;
+  };
+
+  return {
+    event(e) {
+      switch (e.type) {
+        case "start":
+          return;
+        case "usage":
+          page.usage = e.usage;
+          return;
+        case "finish":
+          page.begin();
+          page.event("message_delta", { delta: ending(e, calls), usage: cumulative(page.usage) });
+          return page.event("message_stop", {});
+        case "open":
+          if (current !== undefined) {
+            waiting.set(e.index, [e]);
+            return;
+          }
+          current = e.index;
+          return apply(e);
+        default:
+          if (e.index !== current) {
+            waiting.get(e.index)?.push(e);
+            return;
+          }
+          apply(e);
+          if (e.type === "close") next();
+      }
+    },
+    fail(f: Fault) {
+      write(`event: error\ndata: ${JSON.stringify(refusal(f, to).body)}\n\n`);
+    },
+  };
+}
+
+/** A block of this wire's own that is a call to the client's tool, in a form only this wire has. */
+const isCall = (block: OpenBlock): boolean =>
+  block.type === "opaque" && isObject(block.raw) && block.raw["type"] === "tool_use";
+
+/** `message_delta` tells the counts, not the circumstances. */
+const cumulative = (usage: Usage): JsonObject => {
+  const {
+    service_tier: _tier,
+    speed: _speed,
+    inference_geo: _geo,
+    ...counts
+  } = usageTo(usage) as {
+    [name: string]: Json;
+  };
+  return counts;
+};

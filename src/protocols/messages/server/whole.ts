@@ -1,0 +1,83 @@
+import { fail } from "../../../model/error.ts";
+import type { ModelAnswer } from "../../../model/event.ts";
+import type { Block } from "../../../model/request.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type { Answering } from "../../../plugin/protocol.ts";
+import { exactly, isObject } from "../words.ts";
+import {
+  callBlock,
+  carried,
+  ending,
+  isNativeCitation,
+  message,
+  namesOf,
+  ownBlock,
+  reasoningBlock,
+  textBlock,
+} from "./content.ts";
+
+export function whole(answer: ModelAnswer, to: Answering): JsonObject {
+  const named = namesOf(to);
+  const cut = answer.finish.reason === "length" || answer.finish.reason === "context";
+  const content = answer.blocks.flatMap((block) => contentOf(block, named, cut, to));
+  const calls = content.some((block) => block["type"] === "tool_use");
+  return { ...message(to, answer.usage), content, ...ending(answer.finish, calls) };
+}
+
+function contentOf(
+  block: Block,
+  named: (name: string) => string,
+  cut: boolean,
+  to: Answering,
+): JsonObject[] {
+  switch (block.type) {
+    case "text":
+    case "refusal": {
+      const cites = (block.type === "text" && block.citations?.filter(isNativeCitation)) || [];
+      const said = block.text === "" ? [] : [textBlock(block.text, cites)];
+      return block.proof ? [...said, carried(block.proof, "text")] : said;
+    }
+    case "reasoning": {
+      const summary = block.summary !== undefined;
+      const text = block.text ?? block.summary?.join("\n\n") ?? "";
+      const thought = reasoningBlock(text, block.proof, summary);
+      return thought ? [thought] : [];
+    }
+    case "call": {
+      const input = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
+      if (input === undefined) {
+        // The cap cut the arguments: what is left of them is no call, and stop_reason says so.
+        if (cut) return [];
+        return fail(
+          "upstream",
+          `The model called ${block.name} with arguments that are not JSON.`,
+          {
+            code: "invalid_tool_arguments",
+          },
+        );
+      }
+      const call = callBlock(block.id, named(block.name), input);
+      return block.proof ? [call, carried(block.proof, "call")] : [call];
+    }
+    case "opaque": {
+      const own = ownBlock(block.origin, block.raw);
+      if (own) return [own];
+      if (block.text) return [textBlock(block.text)];
+      break;
+    }
+  }
+  to.lose(`content.${block.type}`, "dropped");
+  return [];
+}
+
+/** Arguments as an object: none are an empty one, and those that were encoded twice are opened twice. */
+export function inputOf(args: string): JsonObject | undefined {
+  if (args.trim() === "") return {};
+  try {
+    let input = exactly(args);
+    if (typeof input === "string") input = exactly(input);
+    return isObject(input) ? input : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,97 @@
+// Token counts. This wire's `input_tokens` leaves caches out, which is how canonical units have it too.
+import type { UsageSeen } from "../../model/event.ts";
+import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
+import { isObject, str } from "./words.ts";
+
+type Counts = { -readonly [U in Unit]?: Opt<number> };
+
+/** Counts as they came; whether they can be believed is the tally's to judge. */
+const count = (value: unknown): number | undefined =>
+  typeof value === "number" ? value : undefined;
+
+/**
+ * Cumulative for the whole message, in `message_start`, in `message_delta` and in a whole answer alike. Only the first
+ * and the last tell how long caches live; what was `earlier` said of that still holds.
+ */
+export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
+  const split = isObject(raw["cache_creation"]) ? raw["cache_creation"] : {};
+  const details = isObject(raw["output_tokens_details"]) ? raw["output_tokens_details"] : {};
+  const tools = isObject(raw["server_tool_use"]) ? raw["server_tool_use"] : {};
+  const written = count(raw["cache_creation_input_tokens"]);
+  const hour = count(split["ephemeral_1h_input_tokens"]) ?? earlier.cache_write_1h;
+  const usage: Counts = {
+    input: count(raw["input_tokens"]),
+    cache_read: count(raw["cache_read_input_tokens"]),
+    cache_write_5m:
+      count(split["ephemeral_5m_input_tokens"]) ??
+      (written === undefined ? undefined : Math.max(0, written - (hour ?? 0))),
+    cache_write_1h: hour,
+    output: count(raw["output_tokens"]),
+    reasoning: count(details["thinking_tokens"]),
+    searches: count(tools["web_search_requests"]),
+  };
+  for (const unit in usage) if (usage[unit as Unit] === undefined) delete usage[unit as Unit];
+  return usage;
+}
+
+/**
+ * What a report says is to be paid, by model. With `iterations` the report covers only the last sampling: what
+ * compaction, a declined model or an advisor used stands in its own entry, at its own model's price.
+ */
+export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Usage): UsageSeen[] {
+  const tier = str(raw["service_tier"]);
+  const whole: UsageSeen = {
+    type: "usage",
+    usage: usageOf(raw, earlier),
+    model,
+    ...(tier && { tier }),
+  };
+  const entries = Array.isArray(raw["iterations"]) ? raw["iterations"].filter(isObject) : [];
+  if (entries.length === 0) return [whole];
+  const sums = new Map<string | undefined, Usage>();
+  let last = model;
+  for (const entry of entries) {
+    const of = str(entry["model"]) ?? model;
+    sums.set(of, add(sums.get(of) ?? {}, usageOf(entry)));
+    if (entry["type"] === "message" || entry["type"] === "fallback_message") last = of;
+  }
+  // Details such as thinking and searches stand in the report only; counts it has and entries lack are its own.
+  sums.set(last, most(whole.usage, sums.get(last) ?? {}));
+  return [...sums].map(([of, usage]) => ({ ...whole, usage, model: of }));
+}
+
+const add = (a: Usage, b: Usage): Usage => {
+  const sum: Counts = { ...a };
+  for (const unit in b) sum[unit as Unit] = (sum[unit as Unit] ?? 0) + (b[unit as Unit] ?? 0);
+  return sum;
+};
+
+const most = (a: Usage, b: Usage): Usage => {
+  const max: Counts = { ...a };
+  for (const unit in b) max[unit as Unit] = Math.max(max[unit as Unit] ?? 0, b[unit as Unit] ?? 0);
+  return max;
+};
+
+/** SDKs and tools read every one of these; numbers are never null where they expect one. */
+export function usageTo(usage: Usage): JsonObject {
+  const brief = (usage.cache_write_5m ?? 0) + (usage.cache_write_30m ?? 0);
+  const long = (usage.cache_write_1h ?? 0) + (usage.cache_write_12h ?? 0);
+  const read = usage.cache_read ?? 0;
+  return {
+    input_tokens: inputTokens(usage) - read - brief - long,
+    cache_creation_input_tokens: brief + long,
+    cache_read_input_tokens: read,
+    cache_creation: { ephemeral_5m_input_tokens: brief, ephemeral_1h_input_tokens: long },
+    output_tokens: outputTokens(usage),
+    output_tokens_details:
+      usage.reasoning === undefined ? null : { thinking_tokens: usage.reasoning },
+    server_tool_use:
+      usage.searches === undefined
+        ? null
+        : { web_search_requests: usage.searches, web_fetch_requests: 0 },
+    service_tier: null,
+    speed: null,
+    inference_geo: null,
+  };
+}

@@ -1,0 +1,162 @@
+// The words of this wire and their canonical counterparts.
+import { fail } from "../../model/error.ts";
+import type { FinishReason } from "../../model/event.ts";
+import type { Json, JsonObject, Opt } from "../../model/values.ts";
+
+export const ID = "messages";
+
+/** Top-level fields with a canonical place. */
+const CANONICAL = [
+  "model",
+  "messages",
+  "system",
+  "max_tokens",
+  "stop_sequences",
+  "stream",
+  "temperature",
+  "top_p",
+  "top_k",
+  "thinking",
+  "output_config",
+  "output_format",
+  "tools",
+  "tool_choice",
+  "metadata",
+  "service_tier",
+  "cache_control",
+] as const;
+
+/** Known to this protocol or a beta of it and to nobody else: they ride in `ext.messages`. */
+export const OWN = [
+  "billing_policy",
+  "compaction",
+  "container",
+  "context_management",
+  "diagnostics",
+  "fallback_credit_token",
+  "fallbacks",
+  "inference_geo",
+  "mcp_servers",
+  "safeguards",
+  "speed",
+  "thread",
+  "betas",
+  "anthropic_beta",
+  "anthropic_version",
+  "user_profile_id",
+  "workspace_id",
+] as const;
+
+export const KNOWN: ReadonlySet<string> = new Set<string>([...CANONICAL, ...OWN]);
+
+/** All that a request to count tokens may carry. */
+export const COUNTED: ReadonlySet<string> = new Set([
+  "model",
+  "messages",
+  "system",
+  "tools",
+  "tool_choice",
+  "thinking",
+  "output_config",
+  "output_format",
+  "cache_control",
+  "speed",
+  "mcp_servers",
+  "context_management",
+]);
+
+const FINISH: Record<string, FinishReason> = {
+  end_turn: "stop",
+  stop_sequence: "stop_sequence",
+  max_tokens: "length",
+  model_context_window_exceeded: "context",
+  tool_use: "tool_calls",
+  refusal: "refusal",
+  pause_turn: "pause",
+};
+
+/** A reason that is newer than us keeps its name in `detail`. */
+export const finishOf = (stop: string): { reason: FinishReason; detail?: string } => {
+  const reason = Object.hasOwn(FINISH, stop) ? FINISH[stop] : undefined;
+  return reason ? { reason } : { reason: "other", detail: stop };
+};
+
+const STOP: Record<FinishReason, string> = {
+  stop: "end_turn",
+  stop_sequence: "stop_sequence",
+  length: "max_tokens",
+  context: "model_context_window_exceeded",
+  tool_calls: "tool_use",
+  filtered: "refusal",
+  refusal: "refusal",
+  pause: "pause_turn",
+  other: "end_turn",
+};
+
+/** Calls that wait for the client are `tool_use`, whatever the upstream named it: clients run tools on nothing else. */
+export const stopOf = (
+  finish: { reason: FinishReason; detail?: Opt<string> },
+  calls: boolean,
+): string => {
+  if (finish.reason === "other" && finish.detail === "compaction") return "compaction";
+  if (calls && (finish.reason === "stop" || finish.reason === "other")) return "tool_use";
+  return STOP[finish.reason];
+};
+
+/** What a refusal may be filed under; anything else that is said of it is an explanation. */
+export const REFUSALS: ReadonlySet<string> = new Set([
+  "cyber",
+  "bio",
+  "frontier_llm",
+  "reasoning_extraction",
+  "general_harms",
+]);
+
+export const isObject = (value: unknown): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const str = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : undefined;
+
+export const num = (value: unknown): number | undefined =>
+  typeof value === "number" ? value : undefined;
+
+/** The object without what is undefined in it, or nothing when nothing is left. */
+export function some(of: Record<string, Opt<Json>>): JsonObject | undefined {
+  const kept: Record<string, Json> = {};
+  for (const key in of) if (of[key] !== undefined) kept[key] = of[key];
+  for (const _ in kept) return kept;
+  return undefined;
+}
+
+/** Nothing but these keys: only then do we know what the whole says. */
+export const only = (of: JsonObject, keys: readonly string[]): boolean => {
+  for (const key in of) if (of[key] !== undefined && !keys.includes(key)) return false;
+  return true;
+};
+
+export const malformed = (message: string, param: string): never =>
+  fail("invalid", message, { param, code: "invalid_request" });
+
+interface Source {
+  source: string;
+}
+declare global {
+  interface JSON {
+    rawJSON(text: string): unknown;
+  }
+}
+
+const LONG_INTEGER = /\d{16}/;
+
+/**
+ * JSON whose integers beyond 2^53 keep their digits when it is written again: ids of that size are everyday tool
+ * arguments, and a gateway that rounds one has called the tool on somebody else.
+ */
+export function exactly(text: string): Json {
+  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
+  return JSON.parse(text, ((_key: string, value: unknown, context: Source) =>
+    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context.source)
+      ? JSON.rawJSON(context.source)
+      : value) as (key: string, value: unknown) => unknown);
+}
