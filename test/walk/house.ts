@@ -1,0 +1,264 @@
+// A generation on a loopback port, from definitions written in the test: no file, no loader, no store but a journal.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createLists } from "../../src/catalogue/lists.ts";
+import type { GatewayConfig, MountedMiddleware, ProviderConfig } from "../../src/config/types.ts";
+import { toHandler } from "../../src/gateway/adapter.ts";
+import { createApp } from "../../src/gateway/app.ts";
+import { build } from "../../src/gateway/generation.ts";
+import type { House } from "../../src/gateway/house.ts";
+import { lineOf } from "../../src/gateway/line.ts";
+import { Pools } from "../../src/gateway/pools.ts";
+import { Mask } from "../../src/lib/mask.ts";
+import { Shared } from "../../src/lib/scope.ts";
+import { Rests } from "../../src/walk/rests.ts";
+import { Watchdog } from "../../src/walk/watchdog.ts";
+import {
+  defineFrontend,
+  defineMiddleware,
+  defineProvider,
+  type Command,
+  type Hooks,
+  type Protocol,
+  type Provider,
+  type Reserve,
+  type Settle,
+  type Verdict,
+} from "tollgate/plugin";
+
+export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 20_000 };
+
+export interface Scene {
+  frontend?: Protocol;
+  providers: Record<string, Provider<any> & Partial<ProviderConfig>>;
+  hooks?: (Hooks & { id?: string; for?: MountedMiddleware["for"]; sends?: any })[];
+  models?: Record<string, string[]>;
+  strict?: boolean;
+  verdict?: (command: Reserve) => Verdict;
+  /** How long a settle takes to be durable. */
+  settleMs?: number;
+}
+
+export async function scene(of: Scene) {
+  const journal: (Command & { durable?: boolean })[] = [];
+  const lines: { level: string; fields: any; message: string }[] = [];
+  const say = (level: string) => (fields: any, message: string) =>
+    void lines.push({ level, fields, message });
+  const log: any = {
+    debug: say("debug"),
+    info: say("info"),
+    warn: say("warn"),
+    error: say("error"),
+    child: () => log,
+    secrets() {},
+    flush() {},
+  };
+  const house = {
+    log,
+    mask: new Mask(),
+    shared: new Shared(),
+    pools: new Pools(),
+    rests: new Rests(),
+    watchdog: new Watchdog(),
+    lists: createLists(),
+    stateDir: "",
+    store: {} as never,
+    keys: { find: async () => undefined, forget() {} },
+    ledger: {
+      healthy: true,
+      async reserve(c: Reserve & { at: number }) {
+        await new Promise((r) => setImmediate(r));
+        journal.push(c);
+        return of.verdict?.(c) ?? { ok: true };
+      },
+      async settle(c: Settle & { at: number }) {
+        const row = { ...c, durable: false };
+        journal.push(row);
+        await new Promise((r) => setTimeout(r, of.settleMs ?? 1));
+        row.durable = true;
+      },
+      progress(c: any) {
+        journal.push(c);
+      },
+    },
+  } as unknown as House;
+  const mounted = (id: string, definition: any, more: object = {}) => ({
+    id,
+    use: id,
+    from: "built-in",
+    options: {},
+    definition,
+    ...more,
+  });
+  const config = {
+    strict: of.strict ?? false,
+    maxBodyBytes: 1 << 20,
+    log: { level: "info", slowMs: 60_000 },
+    timeouts: TIMEOUTS,
+    unmounted: new Map(),
+    models: new Map(
+      Object.entries(of.models ?? {}).map(([name, candidates]) => [
+        name,
+        {
+          name,
+          candidates,
+          pick: "ordered",
+          on: ["overloaded", "rate_limited", "timeout", "upstream", "upstream_auth"],
+        },
+      ]),
+    ),
+    frontends: [
+      mounted(
+        "frontends.toy",
+        defineFrontend({
+          api: 1,
+          name: "toy",
+          summary: "toy",
+          setup: () => ({
+            protocol: of.frontend!,
+            routes: [
+              { method: "POST", path: "/toy", op: "generate" },
+              { method: "POST", path: "/toy/count", op: "count" },
+            ],
+          }),
+        }),
+      ),
+    ],
+    middleware: [
+      mounted(
+        "middleware.door",
+        defineMiddleware({
+          api: 1,
+          name: "door",
+          summary: "door",
+          sends: "nowhere",
+          setup: () => ({ admit: (x) => x.identify({ id: "k1" }) }),
+        }),
+      ),
+      ...(of.hooks ?? []).map(({ id, for: only, sends, ...hooks }, i) =>
+        mounted(
+          `middleware.${id ?? `m${i}`}`,
+          defineMiddleware({
+            api: 1,
+            name: "m",
+            summary: "m",
+            sends: sends ?? "nowhere",
+            setup: () => hooks,
+          }),
+          { for: only },
+        ),
+      ),
+    ],
+    providers: new Map(
+      Object.entries(of.providers).map(([name, { endpoints, models, ready, ...more }]) => [
+        name,
+        mounted(
+          `providers.${name}`,
+          defineProvider({
+            api: 1,
+            name,
+            summary: name,
+            setup: () => ({ endpoints, ...(models && { models }), ...(ready && { ready }) }),
+          }),
+          {
+            name,
+            credentials: [
+              {
+                name: "default",
+                fields: { api_key: `secret-${name}` },
+                weight: 1,
+                models: undefined,
+                zdr: undefined,
+              },
+            ],
+            trustPolicy: true,
+            state: "refuse",
+            onDisconnect: "cancel",
+            requireReady: false,
+            timeouts: TIMEOUTS,
+            facts: new Map(),
+            ...more,
+          },
+        ),
+      ]),
+    ),
+  } as unknown as GatewayConfig;
+  const built = await build({
+    number: 1,
+    config,
+    house,
+    place: (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
+  });
+  if ("problems" in built) throw new Error(JSON.stringify(built.problems));
+  const app = createApp({
+    gen: built.gen,
+    frontends: built.frontends,
+    fetch: lineOf,
+    ready: () => ({ ready: true, state: "ready" }),
+  });
+  const server = createServer(toHandler(app));
+  await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    journal,
+    log: lines,
+    built,
+    house,
+    ask: (
+      body: object,
+      init: { headers?: Record<string, string>; signal?: AbortSignal; path?: string } = {},
+    ) =>
+      fetch(`${url}${init.path ?? "/toy"}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: "Bearer x", ...init.headers },
+        body: JSON.stringify(body),
+        ...(init.signal && { signal: init.signal }),
+      }),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await built.retire();
+      await house.pools[Symbol.asyncDispose]();
+      house.watchdog[Symbol.dispose]();
+    },
+  };
+}
+
+/** An upstream in a few lines; it notes what it was asked. */
+export async function backend(
+  answer: (req: IncomingMessage & { body: string; n: number }, res: ServerResponse) => void,
+) {
+  const asked: {
+    url: string;
+    headers: IncomingMessage["headers"];
+    body: string;
+    aborted: boolean;
+  }[] = [];
+  const server = createServer((req, res) => {
+    const parts: Buffer[] = [];
+    req.on("data", (c: Buffer) => parts.push(c));
+    req.on("end", () => {
+      const one = {
+        url: req.url!,
+        headers: req.headers,
+        body: Buffer.concat(parts).toString(),
+        aborted: false,
+      };
+      asked.push(one);
+      res.on("close", () => {
+        if (!res.writableFinished) one.aborted = true;
+      });
+      answer(Object.assign(req, { body: one.body, n: asked.length }), res);
+    });
+  });
+  await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}

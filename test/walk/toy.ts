@@ -1,0 +1,183 @@
+// The smallest protocol with everything a protocol has: one JSON line an event, both halves and a relay. The walk is
+// judged with it, so that no codec's fault is the walk's.
+import { fail, type Body, type FinishReason, type Json, type Protocol } from "tollgate/plugin";
+
+interface Line {
+  say?: string;
+  usage?: { input: number; output: number };
+  end?: FinishReason;
+  error?: string;
+  model?: string;
+  id?: string;
+}
+
+const splitter = (on: (line: string) => void) => {
+  let rest = "";
+  return {
+    push(chunk: Buffer) {
+      rest += chunk.toString();
+      for (let i = rest.indexOf("\n"); i >= 0; i = rest.indexOf("\n")) {
+        const line = rest.slice(0, i);
+        rest = rest.slice(i + 1);
+        if (line !== "") on(line);
+      }
+    },
+    get empty() {
+      return rest === "";
+    },
+  };
+};
+
+export const toy = (
+  id = "toy",
+  options: { relay?: boolean; loses?: string } = {},
+): Protocol<"chat"> => ({
+  id,
+  kind: "chat",
+  headers: { request: ["x-toy-*"], response: ["x-toy-*"] },
+  server: {
+    schema: {
+      type: "object",
+      required: ["model", "text"],
+      properties: {
+        model: { type: "string" },
+        text: { type: "string" },
+        stream: { type: "boolean" },
+      },
+    },
+    survey: (body) => ({ features: [], maxOutput: body["max"] as number | undefined }),
+    request: (body) => ({
+      kind: "chat",
+      model: body["model"] as string,
+      stream: body["stream"] === true,
+      instructions: [],
+      turns: [{ role: "user", blocks: [{ type: "text", text: body["text"] as string }] }],
+      tools: [],
+      output: { maxTokens: body["max"] as number | undefined },
+      sampling: {},
+      reasoning: { mode: "auto" },
+      state: {},
+      rest: Object.fromEntries(
+        Object.entries(body).filter(([k]) => !["model", "text", "stream", "max"].includes(k)),
+      ) as Record<string, Json>,
+      ext: {},
+    }),
+    stream: (write, to) => {
+      let usage: Json = {};
+      const line = (o: object) => write(`${JSON.stringify(o)}\n`);
+      return {
+        event(e) {
+          if (e.type === "start") line({ id: to.id, model: to.model });
+          else if (e.type === "delta") line({ say: e.text });
+          else if (e.type === "usage") usage = e.usage as Json;
+          else if (e.type === "finish") line({ usage, end: e.reason });
+        },
+        fail: (f) => line({ error: f.message, kind: f.kind }),
+      };
+    },
+    whole: (m, to) => ({
+      model: to.model,
+      say: m.blocks.map((b) => (b.type === "text" ? b.text : "")).join(""),
+      usage: m.usage as Json,
+      end: m.finish.reason,
+    }),
+    fault: (f) => ({ body: { error: f.message, kind: f.kind, code: f.code ?? null } }),
+    head: ({ id: request }) => ({ "x-request-id": request }),
+    count: (tokens) => ({ tokens }),
+    ping: "\n",
+  },
+  client: {
+    paths: { generate: "/toy", count: "/toy/count" },
+    request: (r, call): Body => {
+      if (options.loses) call.lose(options.loses, "dropped", "toy_cannot");
+      const [turn] = r.turns;
+      const [block] = turn!.blocks;
+      return {
+        model: call.model,
+        stream: call.stream,
+        text: block!.type === "text" ? block!.text : "",
+        max: r.output.maxTokens,
+      };
+    },
+    cap: (out, tokens) => out.set("max", tokens),
+    stream(emit) {
+      let open = false;
+      let ended = false;
+      const lines = splitter((text) => {
+        const line = JSON.parse(text) as Line;
+        if (line.error) fail("upstream", line.error);
+        if (line.id) emit({ type: "start", id: line.id });
+        if (line.say !== undefined) {
+          if (!open) emit({ type: "open", index: 0, block: { type: "text" } });
+          open = true;
+          emit({ type: "delta", index: 0, text: line.say });
+        }
+        if (line.usage) emit({ type: "usage", usage: line.usage });
+        if (line.end) {
+          ended = true;
+          if (open) emit({ type: "close", index: 0 });
+          emit({ type: "finish", reason: line.end });
+        }
+      });
+      return {
+        push: lines.push,
+        end() {
+          if (!ended) fail("upstream", "truncated", { code: "truncated" });
+        },
+      };
+    },
+    whole(body, emit) {
+      const line = JSON.parse(body.toString()) as Line;
+      emit({ type: "start", id: line.id });
+      emit({ type: "open", index: 0, block: { type: "text" } });
+      emit({ type: "delta", index: 0, text: line.say ?? "" });
+      emit({ type: "close", index: 0 });
+      if (line.usage) emit({ type: "usage", usage: line.usage });
+      emit({ type: "finish", reason: line.end ?? "stop" });
+    },
+    fault: (status, headers, body) => ({
+      kind:
+        status === 429
+          ? "rate_limited"
+          : status === 401
+            ? "upstream_auth"
+            : status >= 500
+              ? "overloaded"
+              : "invalid",
+      message: (JSON.parse(body.toString() || "{}") as Line).error ?? `status ${status}`,
+      ...(headers["retry-after"] !== undefined && {
+        retryAfterMs: Number(headers["retry-after"]) * 1000,
+      }),
+    }),
+    count: (body) => (JSON.parse(body.toString()) as { tokens: number }).tokens,
+    ...(options.relay !== false && {
+      relay(sink, to) {
+        let ended = false;
+        const pass = (text: string) => {
+          const line = JSON.parse(text) as Line;
+          if (line.id) sink.start(line.id);
+          if (line.say !== undefined) sink.content();
+          if (line.usage) sink.usage({ type: "usage", usage: line.usage });
+          if (line.end) {
+            ended = true;
+            sink.finish(line.end);
+          }
+          if (line.model !== undefined) line.model = to.model;
+          sink.bytes(Buffer.from(`${JSON.stringify(line)}\n`));
+        };
+        const lines = splitter(pass);
+        return {
+          push: (chunk) => (to.stream ? lines.push(chunk) : pass(chunk.toString())),
+          end() {
+            if (!ended) fail("upstream", "truncated", { code: "truncated" });
+          },
+          fail: (f) =>
+            sink.bytes(Buffer.from(`${JSON.stringify({ error: f.message, kind: f.kind })}\n`)),
+          get between() {
+            return lines.empty;
+          },
+        };
+      },
+    }),
+  },
+});
