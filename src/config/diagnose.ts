@@ -27,7 +27,12 @@ const TYPES: Readonly<Record<string, string>> = {
   null: "nothing",
 };
 
-export const typeWords = (types: readonly string[]): string =>
+const FORMATS_IN_WORDS: Readonly<Record<string, string>> = {
+  uri: "expected an address such as https://api.example",
+  date: "expected a date such as 2027-03-01",
+};
+
+const typeWords = (types: readonly string[]): string =>
   either(types.filter((t) => t !== "null" || types.length === 1).map((t) => TYPES[t] ?? t));
 
 export function diagnose(errors: readonly ErrorObject[], written: Written): Complaint[] {
@@ -62,45 +67,47 @@ function complaint(error: ErrorObject, written: Written): Complaint {
     }
     case "enum":
     case "const": {
-      if (typeof expects === "string") return value(problem.badValue(`expected ${expects}`));
-      const { text, mayShow } = written(pointer);
+      const hint = valueHint([], error.data, written(pointer));
+      if (typeof expects === "string") return value(problem.badValue(`expected ${expects}`, hint));
+      const { mayShow } = written(pointer);
       const allowed =
         keyword === "enum" ? (params["allowedValues"] as unknown[]) : [params["allowedValue"]];
-      return value(
-        problem.notOneOf(
-          mayShow && typeof error.data === "string" ? error.data : mayShow ? text : undefined,
-          allowed,
-        ),
-      );
+      return value(problem.notOneOf(mayShow ? plain(error.data) : undefined, allowed, hint));
     }
     case "type": {
-      if (typeof expects === "string") return value(problem.wrongType(expects, false));
       const types = [params["type"] as string | string[]].flat();
-      return value(
-        problem.wrongType(typeWords(types), typeHint(types, error.data, written(pointer))),
-      );
+      const hint = valueHint(types, error.data, written(pointer));
+      const words = typeof expects === "string" ? expects : typeWords(types);
+      // "a duration with its unit" says it already.
+      const said = typeof expects === "string" && written(pointer).mayShow;
+      return value(problem.wrongType(words, !said && hint));
     }
     case "anyOf":
-    case "oneOf":
-      return value(
-        problem.badValue(
-          `expected ${typeof expects === "string" ? expects : formsOf(schema[keyword])}`,
-        ),
-      );
-    default:
-      return value(
-        problem.badValue(typeof expects === "string" ? `expected ${expects}` : ruleWords(error)),
-      );
+    case "oneOf": {
+      const words = typeof expects === "string" ? expects : formsOf(schema[keyword]);
+      const hint = valueHint([], error.data, written(pointer));
+      return value(problem.badValue(`expected ${words}`, hint));
+    }
+    default: {
+      const words = typeof expects === "string" ? `expected ${expects}` : ruleWords(error);
+      return value(problem.badValue(words, valueHint([], error.data, written(pointer))));
+    }
   }
 }
 
-function typeHint(types: readonly string[], data: unknown, { text, mayShow }: ReturnType<Written>) {
-  if (!mayShow) return isTemplate(text) && `the value of ${text} is something else`;
-  if (data === null) return false;
-  if (types.includes("string") && typeof data !== "object")
-    return `put it in quotes: ${quote(text)}`;
-  if (types.includes("array") && typeof data === "string") return `write [${text}]`;
-  return false;
+const plain = (data: unknown): string | undefined =>
+  typeof data === "object" ? undefined : String(data);
+
+/** Of a value from outside only where it came from. */
+function valueHint(
+  types: readonly string[],
+  data: unknown,
+  { text, mayShow }: ReturnType<Written>,
+): string | false {
+  if (!mayShow && isTemplate(text)) return `the value of ${text} is something else`;
+  if (typeof data === "object") return false;
+  if (types.includes("string")) return `put it in quotes${mayShow ? `: ${quote(text)}` : ""}`;
+  return types.includes("array") && typeof data === "string" && mayShow && `write [${text}]`;
 }
 
 function ruleWords({ keyword, params, message }: ErrorObject): string {
@@ -125,7 +132,7 @@ function ruleWords({ keyword, params, message }: ErrorObject): string {
     case "pattern":
       return `does not match ${params["pattern"]}`;
     case "format":
-      return `is not a valid ${params["format"]}`;
+      return FORMATS_IN_WORDS[params["format"] as string] ?? `is not a valid ${params["format"]}`;
     default:
       return message ?? `breaks the rule ${keyword}`;
   }

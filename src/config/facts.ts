@@ -39,7 +39,7 @@ const RATES = Object.fromEntries(
 
 const PRICE: Schema = {
   if: { type: "string" },
-  then: { const: "free" },
+  then: { const: "free", "x-expects": "free, or dollars by unit" },
   else: {
     "x-expects": "free, or dollars by unit",
     ...closed({
@@ -81,7 +81,10 @@ const SIDE: Schema = { type: "integer", minimum: 1 };
 
 const RETENTION: Schema = {
   if: { type: "string" },
-  then: { enum: ["zero", "memory", "until_deleted", "unknown"] },
+  then: {
+    enum: ["zero", "memory", "until_deleted", "unknown"],
+    "x-expects": "zero, memory, until_deleted, unknown or { days }",
+  },
   else: {
     "x-expects": "zero, memory, until_deleted, unknown or { days }",
     ...closed({ days: { type: "integer", minimum: 1 } }, { required: ["days"] }),

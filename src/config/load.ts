@@ -51,7 +51,8 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     return { config: undefined, problems, sources: files, place, print: () => "" };
   }
   const say = reporter(tree, file, findings);
-  const substituted = await substitute(tree, of.env, say);
+  const broken = findings.filter((finding) => finding.hole).map((finding) => finding.pointer);
+  const substituted = await substitute(tree, of.env, say, broken);
   const { written, unmounted, holes } = substituted;
 
   // What is wrong with a value that is not there is only an echo.
@@ -96,7 +97,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
       });
   const hide = [...desk.secrets].flatMap((pointer): Spot[] => {
     const place = tree.places.get(pointer);
-    return place && !written.has(pointer) ? [place.value] : [];
+    return place ? [place.value] : [];
   });
   return {
     config,

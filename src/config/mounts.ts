@@ -36,17 +36,18 @@ interface Entry {
   readonly kind: PluginKind;
   readonly pointer: string;
   readonly use: string;
+  /** Where `use` stands, or what stands for it. */
+  readonly useAt: readonly [pointer: string, side: "key" | "value"];
   readonly said: Mapping;
 }
 
 export async function mount(root: Mapping, mainFile: string, load: Load, desk: Desk) {
   const mounts = await Promise.all(
     entriesOf(root, desk).map(async (entry): Promise<Mount | undefined> => {
-      const { kind, pointer, use } = entry;
-      const at = below(pointer, "use");
-      const found = await load(use, kind, locate(desk.tree, at)?.source.file ?? mainFile);
+      const { kind, pointer, use, useAt } = entry;
+      const found = await load(use, kind, locate(desk.tree, useAt[0])?.source.file ?? mainFile);
       if ("problem" in found) {
-        desk.report({ severity: "error", ...found.problem }, at);
+        desk.report({ severity: "error", ...found.problem }, ...useAt);
         return undefined;
       }
       const { definition, from } = found;
@@ -67,7 +68,10 @@ function entriesOf(root: Mapping, { substituted: { unmounted, holes } }: Desk): 
       typeof said === "string" ? said : Object.hasOwn(long, "use") ? long["use"] : otherwise;
     if (typeof use !== "string" || use === "") return;
     if (holes.has(pointer) || holes.has(below(pointer, "use"))) return;
-    entries.push({ kind, pointer, use, said: long });
+    const useAt = Object.hasOwn(long, "use")
+      ? ([below(pointer, "use"), "value"] as const)
+      : ([pointer, typeof said === "string" ? "value" : "key"] as const);
+    entries.push({ kind, pointer, use, useAt, said: long });
   };
   add("store", "/store", root["store"]);
   for (const kind of ["frontend", "middleware"] as const) {
@@ -163,7 +167,13 @@ export function leaves(value: unknown, pointer: string): [pointer: string, text:
   return Object.entries(value).flatMap(([key, each]) => leaves(each, below(pointer, key)));
 }
 
-function complain({ pointer }: Entry, definition: any, from: string, options: Mapping, desk: Desk) {
+function complain(
+  { pointer, useAt }: Entry,
+  definition: any,
+  from: string,
+  options: Mapping,
+  desk: Desk,
+) {
   const at = below(pointer, "with");
   if (
     desk.substituted.holes.size > 0 &&
@@ -178,6 +188,6 @@ function complain({ pointer }: Entry, definition: any, from: string, options: Ma
     }
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    desk.report(problem.checkFailed(from, why), below(pointer, "use"));
+    desk.report(problem.checkFailed(from, why), ...useAt);
   }
 }

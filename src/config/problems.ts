@@ -1,7 +1,7 @@
 // Every sentence that a config or a plugin can be told off with, one factory each. The ids are stable: people grep for
 // them in CI. A sentence says what is wrong; its hint says what to do.
 import { either, nearest, plural } from "../lib/text.ts";
-import { LONGEST_MS, sayDuration } from "../lib/duration.ts";
+import { sayDuration } from "../lib/duration.ts";
 import type { PluginKind } from "../plugin/define.ts";
 import type { Spot } from "./source.ts";
 import type { Located } from "./types.ts";
@@ -23,11 +23,16 @@ const note = saying("note");
 export const quote = (text: string): string => JSON.stringify(text);
 const quoted = (words: readonly string[]) => either(words.map(quote));
 
+const guess = (word: string, known: Iterable<string>): string | false => {
+  const near = nearest(word, known);
+  return near !== undefined && `did you mean ${quote(near)}?`;
+};
+
 /** "did you mean …?", or everything there is when that is not much. */
-export function meant(word: string, known: Iterable<string>): string | false {
+function meant(word: string, known: Iterable<string>): string | false {
   const words = [...known];
-  const near = nearest(word, words);
-  if (near !== undefined) return `did you mean ${quote(near)}?`;
+  const near = guess(word, words);
+  if (near) return near;
   return words.length > 0 && words.length <= 8 && `there is ${either(words.map(quote), "and")}`;
 }
 
@@ -60,14 +65,24 @@ export const problem = {
   notUtf8: (file: string) => error("config/not-utf8", `${file} is not UTF-8`),
 
   // ── YAML ──
-  syntax: (code: string, message: string, row: string) =>
-    error(
-      "config/syntax",
-      code === "TAG_RESOLVE_FAILED" ? message.replace("Unresolved tag:", "unknown tag") : message,
-      /(^|[^"'\w])\$\{/.test(row) &&
-        /[{[]/.test(row) &&
-        'write "${env:NAME}" in quotes: a bare { opens a map',
-    ),
+  syntax: (code: string, message: string, row: string) => {
+    // What a person did, where YAML only saw what became of it.
+    if (code === "MULTIPLE_DOCS")
+      return error("config/syntax", "a second document begins here", "one file, one document");
+    const bare = code === "UNEXPECTED_TOKEN" && /(^|[^"'\w])\$\{/.test(row);
+    return bare
+      ? error(
+          "config/syntax",
+          "a bare { opens a map, also in ${…}",
+          'write "${env:NAME}", in quotes',
+        )
+      : error(
+          "config/syntax",
+          message,
+          code === "BLOCK_AS_IMPLICIT_KEY" &&
+            "is a line indented too far, or does a value with a colon need quotes?",
+        );
+  },
   notAMapping: () => error("config/not-a-map", "expected keys and values", "see `tollgate init`"),
   duplicateKey: (key: string, first: Spot, from: string) =>
     error(
@@ -84,10 +99,12 @@ export const problem = {
     ),
   unknownAlias: (name: string) =>
     error("config/unknown-alias", `*${name} refers to nothing above it`, `&${name} would name it`),
-  tag: (tag: string) => error("config/tag", `the tag ${tag} means nothing here`),
+  aliasInside: (name: string) => error("config/alias-inside", `*${name} contains itself`),
+  tag: (tag: string) =>
+    error("config/tag", `the tag ${tag.replace("tag:yaml.org,2002:", "!!")} means nothing here`),
   tooMany: () =>
     error("config/too-many-values", "too many values; aliases count each time they are used"),
-  tooDeep: () => error("config/too-deep", "nested too deeply, or an alias that contains itself"),
+  tooDeep: () => error("config/too-deep", "nested too deeply"),
   number: (text: string) =>
     error(
       "config/number",
@@ -97,7 +114,7 @@ export const problem = {
 
   // ── include ──
   includePath: () =>
-    error("config/include-path", "expected a path; include is read before any ${…}"),
+    error("config/include-path", "include is read before any ${…}", "write the path itself"),
   includeStar: (path: string) =>
     error(
       "config/include-star",
@@ -163,23 +180,20 @@ export const problem = {
     error("config/wrong-type", `expected ${expected}`, hint),
   badValue: (message: string, hint: string | false = false) =>
     error("config/bad-value", message, hint),
-  notOneOf: (value: string | undefined, allowed: readonly unknown[]) => {
+  notOneOf: (value: string | undefined, allowed: readonly unknown[], hint: string | false) => {
     const words = allowed.map(String);
-    const near = value !== undefined && nearest(value, words);
     const expected = `expected ${quoted(words)}`;
+    if (value === undefined) return error("config/not-one-of", expected, hint);
+    const near = nearest(value, words);
     return error(
       "config/not-one-of",
-      value === undefined ? expected : `${quote(value)} is not one of them: ${expected}`,
-      near ? `did you mean ${quote(near)}?` : false,
+      `${quote(value)} is not one of them: ${expected}`,
+      near === undefined ? hint : `did you mean ${quote(near)}?`,
     );
   },
   badName: (name: string, expected: string) =>
     error("config/bad-name", `${quote(name)} cannot be a name here`, `expected ${expected}`),
-  tooLong: () =>
-    error(
-      "config/too-long",
-      `timers end at ${sayDuration(Math.floor(LONGEST_MS / 86_400_000) * 86_400_000)}`,
-    ),
+  tooLong: () => error("config/too-long", "longer than a timer can run: 24d is the most"),
   zeroTimeout: () =>
     error("config/zero-timeout", "nothing happens within no time", "leave it out for the default"),
 
@@ -190,7 +204,7 @@ export const problem = {
     error(
       "config/unknown-model",
       `${quote(name)} is neither provider/model nor a name under models`,
-      meant(name, known),
+      guess(name, known),
     ),
   unknownFrontend: (name: string, known: Iterable<string>) =>
     error(

@@ -35,7 +35,6 @@ export async function readConfig(file: string, text?: string): Promise<ReadConfi
       whole &&= part.whole;
     }
   }
-  if (isMapping(tree.value)) delete tree.value["include"];
   return { tree, files, findings, read: whole ? "all" : "main" };
 }
 
@@ -71,8 +70,9 @@ function includesOf(tree: Tree, find: (f: Omit<Finding, "file">) => void): Wante
   return list.flatMap((path: unknown, i) => {
     const pointer = Array.isArray(said) ? below("/include", i) : "/include";
     const spot = locate(tree, pointer)!;
-    if (typeof path === "string" && path !== "" && !path.includes("${"))
-      return [{ path, pointer, spot }];
+    // The skeleton says so.
+    if (typeof path !== "string" || path === "") return [];
+    if (!path.includes("${")) return [{ path, pointer, spot }];
     find({ words: problem.includePath(), pointer, spot });
     return [];
   });

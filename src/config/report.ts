@@ -37,20 +37,30 @@ export function locateAll(findings: readonly Finding[], of: Locating): readonly 
 }
 
 /** Keys that mostly hold one, for files that could not be understood far enough to know. */
-const SUSPECT =
-  /(\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?\s*:\s*)(["']?)([^\s"'{[&*$#|>,][^"',}#\r\n]*)/gi;
+const KEY = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*`;
+const SUSPECT = new RegExp(`(${KEY})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`, "gi");
+const SUSPECT_DEFAULT = new RegExp(String.raw`(${KEY}["']?\$\{env:\w+:-)([^}\r\n]+)`, "gi");
 
 /** The same text, of the same length, without its secrets. */
 function masked(source: Source, hide: readonly Spot[]): string {
   let text = source.text;
-  for (const spot of hide)
-    if (spot.source === source)
-      text =
-        text.slice(0, spot.start) + stars(text.slice(spot.start, spot.end)) + text.slice(spot.end);
-  return text.replace(SUSPECT, (whole, key: string, open: string, value: string) =>
-    /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + stars(value),
-  );
+  for (const { source: its, start, end } of hide)
+    if (its === source)
+      text = text.slice(0, start) + withoutLiterals(text.slice(start, end)) + text.slice(end);
+  return text
+    .replace(SUSPECT, (whole, key: string, open: string, value: string) =>
+      /^(\d+|true|false|null)\s*$/.test(value) ? whole : key + open + stars(value),
+    )
+    .replace(SUSPECT_DEFAULT, (_, before: string, value: string) => before + stars(value));
 }
+
+/** References may be read by everybody; a default, and the text around them, may not. */
+const withoutLiterals = (text: string): string =>
+  text.replace(/\$\{[^}]*\}|[^$]+|\$/g, (piece) =>
+    piece.startsWith("${")
+      ? piece.replace(/(:-)(.+)\}$/s, (_, dash: string, value: string) => `${dash}${stars(value)}}`)
+      : stars(piece),
+  );
 
 const stars = (text: string): string => text.replace(/[^\s"']/g, "*");
 

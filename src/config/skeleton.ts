@@ -291,7 +291,8 @@ export const SKELETON = {
     },
     include: {
       type: ["string", "array"],
-      items: { type: "string" },
+      items: { type: "string", minLength: 1 },
+      minLength: 1,
       description:
         "More files: their top-level maps are joined with these by key. A star may stand in a file's name",
     },

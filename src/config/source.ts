@@ -24,6 +24,8 @@ export interface Finding {
   readonly file: string;
   readonly pointer: string;
   readonly spot?: Spot;
+  /** There is no value there: what else is wrong with it is only an echo. */
+  readonly hole?: true;
 }
 
 const LARGEST = 1_048_576;
@@ -71,6 +73,8 @@ export function parseSource(
   // One per line: what follows the first is mostly its echo.
   const lines = new Set<number>();
   for (const flaw of [...document.errors, ...document.warnings]) {
+    // The tree says it of every tag that is not one of the plain ones, and the rest of the file can still be read.
+    if (flaw.code === "TAG_RESOLVE_FAILED") continue;
     const [start, end] = flaw.pos;
     const { line } = source.lines.linePos(start);
     if (lines.has(line)) continue;

@@ -36,14 +36,15 @@ interface Template {
   readonly put: (value: string) => void;
 }
 
-/** Changes the tree's leaves in place. */
+/** Changes the tree's leaves in place. `known`: the holes that there are already. */
 export async function substitute(
   tree: Tree,
   env: Sources["env"],
   report: Report,
+  known: Iterable<string>,
 ): Promise<Substituted> {
   const written = new Map<string, string>();
-  const holes = new Set<string>();
+  const holes = new Set(known);
   const files = new Set<string>();
   const templates = collect(tree, report, holes);
 
@@ -76,6 +77,7 @@ function collect(tree: Tree, report: Report, holes: Set<string>): Template[] {
   const walk = (holder: Mapping, pointer: string) => {
     for (const [key, value] of Object.entries(holder)) {
       const here = below(pointer, key);
+      if (here === "/include") continue;
       if (typeof value === "object" && value !== null) walk(value as Mapping, here);
       else if (typeof value === "string" && isTemplate(value)) {
         if (USE.test(here)) {

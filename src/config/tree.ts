@@ -1,7 +1,7 @@
 // A YAML document as plain values, and for each path the place it came from. Structure is decided here and never again:
 // interpolation happens later, on strings that are already leaves.
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
-import { problem } from "./problems.ts";
+import { problem, type Words } from "./problems.ts";
 import type { Finding, Source, Spot } from "./source.ts";
 
 export interface Place {
@@ -85,13 +85,18 @@ export function plant(
   const findings: Finding[] = [];
   let nodes = 0;
   let exhausted = false;
+  /** What an alias stands for, while it is being written out. */
+  const open = new Set<Node>();
   const spotOf = (node: Node): Spot => ({
     source,
     start: node.range?.[0] ?? 0,
     end: node.range?.[1] ?? 0,
   });
-  const find = (words: Finding["words"], pointer: string, spot: Spot) =>
+  const find = (words: Words, pointer: string, spot: Spot) =>
     findings.push({ words, file: source.file, pointer, spot });
+  const hole = (words: Words, pointer: string, spot: Spot): undefined => {
+    findings.push({ words, file: source.file, pointer, spot, hole: true });
+  };
 
   const grow = (node: unknown, pointer: string, depth: number, key?: Spot): unknown => {
     const here = node ? spotOf(node as Node) : key!;
@@ -100,22 +105,21 @@ export function plant(
     if (exhausted) return undefined;
     if (++nodes > MOST_NODES || depth > DEEPEST) {
       exhausted = true;
-      find(nodes > MOST_NODES ? problem.tooMany() : problem.tooDeep(), pointer, spot);
-      return undefined;
+      return hole(nodes > MOST_NODES ? problem.tooMany() : problem.tooDeep(), pointer, spot);
     }
     if (isAlias(node)) {
       const target = node.resolve(document);
-      if (!target) {
-        find(problem.unknownAlias(node.source), pointer, spot);
-        return undefined;
-      }
+      if (!target) return hole(problem.unknownAlias(node.source), pointer, spot);
+      if (open.has(target)) return hole(problem.aliasInside(node.source), pointer, spot);
+      open.add(target);
       const value = grow(target, pointer, depth + 1, key);
+      open.delete(target);
       // Of the alias, not of what it stands for: here is where it is wrong.
       places.set(pointer, { value: here, ...(key ? { key } : {}) });
       return value;
     }
     const tag = (node as Node | null)?.tag;
-    if (tag !== undefined && !PLAIN_TAG.test(tag)) find(problem.tag(tag), pointer, spot);
+    if (tag !== undefined && !PLAIN_TAG.test(tag)) return hole(problem.tag(tag), pointer, spot);
     if (isMap(node)) {
       const value: Mapping = {};
       for (const pair of node.items) {
@@ -136,7 +140,7 @@ export function plant(
       typeof value === "number" &&
       !(Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value))
     )
-      find(problem.number(source.text.slice(spot.start, spot.end)), pointer, spot);
+      return hole(problem.number(source.text.slice(spot.start, spot.end)), pointer, spot);
     return value;
   };
   const value = document.contents ? grow(document.contents, "", 0) : {};

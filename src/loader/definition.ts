@@ -1,0 +1,86 @@
+// Whether what a module exports may be mounted: brand, kind, api, name, and schemas that close. What only shows once
+// `setup` has run (routes, endpoints) is looked at where it runs.
+import { type Schema, validator } from "../config/dialect.ts";
+import { problem, type Words } from "../config/problems.ts";
+import { isMapping } from "../config/tree.ts";
+import type { Definition, PluginKind } from "../plugin/define.ts";
+import { isName } from "./find.ts";
+
+/** The version of `tollgate/plugin` that this gateway speaks. */
+export const API = 1;
+
+const KINDS: readonly string[] = [
+  "provider",
+  "frontend",
+  "middleware",
+  "store",
+] satisfies PluginKind[];
+
+/** `from`: whose it is, for the sentence. */
+export function definitionIn(
+  module: unknown,
+  kind: PluginKind,
+  from: string,
+): { definition: Definition } | { words: Words } {
+  const all = (module ?? {}) as Record<string, unknown>;
+  const main = all["default"];
+  // A CommonJS module compiled from ESM has its default one step down.
+  const inner = isMapping(main) && main["__esModule"] === true ? main["default"] : undefined;
+  const definition = [main, inner].find(isBranded);
+  if (!definition) {
+    const named = Object.keys(all).find((key) => key !== "default" && isBranded(all[key]));
+    return { words: problem.noDefaultExport(from, named) };
+  }
+  const words = flawOf(definition, kind, from);
+  return words ? { words } : { definition: definition as unknown as Definition };
+}
+
+const isBranded = (value: unknown): value is Record<string, unknown> =>
+  isMapping(value) && KINDS.includes(value["~tollgate"] as string);
+
+function flawOf(definition: Record<string, unknown>, kind: PluginKind, from: string) {
+  const { api, name, options, credential, setup } = definition;
+  const is = definition["~tollgate"] as PluginKind;
+  if (is !== kind) return problem.wrongKind(from, is, kind);
+  if (api !== API) return problem.apiMismatch(from, api, API);
+  if (!isName(name))
+    return problem.badDefinition(
+      from,
+      `its name ${JSON.stringify(name)} is not lower-case letters, digits and single dashes`,
+    );
+  if (typeof setup !== "function") return problem.badDefinition(from, "it has no setup");
+  if (kind === "middleware" && definition["sends"] === undefined)
+    return problem.badDefinition(
+      from,
+      'it does not say where it sends what people wrote (sends: "nowhere")',
+    );
+  for (const [what, schema] of Object.entries({ options, credential })) {
+    if (schema === undefined) continue;
+    const why = schemaFlaw(schema);
+    if (why !== undefined) return problem.badSchema(from, what, why);
+  }
+  const keys = (schema: unknown) =>
+    isMapping(schema) && isMapping(schema["properties"]) ? Object.keys(schema["properties"]) : [];
+  const both = keys(options).find((key) => keys(credential).includes(key));
+  return both === undefined
+    ? undefined
+    : problem.badDefinition(
+        from,
+        `${JSON.stringify(both)} is an option and a field of its credential`,
+      );
+}
+
+function schemaFlaw(schema: unknown): string | undefined {
+  if (!isMapping(schema) || schema["type"] !== "object") return "it is not of type object";
+  if (schema["additionalProperties"] !== false)
+    return "it is open: additionalProperties must be false, or a misspelt option goes unnoticed";
+  const dialect = schema["$schema"];
+  if (dialect !== undefined && !/draft-07/.test(String(dialect)))
+    return `it is not draft-07 but ${String(dialect)}`;
+  try {
+    validator(schema as Schema);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}

@@ -1,0 +1,112 @@
+// What `use:` means, and where that is: a path, a package, a built-in, or a package by its conventional name. In this
+// order, and nothing else: no address, no query, nothing that is not on this disk.
+import { findPackageJSON } from "node:module";
+import { readFileSync, realpathSync, statSync } from "node:fs";
+import { dirname, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { PluginKind } from "../plugin/define.ts";
+import { problem, type Words } from "../config/problems.ts";
+
+/** By kind and name, a module whose default export is a definition. Imported when named. */
+export type Builtin = Readonly<
+  Record<PluginKind, Readonly<Record<string, () => Promise<unknown>>>>
+>;
+
+export type Found =
+  | { readonly from: "built-in"; readonly module: () => Promise<unknown> }
+  /** `from`: what `list` shows. */
+  | { readonly from: string; readonly entry: string }
+  | { readonly words: Words };
+
+/** Entry of a package or a file, with Node's own rules for imports; undefined when there is none. */
+export type Resolve = (specifier: string, fromFile: string) => string | undefined;
+
+const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+const PACKAGE = /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*/;
+const SUBPATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)*$/;
+
+export const isName = (name: unknown): name is string =>
+  typeof name === "string" && NAME.test(name);
+
+export const conventional = (kind: PluginKind, name: string): string => `tollgate-${kind}-${name}`;
+
+export function find(
+  use: string,
+  kind: PluginKind,
+  fromFile: string,
+  builtin: Builtin,
+  resolveEntry: Resolve,
+): Found {
+  const why = forbidden(use);
+  if (why !== undefined) return { words: problem.badSpecifier(use, why) };
+  if (/^(\.{0,2})\//.test(use))
+    return findFile(resolve(dirname(fromFile), use), fromFile, resolveEntry);
+  const known = Object.keys(builtin[kind]);
+  if (use.includes("/") || use.startsWith("@"))
+    return (
+      findPackage(use, fromFile, resolveEntry) ?? {
+        words: problem.pluginNotFound(use, kind, PACKAGE.exec(use)![0], []),
+      }
+    );
+  if (Object.hasOwn(builtin[kind], use)) return { from: "built-in", module: builtin[kind][use]! };
+  const short = use.startsWith(conventional(kind, "")) && use.slice(conventional(kind, "").length);
+  if (short && isName(short)) return { words: problem.fullPackageName(use, short) };
+  if (!isName(use))
+    return {
+      words: problem.badSpecifier(
+        use,
+        "a short name is lower-case letters, digits and single dashes",
+      ),
+    };
+  const name = conventional(kind, use);
+  return (
+    findPackage(name, fromFile, resolveEntry) ?? {
+      words: problem.pluginNotFound(use, kind, name, known),
+    }
+  );
+}
+
+/** Says why a specifier is none of ours, whatever it would lead to. */
+function forbidden(use: string): string | undefined {
+  if (/\p{Cc}/u.test(use)) return "it has control characters";
+  if (/^[a-z][a-z0-9+.-]*:/i.test(use)) return "plugins come from this disk, not from an address";
+  if (use.startsWith("//")) return "plugins come from this disk, not from an address";
+  if (/[?#%\\]/.test(use)) return "?, #, % and \\ have no place in it";
+  if (/^(\.{0,2})\//.test(use)) return undefined;
+  const name = PACKAGE.exec(use)?.[0];
+  const rest = name === undefined ? "" : use.slice(name.length);
+  if (rest.startsWith("@")) return "a version belongs in package.json";
+  if (use.startsWith("@") && !name?.startsWith("@")) return "a scope needs a package: @scope/name";
+  if ((use.includes("/") || use.startsWith("@")) && (name === undefined || !SUBPATH.test(rest)))
+    return "that is no package's name";
+  return undefined;
+}
+
+function findFile(file: string, fromFile: string, resolveEntry: Resolve): Found {
+  const entry = isFile(file) ? file : resolveEntry(file, fromFile);
+  return entry === undefined ? { words: problem.pluginFileMissing(file) } : { from: entry, entry };
+}
+
+const isFile = (file: string) => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
+
+/** Only in a node_modules at or above the file that names it: not by NODE_PATH, not by a folder of the user's. */
+function findPackage(use: string, fromFile: string, resolveEntry: Resolve): Found | undefined {
+  const manifest = manifestOf(use, fromFile);
+  const entry = manifest && resolveEntry(use, fromFile);
+  if (!manifest || !entry) return undefined;
+  if (!realpathSync(entry).startsWith(realpathSync(dirname(manifest)) + sep)) return undefined;
+  const { name, version } = JSON.parse(readFileSync(manifest, "utf8"));
+  return { from: `${name ?? use}@${version ?? "0"}`, entry };
+}
+
+function manifestOf(use: string, fromFile: string): string | undefined {
+  try {
+    return findPackageJSON(use, fromFile);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Jiti says an address where Node does. */
+export const asPath = (entry: string | undefined): string | undefined =>
+  entry?.startsWith("file:") ? fileURLToPath(entry) : entry;

@@ -1,0 +1,112 @@
+// The loader floor: `use` → a definition that may be mounted, or the one problem that stands in the way. Imports what
+// the file names and nothing else; never runs a setup.
+// May import: lib, plugin, config. May not: the walk, the gateway, a plugin of ours.
+import { chmodSync, lstatSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { createJiti } from "jiti";
+import type { PluginKind } from "../plugin/define.ts";
+import { problem, type Words } from "../config/problems.ts";
+import type { Load } from "../config/types.ts";
+import { asPath, type Builtin, find, type Found, type Resolve } from "./find.ts";
+import { definitionIn } from "./definition.ts";
+
+export interface LoaderOptions {
+  /** Where transformed sources may be kept; without it they are not. */
+  readonly stateDir?: string;
+  readonly builtin: Builtin;
+  /** What plugins import from us, by specifier: tollgate/plugin and friends. Lent, so that there is one copy. */
+  readonly host: Readonly<Record<string, unknown>>;
+  readonly importMs?: number;
+}
+
+/** What has been imported stays: Node cannot forget a module, and a reload of the config reuses its code. */
+export function createLoader(of: LoaderOptions): Load {
+  const { builtin, importMs = 10_000 } = of;
+  const jiti = createJiti(import.meta.filename, {
+    // Node's own import first; what it cannot resolve (tollgate/plugin beside a global install) is tried again here.
+    tryNative: true,
+    virtualModules: Object.assign(Object.create(null), of.host),
+    fsCache: of.stateDir === undefined ? false : privateFolder(of.stateDir),
+    interopDefault: false,
+    // Whatever is not said here would be read from JITI_* variables.
+    rebuildFsCache: false,
+    moduleCache: true,
+    debug: false,
+    sourceMaps: false,
+    extensions: [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"],
+    alias: {},
+    nativeModules: [],
+    transformModules: [],
+    esmEvalTempFile: false,
+    jsx: false,
+    tsconfigPaths: false,
+  });
+  const resolveEntry: Resolve = (specifier, fromFile) =>
+    asPath(jiti.esmResolve(specifier, { parentURL: fromFile, try: true }));
+
+  const loaded = new Map<string, { definition: unknown; from: string }>();
+  return async (use, kind, fromFile) => {
+    const found = find(use, kind, fromFile, builtin, resolveEntry);
+    if ("words" in found) return { problem: found.words };
+    const key = "entry" in found ? `${kind} ${found.entry}` : `${kind} built-in ${use}`;
+    const known = loaded.get(key);
+    if (known) return known;
+    const imported = await importing(found, importMs, (entry) => jiti.import(entry));
+    if ("words" in imported) return { problem: imported.words };
+    const name = "entry" in found ? found.from : `the built-in ${use}`;
+    const checked = definitionIn(imported.module, kind as PluginKind, name);
+    if ("words" in checked) return { problem: checked.words };
+    const result = { definition: checked.definition, from: found.from };
+    loaded.set(key, result);
+    return result;
+  };
+}
+
+async function importing(
+  found: Exclude<Found, { words: Words }>,
+  ms: number,
+  load: (entry: string) => Promise<unknown>,
+): Promise<{ module: unknown } | { words: Words }> {
+  const from = "entry" in found ? found.from : "a built-in";
+  const { promise: late, resolve } = Promise.withResolvers<{ words: Words }>();
+  const timer = setTimeout(() => resolve({ words: problem.importSlow(from, ms) }), ms);
+  const module = "entry" in found ? load(found.entry) : found.module();
+  try {
+    return await Promise.race([module.then((each) => ({ module: each })), late]);
+  } catch (error) {
+    return { words: problem.importFailed(from, reason(error)) };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The throw's own words: its first line, which for a syntax error says where. */
+function reason(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return text
+    .replace(/^Error: /, "")
+    .trim()
+    .split("\n", 1)[0]!
+    .slice(0, 500);
+}
+
+/**
+ * Whoever can write here can run code in us: what jiti finds in its cache it executes. So it is ours alone, or not used;
+ * and never the shared folder that jiti would take by itself.
+ */
+function privateFolder(stateDir: string): string | false {
+  const folder = join(stateDir, "cache", "jiti");
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    for (const each of [stateDir, join(stateDir, "cache"), folder]) {
+      const found = lstatSync(each);
+      const mine = process.getuid === undefined || found.uid === process.getuid();
+      const writable = process.platform !== "win32" && (found.mode & 0o022) !== 0;
+      if (!found.isDirectory() || !mine || writable) return false;
+    }
+    chmodSync(folder, 0o700);
+    return folder;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,131 @@
+// Definitions with the names of real plugins and just enough options to be wrong about, behind the real loader.
+import { createLoader } from "../../../src/loader/load.ts";
+import type { Builtin } from "../../../src/loader/find.ts";
+import {
+  apiKey,
+  defineFrontend,
+  defineMiddleware,
+  defineProvider,
+  defineStore,
+} from "../../../src/plugin/index.ts";
+
+const never = () => {
+  throw new Error("the config never runs a setup");
+};
+const module = (definition: unknown) => () => Promise.resolve({ default: definition });
+
+const frontend = (name: string) =>
+  module(defineFrontend({ api: 1, name, summary: name, setup: never }));
+const middleware = (name: string) =>
+  module(defineMiddleware({ api: 1, name, summary: name, sends: "nowhere", setup: never }));
+
+const demo = defineProvider({ api: 1, name: "demo", summary: "Offline", setup: never });
+
+const keyed = (name: string) =>
+  defineProvider({
+    api: 1,
+    name,
+    summary: name,
+    credential: apiKey,
+    options: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        base_url: { type: "string", format: "uri", description: "Where the API is" },
+        region: { enum: ["eu", "us"], default: "us", description: "Where it runs" },
+        retries: { type: "integer", minimum: 0, maximum: 5, description: "How often" },
+        beta: { type: "boolean", description: "Whether" },
+        label: { type: "string", description: "Any text" },
+        route: {
+          description: "A name, or a name and a share",
+          anyOf: [
+            { type: "string" },
+            {
+              type: "object",
+              additionalProperties: false,
+              required: ["name"],
+              properties: { name: { type: "string" }, share: { type: "number", maximum: 1 } },
+            },
+          ],
+        },
+      },
+    },
+    check: function* ({ base_url, region }) {
+      if (region === "eu" && base_url?.includes(".us"))
+        yield { path: "/base_url", message: "is not in the eu", hint: "or set region: us" };
+    },
+    setup: never,
+  });
+
+const guard = defineMiddleware({
+  api: 1,
+  name: "guard",
+  summary: "Words",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["words"],
+    properties: {
+      words: { type: "array", minItems: 1, items: { type: "string" }, description: "Never said" },
+      webhook: {
+        type: "object",
+        additionalProperties: false,
+        description: "Who is told",
+        properties: {
+          url: { type: "string", format: "uri", description: "Where" },
+          headers: {
+            type: "object",
+            additionalProperties: { type: "string", "x-secret": true },
+            description: "Sent along",
+          },
+        },
+      },
+    },
+  },
+  setup: never,
+});
+
+const sqlite = defineStore({
+  api: 1,
+  name: "sqlite",
+  summary: "One file",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      durability: {
+        enum: ["power", "process", "relaxed"],
+        default: "power",
+        description: "What a commit survives",
+      },
+    },
+  },
+  setup: never,
+});
+
+export const definitions = {
+  demo,
+  openai: keyed("openai"),
+  anthropic: keyed("anthropic"),
+  guard,
+  sqlite,
+};
+
+export const builtin: Builtin = {
+  provider: {
+    demo: module(demo),
+    openai: module(definitions.openai),
+    anthropic: module(definitions.anthropic),
+  },
+  frontend: Object.fromEntries(
+    ["chat-completions", "messages", "responses", "images", "models"].map((n) => [n, frontend(n)]),
+  ),
+  middleware: {
+    ...Object.fromEntries(["auth", "zdr", "limits", "usage"].map((n) => [n, middleware(n)])),
+    guard: module(guard),
+  },
+  store: { sqlite: module(sqlite) },
+};
+
+export const load = createLoader({ builtin, host: {} });
