@@ -9,5 +9,8 @@ export const builtin = {
     usage: () => import("./middleware/usage.ts"),
     zdr: () => import("./middleware/zdr.ts"),
   },
-  store: {},
+  store: {
+    memory: () => import("./stores/memory.ts"),
+    sqlite: () => import("./stores/sqlite.ts"),
+  },
 };

@@ -164,6 +164,7 @@ export interface LedgerQuery {
   state?: Opt<Entry["state"]>;
 }
 export interface Page {
+  /** A listing's `next`; for entries the seq of any entry will do. */
   after?: Opt<string>;
   limit?: Opt<number>;
 }

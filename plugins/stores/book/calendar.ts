@@ -1,0 +1,35 @@
+// Budget windows have calendar meaning, in UTC: a day, an ISO week from Monday, a month, or all time.
+
+/** The last moment that a Date can say: when a total resets. */
+export const NEVER = 8_640_000_000_000_000;
+const DAY = 86_400_000;
+
+export type Calendar = "day" | "week" | "month" | "total";
+
+export const isCalendar = (per: string): per is Calendar =>
+  per === "day" || per === "week" || per === "month" || per === "total";
+
+export interface Span {
+  start: number;
+  end: number;
+}
+
+export function windowOf(per: Calendar, at: number): Span {
+  const day = Math.floor(at / DAY) * DAY;
+  switch (per) {
+    case "day":
+      return { start: day, end: day + DAY };
+    case "week": {
+      // The first of January 1970 was a Thursday.
+      const start = day - ((Math.floor(at / DAY) + 3) % 7) * DAY;
+      return { start, end: start + 7 * DAY };
+    }
+    case "month": {
+      const date = new Date(at);
+      const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+      return { start: Date.UTC(year, month), end: Date.UTC(year, month + 1) };
+    }
+    case "total":
+      return { start: 0, end: NEVER };
+  }
+}

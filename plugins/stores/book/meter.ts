@@ -1,0 +1,181 @@
+// Three ways to count against a limit; `per` says which:
+//
+//   minute, hour             rate: a bucket that drains steadily (GCRA), full at `max`
+//   day, week, month, total  window: what was spent since its start, and what open calls hold
+//   open                     lease: what open calls hold
+//
+// All of it is whole numbers. A bucket's level is in units × the period's milliseconds, so that it drains by
+// exactly `max` a millisecond, whatever the limit is.
+import type { Limit, LimitState } from "tollgate/plugin";
+import { isCalendar, NEVER, windowOf } from "./calendar.ts";
+
+/** A claim on one meter; `most` is the strictest limit that was claimed on it. */
+export interface Claim extends Limit {
+  take: bigint;
+  most: bigint;
+  id: string;
+}
+
+/** What an open call took from a meter, as its row keeps it. */
+export type Taken = readonly [id: string, take: bigint];
+
+export interface Meter {
+  readonly id: string;
+  readonly unit: Limit["unit"];
+  readonly per: Limit["per"];
+  /** Rate: the bucket's level. Window: spent. Lease: always 0. */
+  level: bigint;
+  /** Rate: when the level was right. */
+  at: number;
+  /** Rate: the limit it drained by last. */
+  max: bigint;
+  /** What open calls hold here; for a rate the takes are in the level. */
+  held: bigint;
+  /** Open calls that took from here. */
+  open: number;
+  /** Window: when it is over. */
+  readonly end: number;
+}
+
+const PERIOD: { readonly [per in Limit["per"]]?: bigint } = { minute: 60_000n, hour: 3_600_000n };
+/** A lease ends when somebody's call does; nobody knows when. */
+const LEASE_HINT_MS = 1_000;
+/** A call may owe more than it took, up to this many windows: then others wait, but not for ever. */
+const DEBT = 2n;
+
+/** unit|per|start|scope: the scope last, for it may hold anything. */
+export function meterId({ scope, unit, per }: Limit, now: number): string {
+  const start = isCalendar(per) ? windowOf(per, now).start : 0;
+  return `${unit}|${per}|${start}|${scope}`;
+}
+
+export function newMeter(id: string): Meter {
+  const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
+  const end = isCalendar(per) ? windowOf(per, Number(start)).end : NEVER;
+  return { id, unit, per, level: 0n, at: 0, max: 0n, held: 0n, open: 0, end };
+}
+
+export const isRate = (meter: Meter): boolean => PERIOD[meter.per] !== undefined;
+
+/** Claims on one meter are one claim: the largest take against the strictest limit. */
+export function claimed(claims: readonly (Limit & { take: bigint })[], now: number): Claim[] {
+  const merged = new Map<string, Claim>();
+  for (const claim of claims) {
+    const id = meterId(claim, now);
+    const most = BigInt(claim.max);
+    const same = merged.get(id);
+    if (!same) merged.set(id, { ...claim, id, most });
+    else
+      merged.set(id, {
+        ...(most < same.most ? { ...claim, most } : same),
+        id,
+        take: claim.take > same.take ? claim.take : same.take,
+      });
+  }
+  return [...merged.values()];
+}
+
+export interface Seen {
+  left: bigint;
+  /** How long a claim has to wait for its take; 0: it may have it now. */
+  waitMs: number;
+  resetsAt: number;
+}
+
+export function look(meter: Meter, claim: Claim, now: number): Seen {
+  const { most } = claim;
+  const period = PERIOD[meter.per];
+  if (period) {
+    const level = drained(meter, most, now);
+    const room = most * period - level;
+    const short = amountOf(claim) * period - room;
+    return {
+      left: room > 0n ? room / period : 0n,
+      waitMs:
+        claim.take === 0n || short <= 0n
+          ? 0
+          : most > 0n
+            ? Number(upTo(short, most))
+            : Number(period),
+      resetsAt: now + (most > 0n ? Number(upTo(level, most)) : Number(period)),
+    };
+  }
+  const room = most - meter.level - meter.held;
+  const resetsAt = meter.per === "open" ? now + LEASE_HINT_MS : meter.end;
+  return {
+    left: room > 0n ? room : 0n,
+    // Who takes nothing is never refused.
+    waitMs: claim.take === 0n || claim.take <= room ? 0 : Math.max(1, resetsAt - now),
+    resetsAt,
+  };
+}
+
+export function take(meter: Meter, claim: Claim, now: number): void {
+  const amount = amountOf(claim);
+  meter.open++;
+  const period = PERIOD[meter.per];
+  if (period) {
+    meter.level = drained(meter, claim.most, now) + amount * period;
+    meter.at = now;
+    meter.max = claim.most;
+  } else meter.held += amount;
+}
+
+/** A call taken up again after a restart: its takes are in a rate's level already. */
+export function retake(meter: Meter, amount: bigint): void {
+  meter.open++;
+  if (!isRate(meter)) meter.held += amount;
+}
+
+/** The call is over: what it took becomes what it used. */
+export function trueUp(meter: Meter, amount: bigint, used: bigint, now: number): void {
+  meter.open--;
+  const period = PERIOD[meter.per];
+  if (period) {
+    const level = drained(meter, meter.max, now) + (used - amount) * period;
+    const most = meter.max * period * (1n + DEBT);
+    meter.level = level < 0n ? 0n : level > most ? most : level;
+    meter.at = now;
+    return;
+  }
+  meter.held -= amount;
+  if (meter.per !== "open") meter.level += used;
+}
+
+/** A correction after the fact counts where money is counted by the calendar. */
+export function correct(meter: Meter, nano: bigint): void {
+  if (meter.unit === "nano_usd" && isCalendar(meter.per)) meter.level += nano;
+}
+
+/** Windows stay two days longer than they last, for clocks that are set back. */
+export const KEPT_MS = 172_800_000;
+
+/** Nothing would change if this meter were forgotten. */
+export const spent = (meter: Meter, now: number): boolean =>
+  meter.open === 0 &&
+  (isRate(meter)
+    ? drained(meter, meter.max, now) === 0n
+    : meter.per === "open" || meter.end + KEPT_MS < now);
+
+export const state = ({ scope, unit, max, per }: Limit, { left, resetsAt }: Seen): LimitState => ({
+  scope,
+  unit,
+  max,
+  per,
+  left: typeof max === "bigint" ? left : Number(left),
+  resetsAt,
+});
+
+export const taking = (claim: Claim): Taken => [claim.id, amountOf(claim)];
+
+/** A request larger than the bucket is let in when the bucket is empty, and takes all of it. */
+const amountOf = (claim: Claim): bigint =>
+  PERIOD[claim.per] && claim.take > claim.most ? claim.most || claim.take : claim.take;
+
+function drained(meter: Meter, max: bigint, now: number): bigint {
+  if (now <= meter.at) return meter.level;
+  const level = meter.level - BigInt(Math.floor(now - meter.at)) * max;
+  return level > 0n ? level : 0n;
+}
+
+const upTo = (n: bigint, d: bigint): bigint => (n + d - 1n) / d;

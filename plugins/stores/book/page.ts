@@ -1,0 +1,23 @@
+// Pages of a listing: what comes after a cursor, as many as were asked for.
+import type { KeyRecord, Listed, Opt, Page } from "tollgate/plugin";
+
+const USUAL = 100;
+const MOST = 1_000;
+
+export const sizeOf = (page: Opt<Page>): number =>
+  Math.max(1, Math.min(MOST, Math.floor(page?.limit ?? USUAL)));
+
+/** `found` may hold one more than fits; that is how a next page is known. */
+export function listed<T>(
+  found: readonly T[],
+  size: number,
+  cursor: (item: T) => string,
+): Listed<T> {
+  if (found.length <= size) return { items: found };
+  const items = found.slice(0, size);
+  return { items, next: cursor(items[size - 1]!) };
+}
+
+/** Keys are listed in the order in which they were made. */
+export const keyCursor = ({ created, digest }: KeyRecord): string =>
+  `${String(Math.floor(created)).padStart(16, "0")}:${digest}`;

@@ -1,0 +1,159 @@
+// One line of the ledger. Every row can be read alone: a settle repeats whose call it was.
+import type {
+  CallState,
+  Command,
+  Entry,
+  HeadersOut,
+  LedgerQuery,
+  Opt,
+  Part,
+  Privacy,
+  Reserve,
+  Settle,
+  Target,
+  Usage,
+} from "tollgate/plugin";
+import type { Taken } from "./meter.ts";
+
+export interface Row {
+  kind: Entry["kind"];
+  attempt: string;
+  request: string;
+  n: number;
+  at: number;
+  instance: string;
+  key: string;
+  target: Target;
+  privacy: Privacy;
+  labels: HeadersOut;
+  price: string | null;
+  asked: Reserve["asked"];
+  taken: readonly Taken[];
+  holdNano: bigint | null;
+  usage: Usage;
+  costNano: bigint | null;
+  state: CallState | "open";
+  outcome: string;
+  upstreamId: Opt<string>;
+  upstreamCostNano: Opt<bigint>;
+  parts: Opt<readonly Part[]>;
+  finish: Opt<string>;
+  ms: Settle["ms"];
+  reason: Opt<string>;
+  actor: Opt<string>;
+}
+
+/** What the ledger knows of an attempt. */
+export interface Past {
+  reserve: Row;
+  settle: Row | undefined;
+}
+
+/** The outcome that recovery writes; a settle that still comes is a correction of it. */
+export const PRESUMED = "presumed";
+
+/** How it is signed. */
+export const LATE = "settled late";
+export const LEDGER = "ledger";
+
+/** What only a settle or an adjustment says. */
+const UNSAID = {
+  usage: {},
+  costNano: null,
+  upstreamId: undefined,
+  upstreamCostNano: undefined,
+  parts: undefined,
+  finish: undefined,
+  ms: undefined,
+  reason: undefined,
+  actor: undefined,
+} as const;
+
+export const reserved = (
+  c: Reserve & { at: number },
+  instance: string,
+  taken: readonly Taken[],
+): Row => ({
+  ...UNSAID,
+  kind: "reserve",
+  attempt: c.attempt,
+  request: c.request,
+  n: c.n,
+  at: c.at,
+  instance,
+  key: c.key,
+  target: c.target,
+  privacy: c.privacy,
+  labels: c.labels,
+  price: c.price,
+  asked: c.asked,
+  taken,
+  holdNano: c.holdNano,
+  state: "open",
+  outcome: "open",
+});
+
+export const settled = (of: Row, c: Settle & { at: number }, instance: string): Row => ({
+  ...of,
+  kind: "settle",
+  at: c.at,
+  instance,
+  asked: undefined,
+  taken: [],
+  usage: c.usage,
+  costNano: c.costNano,
+  state: c.state,
+  outcome: c.outcome,
+  upstreamId: c.upstreamId,
+  upstreamCostNano: c.upstreamCostNano,
+  parts: c.parts,
+  finish: c.finish,
+  ms: c.ms,
+});
+
+/** An adjustment's usage is for the reader: totals count what was settled. */
+export const adjusted = (
+  of: Row,
+  c: Omit<Extract<Command, { do: "adjust" }>, "do"> & { usage?: Usage },
+  instance: string,
+): Row => ({
+  ...of,
+  ...UNSAID,
+  kind: "adjust",
+  at: c.at,
+  instance,
+  asked: undefined,
+  taken: [],
+  holdNano: null,
+  usage: c.usage ?? {},
+  costNano: c.costNano,
+  state: "exact",
+  outcome: "adjusted",
+  reason: c.reason,
+  actor: c.actor,
+});
+
+/**
+ * Attempt, kind and this are a row's identity: two rows with one identity are one row. A call has one reserve, one
+ * settle, and any number of adjustments; the truth about a presumed call comes once, whatever it says.
+ */
+export const nth = (row: Row): string =>
+  row.kind !== "adjust"
+    ? ""
+    : row.actor === LEDGER && row.reason === LATE
+      ? LATE
+      : JSON.stringify([row.at, `${row.costNano}`, row.reason, row.actor]);
+
+export function toEntry(row: Row, seq: number): Entry {
+  const { taken: _, upstreamId, ...rest } = row;
+  return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
+}
+
+/** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
+export const matches = (row: Row, query: LedgerQuery, closed: boolean): boolean =>
+  (query.key === undefined || row.key === query.key) &&
+  (query.attempt === undefined || row.attempt === query.attempt) &&
+  (query.upstreamId === undefined || row.upstreamId === query.upstreamId) &&
+  (query.from === undefined || row.at >= query.from) &&
+  (query.to === undefined || row.at < query.to) &&
+  (query.state === undefined || (row.state === query.state && !(row.kind === "reserve" && closed)));

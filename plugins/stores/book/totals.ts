@@ -1,0 +1,65 @@
+// Sums over calls, one row at a time. What was void cost nobody anything and is no call, unless asked for by name.
+import { UNITS } from "tollgate/plugin";
+import type { HeadersOut, LedgerQuery, Store, Total, Unit, Usage } from "tollgate/plugin";
+import type { Row } from "./row.ts";
+
+export type TotalsQuery = Parameters<Store["totals"]>[0];
+
+/** What a sum has to know of a row. */
+export type Summand = Pick<Row, "kind" | "at" | "key" | "labels" | "usage" | "costNano"> & {
+  target: Pick<Row["target"], "provider" | "model">;
+};
+
+export function totalling(by: TotalsQuery["by"]): {
+  add(row: Summand): void;
+  totals(): readonly Total[];
+} {
+  const groups = new Map<string, Growing>();
+  return {
+    add(row) {
+      for (const names of groupsOf(row, by)) {
+        const id = JSON.stringify(names);
+        let group = groups.get(id);
+        if (!group)
+          groups.set(id, (group = { by: names, calls: 0, usage: {}, costNano: 0n, unpriced: 0 }));
+        group.costNano += row.costNano ?? 0n;
+        if (row.kind === "adjust") continue;
+        group.calls++;
+        if (row.costNano === null) group.unpriced++;
+        add(group.usage, row.usage);
+      }
+    },
+    totals: () =>
+      [...groups].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, total]) => total),
+  };
+}
+
+/** Settled calls and their corrections; open or void calls only when they are what is asked for. */
+export const counts = (row: Row, state: LedgerQuery["state"]): boolean =>
+  state === undefined
+    ? row.kind !== "reserve" && row.state !== "void"
+    : row.kind === (state === "open" ? "reserve" : "settle");
+
+type Growing = { -readonly [K in keyof Total]: Total[K] } & { usage: { [U in Unit]?: number } };
+
+function add(sum: { [U in Unit]?: number }, usage: Usage): void {
+  for (const unit of UNITS) {
+    const count = usage[unit];
+    if (count !== undefined) sum[unit] = (sum[unit] ?? 0) + count;
+  }
+}
+
+/** A call with several labels stands under each of them. */
+function groupsOf(row: Summand, by: TotalsQuery["by"]): HeadersOut[] {
+  const one: Record<string, string> = {};
+  for (const dimension of by)
+    if (dimension === "key") one["key"] = row.key;
+    else if (dimension === "provider") one["provider"] = row.target.provider;
+    else if (dimension === "model") one["model"] = row.target.model;
+    else if (dimension === "day") one["day"] = new Date(row.at).toISOString().slice(0, 10);
+  if (!by.includes("label")) return [one];
+  const labels = Object.entries(row.labels).filter(([, value]) => value !== undefined);
+  return labels.length === 0
+    ? [{ ...one, label: "" }]
+    : labels.map(([name, value]) => ({ ...one, label: `${name}=${value}` }));
+}

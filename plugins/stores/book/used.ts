@@ -1,0 +1,21 @@
+// What a settled call used of a limit. What nobody reported counts as taken: no report is not a refund.
+import { inputTokens, outputTokens, type Limit } from "tollgate/plugin";
+import type { Row } from "./row.ts";
+
+export function used(
+  unit: Limit["unit"],
+  taken: bigint,
+  { state, usage, costNano }: Pick<Row, "state" | "usage" | "costNano">,
+): bigint {
+  // A request was made, whatever became of it.
+  if (unit === "requests" || unit === "concurrent") return taken;
+  if (state === "void") return 0n;
+  if (unit === "nano_usd") return costNano ?? taken;
+  const [input, output] = [inputTokens(usage), outputTokens(usage)];
+  const reported = Object.values(usage).some((count) => count !== undefined);
+  if (unit === "images") return usage.images === undefined ? taken : whole(usage.images);
+  if (!reported) return taken;
+  return whole(unit === "input" ? input : unit === "output" ? output : input + output);
+}
+
+const whole = (count: number): bigint => (count >= 0 ? BigInt(Math.ceil(count)) : 0n);

@@ -1,0 +1,72 @@
+// The rows of a ledger in memory, in their order, with the way back to before a batch.
+import type { KeyRecord, Price } from "tollgate/plugin";
+import type { Book, Journal } from "../book/book.ts";
+import { nth, type Past, type Row } from "../book/row.ts";
+
+export interface MemoryJournal extends Journal {
+  /** By seq, ascending. */
+  readonly rows: ReadonlyMap<number, Row>;
+  readonly keys: ReadonlyMap<string, KeyRecord>;
+  readonly prices: ReadonlyMap<string, Price>;
+  closed(attempt: string): boolean;
+  undo(): void;
+  done(): void;
+  /** Forgets the oldest rows of calls that are over. */
+  trim(keep: number, open: Book["open"]): void;
+}
+
+const identity = (row: Row): string => JSON.stringify([row.attempt, row.kind, nth(row)]);
+
+export function createJournal(): MemoryJournal {
+  const rows = new Map<number, Row>();
+  const attempts = new Map<string, Past>();
+  const identities = new Set<string>();
+  const keys = new Map<string, KeyRecord>();
+  const prices = new Map<string, Price>();
+  let last = 0;
+  let undoing: (() => void)[] = [];
+
+  function set<K, V>(map: Map<K, V>, key: K, value: V): void {
+    const before = map.get(key);
+    undoing.push(() => (before === undefined ? map.delete(key) : map.set(key, before)));
+    map.set(key, value);
+  }
+
+  return {
+    rows,
+    keys,
+    prices,
+    write(row) {
+      const name = identity(row);
+      if (identities.has(name)) return false;
+      identities.add(name);
+      undoing.push(() => (identities.delete(name), last--));
+      set(rows, ++last, row);
+      if (row.kind === "reserve") set(attempts, row.attempt, { reserve: row, settle: undefined });
+      if (row.kind === "settle") {
+        const { reserve } = attempts.get(row.attempt)!;
+        set(attempts, row.attempt, { reserve, settle: row });
+      }
+      return true;
+    },
+    past: (attempt) => attempts.get(attempt),
+    closed: (attempt) => attempts.get(attempt)?.settle !== undefined,
+    progress() {},
+    key: (record) => set(keys, record.digest, record),
+    price: (hash, price) => void (prices.has(hash) || set(prices, hash, price)),
+    alive() {},
+    undo() {
+      for (const step of undoing.reverse()) step();
+      undoing = [];
+    },
+    done: () => void (undoing = []),
+    trim(keep, open) {
+      for (const [seq, row] of rows) {
+        if (rows.size <= keep || open.has(row.attempt)) return;
+        rows.delete(seq);
+        identities.delete(identity(row));
+        if (row.kind !== "reserve") attempts.delete(row.attempt);
+      }
+    },
+  };
+}

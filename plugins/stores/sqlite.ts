@@ -1,0 +1,151 @@
+// The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes and one that reads.
+// Importing this file starts nothing; threads start when the store is opened.
+import { isAbsolute, join } from "node:path";
+import { defineStore } from "tollgate/plugin";
+import type { Commands, Store } from "tollgate/plugin";
+import { startThread, type Thread } from "./sqlite/thread.ts";
+import type { Head } from "./sqlite/chain.ts";
+import type { Role } from "./sqlite/worker.ts";
+import type { Opened, Settings } from "./sqlite/writer.ts";
+
+export default defineStore({
+  api: 1,
+  name: "sqlite",
+  summary: "One file on one machine; survives kill -9, and a power cut too",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      file: {
+        type: "string",
+        minLength: 1,
+        default: "ledger.db",
+        description:
+          "The database; a relative path begins in the store's own folder under state_dir",
+      },
+      durability: {
+        enum: ["power", "process", "relaxed"],
+        default: "power",
+        description:
+          "What an acknowledged row survives. power: a power cut. process: kill -9. relaxed: neither, for up to 20 ms",
+      },
+      ballast_mb: {
+        type: "integer",
+        minimum: 0,
+        maximum: 1_024,
+        default: 16,
+        description: "Room kept so that calls under way can be written down when the disk is full",
+      },
+    },
+  },
+  setup(options, ctx) {
+    const store = sqliteStore(() => ({
+      file: isAbsolute(options.file) ? options.file : join(ctx.stateDir(), options.file),
+      durability: options.durability,
+      ballastMb: options.ballast_mb,
+    }));
+    ctx.onDispose(() => store.close());
+    return store;
+  },
+});
+
+type SqliteStore = Store &
+  Commands & {
+    close(): Promise<void>;
+    /** The threads end where they stand, as in a crash. For tests of what is left then. */
+    kill(): Promise<void>;
+  };
+
+function sqliteStore(settings: () => Settings): SqliteStore {
+  let owner: string | undefined;
+  let writing: Promise<Running> | undefined;
+  let reading: Promise<Running> | undefined;
+
+  /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
+  const writer = (): Promise<Running> =>
+    (writing = revived(writing, () => {
+      if (owner === undefined) throw new Error("The store is not open.");
+      return start({ role: "writer", settings: settings(), instance: owner });
+    }));
+  const reader = (): Promise<Running> =>
+    (reading = revived(reading, async () => {
+      await writer();
+      return start({ role: "reader", settings: settings() });
+    }));
+
+  const read =
+    <A extends readonly unknown[], T>(method: string) =>
+    async (...args: A): Promise<T> =>
+      (await reader()).thread.call<T>(method, ...args);
+
+  return {
+    reach: "process",
+    async open({ instance }) {
+      if (owner !== undefined && owner !== instance) await stop(true);
+      owner = instance;
+      const { opened } = await writer();
+      // Not waited for: the first reading will.
+      void reader().catch(() => undefined);
+      return opened!;
+    },
+    apply: async (batch) => (await writer()).thread.call("apply", batch),
+    key: read("key"),
+    price: read("price"),
+    keys: read("keys"),
+    entries: read("entries"),
+    totals: read("totals"),
+    verify: read("verify"),
+    commands: {
+      head: {
+        summary: "The ledger's newest hash: note it down, and nobody can shorten the ledger unseen",
+        run: async () => ({ ...(await read<[], Head>("head")()) }),
+      },
+      holds: {
+        summary: "Whether a hash that was noted down is still part of the ledger",
+        input: {
+          type: "object",
+          additionalProperties: false,
+          required: ["hash"],
+          properties: { hash: { type: "string", description: "From `head`" } },
+        },
+        run: ({ hash }) => read<[unknown], boolean>("holds")(hash),
+      },
+    },
+    close: () => stop(true),
+    kill: () => stop(false),
+  };
+
+  async function stop(goodbye: boolean): Promise<void> {
+    const threads = [await reading?.catch(() => undefined), await writing?.catch(() => undefined)];
+    owner = writing = reading = undefined;
+    for (const running of threads)
+      if (running?.thread.alive) {
+        if (goodbye) await running.thread.call("close").catch(() => undefined);
+        await running.thread.kill();
+      }
+  }
+}
+
+interface Running {
+  thread: Thread;
+  /** Of a writer. */
+  opened: Opened | undefined;
+}
+
+async function revived(
+  before: Promise<Running> | undefined,
+  again: () => Promise<Running>,
+): Promise<Running> {
+  const running = await before?.catch(() => undefined);
+  return running?.thread.alive ? running : again();
+}
+
+async function start(role: Role): Promise<Running> {
+  const thread = startThread(role);
+  try {
+    return { thread, opened: await thread.call<Opened | undefined>("start") };
+  } catch (error) {
+    await thread.kill();
+    throw error;
+  }
+}

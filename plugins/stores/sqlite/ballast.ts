@@ -1,0 +1,57 @@
+// Room kept for a full disk: a file of no use, given up so that calls under way can still be written down.
+import { closeSync, openSync, statSync, unlinkSync, writeSync } from "node:fs";
+import { randomFillSync } from "node:crypto";
+
+const MEGABYTE = 1 << 20;
+/** How often the room is tried to be got back. */
+const AGAIN_MS = 1_000;
+
+export interface Ballast {
+  /** False: the disk was full, and still is. */
+  ready(): boolean;
+  release(): void;
+}
+
+export function createBallast(file: string, megabytes: number): Ballast {
+  let there = megabytes === 0 || fill(file, megabytes);
+  let triedAt = 0;
+  return {
+    ready() {
+      if (there || Date.now() - triedAt < AGAIN_MS) return there;
+      triedAt = Date.now();
+      return (there = fill(file, megabytes));
+    },
+    release() {
+      there = false;
+      triedAt = Date.now();
+      remove(file);
+    },
+  };
+}
+
+function fill(file: string, megabytes: number): boolean {
+  if (statSync(file, { throwIfNoEntry: false })?.size === megabytes * MEGABYTE) return true;
+  // Random, for file systems that would not spend room on zeros.
+  const block = randomFillSync(Buffer.allocUnsafe(MEGABYTE));
+  try {
+    const handle = openSync(file, "w", 0o600);
+    try {
+      for (let i = 0; i < megabytes; i++)
+        if (writeSync(handle, block) < MEGABYTE) throw new Error("No space left.");
+    } finally {
+      closeSync(handle);
+    }
+    return true;
+  } catch {
+    remove(file);
+    return false;
+  }
+}
+
+function remove(file: string): void {
+  try {
+    unlinkSync(file);
+  } catch {
+    // It was not there.
+  }
+}

@@ -1,0 +1,30 @@
+// One ledger, one owner. The lock is SQLite's own, on an empty file beside the ledger: the system drops it when the
+// process dies, however it dies, and it works wherever SQLite does.
+import { DatabaseSync } from "node:sqlite";
+
+export function lock(file: string): { release(): void } {
+  const db = new DatabaseSync(`${file}.lock`);
+  try {
+    db.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    db.close();
+    throw new Error(`The ledger ${file} is in use${holder(file)}. One ledger has one gateway.`, {
+      cause: error,
+    });
+  }
+  return { release: () => db.close() };
+}
+
+/** Who the last owner said it was. */
+function holder(file: string): string {
+  try {
+    const db = new DatabaseSync(file, { readOnly: true });
+    const last = db.prepare("SELECT pid, started FROM instance ORDER BY epoch DESC LIMIT 1").get();
+    db.close();
+    if (last)
+      return ` by process ${last["pid"]}, which opened it at ${new Date(Number(last["started"])).toISOString()}`;
+  } catch {
+    // A ledger that cannot be read now says nothing of its owner.
+  }
+  return " by another process";
+}

@@ -1,0 +1,73 @@
+// The database file, version by version. A migration is never changed once it was released: add the next one.
+import type { DatabaseSync } from "node:sqlite";
+
+/**
+ * entry    the ledger: append-only, one reserve and one settle an attempt, and each adjustment once
+ * open     which reserves have no settle yet, and what was last heard of those calls
+ * meter    what limits and budgets have counted, as of the last entry
+ * segment  a chain of hashes over the entries, one link a commit
+ */
+const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE instance (
+    epoch INTEGER PRIMARY KEY, name TEXT NOT NULL, pid INTEGER NOT NULL,
+    started INTEGER NOT NULL, alive INTEGER NOT NULL
+  ) STRICT;
+
+  CREATE TABLE entry (
+    seq INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('reserve', 'settle', 'adjust')),
+    attempt TEXT NOT NULL, nth TEXT NOT NULL,
+    request TEXT NOT NULL, n INTEGER NOT NULL, at INTEGER NOT NULL, instance TEXT NOT NULL,
+    key TEXT NOT NULL,
+    provider TEXT NOT NULL, model TEXT NOT NULL, protocol TEXT, credential TEXT NOT NULL,
+    privacy TEXT NOT NULL, labels TEXT NOT NULL, price TEXT, asked TEXT, taken TEXT NOT NULL,
+    hold INTEGER, usage TEXT NOT NULL, cost INTEGER,
+    state TEXT NOT NULL CHECK (state IN ('open', 'exact', 'estimated', 'unpriced', 'void')),
+    outcome TEXT NOT NULL, upstream_id TEXT, upstream_cost INTEGER, parts TEXT, finish TEXT, ms TEXT,
+    reason TEXT, actor TEXT
+  ) STRICT;
+  CREATE UNIQUE INDEX once ON entry (attempt, kind, nth);
+  CREATE INDEX by_key ON entry (key, at);
+  CREATE INDEX by_time ON entry (at);
+  CREATE INDEX by_upstream ON entry (upstream_id) WHERE upstream_id IS NOT NULL;
+
+  CREATE TABLE segment (
+    id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, hash TEXT NOT NULL
+  ) STRICT;
+
+  CREATE TRIGGER entry_stays BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER entry_remains BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER segment_stays BEFORE UPDATE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER segment_remains BEFORE DELETE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+
+  CREATE TABLE open (
+    attempt TEXT PRIMARY KEY, seq INTEGER NOT NULL, usage TEXT NOT NULL, cost INTEGER
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE meter (id TEXT PRIMARY KEY, level TEXT NOT NULL, at INTEGER NOT NULL, max TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE key (digest TEXT PRIMARY KEY, place TEXT NOT NULL UNIQUE, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  `,
+];
+
+export function migrate(db: DatabaseSync, file: string): void {
+  const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
+    user_version: number;
+  };
+  if (version > MIGRATIONS.length)
+    throw new Error(
+      `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${MIGRATIONS.length}). ` +
+        "Run that version, or move the file away to begin a new ledger.",
+    );
+  for (let next = version; next < MIGRATIONS.length; next++) {
+    db.exec("BEGIN EXCLUSIVE");
+    try {
+      db.exec(MIGRATIONS[next]!);
+      db.exec(`PRAGMA user_version = ${next + 1}`);
+      db.exec("COMMIT");
+    } catch (error) {
+      db.exec("ROLLBACK");
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,67 @@
+// This side of the threads: a call is a message there and a message back. A thread that dies fails what it was asked.
+import { Worker } from "node:worker_threads";
+import { fail } from "tollgate/plugin";
+import type { Answered, Role } from "./worker.ts";
+
+export interface Thread {
+  call<T>(method: string, ...args: readonly unknown[]): Promise<T>;
+  readonly alive: boolean;
+  /** At once, whatever it is doing. */
+  kill(): Promise<unknown>;
+}
+
+/** From source and from dist alike: beside this file, with this file's own ending. */
+const WORKER = new URL(
+  `./worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  import.meta.url,
+);
+
+export function startThread(role: Role): Thread {
+  const worker = new Worker(WORKER, { workerData: role, name: `ledger ${role.role}` });
+  const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>();
+  let ids = 0;
+  let alive = true;
+
+  function died(error: Error): void {
+    alive = false;
+    for (const { reject } of waiting.values()) reject(error);
+    waiting.clear();
+  }
+  worker.on("error", (error) => died(new Error("The ledger's thread failed.", { cause: error })));
+  worker.on("exit", () => died(new Error("The ledger's thread has ended.")));
+  worker.on("message", (answered: Answered) => {
+    const asked = waiting.get(answered.id);
+    waiting.delete(answered.id);
+    // Only what is waited for keeps the process alive.
+    if (waiting.size === 0) worker.unref();
+    if (!asked) return;
+    if ("value" in answered) asked.resolve(answered.value as never);
+    else asked.reject(revive(answered));
+  });
+  worker.unref();
+
+  return {
+    get alive() {
+      return alive;
+    },
+    kill: () => worker.terminate(),
+    call: (method, ...args) =>
+      new Promise((resolve, reject) => {
+        if (!alive) return reject(new Error("The ledger's thread has ended."));
+        const id = ++ids;
+        waiting.set(id, { resolve, reject });
+        worker.ref();
+        worker.postMessage({ id, method, args }, []);
+      }),
+  };
+}
+
+/** Faults keep their kind on the way between threads. */
+function revive({ message, fault }: Extract<Answered, { message: string }>): unknown {
+  if (!fault) return new Error(message);
+  try {
+    return fail(fault.kind, fault.message, fault);
+  } catch (error) {
+    return error;
+  }
+}

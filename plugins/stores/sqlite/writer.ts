@@ -1,0 +1,202 @@
+// The one writer: it owns the file, keeps the book in memory, and makes one commit of each batch.
+// After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
+import { closeSync, openSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { faultOf, type Command, type Verdict } from "tollgate/plugin";
+import { createBook, type Book } from "../book/book.ts";
+import { createBallast } from "./ballast.ts";
+import { checkTail } from "./chain.ts";
+import { createJournal, type SqliteJournal } from "./journal.ts";
+import { lock } from "./lock.ts";
+import { migrate } from "./schema.ts";
+
+export interface Settings {
+  file: string;
+  durability: "power" | "process" | "relaxed";
+  ballastMb: number;
+}
+
+export interface Opened {
+  epoch: number;
+  presumed: number;
+}
+
+/**
+ * power     every commit is on the disk before it is acknowledged (synchronous = FULL)
+ * process   every commit is with the system before it is acknowledged: it survives kill -9, and a power cut may
+ *           take the last moments (NORMAL)
+ * relaxed   acknowledged at once, committed within 20 ms (NORMAL): a crash may take those
+ * Never OFF: that would risk the file, not only its last moments.
+ */
+const SYNCHRONOUS = { power: "FULL", process: "NORMAL", relaxed: "NORMAL" } as const;
+const RELAXED_MS = 20;
+/** SQLite's own: another connection is writing. Nothing is broken, it only takes time. */
+const BUSY = 5;
+const FULL = 13;
+
+interface Session {
+  db: DatabaseSync;
+  journal: SqliteJournal;
+  book: Book;
+}
+
+export function createWriter({ file, durability, ballastMb }: Settings, owner: string) {
+  const held = lock(file);
+  const ballast = createBallast(`${file}.ballast`, ballastMb);
+  let session: Session | undefined;
+  let dropped: readonly string[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let lost: unknown;
+
+  function begin(): Session & Opened {
+    // Before SQLite makes it, so that nobody else may read it.
+    closeSync(openSync(file, "a", 0o600));
+    const db = new DatabaseSync(file, { timeout: 1_000 });
+    try {
+      db.exec("PRAGMA journal_mode = WAL");
+      db.exec(`PRAGMA synchronous = ${SYNCHRONOUS[durability]}`);
+      if (durability === "power") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
+      migrate(db, file);
+      checkTail(db, file);
+      const journal = createJournal(db);
+      const book = createBook(journal, owner);
+      const fresh: Session = { db, journal, book };
+      dropped = [];
+      const opened = transaction(fresh, () => recover(fresh));
+      session = fresh;
+      return { ...fresh, ...opened };
+    } catch (error) {
+      db.close();
+      throw explain(error, file);
+    }
+  }
+
+  function recover({ book, journal }: Session): Opened {
+    for (const meter of journal.meters()) book.load(meter);
+    const calls = [...journal.open()];
+    for (const call of calls) book.restore(call);
+    const dead = calls.filter(({ row }) => row.instance !== owner);
+    const now = Date.now();
+    for (const call of dead) book.presume(call, Math.max(now, call.row.at));
+    return { epoch: journal.begun(owner, now), presumed: dead.length };
+  }
+
+  /** All or nothing, in memory as on disk. */
+  function transaction<T>({ db, journal, book }: Session, work: () => T): T {
+    const relaxed = durability === "relaxed";
+    if (!db.isTransaction) db.exec("BEGIN IMMEDIATE");
+    if (relaxed) db.exec("SAVEPOINT batch");
+    try {
+      const result = work();
+      journal.seal(book.changed(), dropped);
+      db.exec(relaxed ? "RELEASE batch" : "COMMIT");
+      journal.done();
+      book.done();
+      dropped = book.sweep();
+      return result;
+    } catch (error) {
+      book.undo();
+      journal.undo();
+      if (db.isTransaction) db.exec(relaxed ? "ROLLBACK TO batch; RELEASE batch" : "ROLLBACK");
+      throw error;
+    }
+  }
+
+  function commit(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (session?.db.isTransaction) session.db.exec("COMMIT");
+  }
+
+  function abandon(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    try {
+      session?.db.close();
+    } catch {
+      // It is the handle that is broken.
+    }
+    session = undefined;
+  }
+
+  /** Later, for `relaxed`. What fails now was acknowledged already: the next batch hears of it. */
+  function commitSoon(): void {
+    timer ??= setTimeout(() => {
+      try {
+        commit();
+      } catch (error) {
+        lost = error;
+        abandon();
+      }
+    }, RELAXED_MS);
+  }
+
+  function first(): Opened {
+    try {
+      const { epoch, presumed } = begin();
+      commit();
+      return { epoch, presumed };
+    } catch (error) {
+      abandon();
+      held.release();
+      throw error;
+    }
+  }
+
+  const opened = first();
+
+  return {
+    opened,
+    apply(batch: readonly Command[]): Verdict[] {
+      // A sign of life is also the question whether new calls are taken.
+      if (!ballast.ready() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
+        throw new Error(
+          `The disk of ${file} is full: calls under way are written down, new ones are refused.`,
+        );
+      if (lost) {
+        const error = lost;
+        lost = undefined;
+        throw new Error("The last moments could not be written down.", { cause: error });
+      }
+      const current = session ?? begin();
+      try {
+        const verdicts = transaction(current, () => batch.map((c) => current.book.apply(c)));
+        if (durability === "relaxed")
+          // A key is looked up by another connection, which sees what is committed.
+          if (batch.some((c) => c.do === "key" || c.do === "price")) commit();
+          else commitSoon();
+        return verdicts;
+      } catch (error) {
+        const code = (error as { errcode?: number }).errcode;
+        if (faultOf(error)) commitSoon();
+        else if (code !== BUSY) abandon();
+        if (code === FULL) ballast.release();
+        throw error;
+      }
+    },
+    close(): void {
+      try {
+        commit();
+      } finally {
+        abandon();
+        held.release();
+      }
+    },
+  };
+}
+
+export type Writer = ReturnType<typeof createWriter>;
+
+const CORRUPT = 11;
+const NOT_A_DATABASE = 26;
+
+function explain(error: unknown, file: string): unknown {
+  const code = (error as { errcode?: number }).errcode;
+  return code === CORRUPT || code === NOT_A_DATABASE
+    ? new Error(
+        `The ledger ${file} is damaged (${(error as Error).message}). Restore a copy of it, save what can be saved with ` +
+          `"sqlite3 ${file} .recover", or move it away to begin a new one.`,
+        { cause: error },
+      )
+    : error;
+}

@@ -1,0 +1,278 @@
+// The door to the store: everything that is written goes through one queue, in batches.
+//
+// Group commit, self-clocking: what was queued while the last batch was being made durable is the next batch. One
+// batch is in flight, nothing lingers; under load batches grow, alone a command goes at once.
+// A rejected batch did not happen. Commands that cannot be obeyed are told so one by one; after any other rejection
+// settles are tried again until they land, and reserves, which somebody waits for, are refused after half a second.
+import { setTimeout as sleep } from "node:timers/promises";
+import { fail, faultOf } from "../model/error.ts";
+import type { Price } from "../model/facts.ts";
+import type { Command, KeyRecord, Reserve, Settle, Store, Verdict } from "../plugin/store.ts";
+
+type Stamped<T> = T & { at: number };
+type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
+
+export interface Ledger {
+  /** Barrier B1: resolved means durable. The price is the row behind the hash that the command pins. */
+  reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict>;
+  /** Barrier B2. It waits as long as it takes; how long a client waits for it (B3) is the caller's. */
+  settle(command: Stamped<Settle>): Promise<void>;
+  /** Best effort: the last one before each batch. */
+  progress(command: Told<"progress">): void;
+  adjust(command: Told<"adjust">): Promise<void>;
+  key(record: KeyRecord): Promise<void>;
+  /** Everything that was asked for before is durable. */
+  flush(): Promise<void>;
+  /** Takes nothing new, and gives what is under way this long. */
+  close(withinMs?: number): Promise<void>;
+  /** False: the store does not take anything now, and new calls are refused. */
+  readonly healthy: boolean;
+  readonly trouble: string | undefined;
+}
+
+export interface LedgerOptions {
+  now?: () => number;
+  /** When trouble begins (with its reason) and when it is over. */
+  tell?: (trouble: string | undefined) => void;
+  /** How long a reserve may wait. */
+  patienceMs?: number;
+}
+
+interface Waiting {
+  command: Command;
+  resolve(verdict: Verdict): void;
+  reject(error: unknown): void;
+  since: number;
+  /** Nobody waits for it any more: should it land, it is taken back. */
+  abandoned?: boolean;
+  /** Whether it is worth a second try; progress and signs of life are not. */
+  again: boolean;
+}
+
+/** Commands in one batch, and reserves in the queue. */
+const MOST_IN_BATCH = 1_024;
+const MOST_WAITING = 20_000;
+const PAUSE_MS = { first: 20, last: 1_000 };
+const ALIVE_MS = 15_000;
+
+export function createLedger(
+  store: Pick<Store, "apply" | "reach">,
+  { now = Date.now, tell = () => {}, patienceMs = 500 }: LedgerOptions = {},
+): Ledger {
+  let queue: Waiting[] = [];
+  const heard = new Map<string, Told<"progress">>();
+  const pinned = new Set<string>();
+  let pumping = false;
+  let trouble: { message: string; since: number } | undefined;
+  let pauseMs = 0;
+  let closed = false;
+  let ended = false;
+
+  const beat =
+    store.reach === "fleet" ? setInterval(() => push(hint(alive())), ALIVE_MS).unref() : undefined;
+
+  const alive = (): Command => ({ do: "alive", at: now() });
+  const put = (command: Command): Promise<Verdict> =>
+    new Promise((resolve, reject) =>
+      push({ command, resolve, reject, since: performance.now(), again: true }),
+    );
+
+  function push(waiting: Waiting): void {
+    queue.push(waiting);
+    wake();
+  }
+
+  function wake(): void {
+    if (pumping) return;
+    pumping = true;
+    // What is asked for in this turn goes together.
+    queueMicrotask(() => void pump());
+  }
+
+  async function pump(): Promise<void> {
+    while (queue.length > 0 || heard.size > 0) {
+      if (ended) break;
+      if (trouble) await recover();
+      else await send([...progress(), ...queue.splice(0, MOST_IN_BATCH)]);
+    }
+    pumping = false;
+  }
+
+  function progress(): Waiting[] {
+    const told = [...heard.values()].map(hint);
+    heard.clear();
+    return told;
+  }
+
+  /** What must land goes before what may be refused; then the store is asked whether it takes new calls. */
+  async function recover(): Promise<void> {
+    await sleep(pauseMs);
+    refuseLate();
+    const [must, may] = [[] as Waiting[], [] as Waiting[]];
+    for (const one of queue) (one.command.do === "reserve" ? may : must).push(one);
+    const batch = must.splice(0, MOST_IN_BATCH);
+    queue = [...must, ...may];
+    if (batch.length > 0) await send(batch);
+    const error = await attempt([hint(alive())]);
+    health(error === undefined ? undefined : said(error));
+  }
+
+  /** Undefined: it is done. */
+  async function attempt(batch: readonly Waiting[]): Promise<unknown> {
+    const slow = setInterval(() => stalled(batch), patienceMs);
+    try {
+      const verdicts = await store.apply(batch.map(({ command }) => command));
+      batch.forEach((one, i) => landed(one, verdicts[i]!));
+      return undefined;
+    } catch (error) {
+      return error ?? new Error("rejected");
+    } finally {
+      clearInterval(slow);
+    }
+  }
+
+  async function send(batch: readonly Waiting[]): Promise<void> {
+    const recovering = trouble !== undefined;
+    const error = await attempt(batch);
+    if (error === undefined) {
+      if (!recovering) health(undefined);
+    } else if (!impossible(error)) rejected(batch, error);
+    else if (batch.length === 1) batch[0]!.reject(error);
+    // Somebody asked for what cannot be: each alone, so that the others get what they asked for.
+    else
+      for (let i = 0; i < batch.length; i++) {
+        const alone = await attempt([batch[i]!]);
+        if (alone === undefined) continue;
+        if (!impossible(alone)) return rejected(batch.slice(i), alone);
+        batch[i]!.reject(alone);
+      }
+  }
+
+  function landed({ command, resolve, abandoned }: Waiting, verdict: Verdict): void {
+    resolve(verdict);
+    if (abandoned && verdict.ok && command.do === "reserve")
+      push({ ...hint(taken(command.attempt, now())), again: true });
+  }
+
+  function rejected(batch: readonly Waiting[], error: unknown): void {
+    health(said(error));
+    queue.unshift(...batch.filter(({ again, abandoned }) => again && !abandoned));
+    refuseLate();
+  }
+
+  /** The store takes its time. Reserves in the batch may still land, so they are only given up. */
+  function stalled(batch: readonly Waiting[]): void {
+    health(`The store has not answered for ${patienceMs} ms.`);
+    for (const waiting of batch)
+      if (waiting.command.do === "reserve") {
+        waiting.abandoned = true;
+        waiting.reject(unavailable());
+      }
+    refuseLate();
+  }
+
+  function refuseLate(): void {
+    const late = performance.now() - patienceMs;
+    queue = queue.filter(({ command, since, reject }) => {
+      if (command.do !== "reserve" || since > late) return true;
+      reject(unavailable());
+      return false;
+    });
+  }
+
+  function health(message: string | undefined): void {
+    const before = trouble;
+    pauseMs = message === undefined ? 0 : Math.min(PAUSE_MS.last, pauseMs * 2 || PAUSE_MS.first);
+    trouble =
+      message === undefined ? undefined : { message, since: before?.since ?? performance.now() };
+    if ((before === undefined) !== (trouble === undefined)) tell(message);
+  }
+
+  const unavailable = (): unknown =>
+    thrown(() =>
+      fail("unavailable", "The ledger cannot be written now; nothing is sent without it.", {
+        code: "ledger_unavailable",
+        retryAfterMs: 1_000,
+      }),
+    );
+
+  return {
+    async reserve(command, price) {
+      if (closed) throw unavailable();
+      if (trouble && performance.now() - trouble.since > patienceMs) throw unavailable();
+      if (queue.length >= MOST_WAITING) throw unavailable();
+      if (price && command.price !== null && !pinned.has(command.price)) {
+        pinned.add(command.price);
+        void put({ do: "price", at: command.at, hash: command.price, price }).catch(() =>
+          pinned.delete(command.price!),
+        );
+      }
+      return put(command);
+    },
+    async settle(command) {
+      heard.delete(command.attempt);
+      await put(command);
+    },
+    progress(command) {
+      heard.set(command.attempt, command);
+      wake();
+    },
+    adjust: async (command) => void (await put(command)),
+    key: async (key) => void (await put({ do: "key", at: now(), key })),
+    flush: async () => void (await put(alive())),
+    async close(withinMs = 10_000) {
+      closed = true;
+      clearInterval(beat);
+      const stop = new AbortController();
+      const late = sleep(withinMs, "late", { signal: stop.signal, ref: false }).catch(() => "done");
+      const flushed = put(alive()).then(() => "done");
+      if ((await Promise.race([flushed, late])) === "late") {
+        ended = true;
+        const lost = queue.splice(0);
+        for (const { reject } of lost) reject(unavailable());
+        fail(
+          "internal",
+          `The ledger was left with ${lost.length} commands that it could not write.`,
+        );
+      }
+      stop.abort();
+    },
+    get healthy() {
+      return trouble === undefined;
+    },
+    get trouble() {
+      return trouble?.message;
+    },
+  };
+}
+
+/** Nobody waits for its verdict. */
+const hint = (command: Command): Waiting => ({
+  command,
+  resolve() {},
+  reject() {},
+  since: performance.now(),
+  again: false,
+});
+
+/** A call whose reserve came too late for it. */
+const taken = (attempt: string, at: number): Command => ({
+  do: "settle",
+  at,
+  attempt,
+  state: "void",
+  usage: {},
+  costNano: 0n,
+  outcome: "abandoned",
+});
+
+const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
+const said = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+function thrown(work: () => never): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}

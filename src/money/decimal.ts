@@ -1,0 +1,61 @@
+// Decimal strings and integers, exactly. No float stands between a price list and a bill.
+import { fail } from "../model/error.ts";
+
+/** A decimal string as a whole number of 10^-places. */
+export function parseDecimal(text: string, places: number): bigint {
+  const [, sign, whole, fraction = ""] =
+    /^(-?)(\d+)(?:\.(\d+))?$/.exec(text) ??
+    fail("invalid", `"${text}" is not a decimal number like 0.25 (no exponent, no thousands).`, {
+      code: "bad_decimal",
+    });
+  const digits = fraction.replace(/0+$/, "");
+  if (digits.length > places)
+    fail("invalid", `"${text}" has more than ${places} decimal places.`, { code: "bad_decimal" });
+  const value = BigInt(whole + digits.padEnd(places, "0"));
+  return sign ? -value : value;
+}
+
+/** The inverse: no trailing zeros beyond `least` decimal places. */
+export function formatDecimal(value: bigint, places: number, least = 0): string {
+  const digits = (value < 0n ? -value : value).toString().padStart(places + 1, "0");
+  const fraction = digits
+    .slice(digits.length - places)
+    .replace(/0+$/, "")
+    .padEnd(least, "0");
+  const whole = digits.slice(0, digits.length - places);
+  return (value < 0n ? "-" : "") + whole + (fraction && `.${fraction}`);
+}
+
+/** A JavaScript number as a whole number of millionths: pixels over a million and half seconds are exact. */
+export function millionths(count: number): bigint {
+  if (Number.isSafeInteger(count) && count >= 0) return BigInt(count) * 1_000_000n;
+  if (!Number.isFinite(count) || count < 0)
+    return fail("invalid", `${count} is not a count.`, { code: "bad_count" });
+  // toFixed is exact on the number's binary value; beyond it only integers are left.
+  return count < 1e15 ? BigInt(count.toFixed(6).replace(".", "")) : BigInt(count) * 1_000_000n;
+}
+
+/** A sum on its way to be rounded, once. */
+export interface Fraction {
+  readonly n: bigint;
+  readonly d: bigint;
+}
+
+export const times = (a: Fraction, b: Fraction): Fraction => ({ n: a.n * b.n, d: a.d * b.d });
+
+export const plus = (a: Fraction, b: Fraction): Fraction =>
+  a.d === b.d ? { n: a.n + b.n, d: a.d } : { n: a.n * b.d + b.n * a.d, d: a.d * b.d };
+
+export const compare = (a: Fraction, b: Fraction): number => {
+  const difference = a.n * b.d - b.n * a.d;
+  return difference < 0n ? -1 : difference > 0n ? 1 : 0;
+};
+
+/** To the nearest whole, ties to the even one: over many rows nobody gains. Of amounts that are not negative. */
+export function halfEven({ n, d }: Fraction): bigint {
+  const whole = n / d;
+  const twice = (n % d) * 2n;
+  return twice > d || (twice === d && whole % 2n === 1n) ? whole + 1n : whole;
+}
+
+export const ceiling = ({ n, d }: Fraction): bigint => (n + d - 1n) / d;

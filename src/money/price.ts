@@ -1,0 +1,224 @@
+// Money: counts and a price in, nano-dollars out. May import: model, lib. Knows no clock, no request, no provider.
+//
+// The rules: every unit that was counted is charged by exactly one line, or the whole is unpriced (null, never 0).
+//   reasoning      lies inside output. With a line of its own it is charged by that and taken out of output;
+//                  without one it is output like the rest. Never twice.
+//   cache writes   without a line for their lifetime take the nearest listed lifetime (of two, the longer).
+//   pictures       images, megapixels and image_out measure the same goods: one of them that is both counted
+//                  and listed covers those without a line.
+//   requests       a fee per call where the price lists one; nothing where it does not.
+//   tier, bracket  see Price; a tier that the price does not know is unpriced.
+// Rounding happens once, at the end of a sum: half to even on a bill, up on a hold.
+import { createHash } from "node:crypto";
+import type { Price, PriceLine } from "../model/facts.ts";
+import { inputTokens, UNITS, type Unit, type Usage } from "../model/usage.ts";
+import type { Opt } from "../model/values.ts";
+import {
+  ceiling,
+  compare,
+  halfEven,
+  millionths,
+  parseDecimal,
+  plus,
+  times,
+  type Fraction,
+} from "./decimal.ts";
+import { holding } from "./season.ts";
+
+/** What else decides a price, beside the counts. */
+export interface Circumstances {
+  /** As upstream billed it, not as the client asked. */
+  tier?: Opt<string>;
+  /** Unix milliseconds of the reserve, for prices with dates or hours; without it their first row is taken. */
+  at?: Opt<number>;
+  quality?: Opt<string>;
+  size?: Opt<string>;
+  /** What multipliers ask for: region, speed… */
+  facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
+  round?: Opt<"half-even" | "ceil">;
+}
+
+/** One unit's share, exact, in nano-dollars. */
+export interface Charged {
+  unit: Unit;
+  count: number;
+  nano: Fraction;
+}
+
+/** Zero, said on purpose. */
+export const FREE: Price = {
+  lines: UNITS.map((unit) => ({ unit, usd: "0", per: 1 })),
+  tiers: { "*": [] },
+};
+
+/** The names that mean: no service tier. */
+const PLAIN = new Set(["default", "standard", "auto", "on_demand"]);
+const LIFETIMES = [
+  "cache_write_5m",
+  "cache_write_30m",
+  "cache_write_1h",
+  "cache_write_12h",
+] as const;
+const PICTURES = ["images", "megapixels", "image_out"] as const;
+/** Not tokens: multipliers leave them alone. */
+const PIECES = new Set<Unit>(["images", "megapixels", "searches", "seconds", "requests"]);
+const ONE: Fraction = { n: 1n, d: 1n };
+/** Millionths of a unit times pico-dollars a unit, in one nano-dollar. */
+const PER_NANO = 1_000_000_000n;
+
+/** Nano-dollars; null where the price is not known. */
+export function cost(usage: Usage, price: Price, c: Circumstances = {}): bigint | null {
+  const charged = charges(usage, price, c);
+  if (charged === null) return null;
+  const sum = charged.reduce((sum, { nano }) => plus(sum, nano), { n: 0n, d: PER_NANO });
+  return c.round === "ceil" ? ceiling(sum) : halfEven(sum);
+}
+
+/** The bill's lines, exact; null when a unit that was counted has no price. */
+export function charges(
+  usage: Usage,
+  price: Price,
+  c: Circumstances = {},
+): readonly Charged[] | null {
+  const row = holding(price, c.at);
+  const rate = row && rates(row, usage, c);
+  if (!rate) return null;
+  const charged: Charged[] = [];
+  const add = (unit: Unit, count: number, at: Fraction | undefined): boolean => {
+    if (count > 0 && at)
+      charged.push({ unit, count, nano: times(at, { n: millionths(count), d: PER_NANO }) });
+    return count <= 0 || at !== undefined;
+  };
+  for (const unit of UNITS) {
+    const at = rate(unit);
+    let count = usage[unit] ?? 0;
+    if (!(count >= 0 && count < Infinity)) return null;
+    if (unit === "requests") {
+      if (at) add(unit, usage.requests ?? 1, at);
+      continue;
+    }
+    if (unit === "reasoning" && !at) continue;
+    if (unit === "output" && rate("reasoning")) count = Math.max(0, count - (usage.reasoning ?? 0));
+    const first = rate(unit, true);
+    if (first && count > 0) {
+      const firsts = Math.min(count, usage.images ?? 1);
+      add(unit, firsts, first);
+      count -= firsts;
+    }
+    if (!add(unit, count, at ?? lifetime(unit, rate)) && !covered(unit, usage, rate)) return null;
+  }
+  return charged;
+}
+
+/** Of these units the one that costs most, this much input given: what a worst case is made of. */
+export function dearest(
+  price: Price,
+  units: readonly Unit[],
+  input: number,
+  c: Circumstances = {},
+): Unit | undefined {
+  const row = holding(price, c.at);
+  const rate = row && rates(row, { input }, c);
+  let most: Fraction | undefined;
+  let found: Unit | undefined;
+  for (const unit of units) {
+    const at = rate?.(unit);
+    if (at && (!most || compare(at, most) > 0)) [most, found] = [at, unit];
+  }
+  return found;
+}
+
+type Rate = (unit: Unit, first?: boolean) => Fraction | undefined;
+
+/** Pico-dollars a unit, under these circumstances. Undefined as a whole: the tier has no known price. */
+function rates(price: Price, usage: Usage, c: Circumstances): Rate | undefined {
+  const named = c.tier !== undefined && !PLAIN.has(c.tier) ? c.tier : undefined;
+  const tier = named && (price.tiers?.[named] ?? price.tiers?.["*"]);
+  const facts = { ...c.facts, tier: named };
+  const factors = (price.multipliers ?? []).filter(({ when }) =>
+    Object.entries(when).every(([fact, value]) => facts[fact as "tier"] === value),
+  );
+  if (named && !tier && !factors.some(({ when }) => when["tier"] !== undefined)) return undefined;
+  const factor = factors.reduce(
+    (product, { by }) => times(product, { n: parseDecimal(by, 9), d: 1_000_000_000n }),
+    ONE,
+  );
+  const input = inputTokens(usage);
+  let bracket: { input: number; lines: readonly PriceLine[] } = { input: -1, lines: [] };
+  for (const over of price.over ?? [])
+    if (input > over.input && over.input > bracket.input) bracket = over;
+  return (unit, first = false) => {
+    const plain = pick(price.lines, unit, first, c);
+    const tiered = tier ? pick(tier, unit, first, c) : undefined;
+    const raised = pick(bracket.lines, unit, first, c);
+    const rate = tiered && raised ? raise(tiered, plain, raised) : (tiered ?? raised ?? plain);
+    return rate && !PIECES.has(unit) ? times(rate, factor) : rate;
+  };
+}
+
+/** The tier's rate, raised as the bracket raises the plain one; where that says nothing, the dearer of the two. */
+function raise(tiered: Fraction, plain: Fraction | undefined, raised: Fraction): Fraction {
+  if (plain && plain.n > 0n) return { n: tiered.n * raised.n, d: plain.n };
+  return compare(tiered, raised) > 0 ? tiered : raised;
+}
+
+/** The line whose variant fits best: every field it names must match, and more fields are better. */
+function pick(
+  lines: readonly PriceLine[],
+  unit: Unit,
+  first: boolean,
+  c: Circumstances,
+): Fraction | undefined {
+  let best: PriceLine | undefined;
+  let most = -1;
+  for (const line of lines) {
+    const v = line.variant;
+    if (line.unit !== unit || (v?.first ?? false) !== first) continue;
+    if (v?.quality !== undefined && v.quality !== c.quality) continue;
+    if (v?.size !== undefined && v.size !== c.size) continue;
+    const fields = Number(v?.quality !== undefined) + Number(v?.size !== undefined);
+    if (fields > most) [best, most] = [line, fields];
+  }
+  return best && { n: pico(best), d: 1n };
+}
+
+const picos = new WeakMap<PriceLine, bigint>();
+
+/** Pico-dollars a unit: "0.0025" a million is 2,500 of them, and not a whole number of nano-dollars. */
+export function pico(line: PriceLine): bigint {
+  let value = picos.get(line);
+  if (value === undefined)
+    picos.set(line, (value = parseDecimal(line.usd, line.per === 1 ? 12 : 6)));
+  return value;
+}
+
+function lifetime(unit: Unit, rate: Rate): Fraction | undefined {
+  const at = LIFETIMES.indexOf(unit as (typeof LIFETIMES)[number]);
+  if (at < 0) return undefined;
+  for (let step = 1; step < LIFETIMES.length; step++)
+    for (const other of [LIFETIMES[at + step], LIFETIMES[at - step]]) {
+      const found = other && rate(other);
+      if (found) return found;
+    }
+  return undefined;
+}
+
+const covered = (unit: Unit, usage: Usage, rate: Rate): boolean =>
+  PICTURES.some((u) => u === unit) &&
+  PICTURES.some((u) => u !== unit && (usage[u] ?? 0) > 0 && (rate(u) ?? rate(u, true)));
+
+const hashes = new WeakMap<Price, string>();
+
+/** The content of a price row: equal prices, equal hashes, whatever the order of their fields. */
+export function priceHash(price: Price): string {
+  let hash = hashes.get(price);
+  if (hash === undefined) {
+    const text = JSON.stringify(price, (_key, value: unknown) =>
+      value && typeof value === "object" && !Array.isArray(value)
+        ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+        : value,
+    );
+    hashes.set(price, (hash = createHash("sha256").update(text).digest("hex").slice(0, 32)));
+  }
+  return hash;
+}
