@@ -1,0 +1,113 @@
+// Says when a file of the config says something else. Folders are watched, not files, because editors and orchestrators
+// replace files; contents are compared, because a touch is no change. A slow look covers what no event tells:
+// network file systems, and files that the last reload brought in.
+import { createHash } from "node:crypto";
+import { watch, type FSWatcher } from "node:fs";
+import { readFile, realpath, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+
+export interface WatchOptions {
+  /** Asked again at every look: a reload may have changed the list. */
+  readonly files: () => readonly string[];
+  /** Called once for what changed in one go, and not again before it is done. */
+  readonly changed: () => unknown;
+  /** A folder that cannot be watched: told once, and looked at slowly. */
+  readonly failed: (error: unknown) => void;
+  /** A change is told when nothing has moved for so long, or twice so long after the first move. */
+  readonly quietMs?: number;
+  readonly lookMs?: number;
+}
+
+export function watchFiles(of: WatchOptions): AsyncDisposable {
+  const { quietMs = 40, lookMs = 2_000 } = of;
+  const folders = new Map<string, { inode: number; watcher: FSWatcher | undefined }>();
+  let known: ReadonlyMap<string, string> | undefined;
+  let quiet: NodeJS.Timeout | undefined;
+  let firstMove: number | undefined;
+  let running: Promise<void> | undefined;
+  let again = false;
+  let over = false;
+
+  const moved = () => {
+    if (over) return;
+    const now = performance.now();
+    firstMove ??= now;
+    clearTimeout(quiet);
+    quiet = setTimeout(look, Math.min(quietMs, firstMove + 2 * quietMs - now));
+  };
+
+  /** One look at a time; whoever asks meanwhile gets one more. */
+  const look = () => {
+    firstMove = undefined;
+    again = running !== undefined;
+    running ??= compare()
+      .catch(of.failed)
+      .finally(() => {
+        running = undefined;
+        if (again && !over) look();
+      });
+  };
+
+  async function compare(): Promise<void> {
+    const seen = new Map<string, string>();
+    const places = new Map<string, number>();
+    for (const file of of.files()) {
+      // A link is replaced in one folder, what it points to is edited in another.
+      for (const at of [file, await realpath(file).catch(() => file)])
+        places.set(dirname(at), (await stat(dirname(at)).catch(() => undefined))?.ino ?? 0);
+      seen.set(file, await contents(file));
+    }
+    if (over) return;
+    follow(places);
+    const before = known;
+    known = seen;
+    if (before && [...seen].some(([file, hash]) => (before.get(file) ?? hash) !== hash))
+      await of.changed();
+  }
+
+  /** A folder that was made anew under its old name is another one. */
+  function follow(places: ReadonlyMap<string, number>): void {
+    for (const [folder, { inode, watcher }] of folders) {
+      if (places.get(folder) === inode) continue;
+      watcher?.close();
+      if (!places.has(folder)) folders.delete(folder);
+    }
+    for (const [folder, inode] of places) {
+      const before = folders.get(folder);
+      if (before?.inode === inode) continue;
+      const entry = { inode, watcher: undefined as FSWatcher | undefined };
+      folders.set(folder, entry);
+      try {
+        const watcher = (entry.watcher = watch(folder, { persistent: false }, moved));
+        watcher.on("error", (error) => {
+          watcher.close();
+          of.failed(error);
+        });
+      } catch (error) {
+        of.failed(error);
+      }
+    }
+  }
+
+  const slow = setInterval(look, lookMs).unref();
+  look();
+  return {
+    async [Symbol.asyncDispose]() {
+      over = true;
+      clearTimeout(quiet);
+      clearInterval(slow);
+      for (const { watcher } of folders.values()) watcher?.close();
+      await running;
+    },
+  };
+}
+
+const contents = async (file: string): Promise<string> => {
+  try {
+    return createHash("sha256")
+      .update(await readFile(file))
+      .digest("base64");
+  } catch (error) {
+    return `${(error as NodeJS.ErrnoException).code}`;
+  }
+};
