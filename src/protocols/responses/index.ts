@@ -1,0 +1,66 @@
+// tollgate/protocols/responses: `POST /v1/responses`, both halves, and what goes with it. Items in place of messages, a
+// stream whose every event is numbered and named, and state, which this service relays only where nobody can reach
+// another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
+// neighbours' common parts.
+import type { JSONSchema } from "json-schema-to-ts";
+import type { Protocol } from "../../plugin/protocol.ts";
+import schema from "../../../schemas/responses.request.json" with { type: "json" };
+import { bodyOf } from "./body.ts";
+import { decodeStream, decodeWhole } from "./decode.ts";
+import type { ResponsesDialect } from "./dialect.ts";
+import { fault, head, upstreamFault } from "./fault.ts";
+import { prepare } from "./prepare.ts";
+import { relay } from "./relay.ts";
+import { request } from "./request.ts";
+import { stream, whole } from "./stream.ts";
+import { survey } from "./survey.ts";
+import { number, ORIGIN, parsed } from "./wire.ts";
+
+export type { ResponsesDialect } from "./dialect.ts";
+export { noItem, noPrevious, noResponse } from "./state.ts";
+
+export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
+  const by = (tail: string) => (of: { params: { readonly [name: string]: string } }) =>
+    `/responses/${encodeURIComponent(of.params["id"] ?? "")}${tail}`;
+  return {
+    id: ORIGIN,
+    kind: "chat",
+    headers: {
+      request: ["openai-beta"],
+      // Not the rate limits: those are our account's, and the client has its own.
+      response: ["openai-processing-ms", "openai-version"],
+    },
+    server: {
+      schema: schema as JSONSchema,
+      survey,
+      request: (body) => request(body),
+      stream: (write, to) => stream(write, to, dialect),
+      whole: (answer, to) => whole(answer, to, dialect),
+      fault,
+      count: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
+      head,
+      ping: ": ping\n\n",
+    },
+    client: {
+      paths: {
+        generate: "/responses",
+        count: "/responses/input_tokens",
+        retrieve: by(""),
+        delete: by(""),
+        cancel: by("/cancel"),
+        input_items: by("/input_items"),
+      },
+      request: (r, of) => bodyOf(r, of, dialect),
+      stream: (emit, _of, headers) => decodeStream(emit, headers),
+      whole: (body, emit) => decodeWhole(body, emit),
+      fault: upstreamFault,
+      count: (body) => number(parsed(body.toString("utf8"))?.["input_tokens"]) ?? 0,
+      prepare: (out, of) => prepare(out, of, dialect),
+      cap(out, tokens) {
+        const asked = number(out.get("max_output_tokens"));
+        if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
+      },
+      relay,
+    },
+  };
+}

@@ -1,0 +1,193 @@
+// Input items, a flat list, as turns. Adjacent items of the assistant are one turn, because elsewhere text and calls of
+// one step are one message; so are adjacent tool outputs.
+import { fail } from "../../model/error.ts";
+import type { Block, Json, JsonObject, Opt, Proof, Turn } from "../../plugin/index.ts";
+import { unseal, type Sealed } from "../envelope.ts";
+import { blocksOf } from "./parts.ts";
+import { flatName } from "./names.ts";
+import { ORIGIN, came, list, object, present, text } from "./wire.ts";
+
+export interface Conversation {
+  instructions: readonly Block[];
+  turns: readonly Turn[];
+}
+
+/** What a turn was made of, item by item: an item gives as many blocks as it says, a mere carrier of a proof none. */
+interface Piece {
+  item: Json;
+  blocks: Block[];
+}
+interface Gathering {
+  role: "assistant" | "tool";
+  pieces: Piece[];
+  phase: string | undefined;
+}
+
+export function conversation(input: Opt<Json>, instructions: Opt<string>): Conversation {
+  const items: readonly Json[] =
+    typeof input === "string" ? [{ role: "user", content: input }] : list(input);
+  const lead: Json[] = [];
+  const head: Block[] = instructions === undefined ? [] : [{ type: "text", text: instructions }];
+  let i = 0;
+  for (; i < items.length; i++) {
+    const item = object(items[i]);
+    if (!item || kindOf(item) !== "message" || !isAbove(item["role"])) break;
+    const blocks = blocksOf(item["content"], `input[${i}].content`);
+    // What is not text cannot stand before the first turn.
+    if (blocks.some((b) => b.type !== "text")) break;
+    head.push(...blocks);
+    lead.push(item);
+  }
+  return {
+    instructions: came(head, { instructions, items: lead }),
+    turns: turnsOf(items.slice(i), i),
+  };
+}
+
+const isAbove = (role: unknown): boolean => role === "system" || role === "developer";
+
+/** The easy form of a message has no type, and a reference may have nothing but its id. */
+export const kindOf = (item: JsonObject): string =>
+  text(item["type"]) ??
+  (item["role"] !== undefined ? "message" : item["id"] !== undefined ? "item_reference" : "");
+
+function turnsOf(items: readonly Json[], offset: number): Turn[] {
+  const turns: Turn[] = [];
+  let now: Gathering | undefined;
+  const shut = () => {
+    if (now)
+      turns.push(
+        came(
+          present({
+            role: now.role,
+            blocks: now.pieces.flatMap((p) => p.blocks),
+            phase: now.phase,
+          }),
+          now.pieces.map((p) => p.item),
+        ),
+      );
+    now = undefined;
+  };
+  const put = (role: Gathering["role"], piece: Piece) => {
+    if (now?.role !== role) {
+      shut();
+      now = { role, pieces: [], phase: undefined };
+    }
+    now!.pieces.push(piece);
+  };
+  items.forEach((raw, n) => {
+    const at = `input[${offset + n}]`;
+    const item = object(raw) ?? malformed(at, "must be an object");
+    const kind = kindOf(item);
+    switch (kind) {
+      case "message": {
+        const blocks = blocksOf(item["content"], `${at}.content`);
+        const role = text(item["role"]);
+        if (role === "assistant") {
+          if (now?.role === "assistant" && saysOnly(now)) now = broken(now, shut);
+          put("assistant", { item, blocks });
+          now!.phase ??= text(item["phase"]);
+          return;
+        }
+        if (role !== "user" && !isAbove(role))
+          malformed(`${at}.role`, "must be user, assistant, system or developer");
+        shut();
+        turns.push(came({ role: role as Turn["role"], blocks }, [item]));
+        return;
+      }
+      case "reasoning":
+        return reasoning(item, (piece) => put("assistant", piece), now);
+      case "function_call":
+      case "custom_tool_call": {
+        const tool = kind === "function_call" ? "function" : "custom";
+        const key = tool === "function" ? "arguments" : "input";
+        const block: Block = {
+          type: "call",
+          id: need(item, "call_id", at),
+          name: flatName(text(item["namespace"]), need(item, "name", at)),
+          tool,
+          args: need(item, key, at),
+        };
+        return put("assistant", { item, blocks: [block] });
+      }
+      case "function_call_output":
+      case "custom_tool_call_output": {
+        const output = item["output"];
+        const blocks = object(output)
+          ? [{ type: "text" as const, text: JSON.stringify(output) }]
+          : blocksOf(output, `${at}.output`);
+        const callId = need(item, "call_id", at);
+        return put("tool", {
+          item,
+          blocks: [{ type: "result", callId, blocks, isError: false }],
+        });
+      }
+      default: {
+        if (kind === "") malformed(`${at}.type`, "is missing");
+        // Hosted tools, and whatever is newer than us: what answers a call stands on the tool's side.
+        const role = /_(?:output|response)$/.test(kind) ? "tool" : "assistant";
+        return put(role, { item, blocks: [{ type: "opaque", origin: ORIGIN, raw: item }] });
+      }
+    }
+  });
+  shut();
+  return turns;
+}
+
+/** Whether a further message would begin another step: this one has spoken and called nobody. */
+const saysOnly = (now: Gathering): boolean =>
+  now.pieces.some((p) => kindOf(object(p.item)!) === "message") &&
+  !now.pieces.some((p) => p.blocks.some((b) => b.type === "call"));
+
+/** Ends a step before its next message; reasoning that stands last belongs to what follows it. */
+function broken(now: Gathering, shut: () => void): Gathering | undefined {
+  const from = 1 + now.pieces.findLastIndex((p) => kindOf(object(p.item)!) !== "reasoning");
+  const moved = now.pieces.splice(from);
+  shut();
+  return moved.length > 0 ? { role: "assistant", pieces: moved, phase: undefined } : undefined;
+}
+
+function reasoning(
+  item: JsonObject,
+  put: (piece: Piece) => void,
+  now: Gathering | undefined,
+): void {
+  const encrypted = text(item["encrypted_content"]);
+  const sealed = encrypted === undefined ? undefined : unseal(encrypted);
+  if (sealed?.of) {
+    if (now) attach(now, sealed);
+    return put({ item, blocks: [] });
+  }
+  const summary = list(item["summary"]).flatMap((s) => text(object(s)?.["text"]) ?? []);
+  const said = list(item["content"]).flatMap((c) => text(object(c)?.["text"]) ?? []);
+  const own = { origin: ORIGIN, kind: "encrypted", data: encrypted, itemId: text(item["id"]) };
+  const proof = sealed ? sealed.proof : encrypted === undefined ? undefined : (own as Proof);
+  const block: Block = present({
+    type: "reasoning",
+    // What was sealed is what was signed: it wins over what a client may have wrapped anew.
+    ...(sealed?.text !== undefined
+      ? sealed.summary
+        ? { summary: sealed.text === "" ? [] : [sealed.text] }
+        : { text: sealed.text }
+      : { summary, text: said.length > 0 ? said.join("\n\n") : undefined }),
+    proof: proof && present(proof),
+  });
+  put({ item, blocks: [block] });
+}
+
+/** Gives a proof back to the block that it was taken from: the last one of its kind. */
+function attach(now: Gathering, { proof, of }: Sealed): void {
+  for (const piece of now.pieces.toReversed())
+    for (let i = piece.blocks.length - 1; i >= 0; i--) {
+      const block = piece.blocks[i]!;
+      if (block.type !== of) continue;
+      piece.blocks[i] = present({ ...block, proof });
+      return;
+    }
+}
+
+const need = (item: JsonObject, key: string, at: string): string =>
+  text(item[key]) ?? malformed(`${at}.${key}`, "must be a string");
+
+const malformed = (at: string, what: string): never =>
+  fail("invalid", `${at} ${what}.`, { param: at, code: "invalid_type" });

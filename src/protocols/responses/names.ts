@@ -1,0 +1,66 @@
+// Names of tools. Elsewhere a tool has one flat name and is a function; here it may stand in a namespace or take free
+// text. What the client declared says how a call must look when it comes back.
+import type { Body, Json, JsonObject } from "../../plugin/index.ts";
+import { unfitName } from "../names.ts";
+import { list, object, text } from "./wire.ts";
+
+/** How long a name may be here. */
+export const NAME = 64;
+
+export const flatName = (namespace: string | undefined, name: string): string =>
+  namespace === undefined ? name : `${namespace}__${name}`;
+
+/** A tool as the client declared it. */
+export interface Declared {
+  name: string;
+  namespace: string | undefined;
+  custom: boolean;
+}
+
+/** Tools that items bring along: the model may call them as if they had been declared. */
+export function carriedTools(input: unknown): readonly Json[] {
+  const found: Json[] = [];
+  for (const raw of list(input)) {
+    const item = object(raw);
+    if (item?.["type"] === "tool_search_output" || item?.["type"] === "additional_tools")
+      found.push(...list(item["tools"]));
+  }
+  return found;
+}
+
+/** What the client declared, by the flat name that every other protocol knows it by. */
+export function declaredIn(body: Body): ReadonlyMap<string, Declared> {
+  const found = new Map<string, Declared>();
+  const add = (tool: JsonObject, namespace: string | undefined) => {
+    const name = text(tool["name"]);
+    const custom = tool["type"] === "custom";
+    if (name !== undefined && (custom || tool["type"] === "function"))
+      found.set(flatName(namespace, name), { name, namespace, custom });
+  };
+  for (const raw of [...list(body["tools"]), ...carriedTools(body["input"])]) {
+    const tool = object(raw);
+    if (tool?.["type"] === "namespace")
+      for (const inner of list(tool["tools"])) {
+        const one = object(inner);
+        if (one) add(one, text(tool["name"]));
+      }
+    else if (tool) add(tool, undefined);
+  }
+  return found;
+}
+
+/** Calls as the client knows them: a name that had to be fitted for an upstream is the declared one again. */
+export function naming(body: Body): (name: string) => Declared {
+  let declared: ReadonlyMap<string, Declared> | undefined;
+  return (name) => {
+    declared ??= declaredIn(body);
+    return (
+      declared.get(name) ??
+      declared.get(unfitName(name, declared.keys())) ?? {
+        name,
+        namespace: undefined,
+        custom: false,
+      }
+    );
+  };
+}

@@ -1,0 +1,100 @@
+import type { JsonObject } from "../../../plugin/index.ts";
+import { itemId } from "../object.ts";
+import { base64Of, object, ORIGIN, parsed, text } from "../wire.ts";
+import { announce, conclude, type Desk, type Item } from "./item.ts";
+
+/** An image that the model made. */
+export function picture(index: number, desk: Desk): Item {
+  const id = itemId(desk.to, "ig", index);
+  const at = { item_id: id, output_index: index };
+  const kind = "response.image_generation_call";
+  const shape = (status: string, result: string | null): JsonObject => ({
+    id,
+    type: "image_generation_call",
+    status,
+    result,
+  });
+  let result: string | null = null;
+  let partials = 0;
+  announce(index, shape("in_progress", null), desk);
+  desk.say(`${kind}.in_progress`, at);
+  desk.say(`${kind}.generating`, at);
+  return {
+    index,
+    left: [],
+    harmless: true,
+    takes: () => false,
+    open() {},
+    inside(e) {
+      if (e.type !== "media") return;
+      const base64 = base64Of(e.media);
+      if (base64 === undefined) return desk.to.lose("output.image", "dropped");
+      if (e.partial)
+        desk.say(`${kind}.partial_image`, {
+          ...at,
+          partial_image_index: partials++,
+          partial_image_b64: base64,
+        });
+      else result = base64;
+    },
+    close() {
+      desk.say(`${kind}.completed`, at);
+    },
+    done: () => conclude(index, shape(result === null ? "failed" : "completed", result), desk),
+  };
+}
+
+/** Tools that the upstream ran itself. Ours go as they are; of another vendor's, only a search of the web has a shape here. */
+export function hosted(
+  origin: string,
+  raw: JsonObject,
+  index: number,
+  desk: Desk,
+): Item | undefined {
+  if (origin === ORIGIN) {
+    const id = text(raw["id"]) || itemId(desk.to, "item", index);
+    const item = { ...raw, id };
+    announce(index, item, desk);
+    return still(index, () => conclude(index, item, desk));
+  }
+  if (raw["type"] !== "server_tool_use" || raw["name"] !== "web_search") {
+    if (!String(raw["type"]).startsWith("web_search"))
+      desk.to.lose(`output.${origin}`, "dropped", "unknown_content");
+    return undefined;
+  }
+  const id = itemId(desk.to, "ws", index);
+  const at = { item_id: id, output_index: index };
+  const kind = "response.web_search_call";
+  let query = text(object(raw["input"])?.["query"]);
+  let said = "";
+  const shape = (status: string) => ({
+    id,
+    type: "web_search_call",
+    status,
+    action: { type: "search", query: query ?? "" },
+  });
+  announce(index, shape("in_progress"), desk);
+  desk.say(`${kind}.in_progress`, at);
+  desk.say(`${kind}.searching`, at);
+  return {
+    ...still(index, () => {
+      query ??= text(parsed(said)?.["query"]);
+      desk.say(`${kind}.completed`, at);
+      return conclude(index, shape("completed"), desk);
+    }),
+    inside(e) {
+      if (e.type === "delta") said += e.text;
+    },
+  };
+}
+
+const still = (index: number, done: () => JsonObject): Item => ({
+  index,
+  left: [],
+  harmless: true,
+  takes: () => false,
+  open() {},
+  inside() {},
+  close() {},
+  done,
+});

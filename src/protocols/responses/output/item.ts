@@ -1,0 +1,49 @@
+// Output items while they are written. An item announces itself, gives what it has piece by piece, and says it all once
+// more when it is done; what it says at the end is what the finished response repeats.
+import type { Answering, JsonObject, ModelEvent, OpenBlock } from "../../../plugin/index.ts";
+import type { ResponsesDialect } from "../dialect.ts";
+import type { Declared } from "../names.ts";
+import { itemId } from "../object.ts";
+
+export interface Desk {
+  to: Answering;
+  dialect: ResponsesDialect;
+  name(flat: string): Declared;
+  say(type: string, fields: JsonObject): void;
+}
+
+type Inside = Extract<ModelEvent, { type: "delta" | "media" | "proof" | "cite" }>;
+
+/** One item. Its blocks come one after the other; only a message takes more than one. */
+export interface Item {
+  readonly index: number;
+  /** A block that belongs in here as well. */
+  takes(block: OpenBlock): boolean;
+  open(block: OpenBlock): void;
+  inside(event: Inside): void;
+  close(): void;
+  /** `cut`: the answer ended at its limit, and this item with it. */
+  done(cut: boolean): JsonObject;
+  /** Proofs that have no place in this item and follow in items of their own. */
+  readonly left: readonly string[];
+  /** A partial one is worth showing: nobody acts upon it. */
+  readonly harmless: boolean;
+}
+
+export const announce = (index: number, item: JsonObject, { say }: Desk) =>
+  say("response.output_item.added", { output_index: index, item });
+export const conclude = (index: number, item: JsonObject, { say }: Desk): JsonObject => {
+  say("response.output_item.done", { output_index: index, item });
+  return item;
+};
+
+/** A proof that belongs to what stands before it, in the one item whose secret every client sends back. */
+export function carrier(encrypted: string, index: number, desk: Desk): JsonObject {
+  const id = itemId(desk.to, "rs", index);
+  announce(index, { id, type: "reasoning", summary: [] }, desk);
+  return conclude(
+    index,
+    { id, type: "reasoning", summary: [], encrypted_content: encrypted },
+    desk,
+  );
+}

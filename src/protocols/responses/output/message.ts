@@ -1,0 +1,87 @@
+import type { Json, JsonObject } from "../../../plugin/index.ts";
+import { seal } from "../../envelope.ts";
+import { itemId } from "../object.ts";
+import { annotationOf } from "../parts.ts";
+import { object, ORIGIN, text } from "../wire.ts";
+import { announce, conclude, type Desk, type Item } from "./item.ts";
+
+/** Adjacent texts and refusals are parts of one message. */
+export function message(index: number, desk: Desk): Item {
+  const id = itemId(desk.to, "msg", index);
+  const at = { item_id: id, output_index: index };
+  const content: JsonObject[] = [];
+  const left: string[] = [];
+  const shape = (status: string) => ({ id, type: "message", status, role: "assistant", content });
+  let refusal = false;
+  let said = "";
+  let annotations: Json[] = [];
+  let spans: Json[] = [];
+  let logprobs: Json[] = [];
+  const place = () => ({ ...at, content_index: content.length });
+  const part = (): JsonObject =>
+    refusal
+      ? { type: "refusal", refusal: said }
+      : { type: "output_text", text: said, annotations, logprobs };
+  const annotate = (annotation: JsonObject) => {
+    desk.say("response.output_text.annotation.added", {
+      ...place(),
+      annotation_index: annotations.length,
+      annotation,
+    });
+    annotations.push(annotation);
+  };
+  announce(index, shape("in_progress"), desk);
+  return {
+    index,
+    left,
+    harmless: true,
+    takes: (block) => block.type === "text" || block.type === "refusal",
+    open(block) {
+      refusal = block.type === "refusal";
+      said = "";
+      annotations = [];
+      spans = [];
+      logprobs = [];
+      desk.say("response.content_part.added", { ...place(), part: part() });
+    },
+    inside(e) {
+      if (e.type === "delta") {
+        said += e.text;
+        if (refusal) return desk.say("response.refusal.delta", { ...place(), delta: e.text });
+        if (e.logprobs) logprobs.push(...e.logprobs);
+        desk.say("response.output_text.delta", {
+          ...place(),
+          delta: e.text,
+          logprobs: e.logprobs ?? [],
+        });
+      } else if (e.type === "cite" && !refusal) {
+        const annotation = annotationOf(e.citation);
+        if (annotation) annotate(annotation);
+        else spans.push(e.citation);
+      } else if (e.type === "proof") {
+        if (e.proof.origin !== ORIGIN) left.push(seal({ proof: e.proof, of: "text" }));
+      }
+    },
+    close() {
+      for (const citation of spans) {
+        const annotation = spanning(citation, said);
+        if (annotation) annotate(annotation);
+        else desk.to.lose("citations", "dropped");
+      }
+      if (refusal) desk.say("response.refusal.done", { ...place(), refusal: said });
+      else desk.say("response.output_text.done", { ...place(), text: said, logprobs });
+      desk.say("response.content_part.done", { ...place(), part: part() });
+      content.push(part());
+    },
+    done: (cut) => conclude(index, shape(cut ? "incomplete" : "completed"), desk),
+  };
+}
+
+/** Another vendor cites passages where this one cites places in the answer: the whole text stands for the place. */
+function spanning(citation: Json, said: string): JsonObject | undefined {
+  const c = object(citation);
+  const url = text(c?.["url"]);
+  if (url === undefined) return undefined;
+  const title = text(c?.["title"]) ?? url;
+  return { type: "url_citation", url, title, start_index: 0, end_index: [...said].length };
+}

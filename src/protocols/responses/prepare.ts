@@ -1,0 +1,53 @@
+import { fail } from "../../model/error.ts";
+import type { Asking, Outgoing } from "../../plugin/index.ts";
+import { ENCRYPTED, mayReason } from "./body.ts";
+import type { ResponsesDialect } from "./dialect.ts";
+import { isSealed, unseal } from "../envelope.ts";
+import { keptIn, noPrevious, noResponse, withoutReferences } from "./state.ts";
+import { ORIGIN, list, text } from "./wire.ts";
+
+/** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
+export function prepare(out: Outgoing, of: Asking, dialect: ResponsesDialect): void {
+  const relayed = of.state === "relay";
+  if (of.op === "relay") {
+    if (!relayed) noResponse(of.params["id"] ?? "");
+    return;
+  }
+  if (!relayed) refuseState(out);
+  // Whoever relays state leaves the input to the upstream that keeps it, but an envelope is ours either way.
+  const input = withoutReferences(
+    out.get("input"),
+    (encrypted) => {
+      if (!isSealed(encrypted)) return undefined;
+      const proof = unseal(encrypted)?.proof;
+      return proof?.origin === ORIGIN ? proof.data : null;
+    },
+    relayed,
+  );
+  if (input) out.set("input", input);
+  if (of.op === "generate") {
+    if (dialect.store === false) out.drop("store");
+    else if (!relayed && out.get("store") == null) {
+      out.set("store", false);
+      const include = list(out.get("include"));
+      if (mayReason(of, out.get("reasoning") != null) && !include.includes(ENCRYPTED))
+        out.set("include", [...include, ENCRYPTED]);
+    }
+  }
+  for (const field of dialect.drop ?? [])
+    if (out.get(field) !== undefined) {
+      out.drop(field);
+      of.lose(field, "dropped");
+    }
+}
+
+function refuseState(out: Outgoing): void {
+  const previous = out.get("previous_response_id");
+  if (previous != null) noPrevious(text(previous) ?? "");
+  const [kept] = keptIn((name) => out.get(name));
+  if (kept)
+    fail("unsupported", `${kept.param} is not served here. ${kept.instead}`, {
+      param: kept.param,
+      code: "unsupported_parameter",
+    });
+}

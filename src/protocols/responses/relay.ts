@@ -1,0 +1,218 @@
+// The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
+// wherever a response object stands; errors are taken out and told by whoever has the right words for them.
+import { fail } from "../../model/error.ts";
+import type { FinishReason } from "../../model/event.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
+import { dataOf, eventOf, frames, gather, needle, renaming, valueAt } from "../sse/index.ts";
+import { CAP } from "./decode.ts";
+import { failure, thrown } from "./fault.ts";
+import { responseObject } from "./object.ts";
+import { isCall } from "./reading.ts";
+import { usageOf } from "./usage.ts";
+import { list, number, object, parsed, text } from "./wire.ts";
+
+export const relay = (sink: RelaySink, to: Answering): Relay =>
+  to.stream ? streamed(sink, to) : whole(sink, to);
+
+const TYPE = [needle("type")];
+const DONE = Buffer.from("data: [DONE]\n\n");
+
+/** Events in which a response stands before its end. */
+const BEGUN = new Set(["response.created", "response.in_progress", "response.queued"]);
+const ENDED = new Set([
+  "response.completed",
+  "response.incomplete",
+  "response.done",
+  "response.failed",
+  "response.cancelled",
+]);
+
+function streamed(sink: RelaySink, to: Answering): Relay {
+  const out = gather((bytes) => sink.bytes(bytes));
+  const rename = renaming(["response", "model"], to.model);
+  /** The event that announced the response, and the last one: what a failure has to go on with. */
+  let first: Buffer | undefined;
+  let last: Buffer | undefined;
+  let committed = false;
+  let over = false;
+
+  const content = () => {
+    if (committed) return;
+    committed = true;
+    sink.content();
+  };
+  const end = (event: Buffer, json: number, data: JsonObject) => {
+    const response = object(data["response"]) ?? {};
+    const type = text(data["type"]) ?? "";
+    report(response, sink);
+    if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
+      thrown({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
+    content();
+    out.flush();
+    over = true;
+    sink.finish(reasonOf(response));
+    rename(event, json, out);
+    // What follows is the end of this protocol's streams, whether this upstream says so or not.
+    out.add(DONE);
+  };
+  const events = frames((b, from, till) => {
+    if (over) return;
+    const event = b.subarray(from, till);
+    const at = dataOf(event);
+    const type = typeOf(event, at?.from);
+    if (type === "") return out.add(event);
+    last = event;
+    const json = at?.from ?? -1;
+    if (BEGUN.has(type)) {
+      if (!first) {
+        first = event;
+        const id = text(object(dataIn(event)["response"])?.["id"]);
+        if (id !== undefined) sink.start(id);
+      }
+      return json < 0 ? out.add(event) : rename(event, json, out);
+    }
+    if (ENDED.has(type)) return end(event, json, dataIn(event));
+    if (type === "error" || type === DONE_TYPE) {
+      out.flush();
+      return type === "error" ? thrown(dataIn(event)) : undefined;
+    }
+    if (!committed && isContent(type)) content();
+    out.add(event);
+  }, CAP);
+
+  return {
+    get between() {
+      return events.between && !over;
+    },
+    push(chunk) {
+      try {
+        events.push(chunk);
+      } finally {
+        out.flush();
+      }
+    },
+    end() {
+      events.end();
+      out.flush();
+      if (!over)
+        fail("upstream", "The provider's stream ended before its answer did.", {
+          code: "truncated",
+        });
+    },
+    fail(f) {
+      if (over) return;
+      over = true;
+      const { event, error } = failure(f, to);
+      let number = last ? sequenceIn(last) + 1 : 0;
+      const write = (type: string, fields: JsonObject) => {
+        const said = JSON.stringify({ type, sequence_number: number++, ...fields });
+        sink.bytes(Buffer.from(`event: ${type}\ndata: ${said}\n\n`));
+      };
+      const known = first && object(dataIn(first)["response"]);
+      const now = responseObject(to).whole({ status: "failed", output: [], error });
+      const { status, model } = now;
+      const response = known
+        ? { ...known, status, model, error, completed_at: null }
+        : (now as JsonObject);
+      if (!first)
+        write("response.created", {
+          response: { ...response, status: "in_progress", error: null },
+        });
+      write("error", event);
+      write("response.failed", { response });
+      sink.bytes(DONE);
+    },
+  };
+}
+
+const DONE_TYPE = "[DONE]";
+
+/** "" for a comment. The name stands in the data, first as a rule; the event's own line is only a copy of it. */
+function typeOf(event: Buffer, json: number | undefined): string {
+  if (json === undefined) {
+    const read = eventOf(event);
+    if (!read) return "";
+    return read.data === DONE_TYPE ? DONE_TYPE : (text(parsed(read.data)?.["type"]) ?? read.event);
+  }
+  if (event[json] === 91) return DONE_TYPE;
+  const type = valueAt(event, TYPE, json);
+  if (type) return event.toString("latin1", type.from + 1, type.to - 1);
+  return eventOf(event)?.event || (dataIn(event)["error"] ? "error" : "unknown");
+}
+
+const dataIn = (event: Buffer): JsonObject =>
+  parsed(eventOf(event)?.data ?? "") ??
+  fail("upstream", "An event of the provider's stream is not a JSON object.", {
+    code: "bad_stream",
+  });
+
+function sequenceIn(event: Buffer): number {
+  return number(parsed(eventOf(event)?.data ?? "")?.["sequence_number"]) ?? 0;
+}
+
+/** Something of the answer itself, after which no other answer can take its place. */
+const isContent = (type: string): boolean =>
+  type.endsWith(".delta") ||
+  type === "response.output_item.done" ||
+  type === "response.image_generation_call.partial_image";
+
+function report(response: JsonObject, sink: RelaySink): void {
+  const usage = usageOf(response);
+  if (!usage) return;
+  const model = text(response["model"]);
+  sink.usage({ type: "usage", usage, model, tier: text(response["service_tier"]) });
+}
+
+const isFailure = (response: JsonObject): boolean =>
+  response["status"] === "failed" ||
+  response["status"] === "cancelled" ||
+  object(response["error"]) !== undefined;
+
+function reasonOf(response: JsonObject): FinishReason {
+  if (response["status"] === "incomplete") {
+    const why = object(response["incomplete_details"])?.["reason"];
+    return why === "content_filter" ? "filtered" : why === "max_output_tokens" ? "length" : "other";
+  }
+  let refused = false;
+  for (const raw of list(response["output"])) {
+    const item = object(raw);
+    if (isCall(text(item?.["type"]) ?? "")) return "tool_calls";
+    refused ||= list(item?.["content"]).some((part) => object(part)?.["type"] === "refusal");
+  }
+  return refused ? "refusal" : "stop";
+}
+
+const MODEL = [needle("model")];
+
+/** One push, the whole answer; of what is not a response (a list, a deletion) nothing is ours to change. */
+function whole(sink: RelaySink, to: Answering): Relay {
+  let ended = false;
+  return {
+    between: false,
+    push(body) {
+      const answer =
+        parsed(body.toString("utf8")) ??
+        fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
+      if (answer["error"] && !Array.isArray(answer["output"])) thrown(answer);
+      const id = text(answer["id"]);
+      if (id !== undefined) sink.start(id);
+      report(answer, sink);
+      // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
+      if (to.body["input"] !== undefined && isFailure(answer)) thrown(answer);
+      sink.content();
+      sink.finish(reasonOf(answer));
+      ended = true;
+      const from = body.indexOf(123);
+      const model = answer["object"] === "response" ? valueAt(body, MODEL, from) : undefined;
+      if (!model) return sink.bytes(body);
+      sink.bytes(body.subarray(0, model.from));
+      sink.bytes(Buffer.from(JSON.stringify(to.model)));
+      sink.bytes(body.subarray(model.to));
+    },
+    end() {
+      if (!ended) fail("upstream", "The provider's answer was empty.", { code: "bad_answer" });
+    },
+    fail() {},
+  };
+}

@@ -1,0 +1,61 @@
+import { fail } from "../../model/error.ts";
+import type { Body, Feature, Json, JsonObject, Survey } from "../../plugin/index.ts";
+import { keptIn } from "./state.ts";
+import { TOOL_TYPES } from "./tools.ts";
+import { list, number, object, text } from "./wire.ts";
+
+/** One look, both lanes: what the request needs of a model, and what it would have an upstream keep. */
+export function survey(body: Body): Survey {
+  const fields = body as JsonObject;
+  const features = new Set<Feature>();
+  if (fields["stream"] === true) features.add("stream");
+  const tools = list(fields["tools"]);
+  tools.forEach((tool, i) => toolFeature(tool, i, features));
+  if (fields["parallel_tool_calls"] === true && features.has("tools"))
+    features.add("parallel_tools");
+  const instructions = text(fields["instructions"]);
+  if (instructions) features.add("system");
+  for (const raw of list(fields["input"])) itemFeatures(object(raw), features);
+  const format = object(object(fields["text"])?.["format"])?.["type"];
+  if (format === "json_object") features.add("json");
+  if (format === "json_schema") features.add("json_schema");
+  const effort = object(fields["reasoning"])?.["effort"];
+  if (typeof effort === "string" && effort !== "none") features.add("reasoning");
+  if (number(fields["top_logprobs"])) features.add("logprobs");
+  if (fields["store"] === true) features.add("state.store");
+  if (fields["previous_response_id"] != null) features.add("state.previous_response_id");
+  for (const kept of keptIn((name) => fields[name])) features.add(kept.feature);
+  return { features: [...features], maxOutput: number(fields["max_output_tokens"]) };
+}
+
+function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
+  const type = text(object(raw)?.["type"]);
+  if (type === undefined)
+    return fail("invalid", `tools[${i}] must be an object with a type.`, {
+      param: `tools[${i}].type`,
+      code: "invalid_type",
+    });
+  if (type === "function" || type === "custom" || type === "namespace") features.add("tools");
+  else if (TOOL_TYPES.includes(type) || type.includes(":")) features.add(`hosted.${type}`);
+  else
+    fail(
+      "invalid",
+      `tools[${i}] has the unknown type "${type}". Known: ${TOOL_TYPES.join(", ")}.`,
+      {
+        param: `tools[${i}].type`,
+        code: "unknown_tool_type",
+      },
+    );
+}
+
+function itemFeatures(item: JsonObject | undefined, features: Set<Feature>): void {
+  if (!item) return;
+  if (item["role"] === "system" || item["role"] === "developer") features.add("system");
+  for (const key of ["content", "output"])
+    for (const part of list(item[key])) {
+      const type = object(part)?.["type"];
+      if (type === "input_image") features.add("vision");
+      else if (type === "input_file") features.add("documents");
+      else if (type === "input_audio") features.add("audio");
+    }
+}

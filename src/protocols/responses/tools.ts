@@ -1,0 +1,215 @@
+// Tool declarations and the choice among them, both ways.
+import { fail } from "../../model/error.ts";
+import type { ChatRequest, Json, JsonObject, Losing, Opt, Tool } from "../../plugin/index.ts";
+import { fitName } from "../names.ts";
+import { carriedTools, flatName, NAME } from "./names.ts";
+import { ORIGIN, came, cameAs, flag, list, object, present, text } from "./wire.ts";
+
+/** Every type that an upstream of this protocol is known to take; a vendor's own are written `vendor:type`. */
+export const TOOL_TYPES: readonly string[] = [
+  "function",
+  "custom",
+  "namespace",
+  "web_search",
+  "web_search_2025_08_26",
+  "web_search_preview",
+  "web_search_preview_2025_03_11",
+  "file_search",
+  "code_interpreter",
+  "image_generation",
+  "mcp",
+  "computer",
+  "computer_use_preview",
+  "local_shell",
+  "shell",
+  "apply_patch",
+  "tool_search",
+  "programmatic_tool_calling",
+  "x_search",
+  "code_execution",
+  "collections_search",
+];
+
+/** What a tool was declared by, where that cannot be read off the tool itself. */
+interface Declaration {
+  as: JsonObject;
+  namespace?: JsonObject;
+  /** Brought along by an item, which says it again. */
+  carried?: true;
+}
+
+/**
+ * `bound`: tools that mean nothing at another vendor, by the name under which their loss is told. A search that must not
+ * reach the open web is one of them: everybody else's does.
+ */
+export function toolsOf(body: JsonObject): {
+  tools: readonly Tool[];
+  bound: Record<string, Json>;
+} {
+  const tools: Tool[] = [];
+  const bound: Record<string, Json> = {};
+  const add = (raw: Json, more: Omit<Declaration, "as">, at: string) => {
+    const as = object(raw);
+    const type = text(as?.["type"]);
+    if (!as || type === undefined)
+      return fail("invalid", `${at} must be an object with a type.`, {
+        param: at,
+        code: "invalid_type",
+      });
+    if (type === "namespace") {
+      list(as["tools"]).forEach((inner, i) =>
+        add(inner, { ...more, namespace: as }, `${at}.tools[${i}]`),
+      );
+      return;
+    }
+    if (BOUND.has(type) || as["external_web_access"] === false) {
+      if (!more.carried) bound[`tools.${type}`] = as;
+      return;
+    }
+    tools.push(came(toolOf(as, type, text(more.namespace?.["name"]), at), { as, ...more }));
+  };
+  list(body["tools"]).forEach((raw, i) => add(raw, {}, `tools[${i}]`));
+  const declared = new Set(tools.map((t) => t.name));
+  const own = tools.length;
+  for (const raw of carriedTools(body["input"])) add(raw, { carried: true }, "tools");
+  return { tools: tools.filter((t, i) => i < own || !declared.has(t.name)), bound };
+}
+
+const BOUND = new Set(["tool_search", "programmatic_tool_calling"]);
+
+function toolOf(as: JsonObject, type: string, namespace: string | undefined, at: string): Tool {
+  const own = text(as["name"]);
+  if (type !== "function" && type !== "custom") {
+    // One name for every version of the one tool that other protocols have too.
+    const name = type.startsWith("web_search") ? "web_search" : (own ?? type);
+    return { type: "hosted", name, origin: ORIGIN, raw: as };
+  }
+  if (own === undefined)
+    return fail("invalid", `${at}.name must be a string.`, {
+      param: `${at}.name`,
+      code: "invalid_type",
+    });
+  const name = flatName(namespace, own);
+  const description = text(as["description"]);
+  if (type === "custom")
+    return present({ type, name, description, raw: as["format"] ?? undefined } as const);
+  const schema = object(as["parameters"]);
+  return present({ type, name, description, schema, strict: flag(as["strict"]) } as const);
+}
+
+/** `own`: what only this protocol said of a request; then what it left out, it left out knowingly. */
+export function toolsTo(request: ChatRequest, of: Losing, own: JsonObject | undefined): Json[] {
+  const out: Json[] = Object.entries(own ?? {}).flatMap(([field, tool]) =>
+    field.startsWith("tools.") ? [tool!] : [],
+  );
+  let group: { of: JsonObject; tools: Json[] } | undefined;
+  for (const tool of request.tools) {
+    const from = cameAs<Declaration>(tool);
+    if (from?.carried) continue;
+    const as = from?.as ?? toolTo(tool, of, own !== undefined);
+    if (as === undefined) continue;
+    if (!from?.namespace) {
+      group = undefined;
+      out.push(as);
+    } else if (group?.of === from.namespace) group.tools.push(as);
+    else {
+      group = { of: from.namespace, tools: [as] };
+      out.push({ ...from.namespace, tools: group.tools });
+    }
+  }
+  return out;
+}
+
+function toolTo(tool: Tool, of: Losing, native: boolean): JsonObject | undefined {
+  if (tool.cache !== undefined) of.lose("tools.cache_control", "dropped");
+  if (tool.type === "hosted") return hostedTo(tool, of);
+  const { type, description } = tool;
+  const name = fitName(tool.name, NAME);
+  if (type === "custom") return present({ type, name, description, format: formatOf(tool.raw) });
+  return present({
+    type,
+    name,
+    description,
+    parameters: tool.schema ?? { type: "object", properties: {} },
+    // Absent means true here, false elsewhere.
+    strict: tool.strict ?? (native ? undefined : false),
+  });
+}
+
+/** Chat nests a grammar one level deeper. */
+function formatOf(raw: Opt<Json>): JsonObject | undefined {
+  const format = object(object(raw)?.["format"] ?? raw);
+  const grammar = object(format?.["grammar"]);
+  return grammar ? { type: "grammar", ...grammar } : format;
+}
+
+/** Searching the web is the one thing that several vendors host alike. */
+function hostedTo(tool: Tool, of: Losing): JsonObject | undefined {
+  const raw = object(tool.raw) ?? {};
+  if (tool.origin === ORIGIN) return raw;
+  if (!tool.name.startsWith("web_search"))
+    return fail("unsupported", `The tool ${tool.name} is hosted by another provider.`, {
+      param: "tools",
+      code: "unsupported_tool",
+    });
+  for (const lost of ["max_uses", "blocked_domains"])
+    if (raw[lost] !== undefined) of.lose(`tools.web_search.${lost}`, "dropped");
+  const place = object(raw["user_location"]);
+  const domains = raw["allowed_domains"] ?? undefined;
+  return present({
+    type: "web_search",
+    search_context_size: raw["search_context_size"],
+    user_location: place && { type: "approximate", ...(object(place["approximate"]) ?? place) },
+    filters: domains === undefined ? undefined : { allowed_domains: domains },
+  });
+}
+
+export type Choice = ChatRequest["toolChoice"];
+
+/** `kept`: what the common vocabulary has no word for; it goes back as it is. */
+export function choiceOf(raw: Opt<Json>): { choice: Choice; kept?: Json } {
+  if (raw === undefined || raw === null) return { choice: undefined };
+  if (raw === "auto" || raw === "none" || raw === "required") return { choice: raw };
+  const c = object(raw);
+  const type = text(c?.["type"]);
+  if (!c || type === undefined)
+    return fail("invalid", "tool_choice must be auto, none, required or an object with a type.", {
+      param: "tool_choice",
+      code: "invalid_type",
+    });
+  if (type === "allowed_tools") {
+    const names = list(c["tools"]).flatMap((t) => named(object(t)) ?? []);
+    return { choice: { names, must: c["mode"] === "required" } };
+  }
+  if (type === "mcp") return { choice: undefined, kept: raw };
+  const name = named(c);
+  return name === undefined
+    ? fail("invalid", "tool_choice.name is missing.", { param: "tool_choice.name" })
+    : { choice: { names: [name], must: true } };
+}
+
+function named(c: JsonObject | undefined): string | undefined {
+  const type = text(c?.["type"]);
+  const name = text(c?.["name"]) ?? (type === "mcp" ? text(c?.["server_label"]) : undefined);
+  if (name !== undefined) return flatName(text(c?.["namespace"]), name);
+  return type === "function" || type === "custom" ? undefined : type;
+}
+
+export function choiceTo(request: ChatRequest): Json | undefined {
+  const choice = request.toolChoice;
+  if (typeof choice !== "object") return choice;
+  const refer = (name: string): JsonObject => {
+    const tool = request.tools.find((t) => t.name === name);
+    if (tool?.type === "hosted") return { type: text(object(tool.raw)?.["type"]) ?? tool.name };
+    const from = tool && cameAs<Declaration>(tool);
+    return {
+      type: tool?.type === "custom" ? "custom" : "function",
+      name: text(from?.as["name"]) ?? fitName(name, NAME),
+      ...(from?.namespace && { namespace: from.namespace["name"] }),
+    };
+  };
+  const tools = choice.names.map(refer);
+  return choice.must && tools.length === 1
+    ? tools[0]
+    : { type: "allowed_tools", mode: choice.must ? "required" : "auto", tools };
+}

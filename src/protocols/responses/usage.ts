@@ -1,0 +1,65 @@
+import { inputTokens, outputTokens } from "../../model/usage.ts";
+import type { JsonObject, Opt, Usage } from "../../plugin/index.ts";
+import { object, present } from "./wire.ts";
+
+/** A count that can be one. Upstreams have sent negative, fractional and absurd ones; those are not reports. */
+const count = (v: unknown): number | undefined =>
+  typeof v === "number" && Number.isSafeInteger(v) && v >= 0 ? v : undefined;
+
+/** On this wire input includes what was read from and written to caches, and output includes reasoning. */
+export function usageOf(response: JsonObject): Usage | undefined {
+  const u = object(response["usage"]);
+  if (!u) return undefined;
+  const all = count(u["input_tokens"]);
+  const said = count(u["output_tokens"]);
+  if (all === undefined && said === undefined) return undefined;
+  const inside = object(u["input_tokens_details"]);
+  const read = count(inside?.["cached_tokens"]);
+  const written = count(inside?.["cache_write_tokens"]);
+  const terms = object(inside?.["cache_write_tokens_details"]);
+  const long = Math.min(count(terms?.["ttl_12h_tokens"]) ?? 0, written ?? 0);
+  const reasoning = count(object(u["output_tokens_details"])?.["reasoning_tokens"]);
+  // Some servers report reasoning beside the output; the total gives them away.
+  const beside = Math.max(0, (count(u["total_tokens"]) ?? 0) - (all ?? 0) - (said ?? 0));
+  const outside = reasoning !== undefined && beside === reasoning && beside > 0 ? beside : 0;
+  const searches = count(object(object(response["tool_usage"])?.["web_search"])?.["num_requests"]);
+  return present({
+    input: all === undefined ? undefined : Math.max(0, all - (read ?? 0) - (written ?? 0)),
+    cache_read: read,
+    cache_write_30m: written === undefined ? undefined : written - long,
+    cache_write_12h: long > 0 ? long : undefined,
+    output: said === undefined ? undefined : said + outside,
+    reasoning,
+    searches: searches === 0 ? undefined : searches,
+  });
+}
+
+const written = (u: Usage): number =>
+  (u.cache_write_5m ?? 0) +
+  (u.cache_write_30m ?? 0) +
+  (u.cache_write_1h ?? 0) +
+  (u.cache_write_12h ?? 0);
+
+/** Both details are always there: clients read them without asking. Nothing reported is null, never zeros. */
+export function usageTo(u: Opt<Usage>): JsonObject | null {
+  if (!u || Object.values(u).every((n) => n === undefined)) return null;
+  const input = inputTokens(u);
+  const output = outputTokens(u);
+  const long = (u.cache_write_12h ?? 0) + (u.cache_write_1h ?? 0);
+  return {
+    input_tokens: input,
+    input_tokens_details: {
+      cached_tokens: u.cache_read ?? 0,
+      cache_write_tokens: written(u),
+      ...(long > 0 && {
+        cache_write_tokens_details: {
+          ttl_30m_tokens: (u.cache_write_30m ?? 0) + (u.cache_write_5m ?? 0),
+          ttl_12h_tokens: long,
+        },
+      }),
+    },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: u.reasoning ?? 0 },
+    total_tokens: input + output,
+  };
+}
