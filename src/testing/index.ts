@@ -2,11 +2,16 @@
 // and a function, a fake upstream is a server on a loopback port.
 // May import: plugin, model, protocols, lib. May not: config, loader, walk, gateway.
 export { bomb, eventStream, html, json, type Answer, type Cut, type Piece } from "./answer.ts";
+export { answering, asking, type Loss, type Lost } from "./asking.ts";
+export { type Check } from "./check.ts";
 export { cut, type Chunks } from "./chunks.ts";
+export { decode, decodeWhole, encode, essence, plain, relay, type Relayed } from "./codec.ts";
 export { context, type Lent, type Logged, type TestContext } from "./context.ts";
 export { failing, type Failing } from "./failing.ts";
 export { freeze } from "./freeze.ts";
 export { grammar } from "./grammar.ts";
+export { protocolLaws, type ProtocolLaws } from "./protocol-laws.ts";
+export { recordings, replay, type Recording } from "./recording.ts";
 export { random } from "./random.ts";
 export {
   call,

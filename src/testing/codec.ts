@@ -1,0 +1,134 @@
+// A codec at work without a host: bytes in, events out, and back.
+import { fold } from "../model/fold.ts";
+import type { ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
+import type { Kind } from "../model/request.ts";
+import { inputTokens, mergeUsage, outputTokens, type Usage } from "../model/usage.ts";
+import type { HeadersIn } from "../model/values.ts";
+import type { Asking, Answering, ClientHalf, ServerHalf } from "../plugin/protocol.ts";
+import { grammar } from "./grammar.ts";
+
+const NO_HEADERS: HeadersIn = Object.freeze({ "content-type": "text/event-stream" });
+
+/** What a stream means; every event is judged by the grammar as it comes. */
+export function decode(
+  client: ClientHalf<Kind>,
+  chunks: Iterable<Buffer>,
+  of: Asking,
+  headers: HeadersIn = NO_HEADERS,
+): ModelEvent[] {
+  const { events, emit, end } = judged();
+  const decoder = client.stream(emit, of, headers);
+  for (const chunk of chunks) decoder.push(chunk);
+  decoder.end();
+  end();
+  return events;
+}
+
+/** What a whole answer means. */
+export function decodeWhole(
+  client: ClientHalf<Kind>,
+  body: Buffer,
+  of: Asking,
+  headers: HeadersIn = { "content-type": "application/json" },
+): ModelEvent[] {
+  const { events, emit, end } = judged();
+  client.whole(body, emit, of, headers);
+  end();
+  return events;
+}
+
+function judged() {
+  const events: ModelEvent[] = [];
+  const judge = grammar();
+  return {
+    events,
+    emit: (e: ModelEvent) => {
+      judge.event(e);
+      events.push(e);
+    },
+    end: judge.end,
+  };
+}
+
+/** Events as a server half streams them. As the host does: one usage, the settled one, just before the finish. */
+export function encode(
+  server: ServerHalf<Kind>,
+  events: readonly ModelEvent[],
+  to: Answering,
+): string {
+  let text = "";
+  const encoder = server.stream((more) => (text += more), to);
+  let usage: Usage | undefined;
+  let seen: UsageSeen | undefined;
+  for (const e of events) {
+    if (e.type === "usage") {
+      seen = e;
+      usage = mergeUsage(usage ?? {}, e.usage);
+      continue;
+    }
+    if (e.type === "finish" && seen) encoder.event({ ...seen, usage: usage! });
+    encoder.event(e);
+  }
+  return text;
+}
+
+/** What a relay did with the bytes it was handed. */
+export interface Relayed {
+  readonly bytes: Buffer;
+  readonly usage: Usage;
+  readonly id: string | undefined;
+  readonly finish: string | undefined;
+  /** How many bytes had gone out when it said `content()` and `finish()`. */
+  readonly contentAt: number | undefined;
+  readonly finishAt: number | undefined;
+}
+
+export function relay(client: ClientHalf<Kind>, chunks: Iterable<Buffer>, to: Answering): Relayed {
+  const out: Buffer[] = [];
+  let length = 0;
+  let usage: Usage = {};
+  let id: string | undefined;
+  let finish: string | undefined;
+  let contentAt: number | undefined;
+  let finishAt: number | undefined;
+  const tap = client.relay!(
+    {
+      bytes(chunk) {
+        // A copy: what comes later must not reach back into what has left.
+        out.push(Buffer.from(chunk));
+        length += chunk.length;
+      },
+      content: () => void (contentAt ??= length),
+      start: (name) => void (id ??= name),
+      usage: (said) => void (usage = mergeUsage(usage, said.usage)),
+      finish(reason) {
+        finish = reason;
+        finishAt ??= length;
+      },
+    },
+    to,
+  );
+  for (const chunk of chunks) tap.push(chunk);
+  tap.end();
+  return { bytes: Buffer.concat(out), usage, id, finish, contentAt, finishAt };
+}
+
+/** A value without what is absent: `undefined` members are as good as none. */
+export function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(plain);
+  if (Buffer.isBuffer(value)) return { bytes: value.toString("base64") };
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, one]) => (one === undefined ? [] : [[key, plain(one)]])),
+  );
+}
+
+/** What an answer says, whoever asked and however it travelled: without ids of the answer, and counts by what clients see. */
+export function essence(answer: ModelAnswer | Iterable<ModelEvent>): unknown {
+  const { blocks, usage, finish } = Symbol.iterator in answer ? fold(answer) : answer;
+  return plain({
+    blocks: blocks.filter((block) => !("text" in block) || block.text !== "" || block.proof),
+    usage: { input: inputTokens(usage), output: outputTokens(usage), ...usage },
+    finish,
+  });
+}

@@ -1,0 +1,77 @@
+import { readdirSync, readFileSync, existsSync } from "node:fs";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { ModelEvent } from "../model/event.ts";
+import type { Body, HeadersIn } from "../model/values.ts";
+import type { Answer } from "./answer.ts";
+
+/**
+ * One exchange as it happened, in a folder of its own: `request.json`, `upstream.http` (status line, headers, a blank
+ * line, then the raw body) and, where somebody looked at it, `events.json`.
+ */
+export interface Recording {
+  readonly name: string;
+  readonly request: Body;
+  readonly status: number;
+  readonly headers: HeadersIn;
+  readonly body: Buffer;
+  readonly events: readonly ModelEvent[] | undefined;
+}
+
+/** Every recording in a folder, or the one that the folder is. */
+export function recordings(folder: URL | string): Recording[] {
+  const path = typeof folder === "string" ? folder : fileURLToPath(folder);
+  if (existsSync(join(path, "upstream.http"))) return [recording(path)];
+  const found = readdirSync(path, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(join(path, entry.name, "upstream.http")))
+    .map((entry) => recording(join(path, entry.name)))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  if (found.length === 0) throw new Error(`${path} holds no recording: no upstream.http in it.`);
+  return found;
+}
+
+function recording(path: string): Recording {
+  const events = join(path, "events.json");
+  return {
+    name: basename(path),
+    request: JSON.parse(readFileSync(join(path, "request.json"), "utf8")),
+    ...httpOf(readFileSync(join(path, "upstream.http")), path),
+    events: existsSync(events) ? JSON.parse(readFileSync(events, "utf8")) : undefined,
+  };
+}
+
+/** Heads are written by people, with either line ending; the body is taken as it is. */
+function httpOf(bytes: Buffer, path: string): Pick<Recording, "status" | "headers" | "body"> {
+  const lf = bytes.indexOf("\n\n");
+  const crlf = bytes.indexOf("\r\n\r\n");
+  const end = crlf >= 0 && (lf < 0 || crlf < lf) ? crlf : lf;
+  if (end < 0) throw new Error(`${path}/upstream.http has no blank line after its head.`);
+  const [first = "", ...lines] = bytes.toString("latin1", 0, end).split(/\r?\n/);
+  const status = Number(/^HTTP\/\S+ (\d{3})/.exec(first)?.[1]);
+  if (!status) throw new Error(`${path}/upstream.http begins with no status line, but "${first}".`);
+  const headers: Record<string, string> = {};
+  for (const line of lines) {
+    const colon = line.indexOf(":");
+    headers[line.slice(0, colon).trim().toLowerCase()] = line.slice(colon + 1).trim();
+  }
+  return { status, headers, body: bytes.subarray(end + (end === crlf ? 4 : 2)) };
+}
+
+export const isStream = (recording: Pick<Recording, "headers">): boolean =>
+  /event-stream|ndjson|octet-stream|eventstream/.test(recording.headers["content-type"] ?? "");
+
+/** What a fake upstream answers when it replays a recording. */
+export function replay(recording: Recording, more: Answer = {}): Answer {
+  const {
+    "content-length": _length,
+    "transfer-encoding": _encoding,
+    ...headers
+  } = recording.headers;
+  return {
+    status: recording.status,
+    headers: headers as Record<string, string>,
+    body: recording.body,
+    framing: isStream(recording) ? "chunked" : "length",
+    ...more,
+  };
+}
