@@ -311,7 +311,12 @@ class Running implements Gateway {
     const { presumed } = await house.store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });
     if (presumed > 0)
       log.warn({ presumed }, "calls that a crash left open were settled as estimated");
-    house.ledger = createLedger(house.store);
+    house.ledger = createLedger(house.store, {
+      tell: (trouble) =>
+        trouble === undefined
+          ? log.info({}, "the ledger takes rows again")
+          : log.error({ trouble }, "the ledger takes no rows; new calls are refused"),
+    });
     scope.defer(() => house.ledger.close());
     house.keys = createKeys(house.store);
     this.#house = house;

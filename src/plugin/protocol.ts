@@ -81,8 +81,8 @@ export interface Relay extends Decoder {
 export interface RelaySink {
   /** On to the client: the same Buffer or subarrays. Held before content(), and after finish() until the settle row is durable. */
   bytes(chunk: Buffer): void;
-  /** First content seen: the commit point. */
-  content(): void;
+  /** Content seen; the first is the commit point. `bytes`: how much text it is, from which a cut answer is billed. */
+  content(bytes?: number): void;
   /** Upstream's own id of this answer. */
   start(id: string): void;
   usage(seen: UsageSeen): void;

@@ -1,6 +1,7 @@
 import { fail, faultOf } from "../model/error.ts";
 import type { HeadersIn } from "../model/values.ts";
 import type { Signable } from "../plugin/provider.ts";
+import type { Timeouts } from "../config/types.ts";
 import type { Attempt } from "./call.ts";
 import type { Wire } from "./generation.ts";
 import { flat, type Departure } from "./outgoing.ts";
@@ -40,7 +41,7 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
     if (secret !== undefined)
       headers[auth.header.toLowerCase()] = `${auth.prefix ?? ""}${String(secret)}`;
   }
-  const flight = new Flight(x["~"].gen.watchdog, provider.timeouts);
+  const flight = new Flight(x["~"].gen.watchdog, hinted(provider.timeouts, x["~"].req.headers));
   x["~"].onGone.push(() => {
     if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
   });
@@ -56,4 +57,10 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
   Object.assign(faultOf(problem)!, fault);
   refusals.set(problem, { status: flight.status, headers: flight.headers, body: said });
   throw problem;
+}
+
+/** SDKs say how long they wait; nobody is served after that. */
+function hinted(timeouts: Timeouts, headers: HeadersIn): Timeouts {
+  const said = Number(headers["x-stainless-timeout"]) * 1000;
+  return said > 0 && said < timeouts.totalMs ? { ...timeouts, totalMs: said } : timeouts;
 }

@@ -42,7 +42,7 @@ export interface Ledger {
   /** The price is the row behind the hash that the command pins. */
   reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<Verdict>;
   settle(command: Stamped<Settle>): Promise<void>;
-  progress(command: Extract<Command, { do: "progress" }>): void;
+  progress(command: Stamped<Extract<Command, { do: "progress" }>>): void;
 }
 export type Stamped<T> = T & { at: number };
 

@@ -53,10 +53,13 @@ export function relayed(call: Attempt, course: Course): Passage {
   const relay = call.seat["~"].endpoint.protocol!.client!.relay!(
     {
       bytes(chunk) {
-        tally.textBytes += chunk.length;
+        tally.passedBytes += chunk.length;
         answer.write(chunk);
       },
-      content: () => course.content(),
+      content(bytes = 0) {
+        tally.textBytes += bytes;
+        course.content();
+      },
       start(id) {
         tally.accepted = true;
         tally.upstreamId = id;

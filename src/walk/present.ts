@@ -19,6 +19,8 @@ import type { Watched } from "./watchdog.ts";
 const SETTLE_MS = 2_000;
 /** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
 const LINGER_MS = 5_000;
+/** How often a stream says how far it is, so that a crash is presumed from real counts. */
+const PROGRESS_MS = 1_000;
 /** A provider that bills the rest anyway is read on for this long after the client left. */
 const DRAIN_MS = 60_000;
 
@@ -51,6 +53,7 @@ class Presentation implements Taker, Watched, Course {
   #settled = false;
   #drained = false;
   #due = Infinity;
+  #told = performance.now();
 
   constructor(
     call: Attempt,
@@ -71,6 +74,7 @@ class Presentation implements Taker, Watched, Course {
     x["~"].onGone.push(() => this.#gone());
     if (x["~"].gone) return this.#gone();
     this.answer.between = () => this.#passage?.between ?? true;
+    if (x.stream) x["~"].gen.watchdog.watch(this);
     if ("events" in source) return void this.#run(source.events);
     this.#flight = source.flight;
     this.tally.accepted = true;
@@ -188,6 +192,10 @@ class Presentation implements Taker, Watched, Course {
   }
 
   tick(now: number): void {
+    if (this.#finishing === undefined && now - this.#told > PROGRESS_MS && this.tally.accepted) {
+      this.#told = now;
+      this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(Date.now()));
+    }
     if (now < this.#due) return;
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
     this.#drained = true;

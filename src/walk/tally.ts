@@ -6,7 +6,7 @@ import type { Price } from "../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
-import type { Part, Settle } from "../plugin/store.ts";
+import type { Command, Part, Settle } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
 
 /** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
@@ -19,8 +19,10 @@ export class Tally {
   /** Upstream has taken the work on: from here a failure is estimated, never void. */
   accepted = false;
   upstreamId: string | undefined;
-  /** Text bytes that came by, for estimates. */
+  /** Text that came by, for estimates. */
   textBytes = 0;
+  /** All that came by: the estimate of a relay that does not say how much of it is text. */
+  passedBytes = 0;
   inputEstimate = 0;
   headMs: number | undefined;
   contentMs: number | undefined;
@@ -58,7 +60,7 @@ export class Tally {
       reports.length > 0 &&
       (usage.output !== undefined || usage.images !== undefined || usage.image_out !== undefined);
     if (complete) return { usage, estimated: false };
-    const said = Math.ceil(this.textBytes / BYTES_A_TOKEN);
+    const said = Math.ceil((this.textBytes || this.passedBytes) / BYTES_A_TOKEN);
     return {
       usage: {
         ...usage,
@@ -125,6 +127,18 @@ export class Tally {
         ...(of.finish && { finish: of.finish }),
         ms,
       },
+    };
+  }
+
+  /** What a crash now would be presumed from. */
+  progress(at: number): Extract<Command, { do: "progress" }> & { at: number } {
+    const { usage } = this.usage();
+    return {
+      do: "progress",
+      at,
+      attempt: this.call.attempt,
+      usage,
+      costNano: this.#cost(usage, at),
     };
   }
 

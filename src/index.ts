@@ -1,0 +1,7 @@
+// For embedding: a gateway in another program. May import everything; nothing imports it.
+export { createGateway, type GatewayOptions } from "./gateway/gateway.ts";
+export type { Explanation, Gateway, Reloaded, Status } from "./gateway/types.ts";
+export { loadConfig } from "./config/load.ts";
+export { createLoader } from "./loader/load.ts";
+export { createLog } from "./lib/log.ts";
+export { Mask } from "./lib/mask.ts";
