@@ -86,7 +86,9 @@ function believed(
 ): Partial<DataPolicy> {
   if (!current(level.expires, of.now)) {
     because.push("policy_expired");
-    return { ...level, retention: UNKNOWN, trains: "unknown", zeroWhen: undefined };
+    // What was bad news is not forgotten by getting old.
+    const trains = worseTraining(level.trains, "unknown");
+    return { ...level, retention: UNKNOWN, trains, zeroWhen: undefined };
   }
   if (!of.trusted) {
     if (level.retention || level.zeroWhen === "control") because.push("policy_untrusted");
