@@ -72,7 +72,7 @@ function split(text: string): [string, string | undefined] {
 }
 
 /** The other way: a string that stands for itself. */
-export const escapeTemplate = (text: string): string => text.replaceAll("${", "$${");
+export const escapeTemplate = (text: string): string => text.replaceAll("${", () => "$${");
 
 export interface Sources {
   readonly env: Readonly<Record<string, string | undefined>>;

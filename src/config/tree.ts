@@ -85,8 +85,8 @@ export function plant(
   const findings: Finding[] = [];
   let nodes = 0;
   let exhausted = false;
-  /** What an alias stands for, while it is being written out. */
-  const open = new Set<Node>();
+  /** What we are inside of: an alias for it would never end. */
+  const open = new Set<unknown>();
   const spotOf = (node: Node): Spot => ({
     source,
     start: node.range?.[0] ?? 0,
@@ -111,15 +111,14 @@ export function plant(
       const target = node.resolve(document);
       if (!target) return hole(problem.unknownAlias(node.source), pointer, spot);
       if (open.has(target)) return hole(problem.aliasInside(node.source), pointer, spot);
-      open.add(target);
       const value = grow(target, pointer, depth + 1, key);
-      open.delete(target);
       // Of the alias, not of what it stands for: here is where it is wrong.
       places.set(pointer, { value: here, ...(key ? { key } : {}) });
       return value;
     }
     const tag = (node as Node | null)?.tag;
     if (tag !== undefined && !PLAIN_TAG.test(tag)) return hole(problem.tag(tag), pointer, spot);
+    if (isMap(node) || isSeq(node)) open.add(node);
     if (isMap(node)) {
       const value: Mapping = {};
       for (const pair of node.items) {
@@ -132,9 +131,14 @@ export function plant(
           find(problem.duplicateKey(name, places.get(down)!.key!, source.file), down, keySpot);
         else value[name] = grow(pair.value, down, depth + 1, keySpot);
       }
+      open.delete(node);
       return value;
     }
-    if (isSeq(node)) return node.items.map((item, i) => grow(item, below(pointer, i), depth + 1));
+    if (isSeq(node)) {
+      const value = node.items.map((item, i) => grow(item, below(pointer, i), depth + 1));
+      open.delete(node);
+      return value;
+    }
     const value = isScalar(node) ? node.value : null;
     if (
       typeof value === "number" &&

@@ -1,0 +1,139 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import {
+  escapeTemplate,
+  fill,
+  isTemplate,
+  parseTemplate,
+  type Part,
+} from "../../../src/config/interpolate.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { load } from "./stubs.ts";
+
+const filled = (text: string, env: Record<string, string | undefined> = {}) => {
+  const { parts, flaws } = parseTemplate(text);
+  const result = fill(parts, "/x/gateway.yaml", { env, files: new Map() });
+  return { text: result.text, flaws: [...flaws, ...result.flaws].map((f) => f.words.id) };
+};
+
+/** Text that likes to look like a reference. */
+const tricky = fc
+  .array(fc.constantFrom("$", "{", "}", "${", "$${", "env:", "file:", "A", ":-", "x", " "), {
+    maxLength: 12,
+  })
+  .map((parts) => parts.join(""));
+const name = fc.stringMatching(/^[A-Z_][A-Z0-9_]{0,8}$/);
+
+describe("round trip", () => {
+  it("escaped text stands for itself", () => {
+    fc.assert(
+      fc.property(fc.oneof(tricky, fc.string()), (text) => {
+        expect(filled(escapeTemplate(text))).toEqual({ text, flaws: [] });
+      }),
+    );
+  });
+  it("every template gives its parts back as they were written", () => {
+    fc.assert(
+      fc.property(tricky, (text) => {
+        const { parts, flaws } = parseTemplate(text);
+        const again = (part: Part) => (part.kind === "text" ? escapeTemplate(part.text) : part.raw);
+        if (flaws.length === 0)
+          expect(parseTemplate(parts.map(again).join("")).parts).toEqual(parts);
+      }),
+    );
+  });
+  it("what stands around references is untouched, and a value is never read again", () => {
+    fc.assert(
+      fc.property(tricky, name, tricky, tricky, (before, variable, value, after) => {
+        const text = `${escapeTemplate(before)}\${env:${variable}}${escapeTemplate(after)}`;
+        // A "$" before "${" would make it a literal; that is what writing it means.
+        fc.pre(!before.endsWith("$"));
+        expect(filled(text, { [variable]: value })).toEqual({
+          text: before + value + after,
+          flaws: [],
+        });
+      }),
+    );
+  });
+});
+
+describe("no value becomes structure", () => {
+  it("whatever a variable holds, it is one text where it was asked for", async () => {
+    const yamlish = fc
+      .array(
+        fc.constantFrom(
+          "\n",
+          ": ",
+          "- ",
+          "{",
+          "}",
+          "[",
+          "]",
+          "&a ",
+          "*a",
+          "!!int ",
+          "#",
+          '"',
+          "'",
+          "${env:B}",
+          "use: evil",
+          "true",
+          "12",
+        ),
+        { maxLength: 10 },
+      )
+      .map((parts) => parts.join(""));
+    await fc.assert(
+      fc.asyncProperty(yamlish, yamlish, async (value, other) => {
+        const text = stringify({
+          store: "sqlite",
+          middleware: [],
+          frontends: [],
+          providers: { openai: { with: { api_key: "${env:A}", label: "x ${env:A}${env:B} y" } } },
+        });
+        const env = { A: value, B: other };
+        const { config, problems } = await loadConfig("/x/gateway.yaml", { env, load, text });
+        if (value === "") return void expect(problems[0]?.id).toBe("config/bad-value");
+        expect(problems).toEqual([]);
+        const provider = config!.providers.get("openai")!;
+        expect(provider.credentials[0]!.fields).toEqual({ api_key: value });
+        expect(provider.options).toEqual({ label: `x ${value}${other} y`, region: "us" });
+        expect([...config!.providers.keys()]).toEqual(["openai"]);
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe("env", () => {
+  it.each([
+    ["${env:A}", { A: "1" }, "1", []],
+    ["${env:A}", { A: "" }, "", []],
+    ["${env:A}", {}, "", ["config/unset-variable"]],
+    ["${env:A:-}", {}, "", []],
+    ["${env:A:-b}", { A: "" }, "b", []],
+    ["${env:A:-b}", { A: "a" }, "a", []],
+    ["${env:A:-b:-c}", {}, "b:-c", []],
+    ["${env:A:-http://x}", {}, "http://x", []],
+    ["${env:toString}", {}, "", ["config/unset-variable"]],
+    ["${env:constructor:-no}", {}, "no", []],
+    ["$${env:A}", {}, "${env:A}", []],
+    ["$$${env:A}", {}, "$${env:A}", []],
+    ["$A {x} $", {}, "$A {x} $", []],
+    ["${A}", {}, "", ["config/bare-variable"]],
+    ["${A:-x}", {}, "", ["config/bare-variable"]],
+    ["${env:A", { A: "1" }, "", ["config/unclosed-reference"]],
+    ["${env:}", {}, "", ["config/bad-variable"]],
+    ["${env:A B}", {}, "", ["config/bad-variable"]],
+    ["${file:}", {}, "", ["config/bad-reference"]],
+    ["${}", {}, "", ["config/bad-reference"]],
+    ["${ENV:A}", {}, "", ["config/bad-reference"]],
+    ["${A}${B}", {}, "", ["config/bare-variable", "config/bare-variable"]],
+  ])("%s with %j", (text, env, expected, flaws) =>
+    expect(filled(text, env)).toEqual({ text: expected, flaws }),
+  );
+});
+
+it("plain text is no template", () =>
+  expect(["a", "$a", "{}", "$ {"].some(isTemplate)).toBe(false));
