@@ -12,6 +12,7 @@ interface Growing {
   note: string | undefined;
   proof: Proof | undefined;
   citations: Json[];
+  logprobs: Json[];
 }
 
 /** Folds events into the answer they spell. Blocks keep the order in which they were opened. */
@@ -36,10 +37,12 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
             note: undefined,
             proof: undefined,
             citations: [],
+            logprobs: [],
           });
           return;
         case "delta":
           at(e.index).text.push(e.text);
+          if (e.logprobs) at(e.index).logprobs.push(...e.logprobs);
           return;
         case "media":
           if (e.partial) return;
@@ -76,14 +79,22 @@ export function fold(events: Iterable<ModelEvent>): ModelAnswer {
   return f.answer();
 }
 
-function toBlock({ open, text, media, note, proof, citations }: Growing): Block {
+function toBlock(growing: Growing): Block {
+  const { open, text, media, note, proof, citations, logprobs } = growing;
   const said = text.join("");
   const signed = proof && { proof };
+  const weighed = logprobs.length > 0 && { logprobs };
   switch (open.type) {
     case "text":
-      return { type: "text", text: said, ...(citations.length > 0 && { citations }), ...signed };
+      return {
+        type: "text",
+        text: said,
+        ...(citations.length > 0 && { citations }),
+        ...weighed,
+        ...signed,
+      };
     case "refusal":
-      return { type: "refusal", text: said, ...signed };
+      return { type: "refusal", text: said, ...weighed, ...signed };
     case "reasoning":
       return open.summary
         ? { type: "reasoning", summary: said === "" ? [] : [said], ...signed }

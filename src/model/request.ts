@@ -125,8 +125,14 @@ export interface Proof {
 
 /** `proof` stands on every kind: some wires sign reasoning, some sign calls, some sign text. */
 export type Block = { cache?: Opt<Json>; proof?: Opt<Proof> } & (
-  | { type: "text"; text: string; citations?: Opt<readonly Json[]> }
-  | { type: "refusal"; text: string }
+  | {
+      type: "text";
+      text: string;
+      citations?: Opt<readonly Json[]>;
+      /** One entry a token, where they were asked for. */
+      logprobs?: Opt<readonly Json[]>;
+    }
+  | { type: "refusal"; text: string; logprobs?: Opt<readonly Json[]> }
   | {
       type: "reasoning";
       text?: Opt<string>;
