@@ -1,0 +1,181 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { askControl, type Control, serveControl } from "../../../src/gateway/control.ts";
+import { placeOf } from "../../../src/gateway/control-path.ts";
+import { fail, faultOf } from "../../../src/model/error.ts";
+
+let folder: string;
+const open: Control[] = [];
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tollgate-control-"));
+});
+afterEach(async () => {
+  for (const control of open.splice(0)) await control[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function serve(
+  commands: Parameters<typeof serveControl>[0]["commands"] = {},
+  path = folder,
+): Promise<Control> {
+  const control = await serveControl({
+    path,
+    commands: { status: async () => ({ pid: 42 }), ...commands },
+  });
+  open.push(control);
+  return control;
+}
+
+const faultIn = async (work: Promise<unknown>) =>
+  faultOf(await work.catch((error: unknown) => error));
+const mode = async (path: string) => (await stat(path)).mode & 0o777;
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+describe("asking", () => {
+  test("a command gets its input, and its answer comes back", async () => {
+    await serve({
+      "middleware.usage/top": async (input) => ({ got: input, money: 12n, none: undefined }),
+    });
+    expect(await askControl(folder, "middleware.usage/top", { n: 3, text: "äöü\n" })).toEqual({
+      got: { n: 3, text: "äöü\n" },
+      money: "12",
+    });
+  });
+
+  test("a command may answer nothing", async () => {
+    await serve({ nothing: async () => {} });
+    expect(await askControl(folder, "nothing")).toBeNull();
+  });
+
+  test("a fault arrives as it was thrown", async () => {
+    await serve({
+      bad: async () =>
+        fail("not_found", "No such model.", { code: "model", details: { near: "x" } }),
+    });
+    expect(await faultIn(askControl(folder, "bad"))).toEqual({
+      kind: "not_found",
+      message: "No such model.",
+      code: "model",
+      details: { near: "x" },
+    });
+  });
+
+  test.each(["nobody", "toString", "__proto__", "constructor"])(
+    "there is no command %s",
+    async (name) => {
+      await serve();
+      expect(await faultIn(askControl(folder, name))).toMatchObject({ code: "unknown_command" });
+    },
+  );
+
+  test("many at once", async () => {
+    await serve({ twice: async ({ n }) => Number(n) * 2 });
+    const asked = Array.from({ length: 50 }, (_, n) => askControl(folder, "twice", { n }));
+    expect(await Promise.all(asked)).toEqual(Array.from({ length: 50 }, (_, n) => n * 2));
+  });
+
+  test("where nobody runs, that is what it says", async () => {
+    expect(await faultIn(askControl(folder, "status"))).toMatchObject({ code: "not_running" });
+    expect(await faultIn(askControl(join(folder, "no/such"), "status"))).toMatchObject({
+      code: "not_running",
+    });
+  });
+});
+
+describe("the place", () => {
+  test("is the owner's alone, even where the folder was open before", async () => {
+    await chmod(folder, 0o755);
+    const { path } = await serve();
+    expect(path).toBe(join(folder, "control.sock"));
+    expect([await mode(folder), await mode(path)]).toEqual([0o700, 0o600]);
+  });
+
+  test("is made when it is not there, and left clean", async () => {
+    const state = join(folder, "deep/state");
+    const control = await serve({}, state);
+    expect(await askControl(state, "status")).toEqual({ pid: 42 });
+    await control[Symbol.asyncDispose]();
+    expect(await exists(control.path)).toBe(false);
+  });
+
+  test("of a gateway that lives is an error, and that gateway goes on", async () => {
+    await serve();
+    const fault = await faultIn(serve());
+    expect(fault).toMatchObject({ kind: "conflict", code: "already_running" });
+    expect(fault?.message).toContain("(pid 42)");
+    expect(await askControl(folder, "status")).toEqual({ pid: 42 });
+  });
+
+  test("of somebody else who lives there is an error too", async () => {
+    const other = createServer((socket) => socket.end("hello")).listen(
+      join(folder, "control.sock"),
+    );
+    await once(other, "listening");
+    expect(await faultIn(serve())).toMatchObject({ code: "already_running" });
+    other.close();
+  });
+
+  test("of a gateway that was killed is taken over", async () => {
+    const script = `require("node:net").createServer().listen(process.argv[1], () => console.log("up"))`;
+    const child = spawn(process.execPath, ["-e", script, join(folder, "control.sock")]);
+    await once(child.stdout, "data");
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    expect(await exists(join(folder, "control.sock"))).toBe(true);
+    await serve();
+    expect(await askControl(folder, "status")).toEqual({ pid: 42 });
+  });
+});
+
+describe("a path too long for a socket", () => {
+  const long = () => join(folder, "a".repeat(60), "ä".repeat(40));
+
+  test("stands elsewhere, privately, and is found and removed", async () => {
+    const control = await serve({}, long());
+    expect(control.path.length).toBeLessThan(100);
+    expect([await mode(dirname(control.path)), await mode(control.path)]).toEqual([0o700, 0o600]);
+    expect((await readFile(join(long(), "control.path"), "utf8")).trim()).toBe(control.path);
+    expect(await askControl(long(), "status")).toEqual({ pid: 42 });
+    expect(await faultIn(serve({}, long()))).toMatchObject({ code: "already_running" });
+    await control[Symbol.asyncDispose]();
+    expect([
+      await exists(dirname(control.path)),
+      await exists(join(long(), "control.path")),
+    ]).toEqual([false, false]);
+  });
+
+  test("is found under another TMPDIR too", async () => {
+    await serve({}, long());
+    const before = process.env["TMPDIR"];
+    process.env["TMPDIR"] = folder;
+    try {
+      expect(await askControl(long(), "status")).toEqual({ pid: 42 });
+    } finally {
+      if (before === undefined) delete process.env["TMPDIR"];
+      else process.env["TMPDIR"] = before;
+    }
+  });
+
+  test.each(["open to others", "a link"])("is refused where the folder is %s", async (what) => {
+    const place = dirname(await placeOf(long()));
+    if (what === "a link") {
+      await mkdir(join(folder, "mine"));
+      await symlink(join(folder, "mine"), place);
+    } else {
+      await mkdir(place);
+      await chmod(place, 0o777);
+    }
+    await writeFile(join(place, "trap"), "");
+    expect(await faultIn(serve({}, long()))).toMatchObject({ code: "socket_folder" });
+    await rm(place, { recursive: true });
+  });
+});
