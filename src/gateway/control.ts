@@ -24,9 +24,9 @@ export async function serveControl(of: {
   const place = await makePlace(of.path);
   await clear(place.socket, of.path);
   const server = createServer((req, res) => {
-    void answer(req, of.commands).then(({ status, body }) => {
+    void answer(req, of.commands).then(({ status, text }) => {
       res.writeHead(status, { "content-type": "application/json", connection: "close" });
-      res.end(`${JSON.stringify(body, plain)}\n`);
+      res.end(`${text}\n`);
     });
   });
   await listening(server, place.socket);
@@ -71,7 +71,7 @@ const plain = (_: string, value: unknown) => (typeof value === "bigint" ? `${val
 async function answer(
   req: IncomingMessage,
   commands: ControlCommandsOf,
-): Promise<{ status: number; body: unknown }> {
+): Promise<{ status: number; text: string }> {
   try {
     const name = decodeURIComponent((req.url ?? "/").slice(1));
     const text = await read(req);
@@ -83,13 +83,17 @@ async function answer(
     const input: unknown = JSON.parse(text || "{}");
     if (typeof input !== "object" || input === null || Array.isArray(input))
       return fail("invalid", "The input of a command is a JSON object.");
-    return { status: 200, body: { value: (await command(input as JsonObject)) ?? null } };
+    const value = (await command(input as JsonObject)) ?? null;
+    return { status: 200, text: JSON.stringify({ value }, plain) };
   } catch (error) {
     const { kind, message, code, param, details } = faultOf(error) ?? {
       kind: error instanceof SyntaxError ? "invalid" : "internal",
       message: error instanceof Error ? error.message : String(error),
     };
-    return { status: 400, body: { error: { kind, message, code, param, details } } };
+    return {
+      status: 400,
+      text: JSON.stringify({ error: { kind, message, code, param, details } }),
+    };
   }
 }
 

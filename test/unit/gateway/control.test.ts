@@ -77,6 +77,17 @@ describe("asking", () => {
     },
   );
 
+  test("what cannot be said in JSON is an error, not silence", async () => {
+    const loop: Record<string, unknown> = {};
+    loop["self"] = loop;
+    await serve({
+      loop: async () => loop,
+      thrown: async () => Promise.reject(new TypeError("oops")),
+    });
+    expect(await faultIn(askControl(folder, "loop"))).toMatchObject({ kind: "internal" });
+    expect(await faultIn(askControl(folder, "thrown"))).toMatchObject({ message: "oops" });
+  });
+
   test("many at once", async () => {
     await serve({ twice: async ({ n }) => Number(n) * 2 });
     const asked = Array.from({ length: 50 }, (_, n) => askControl(folder, "twice", { n }));
@@ -168,7 +179,7 @@ describe("a path too long for a socket", () => {
   test.each(["open to others", "a link"])("is refused where the folder is %s", async (what) => {
     const place = dirname(await placeOf(long()));
     if (what === "a link") {
-      await mkdir(join(folder, "mine"));
+      await mkdir(join(folder, "mine"), { mode: 0o700 });
       await symlink(join(folder, "mine"), place);
     } else {
       await mkdir(place);
