@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest";
+import { createKeys } from "../../../src/gateway/keys.ts";
+import { digest, mint } from "../../../src/lib/key.ts";
+import type { KeyRecord } from "../../../src/plugin/store.ts";
+
+function house(records: KeyRecord[] = []) {
+  const stored = new Map(records.map((record) => [record.digest, record]));
+  const asked: string[] = [];
+  let time = 1_000_000;
+  let answer: (found: KeyRecord | undefined) => Promise<KeyRecord | undefined> = async (found) =>
+    found;
+  const keys = createKeys(
+    {
+      key: (hash) => {
+        asked.push(hash);
+        return answer(stored.get(hash));
+      },
+    },
+    { now: () => time, ttlMs: 60_000 },
+  );
+  return {
+    keys,
+    stored,
+    asked,
+    pass: (ms: number) => void (time += ms),
+    answers: (how: typeof answer) => void (answer = how),
+    now: () => time,
+  };
+}
+const minted = () => {
+  const { id, secret, digest } = mint();
+  return { secret, record: { id, digest, created: 0 } satisfies KeyRecord as KeyRecord };
+};
+
+describe("keys", () => {
+  it("are asked for once a minute, by digest", async () => {
+    const { secret, record } = minted();
+    const h = house([record]);
+    for (let i = 0; i < 5; i++) expect(await h.keys.find(secret)).toBe(record);
+    expect(h.asked).toEqual([digest(secret)]);
+    h.pass(60_001);
+    await h.keys.find(secret);
+    expect(h.asked.length).toBe(2);
+  });
+  it("that nobody knows take the same way, and are remembered too", async () => {
+    const { secret } = minted();
+    const h = house();
+    expect(await h.keys.find(secret)).toBeUndefined();
+    expect(await h.keys.find(secret)).toBeUndefined();
+    expect(h.asked.length).toBe(1);
+  });
+  it("of others' making are found; ours mistyped are not even asked for", async () => {
+    const foreign = "sk-legacy";
+    const h = house([{ id: "x", digest: digest(foreign), created: 0 }]);
+    expect((await h.keys.find(foreign))?.id).toBe("x");
+    const { secret } = minted();
+    expect(await h.keys.find(`${secret.slice(0, -1)}!`)).toBeUndefined();
+    expect(await h.keys.find("x".repeat(2_000))).toBeUndefined();
+    expect(h.asked.length).toBe(1);
+  });
+  it("expire and are revoked on the moment, remembered or not", async () => {
+    const { secret, record } = minted();
+    const h = house([{ ...record, expires: 1_000_500 }]);
+    expect(await h.keys.find(secret)).toBeDefined();
+    h.pass(499);
+    expect(await h.keys.find(secret)).toBeDefined();
+    h.pass(1);
+    expect(await h.keys.find(secret)).toBeUndefined();
+    h.keys.forget();
+    h.stored.set(record.digest, { ...record, revoked: h.now() + 10 });
+    expect(await h.keys.find(secret)).toBeDefined();
+    h.pass(10);
+    expect(await h.keys.find(secret)).toBeUndefined();
+  });
+  it("are forgotten at once, also those asked for before and answered after", async () => {
+    const { secret, record } = minted();
+    const h = house([record]);
+    let go = () => {};
+    h.answers((found) => new Promise((resolve) => (go = () => resolve(found))));
+    const late = h.keys.find(secret);
+    await Promise.resolve();
+    h.stored.set(record.digest, { ...record, revoked: 1 });
+    h.keys.forget();
+    go();
+    await late;
+    h.answers(async (found) => found);
+    expect(await h.keys.find(secret)).toBeUndefined();
+  });
+  it("asked for together are asked for once", async () => {
+    const { secret, record } = minted();
+    const h = house([record]);
+    await Promise.all(Array.from({ length: 20 }, () => h.keys.find(secret)));
+    expect(h.asked.length).toBe(1);
+  });
+  it("a store that fails is no answer, and nothing is remembered of it", async () => {
+    const { secret, record } = minted();
+    const h = house([record]);
+    h.answers(async () => Promise.reject(new Error("disk")));
+    await expect(h.keys.find(secret)).rejects.toThrow("disk");
+    h.answers(async (found) => found);
+    expect(await h.keys.find(secret)).toBe(record);
+  });
+  it("a flood of unknown ones pushes out no known one", async () => {
+    const { secret, record } = minted();
+    const h = house([record]);
+    await h.keys.find(secret);
+    for (let i = 0; i < 12_000; i++) await h.keys.find(`invented-${i}`);
+    const before = h.asked.length;
+    await h.keys.find(secret);
+    expect(h.asked.length).toBe(before);
+  });
+  it("a clock that is set back keeps nothing alive", async () => {
+    const { secret, record } = minted();
+    const h = house([record]);
+    await h.keys.find(secret);
+    h.pass(-3_600_000);
+    await h.keys.find(secret);
+    expect(h.asked.length).toBe(2);
+  });
+});

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { createHash } from "node:crypto";
+import { digest, equal, mint, parse } from "../../../src/lib/key.ts";
+
+describe("a key", () => {
+  it("says its id, and its check sum agrees", () => {
+    for (let i = 0; i < 100; i++) {
+      const { id, secret, digest: stored } = mint();
+      expect(secret).toMatch(/^tg_[0-9A-Za-z]{59}$/);
+      expect(parse(secret)).toEqual({ id });
+      expect(stored).toBe(createHash("sha256").update(secret).digest("hex"));
+    }
+  });
+  it("is never the same twice", () => {
+    expect(new Set(Array.from({ length: 200 }, () => mint().secret)).size).toBe(200);
+  });
+  it("with any one character changed is no key", () => {
+    const { secret } = mint();
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: secret.length - 1 }),
+        fc.string({ minLength: 1, maxLength: 1 }),
+        (at, c) => {
+          const other = secret.slice(0, at) + c + secret.slice(at + 1);
+          fc.pre(other !== secret);
+          expect(parse(other)).toBeUndefined();
+        },
+      ),
+    );
+  });
+  it("is not read out of anything else", () => {
+    fc.assert(fc.property(fc.string(), (text) => parse(text) === undefined));
+    expect(parse(`${mint().secret}x`)).toBeUndefined();
+    expect(parse(` ${mint().secret}`)).toBeUndefined();
+  });
+});
+
+it("digests compare by content, lengths may differ", () => {
+  expect(equal(digest("a"), digest("a"))).toBe(true);
+  expect(equal(digest("a"), digest("b"))).toBe(false);
+  expect(equal("a", "ab")).toBe(false);
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { formatDecimal, halfEven, millionths, parseDecimal } from "../../../src/money/decimal.ts";
+import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format.ts";
+
+describe("decimals", () => {
+  it("there and back, whatever the size", () => {
+    fc.assert(
+      fc.property(fc.bigInt(), fc.nat(12), (value, places) => {
+        expect(parseDecimal(formatDecimal(value, places), places)).toBe(value);
+      }),
+    );
+  });
+  it("refuse what is not one, and what would have to be rounded", () => {
+    for (const text of ["", "1e3", "1,000", ".5", "5.", "0x1", "NaN", "1 ", "+1", "--1"])
+      expect(() => parseDecimal(text, 9), text).toThrow();
+    expect(() => parseDecimal("0.1234", 3)).toThrow();
+    expect(parseDecimal("0.1230", 3)).toBe(123n);
+  });
+  it("ties go to the even one", () => {
+    const rounded = [1n, 2n, 3n, 5n, 7n].map((n) => halfEven({ n, d: 2n }));
+    expect(rounded).toEqual([0n, 1n, 2n, 2n, 4n]);
+  });
+  it("counts are exact in millionths", () => {
+    expect(millionths(0.1)).toBe(100_000n);
+    expect(millionths(1.048576)).toBe(1_048_576n);
+    expect(millionths(2 ** 53 - 1)).toBe((2n ** 53n - 1n) * 1_000_000n);
+    expect(() => millionths(-1)).toThrow();
+  });
+});
+
+describe("dollars in words", () => {
+  it("have at least two decimal places and no rounded one", () => {
+    expect(formatUsd(1_234_000n)).toBe("$0.001234");
+    expect(formatUsd(1_500_000_000n)).toBe("$1.50");
+    expect(formatUsd(1n)).toBe("$0.000000001");
+    expect(formatUsd(0n)).toBe("$0.00");
+    expect(formatUsd(-3_000_000_000n)).toBe("-$3.00");
+    expect(formatUsd(2n ** 63n - 1n)).toBe("$9223372036.854775807");
+  });
+  it("and back", () => {
+    fc.assert(
+      fc.property(fc.bigInt(0n, 2n ** 63n), (n) => {
+        expect(parseUsd(formatUsd(n))).toBe(n);
+        expect(parseUsd(nanoToDecimal(n))).toBe(n);
+      }),
+    );
+  });
+});

@@ -1,0 +1,144 @@
+import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { hold, inputUpTo, outputThatFits, type Ask } from "../../../src/money/estimate.ts";
+import { cost, FREE } from "../../../src/money/price.ts";
+import { createUsual } from "../../../src/money/usual.ts";
+import type { Price } from "../../../src/model/facts.ts";
+
+const opus: Price = {
+  lines: [
+    { unit: "input", usd: "5", per: 1_000_000 },
+    { unit: "cache_read", usd: "0.5", per: 1_000_000 },
+    { unit: "cache_write_1h", usd: "10", per: 1_000_000 },
+    { unit: "output", usd: "25", per: 1_000_000 },
+  ],
+  over: [{ input: 200_000, lines: [{ unit: "output", usd: "37.5", per: 1_000_000 }] }],
+};
+const ask = (more: Partial<Ask> = {}): Ask => ({
+  mode: "expected",
+  price: opus,
+  input: 1_000,
+  ...more,
+});
+
+describe("the input's estimate", () => {
+  it("is a third of the bytes, rounded up", () => {
+    expect(inputUpTo({ bytes: 0 })).toBe(0);
+    expect(inputUpTo({ bytes: 1 })).toBe(1);
+    expect(inputUpTo({ bytes: 3_000 })).toBe(1_000);
+  });
+  it("counts media by the piece and not by their bytes", () => {
+    expect(inputUpTo({ bytes: 4_000_300, media: { count: 2, bytes: 4_000_000 } })).toBe(3_300);
+  });
+  it("is never more than the model reads", () => {
+    expect(inputUpTo({ bytes: 9_000_000, context: 200_000 })).toBe(200_000);
+  });
+});
+
+describe("a hold", () => {
+  it("expected: input as estimated, at least 1,024 tokens of output", () => {
+    expect(hold(ask())).toEqual({
+      nano: 5_000_000n + 1_024n * 25_000n,
+      claim: 5_000_000n + 1_024n * 25_000n,
+      output: 1_024,
+    });
+    expect(hold(ask({ usual: 4_000 })).output).toBe(4_000);
+    expect(hold(ask({ usual: 4_000, output: 100 })).output).toBe(100);
+  });
+  it("hard: the dearest way to read, all that may be written", () => {
+    const { nano, output } = hold(ask({ mode: "hard", output: 8_000, limit: 64_000 }));
+    expect(output).toBe(8_000);
+    expect(nano).toBe(10_000_000n + 200_000_000n);
+    expect(hold(ask({ mode: "hard", limit: 64_000 })).output).toBe(64_000);
+    expect(hold(ask({ mode: "hard", output: 1e9, limit: 64_000 })).output).toBe(64_000);
+  });
+  it("soft takes a nano-dollar, and its row holds what is expected", () => {
+    expect(hold(ask({ mode: "soft" }))).toEqual({ ...hold(ask()), claim: 1n });
+  });
+  it("is unknown where the price is", () => {
+    expect(hold(ask({ price: null, mode: "hard", output: 5 }))).toEqual({
+      nano: null,
+      claim: null,
+      output: 5,
+    });
+    expect(hold(ask({ tier: "warp" })).nano).toBeNull();
+  });
+  it("free holds nothing", () => {
+    expect(hold(ask({ price: FREE, mode: "hard" })).claim).toBe(0n);
+  });
+  it("is for every answer that is asked for", () => {
+    const one = hold(ask({ mode: "hard", output: 100, input: 0 })).nano!;
+    expect(hold(ask({ mode: "hard", output: 100, input: 0, n: 3 })).nano).toBe(3n * one);
+  });
+  it("counts pictures by the measure that the price lists", () => {
+    const image = { kind: "image", n: 2, input: 30, size: "2048x1024" } as const;
+    const each: Price = { lines: [{ unit: "images", usd: "0.04", per: 1 }] };
+    expect(hold(ask({ ...image, price: each })).nano).toBe(80_000_000n);
+    const area: Price = { lines: [{ unit: "megapixels", usd: "0.01", per: 1 }] };
+    expect(hold(ask({ ...image, price: area })).nano).toBe(60_000_000n);
+    const tokens: Price = {
+      lines: [
+        { unit: "input", usd: "5", per: 1_000_000 },
+        { unit: "image_out", usd: "30", per: 1_000_000 },
+      ],
+    };
+    expect(hold(ask({ ...image, price: tokens })).nano).toBe(150_000n + 2n * 8_192n * 30_000n);
+  });
+  it("hard is at least the bill of whatever keeps to the cap", () => {
+    fc.assert(
+      fc.property(
+        fc.nat(400_000),
+        fc.nat(20_000),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (input, output, cached, written) => {
+          const held = hold(ask({ mode: "hard", input, output })).nano!;
+          const read = Math.floor(input * cached);
+          const wrote = Math.floor((input - read) * written);
+          const bill = cost(
+            { input: input - read - wrote, cache_read: read, cache_write_1h: wrote, output },
+            opus,
+          )!;
+          expect(held >= bill).toBe(true);
+        },
+      ),
+    );
+  });
+});
+
+describe("what would fit", () => {
+  it("fits, and one token more does not", () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt(0n, 400_000_000n),
+        fc.nat(20_000),
+        fc.constantFrom("hard" as const, "expected" as const),
+        (left, input, mode) => {
+          const of = ask({ mode, input, output: 8_000, usual: 8_000 });
+          const fits = outputThatFits(left, of);
+          if (fits > 0) expect(hold({ ...of, output: fits }).claim! <= left).toBe(true);
+          if (fits < 8_000) expect(hold({ ...of, output: fits + 1 }).claim! > left).toBe(true);
+        },
+      ),
+    );
+  });
+});
+
+describe("what is usual", () => {
+  it("is the p95 of the last answers, once there are some", () => {
+    const usual = createUsual();
+    for (let i = 1; i <= 7; i++) usual.saw("a", i);
+    expect(usual.p95("a")).toBeUndefined();
+    for (let i = 8; i <= 100; i++) usual.saw("a", i);
+    expect(usual.p95("a")).toBe(96);
+    expect(usual.p95("b")).toBeUndefined();
+  });
+  it("forgets whom it has not heard of for longest", () => {
+    const usual = createUsual(2);
+    for (const who of ["a", "b"]) for (let i = 0; i < 8; i++) usual.saw(who, 1);
+    usual.saw("a", 1);
+    usual.saw("c", 1);
+    expect(usual.p95("a")).toBe(1);
+    expect(usual.p95("b")).toBeUndefined();
+  });
+});
