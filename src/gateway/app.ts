@@ -1,7 +1,7 @@
 // A generation's routes on h3. Handlers write the node response themselves; h3 routes, and nothing it throws reaches a client.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
-import { fail, faultOf, type Fault } from "../model/error.ts";
+import { ERRORS, fail, faultOf, type Fault } from "../model/error.ts";
 import type { Line } from "../plugin/call.ts";
 import type { Route } from "../plugin/frontend.ts";
 import type { Attempt } from "../walk/call.ts";
@@ -9,6 +9,7 @@ import type { Generation, MountedFrontend, MountedRoute } from "../walk/generati
 import { plain } from "../walk/refuse.ts";
 import { walk } from "../walk/walk.ts";
 import { nextId } from "../walk/exchange.ts";
+import type { Files } from "./files.ts";
 
 /** What h3 takes for "answered already". */
 const HANDLED = Symbol.for("h3.handled");
@@ -19,12 +20,15 @@ export interface AppOptions {
   fetch: (call: Attempt) => Line["fetch"];
   /** For /readyz. */
   ready: () => { ready: boolean; state: string };
+  /** Pictures that somebody asked for by address. */
+  files?: Pick<Files, "serve">;
 }
 
-export function createApp({ gen, frontends, fetch, ready }: AppOptions): H3 {
+export function createApp({ gen, frontends, fetch, ready, files }: AppOptions): H3 {
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
   health(app, ready);
+  if (files) keptFiles(app, files);
   for (const frontend of frontends)
     for (const route of frontend.frontend.routes)
       for (const path of [route.path].flat()) {
@@ -86,6 +90,27 @@ function health(app: H3, ready: AppOptions["ready"]): void {
   }
 }
 
+/** The address is the permission: it is signed, and ends. */
+function keptFiles(app: H3, files: Pick<Files, "serve">): void {
+  for (const method of ["GET", "HEAD"] as const)
+    app.on(method, "/files/:name", async (event) => {
+      const { req, res } = nodeOf(event);
+      try {
+        const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
+        const file = await files.serve(event.context.params?.["name"] ?? "", query);
+        res.writeHead(file.status, file.headers as Record<string, string>);
+        res.end(method === "HEAD" ? undefined : file.body);
+      } catch (problem) {
+        refuse(
+          res,
+          undefined,
+          faultOf(problem) ?? { kind: "internal", message: "Something went wrong here." },
+        );
+      }
+      return HANDLED;
+    });
+}
+
 function nodeOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
   const node = event.runtime?.node ?? fail("internal", "Tollgate runs on Node.");
   return node as { req: IncomingMessage; res: ServerResponse };
@@ -137,7 +162,7 @@ function refuse(
   const id = nextId();
   const told = safely(() => frontend?.server?.fault(fault, { id }));
   const body = JSON.stringify(told?.body ?? plain(fault, id));
-  res.writeHead(status ?? told?.status ?? (fault.kind === "not_found" ? 404 : 400), {
+  res.writeHead(status ?? told?.status ?? ERRORS[fault.kind][0], {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
     "x-request-id": id,

@@ -25,6 +25,8 @@ import { createContext } from "./context.ts";
 import { serveControl } from "./control.ts";
 import { build, lineTo, type Built } from "./generation.ts";
 import type { House } from "./house.ts";
+import { downloads } from "./download.ts";
+import { openFiles } from "./files.ts";
 import { createKeys } from "./keys.ts";
 import { createLedger } from "./ledger.ts";
 import { lineOf } from "./line.ts";
@@ -301,6 +303,18 @@ class Running implements Gateway {
       lists: await openLists(join(config.stateDir, "catalogue")),
     } as { -readonly [K in keyof House]: House[K] };
     scope.defer(() => house.lists.saved());
+    house.files = await openFiles(join(config.stateDir, "files"));
+    const sweeping = (error: unknown) =>
+      log.error({ err: error }, "old files could not be removed");
+    scope.every(60_000, () => house.files.sweep(), sweeping);
+    const abroad = scope.own(downloads());
+    house.pictures = {
+      keep: async (bytes, mime) => {
+        const { path } = await house.files.keep(bytes, mime ?? "image/png");
+        return `${(this.#current.config.publicUrl ?? this.url).replace(/\/+$/, "")}${path}`;
+      },
+      get: (url, signal) => abroad.get(url, signal),
+    };
     const ctx = createContext({
       id: "store",
       scope,
@@ -350,6 +364,7 @@ class Running implements Gateway {
       frontends: built.frontends,
       fetch: lineOf,
       ready: () => this.#ready(),
+      files: this.#house.files,
     });
     return { built, config, loaded, handler: toHandler(app), at: Date.now() };
   }

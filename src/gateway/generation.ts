@@ -199,6 +199,7 @@ export async function build(of: {
     ledger: house.ledger,
     rests: house.rests,
     watchdog: house.watchdog,
+    pictures: house.pictures,
     mask: (text) => house.mask.text(text),
     enter() {
       inFlight++;

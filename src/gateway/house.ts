@@ -4,8 +4,10 @@ import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
 import type { Shared } from "../lib/scope.ts";
 import type { Store } from "../plugin/store.ts";
+import type { Pictures } from "../walk/pictures.ts";
 import type { Rests } from "../walk/rests.ts";
 import type { Watchdog } from "../walk/watchdog.ts";
+import type { Files } from "./files.ts";
 import type { Keys } from "./keys.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Pools } from "./pools.ts";
@@ -22,5 +24,7 @@ export interface House {
   readonly lists: Lists;
   readonly rests: Rests;
   readonly watchdog: Watchdog;
+  readonly pictures: Pictures;
+  readonly files: Files;
   readonly stateDir: string;
 }

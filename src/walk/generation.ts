@@ -16,6 +16,7 @@ import type { DataPolicy, Price } from "../model/facts.ts";
 import type { Command, Reserve, Settle, Verdict } from "../plugin/store.ts";
 import type { HeadersIn } from "../model/values.ts";
 import type { Chain } from "./hooks.ts";
+import type { Pictures } from "./pictures.ts";
 import type { Rests } from "./rests.ts";
 import type { Switchboard } from "./switchboard.ts";
 import type { Watchdog } from "./watchdog.ts";
@@ -31,6 +32,7 @@ export interface Generation {
   readonly ledger: Ledger;
   readonly rests: Rests;
   readonly watchdog: Watchdog;
+  readonly pictures: Pictures;
   /** Registered secret values out of a text that an upstream wrote. */
   mask(text: string): string;
   /** An exchange holds its generation from head to settle; the last one to leave a retired generation ends it. */

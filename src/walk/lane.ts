@@ -1,11 +1,12 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
 import { fail, type Fault } from "../model/error.ts";
-import type { FinishReason, ModelEvent } from "../model/event.ts";
+import type { FinishReason, ModelAnswer, ModelEvent } from "../model/event.ts";
 import { folding } from "../model/fold.ts";
-import type { HeadersIn, JsonObject } from "../model/values.ts";
+import type { HeadersIn } from "../model/values.ts";
 import type { Answering, Decoder, Protocol } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
+import { inWantedForm } from "./pictures.ts";
 import type { Flight } from "./send.ts";
 import type { Tally } from "./tally.ts";
 
@@ -23,6 +24,7 @@ export interface Course {
   finished(): void;
   /** A stage of the event pipe ends the answer. */
   stop(fault: Fault): void;
+  broke(problem: unknown): void;
 }
 
 export interface Passage extends Decoder {
@@ -131,18 +133,24 @@ export function written(
         course.content();
         break;
       case "finish": {
-        course.content();
-        course.finishing(event.reason);
-        const { usage } = tally.usage();
+        tally.ended = true;
         if (encoder) {
-          encoder.event({ type: "usage", usage });
+          course.finishing(event.reason);
+          encoder.event({ type: "usage", usage: tally.usage().usage });
           encoder.event(event);
-        } else {
-          folded!.event(event);
-          const body: JsonObject = server.whole({ ...folded!.answer(), usage }, to);
-          answer.write(Buffer.from(JSON.stringify(body)));
+          return course.finished();
         }
-        return course.finished();
+        folded!.event(event);
+        const whole = folded!.answer();
+        const say = (said: ModelAnswer) => {
+          course.finishing(event.reason);
+          const body = server.whole({ ...said, usage: tally.usage().usage }, to);
+          answer.write(Buffer.from(JSON.stringify(body)));
+          course.finished();
+        };
+        const turning = inWantedForm(x, whole);
+        if (!turning) return say(whole);
+        return void turning.then(say).catch((problem: unknown) => course.broke(problem));
       }
     }
     if (encoder) encoder.event(event);

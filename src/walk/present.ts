@@ -82,7 +82,7 @@ class Presentation implements Taker, Watched, Course {
       this.#passage = this.#choose(source.flight);
       source.flight.take(this);
     } catch (problem) {
-      this.#broke(problem);
+      this.broke(problem);
     }
   }
 
@@ -114,7 +114,7 @@ class Presentation implements Taker, Watched, Course {
         if (this.#over) break;
         emit(event);
       }
-      if (!this.#over && this.#finishing === undefined)
+      if (!this.#over && !this.tally.ended)
         fail("upstream", "The provider ended before its finish.", { code: "truncated" });
       this.#drained = true;
       this.#close();
@@ -130,20 +130,20 @@ class Presentation implements Taker, Watched, Course {
     try {
       this.#passage!.push(chunk);
     } catch (problem) {
-      this.#broke(problem);
+      this.broke(problem);
     }
     res.uncork();
   }
 
   end(problem?: unknown): void {
     if (this.#over) return;
-    if (problem !== undefined && this.#finishing === undefined) return this.#broke(problem);
+    if (problem !== undefined && !this.tally.ended) return this.broke(problem);
     this.#drained = true;
     if (!this.#terminal && problem === undefined) {
       try {
         this.#passage!.end();
       } catch (thrown) {
-        return this.#broke(thrown);
+        return this.broke(thrown);
       }
     }
     this.#terminal ||= this.#finishing !== undefined;
@@ -158,6 +158,7 @@ class Presentation implements Taker, Watched, Course {
   finishing(reason: FinishReason): void {
     if (this.#finishing !== undefined) return;
     this.#finishing = reason;
+    this.tally.ended = true;
     this.content();
     this.answer.finishing();
     const inner = this.#call.exchange["~"];
@@ -188,7 +189,7 @@ class Presentation implements Taker, Watched, Course {
   }
 
   stop(fault: Fault): void {
-    if (!this.#over) this.#broke(error(fault.kind, fault.message, fault.code));
+    if (!this.#over) this.broke(error(fault.kind, fault.message, fault.code));
   }
 
   tick(now: number): void {
@@ -200,7 +201,7 @@ class Presentation implements Taker, Watched, Course {
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
     this.#drained = true;
     this.#flight?.abort(error("upstream", "The provider did not end its message."));
-    if (this.#finishing === undefined) this.#broke(error("canceled", "The client went away."));
+    if (this.#finishing === undefined) this.broke(error("canceled", "The client went away."));
     else this.#close();
   }
 
@@ -220,7 +221,7 @@ class Presentation implements Taker, Watched, Course {
   }
 
   /** Before content: the dispatcher's to mend. After it: the protocol's own error, and the row says what was sent. */
-  #broke(problem: unknown): void {
+  broke(problem: unknown): void {
     if (this.#over) return;
     const x = this.#call.exchange;
     this.#flight?.abort(error("canceled", "given up"));
@@ -261,7 +262,7 @@ class Presentation implements Taker, Watched, Course {
     if (this.#finishing !== undefined) return;
     if (this.#call.seat["~"].provider.onDisconnect === "drain" && this.tally.accepted)
       return this.#watch(DRAIN_MS);
-    this.#broke(error("canceled", "The client went away."));
+    this.broke(error("canceled", "The client went away."));
   }
 
   #watch(ms: number): void {

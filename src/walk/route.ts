@@ -7,6 +7,7 @@ import type { Excluded } from "../plugin/middleware.ts";
 import type { Visit } from "./exchange.ts";
 import type { Seat } from "./generation.ts";
 import { matches } from "./pattern.ts";
+import { permit } from "./pictures.ts";
 import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
@@ -22,6 +23,7 @@ export async function route(x: Visit): Promise<Plan> {
   const inner = x["~"];
   const { frontend, gen } = inner;
   const { pinned, survey } = inner.received!;
+  permit(x);
   for (const hook of frontend.chain.rewrite)
     if (hook.applies(x.model, undefined))
       inner.rewritten = await hook.run(inner.rewritten ?? x.request, x);

@@ -18,6 +18,8 @@ export class Tally {
   readonly call: Attempt;
   /** Upstream has taken the work on: from here a failure is estimated, never void. */
   accepted = false;
+  /** The finish has been seen: whatever goes wrong upstream after it changes nothing. */
+  ended = false;
   upstreamId: string | undefined;
   /** Text that came by, for estimates. */
   textBytes = 0;

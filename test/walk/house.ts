@@ -61,6 +61,10 @@ export async function scene(of: Scene) {
     rests: new Rests(),
     watchdog: new Watchdog(),
     lists: createLists(),
+    pictures: {
+      keep: async () => "http://pictures.test/1.png",
+      get: async () => ({ bytes: Buffer.from("x"), mime: "image/png" }),
+    },
     stateDir: "",
     store: {} as never,
     keys: { find: async () => undefined, forget() {} },

@@ -1,0 +1,62 @@
+import { fail } from "../model/error.ts";
+import type { ModelAnswer } from "../model/event.ts";
+import type { Block, ImageRequest, Media } from "../model/request.ts";
+import type { Visit } from "./exchange.ts";
+
+/** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
+export interface Pictures {
+  /** The address at which these bytes are found for a while. */
+  keep(bytes: Buffer, mime: string | undefined): Promise<string>;
+  /** From somebody else's address, through the egress guard, without any credential. */
+  get(url: string, signal: AbortSignal): Promise<{ bytes: Buffer; mime: string }>;
+}
+
+const wanted = (x: Visit): ImageRequest["want"] | undefined =>
+  x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
+
+/** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
+export function permit(x: Visit): void {
+  if (x.privacy !== "off" && wanted(x) === "url")
+    fail(
+      "invalid",
+      "An address would keep the picture, which Service-ZDR rules out. Ask for response_format b64_json.",
+      { code: "zdr_feature_conflict", param: "response_format" },
+    );
+}
+
+/** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
+export function inWantedForm(x: Visit, answer: ModelAnswer): Promise<ModelAnswer> | undefined {
+  const want = wanted(x);
+  if (want === undefined) return undefined;
+  const wrong = (block: Block) =>
+    block.type === "image" &&
+    "url" in block.media !== (want === "url") &&
+    !("fileId" in block.media);
+  if (!answer.blocks.some(wrong)) return undefined;
+  return Promise.all(
+    answer.blocks.map(async (block) =>
+      block.type === "image" && wrong(block)
+        ? { ...block, media: await turned(x, block.media) }
+        : block,
+    ),
+  ).then((blocks) => ({ ...answer, blocks }));
+}
+
+async function turned(x: Visit, media: Media): Promise<Media> {
+  const { pictures } = x["~"].gen;
+  const mime = media.mime;
+  if ("url" in media) {
+    if (media.url.startsWith("data:")) {
+      const [, type, base64] = /^data:([^;,]+);base64,(.*)$/s.exec(media.url) ?? [];
+      return {
+        mime: type,
+        base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
+      };
+    }
+    const got = await pictures.get(media.url, x.signal);
+    return { mime: got.mime, bytes: got.bytes };
+  }
+  if ("fileId" in media) return media;
+  const bytes = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
+  return { mime, url: await pictures.keep(bytes, mime) };
+}
