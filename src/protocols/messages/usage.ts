@@ -6,9 +6,13 @@ import { isObject, str } from "./words.ts";
 
 type Counts = { -readonly [U in Unit]?: Opt<number> };
 
-/** Counts as they came; whether they can be believed is the tally's to judge. */
+/** No message has a billion tokens; negative and broken counts have been seen. What cannot be meant was not said. */
+const MOST = 1e9;
+
 const count = (value: unknown): number | undefined =>
-  typeof value === "number" ? value : undefined;
+  Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) <= MOST
+    ? (value as number)
+    : undefined;
 
 /**
  * Cumulative for the whole message, in `message_start`, in `message_delta` and in a whole answer alike. Only the first
@@ -73,16 +77,31 @@ const most = (a: Usage, b: Usage): Usage => {
   return max;
 };
 
-/** SDKs and tools read every one of these; numbers are never null where they expect one. */
+/** What the first event reports: of the output only a placeholder, which nobody should pay for when the stream is cut. */
+export function startOf(raw: JsonObject): JsonObject {
+  const { output_tokens: _output, output_tokens_details: _details, ...read } = raw;
+  return read;
+}
+
+/**
+ * Every key is there, as SDKs expect; what nobody reported is null, as their types allow, and never a zero. Where they
+ * expect a number there is one.
+ */
 export function usageTo(usage: Usage): JsonObject {
-  const brief = (usage.cache_write_5m ?? 0) + (usage.cache_write_30m ?? 0);
-  const long = (usage.cache_write_1h ?? 0) + (usage.cache_write_12h ?? 0);
-  const read = usage.cache_read ?? 0;
+  const brief = sum(usage.cache_write_5m, usage.cache_write_30m);
+  const long = sum(usage.cache_write_1h, usage.cache_write_12h);
+  const written = sum(brief, long);
   return {
-    input_tokens: inputTokens(usage) - read - brief - long,
-    cache_creation_input_tokens: brief + long,
-    cache_read_input_tokens: read,
-    cache_creation: { ephemeral_5m_input_tokens: brief, ephemeral_1h_input_tokens: long },
+    input_tokens: inputTokens(usage) - (usage.cache_read ?? 0) - (written ?? 0),
+    cache_creation_input_tokens: written ?? null,
+    cache_read_input_tokens: usage.cache_read ?? null,
+    cache_creation:
+      written === undefined
+        ? null
+        : {
+            ...(brief !== undefined && { ephemeral_5m_input_tokens: brief }),
+            ...(long !== undefined && { ephemeral_1h_input_tokens: long }),
+          },
     output_tokens: outputTokens(usage),
     output_tokens_details:
       usage.reasoning === undefined ? null : { thinking_tokens: usage.reasoning },
@@ -95,3 +114,6 @@ export function usageTo(usage: Usage): JsonObject {
     inference_geo: null,
   };
 }
+
+const sum = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined && b === undefined ? undefined : (a ?? 0) + (b ?? 0);

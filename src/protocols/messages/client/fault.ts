@@ -1,5 +1,6 @@
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
+import { retryAfter } from "../../retry.ts";
 import { isObject, str } from "../words.ts";
 
 /** By the protocol's own type: it says more than a status that a proxy may have changed. */
@@ -119,15 +120,3 @@ const wordsOf = (value: Json | undefined): string | undefined =>
     : Array.isArray(value) || isObject(value)
       ? JSON.stringify(value).slice(0, 500)
       : undefined;
-
-/** An HTTP date counts from the answer's own: a codec has no clock. */
-function retryAfter(headers: HeadersIn): number | undefined {
-  const exact = Number(headers["retry-after-ms"] ?? NaN);
-  if (exact >= 0 && Number.isFinite(exact)) return exact;
-  const after = headers["retry-after"];
-  if (after === undefined || after === "") return undefined;
-  const seconds = Number(after);
-  if (Number.isFinite(seconds)) return seconds >= 0 ? seconds * 1000 : undefined;
-  const wait = Date.parse(after) - Date.parse(headers.date ?? "");
-  return Number.isFinite(wait) && wait >= 0 ? wait : undefined;
-}

@@ -31,14 +31,13 @@ export class Reading {
     this.#signer = signer;
   }
 
-  /** `message_start`, or the head of a whole answer. A second one only counts. */
+  /** `message_start`, or the head of a whole answer. A second one is nothing new. */
   start(message: JsonObject): void {
-    this.#model ??= str(message["model"]);
-    if (!this.#started) {
-      this.#started = true;
-      this.#id = str(message["id"]);
-      this.#emit({ type: "start", id: this.#id, model: this.#model });
-    }
+    if (this.#started) return;
+    this.#model = str(message["model"]);
+    this.#started = true;
+    this.#id = str(message["id"]);
+    this.#emit({ type: "start", id: this.#id, model: this.#model });
     this.count(message["usage"]);
     this.ending(message);
   }

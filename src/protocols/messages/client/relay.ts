@@ -23,6 +23,7 @@ import { answerOf } from "./whole.ts";
 export const relay = (sink: RelaySink, to: Answering): Relay =>
   to.stream ? streamed(sink, to) : wholly(sink, to);
 
+const LF = 10;
 const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
 
 /** Blocks that say nothing in their start: their first delta is the first content. */
@@ -63,8 +64,9 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     tap.finish();
   };
   const events = frames((b, start, end) => {
-    // After its end a message has no more to say, and clients take a second one for a fault.
-    if (over) return;
+    // After its end a message has no more to say, and clients take a second one for a fault. Only the last line's
+    // feed may still be on its way.
+    if (over) return b[start] === LF ? pass(b, start, end) : undefined;
     const named = nameOf(b, start, end);
     const told = named === undefined ? unnamed(b.subarray(start, end)) : undefined;
     const type = named ?? told?.type;
@@ -188,7 +190,7 @@ function wholly(sink: RelaySink, to: Answering): Relay {
     between: true,
     push(body) {
       const answer = answerOf(body);
-      tap.start(answer);
+      tap.whole(answer);
       tap.content();
       tap.finish();
       const at = valueAt(body, [MODEL], body.indexOf(123));

@@ -3,6 +3,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
+import { startOf } from "../usage.ts";
 import { isObject } from "../words.ts";
 import { thrown } from "./fault.ts";
 import { Reading } from "./reading.ts";
@@ -20,7 +21,7 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
       const event = parsed(data);
       switch (event["type"] ?? name) {
         case "message_start":
-          return reading.start(object(event, "message"));
+          return reading.start(begun(event));
         case "content_block_start":
           return reading.open(event["index"], object(event, "content_block"));
         case "content_block_delta":
@@ -47,6 +48,12 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
       reading.end();
     },
   };
+}
+
+/** Of the output a stream's first event has only a placeholder. */
+function begun(event: JsonObject): JsonObject {
+  const message = object(event, "message");
+  return isObject(message["usage"]) ? { ...message, usage: startOf(message["usage"]) } : message;
 }
 
 function parsed(data: string): JsonObject {

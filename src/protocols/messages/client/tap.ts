@@ -1,7 +1,7 @@
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { RelaySink } from "../../../plugin/protocol.ts";
-import { billsOf } from "../usage.ts";
+import { billsOf, startOf } from "../usage.ts";
 import { finishOf, isObject, str } from "../words.ts";
 
 /** What passes by, told to the host. */
@@ -24,7 +24,13 @@ export class Tap {
     this.#sink.content();
   }
 
+  /** `message_start`: of the output it has only a placeholder. */
   start(message: JsonObject): void {
+    const { usage } = message;
+    this.whole({ ...message, ...(isObject(usage) && { usage: startOf(usage) }) });
+  }
+
+  whole(message: JsonObject): void {
     this.#model = str(message["model"]);
     const id = str(message["id"]);
     if (id !== undefined) this.#sink.start(id);

@@ -1,6 +1,6 @@
 import type { Fault } from "../../../model/error.ts";
 import type { ModelEvent, OpenBlock } from "../../../model/event.ts";
-import type { Usage } from "../../../model/usage.ts";
+import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Answering, Encoder } from "../../../plugin/protocol.ts";
 import { usageTo } from "../usage.ts";
@@ -58,7 +58,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
         case "start":
           return;
         case "usage":
-          page.usage = e.usage;
+          page.usage = mergeUsage(page.usage, e.usage);
           return;
         case "finish":
           page.begin();

@@ -1,0 +1,263 @@
+import { describe, expect, test } from "vitest";
+import fc from "fast-check";
+import { fold } from "../../../src/model/fold.ts";
+import { mergeUsage, type Usage } from "../../../src/model/usage.ts";
+import { answering, asking } from "../../../src/testing/asking.ts";
+import { cut } from "../../../src/testing/chunks.ts";
+import { decode, decodeWhole, encode, essence, relay } from "../../../src/testing/codec.ts";
+import type { ModelEvent } from "../../../src/model/event.ts";
+import { client, server, streams, wholes } from "./recorded.ts";
+
+const of = asking({ stream: true });
+const to = answering({ stream: true, model: "anthropic/claude-sonnet-5" });
+
+const usageOf = (events: readonly ModelEvent[]): Usage =>
+  events.reduce((u, e) => (e.type === "usage" ? mergeUsage(u, e.usage) : u), {} as Usage);
+
+describe.each(streams.map((r) => [r.name, r] as const))("the stream %s", (_name, recording) => {
+  const { body } = recording;
+  const events = decode(client, [body], of);
+
+  test("means the same wherever its bytes are split", () => {
+    for (let at = 1; at < body.length; at++)
+      expect(decode(client, [body.subarray(0, at), body.subarray(at)], of)).toEqual(events);
+    expect(decode(client, cut([body], "bytes"), of)).toEqual(events);
+  });
+
+  test("is relayed alike wherever its bytes are split", () => {
+    const whole = relay(client, [body], to);
+    for (let at = 1; at < body.length; at++) {
+      const other = relay(client, [body.subarray(0, at), body.subarray(at)], to);
+      expect(other.bytes.equals(whole.bytes), `cut at ${at}`).toBe(true);
+      expect(other.usage).toEqual(whole.usage);
+    }
+    fc.assert(
+      fc.property(fc.integer({ min: 0 }), fc.integer({ min: 1, max: 200 }), (seed, max) => {
+        expect(relay(client, cut([body], { seed, max }), to).bytes.equals(whole.bytes)).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("the tap and the decoder hear the same", () => {
+    const tapped = relay(client, [body], to);
+    const start = events.find((e) => e.type === "start");
+    const finish = events.find((e) => e.type === "finish");
+    expect(tapped.usage).toEqual(usageOf(events));
+    expect(tapped.id).toEqual(start?.id);
+    // A decoder has seen the blocks; a tap only the word.
+    if (finish?.reason !== "tool_calls") expect(tapped.finish).toEqual(finish?.reason);
+  });
+
+  test("relayed and decoded, it means what it meant", () => {
+    const passed = relay(client, [body], to);
+    const again = decode(client, [passed.bytes], of);
+    const named = again.map((e) => ("model" in e && e.model ? { ...e, model: "x" } : e));
+    const before = events.map((e) => ("model" in e && e.model ? { ...e, model: "x" } : e));
+    expect(named).toEqual(before);
+    expect(again.find((e) => e.type === "start")?.model).toBe(to.model);
+  });
+
+  test("the terminal waits for the finish, and content for nothing but itself", () => {
+    const passed = relay(client, cut([body], "bytes"), to);
+    const tail = passed.bytes.subarray(passed.finishAt).toString();
+    expect(tail).toMatch(/^event: message_stop\r?\ndata: /);
+    const held = passed.bytes.subarray(0, passed.contentAt).toString();
+    expect(held).not.toContain("content_block_delta");
+  });
+
+  test("translated to its own protocol it says the same", () => {
+    const again = decode(client, [Buffer.from(encode(server, events, to))], of);
+    expect(essence(again)).toEqual(essence(events));
+  });
+
+  test("what was cut before its end is an error, at every byte", () => {
+    const end = Buffer.from(body.toString("latin1")).indexOf("stop_reason", 600);
+    for (let at = 0; at < end; at += 7) {
+      expect(() => decode(client, [body.subarray(0, at)], of)).toThrow();
+      expect(() => relay(client, [body.subarray(0, at)], to)).toThrow();
+    }
+  });
+});
+
+test("only the model's name changes, byte for byte", () => {
+  for (const { name, body, headers } of streams) {
+    if (name === "no-event-lines" || name === "crlf") continue;
+    const expected = body
+      .toString()
+      .replace(/("role":"assistant","model":)"[^"]*"/, `$1"${to.model}"`);
+    expect(headers["content-type"]).toContain("event-stream");
+    expect(relay(client, [body], to).bytes.toString()).toBe(expected);
+  }
+});
+
+test("a chunk that needs no change leaves as the Buffer that came", () => {
+  const [first, ...others] = streams
+    .find((r) => r.name === "text")!
+    .body.toString()
+    .split("\n\n");
+  const out: Buffer[] = [];
+  const tap = client.relay!(
+    { bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
+    to,
+  );
+  tap.push(Buffer.from(`${first}\n\n`));
+  const chunk = Buffer.from(`${others.slice(0, 3).join("\n\n")}\n\n`);
+  out.length = 0;
+  tap.push(chunk);
+  expect(out).toHaveLength(1);
+  expect(out[0]).toBe(chunk);
+});
+
+test("events without their name get it: SDKs do not see them otherwise", () => {
+  const { body } = streams.find((r) => r.name === "no-event-lines")!;
+  const text = relay(client, [body], to).bytes.toString();
+  for (const block of text.trimEnd().split("\n\n")) {
+    const [name, data] = block.split("\n");
+    expect(name).toBe(`event: ${JSON.parse(data!.slice(6)).type}`);
+  }
+  expect(text).not.toContain("[DONE]");
+});
+
+test("an end that was named but not said is said", () => {
+  const { body } = streams.find((r) => r.name === "text")!;
+  const unsaid = body.subarray(0, body.indexOf("event: message_stop"));
+  const passed = relay(client, [unsaid], to);
+  expect(passed.bytes.toString()).toMatch(/message_stop"}\n\n$/);
+  expect(passed.finish).toBe("stop");
+  expect(decode(client, [unsaid], of).at(-1)).toEqual({ type: "finish", reason: "stop" });
+});
+
+test("nothing follows the end", () => {
+  const { body } = streams.find((r) => r.name === "text")!;
+  const twice = Buffer.concat([body, body]);
+  expect(relay(client, [twice], to).bytes).toEqual(relay(client, [body], to).bytes);
+  expect(decode(client, [twice], of)).toEqual(decode(client, [body], of));
+});
+
+test("output is not reported before it is known: a cut stream would be billed its placeholder", () => {
+  const { body } = streams.find((r) => r.name === "text")!;
+  const events: ModelEvent[] = [];
+  client.stream((e) => void events.push(e), of, {}).push(body.subarray(0, 700));
+  expect(usageOf(events)).toEqual({
+    input: 14,
+    cache_read: 0,
+    cache_write_5m: 0,
+    cache_write_1h: 0,
+  });
+});
+
+describe("usage", () => {
+  const used = (name: string) =>
+    usageOf(decode(client, [streams.find((r) => r.name === name)!.body], of));
+
+  test("units do not overlap, and caches keep what the first event said of their life", () => {
+    expect(used("caches")).toEqual({
+      input: 100,
+      cache_read: 900,
+      cache_write_5m: 150,
+      cache_write_1h: 50,
+      output: 100,
+      reasoning: 60,
+    });
+  });
+
+  test("searches are counted", () => expect(used("web-search")).toMatchObject({ searches: 1 }));
+
+  test("what a compaction used stands beside the message's own", () =>
+    expect(used("compacted")).toMatchObject({ input: 9500, output: 403 }));
+
+  test("a fallback's tokens are a bill of the fallback's model", () => {
+    const { body } = streams.find((r) => r.name === "text")!;
+    const usage = {
+      input_tokens: 7,
+      output_tokens: 5,
+      iterations: [
+        { type: "message", model: "claude-sonnet-5", input_tokens: 14, output_tokens: 1 },
+        { type: "fallback_message", model: "claude-haiku-5-5", input_tokens: 7, output_tokens: 5 },
+      ],
+    };
+    const text = body
+      .toString()
+      .replace(/"usage":\{"input_tokens":14[^}]*null\}\}\n\nevent: message_stop/, () => {
+        return `"usage":${JSON.stringify(usage)}}\n\nevent: message_stop`;
+      });
+    const bills = decode(client, [Buffer.from(text)], of).filter((e) => e.type === "usage");
+    expect(bills.at(-1)).toMatchObject({
+      model: "claude-haiku-5-5",
+      usage: { input: 7, output: 5 },
+    });
+    expect(bills.at(-2)).toMatchObject({ model: "claude-sonnet-5", usage: { output: 1 } });
+  });
+});
+
+describe("blocks", () => {
+  const folded = (name: string) =>
+    fold(decode(client, [streams.find((r) => r.name === name)!.body], of)).blocks;
+
+  test("parallel calls keep their arguments to the letter", () => {
+    expect(folded("parallel-tools")).toEqual([
+      {
+        type: "reasoning",
+        text: "",
+        proof: { origin: "messages", kind: "signature", data: "EqQBOnlyASignature==" },
+      },
+      {
+        type: "call",
+        id: "toolu_a",
+        name: "get_weather",
+        tool: "function",
+        args: '{"city":"Oslo"}',
+      },
+      {
+        type: "call",
+        id: "toolu_b",
+        name: "get_weather",
+        tool: "function",
+        args: '{"city":"Rome","id":12345678901234567890}',
+      },
+      { type: "call", id: "toolu_c", name: "get_time", tool: "function", args: "{}" },
+    ]);
+  });
+
+  test("what is newer than us is kept whole", () => {
+    expect(folded("newer-than-us")[0]).toEqual({
+      type: "opaque",
+      origin: "messages",
+      raw: { type: "hologram", shape: "cube", note: "model-a", vertices: [1, 2, 3] },
+    });
+  });
+
+  test("hosted tools and their results are kept whole", () => {
+    expect(folded("web-search").map((b) => b.type)).toEqual(["text", "opaque", "opaque", "text"]);
+    expect(folded("web-search")[1]).toMatchObject({
+      raw: { type: "server_tool_use", input: { query: "new" } },
+    });
+  });
+});
+
+describe.each(wholes.map((r) => [r.name, r] as const))("the whole answer %s", (_name, { body }) => {
+  test("is relayed with its model's name changed and nothing else", () => {
+    const passed = relay(client, [body], answering({ model: "anthropic/claude-sonnet-5" }));
+    const text = body.toString();
+    const own = JSON.stringify(JSON.parse(text).model);
+    expect(passed.bytes.toString()).toBe(text.replace(own, '"anthropic/claude-sonnet-5"'));
+    expect(passed.usage).toEqual(usageOf(decodeWhole(client, body, asking())));
+  });
+
+  test("translated to its own protocol it says the same", () => {
+    const events = decodeWhole(client, body, asking());
+    const again = server.whole(fold(events), answering());
+    const twice = decodeWhole(client, Buffer.from(JSON.stringify(again)), asking());
+    expect(essence(twice)).toEqual(essence(events));
+  });
+});
+
+test("whole and stream of one message are the same events", () => {
+  const whole = decodeWhole(client, wholes.find((r) => r.name === "whole")!.body, asking());
+  const stream = decode(client, [streams.find((r) => r.name === "thinking-tool")!.body], of);
+  const blocks = (events: ModelEvent[]) => fold(events).blocks.map((b) => b.type);
+  expect(blocks(whole)).toEqual(blocks(stream));
+  expect(fold(whole).usage).toEqual(fold(stream).usage);
+  expect(fold(whole).finish).toEqual(fold(stream).finish);
+});
