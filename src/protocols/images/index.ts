@@ -1,0 +1,48 @@
+// The images protocol, `POST /v1/images/generations`: OpenAI's, and that of the hosts that are compatible with it.
+// Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two
+// methods. May import: model, plugin (types), and the tools its neighbours lend.
+import type { JSONSchema } from "json-schema-to-ts";
+import schema from "../../../schemas/images.request.json" with { type: "json" };
+import type { Asking, Protocol } from "../../plugin/protocol.ts";
+import { head } from "../responses/fault.ts";
+import * as answer from "./answer.ts";
+import * as decode from "./decode.ts";
+import { traitsOf, type ImageDialect } from "./dialect.ts";
+import { fault, upstream } from "./fault.ts";
+import { prepare } from "./prepare.ts";
+import { relay } from "./relay.ts";
+import { encode, ID, request, survey } from "./request.ts";
+
+export type { ImageDialect, ImageTraits } from "./dialect.ts";
+export { fitting, ratioOf, sizeOf, type Size, type Wish } from "./size.ts";
+export { formatOf, sniff, type Seen } from "./sniff.ts";
+
+export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
+  const at = (of: Asking) => traitsOf(dialect, of.model);
+  // Where every image is an address, whoever wants bytes needs them fetched: no answer passes as it is.
+  const { responseFormat } = dialect;
+  return {
+    id: ID,
+    kind: "image",
+    headers: { response: ["openai-*", "x-ratelimit-*", "retry-after", "retry-after-ms"] },
+    server: {
+      schema: schema as unknown as JSONSchema,
+      survey,
+      request: (body) => request(body),
+      stream: answer.stream,
+      whole: answer.whole,
+      fault,
+      head,
+      ping: ": ping\n\n",
+    },
+    client: {
+      paths: { generate: "/images/generations" },
+      request: encode,
+      stream: (emit) => decode.stream(emit),
+      whole: (body, emit, of) => decode.whole(body, emit, of),
+      fault: upstream,
+      prepare: (out, of) => prepare(out, of, at(of)),
+      ...(responseFormat !== "url" && { relay }),
+    },
+  };
+};

@@ -1,0 +1,72 @@
+// Counts of pictures: tokens where the host reports them, else pieces and megapixels, which is what such hosts bill.
+import type { UsageSeen } from "../../model/event.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
+import { number, object, present } from "../responses/wire.ts";
+import type { Seen } from "./sniff.ts";
+
+/** A tick is a ten-thousandth of a microdollar. */
+const TICKS_PER_NANO = 10;
+
+/** What one answer reports; undefined when it reports no tokens. */
+export function tokensOf(said: Opt<JsonObject>): Usage | undefined {
+  const read = number(said?.["input_tokens"]);
+  const written = number(said?.["output_tokens"]);
+  if (read === undefined && written === undefined) return undefined;
+  const into = object(said!["input_tokens_details"]);
+  const out = object(said!["output_tokens_details"]);
+  const picturesIn = number(into?.["image_tokens"]);
+  const cached = number(into?.["cached_tokens"]);
+  // Where it does not say what it wrote, a model that draws wrote a picture.
+  const picturesOut = number(out?.["image_tokens"]) ?? less(written, number(out?.["text_tokens"]));
+  return present({
+    input: less(read, (picturesIn ?? 0) + (cached ?? 0)),
+    cache_read: cached,
+    image_in: picturesIn,
+    image_out: picturesOut,
+    output: out ? less(written, picturesOut) : undefined,
+  });
+}
+
+/** Whatever else: the pictures themselves. */
+export function piecesOf(pictures: readonly Opt<Seen>[]): Usage {
+  const pixels = pictures.map((p) => (p?.size ? p.size.width * p.size.height : undefined));
+  const known = pixels.every((p) => p !== undefined);
+  return {
+    images: pictures.length,
+    ...(known && { megapixels: pixels.reduce((sum, p) => sum + p, 0) / 1e6 }),
+  };
+}
+
+export function usageSeen(said: Opt<JsonObject>, pictures: readonly Opt<Seen>[]): UsageSeen {
+  const ticks = number(said?.["cost_in_usd_ticks"]);
+  return {
+    type: "usage",
+    usage: tokensOf(said) ?? piecesOf(pictures),
+    ...(ticks !== undefined &&
+      ticks >= 0 && { costNano: BigInt(Math.round(ticks / TICKS_PER_NANO)) }),
+  };
+}
+
+/** The same counts as a client of this protocol reads them; nothing where no tokens were counted. */
+export function usageTo(u: Usage): JsonObject | undefined {
+  if (u.input === undefined && u.output === undefined && u.image_out === undefined)
+    return undefined;
+  const text = (u.input ?? 0) + (u.cache_read ?? 0);
+  const read = text + (u.image_in ?? 0);
+  const written = (u.output ?? 0) + (u.image_out ?? 0);
+  return {
+    input_tokens: read,
+    output_tokens: written,
+    total_tokens: read + written,
+    input_tokens_details: {
+      text_tokens: text,
+      image_tokens: u.image_in ?? 0,
+      ...(u.cache_read !== undefined && { cached_tokens: u.cache_read }),
+    },
+    output_tokens_details: { text_tokens: u.output ?? 0, image_tokens: u.image_out ?? 0 },
+  };
+}
+
+const less = (all: Opt<number>, part: Opt<number>): Opt<number> =>
+  all === undefined ? undefined : Math.max(0, all - (part ?? 0));
