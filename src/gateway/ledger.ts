@@ -5,8 +5,9 @@
 // A rejected batch did not happen. Commands that cannot be obeyed are told so one by one; after any other rejection
 // settles are tried again until they land, and reserves, which somebody waits for, are refused after half a second.
 import { setTimeout as sleep } from "node:timers/promises";
-import { fail, faultOf } from "../model/error.ts";
+import { fail } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
+import { hint, impossible, isNew, said, tooLate, unavailable, type Waiting } from "./waiting.ts";
 import type { Command, KeyRecord, Reserve, Settle, Store, Verdict } from "../plugin/store.ts";
 
 type Stamped<T> = T & { at: number };
@@ -36,17 +37,6 @@ export interface LedgerOptions {
   tell?: (trouble: string | undefined) => void;
   /** How long a reserve may wait. */
   patienceMs?: number;
-}
-
-interface Waiting {
-  command: Command;
-  resolve(verdict: Verdict): void;
-  reject(error: unknown): void;
-  since: number;
-  /** Nobody waits for it any more: should it land, it is taken back. */
-  abandoned?: boolean;
-  /** Whether it is worth a second try; progress and signs of life are not. */
-  again: boolean;
 }
 
 /** Commands in one batch, and reserves in the queue. */
@@ -90,13 +80,13 @@ export function createLedger(
   }
 
   async function pump(): Promise<void> {
-    while (queue.length > 0 || heard.size > 0) {
-      if (ended) break;
+    while (!idle())
       if (trouble) await recover();
       else await send([...progress(), ...queue.splice(0, MOST_IN_BATCH)]);
-    }
     pumping = false;
   }
+
+  const idle = (): boolean => ended || (queue.length === 0 && heard.size === 0 && !trouble);
 
   function progress(): Waiting[] {
     const told = [...heard.values()].map(hint);
@@ -106,10 +96,10 @@ export function createLedger(
 
   /** What must land goes before what may be refused; then the store is asked whether it takes new calls. */
   async function recover(): Promise<void> {
-    await sleep(pauseMs);
+    await sleep(pauseMs, undefined, { ref: false });
     refuseLate();
     const [must, may] = [[] as Waiting[], [] as Waiting[]];
-    for (const one of queue) (one.command.do === "reserve" ? may : must).push(one);
+    for (const one of queue) (isNew(one.command) ? may : must).push(one);
     const batch = must.splice(0, MOST_IN_BATCH);
     queue = [...must, ...may];
     if (batch.length > 0) await send(batch);
@@ -151,7 +141,7 @@ export function createLedger(
   function landed({ command, resolve, abandoned }: Waiting, verdict: Verdict): void {
     resolve(verdict);
     if (abandoned && verdict.ok && command.do === "reserve")
-      push({ ...hint(taken(command.attempt, now())), again: true });
+      push({ ...hint(tooLate(command.attempt, now())), again: true });
   }
 
   function rejected(batch: readonly Waiting[], error: unknown): void {
@@ -187,14 +177,6 @@ export function createLedger(
       message === undefined ? undefined : { message, since: before?.since ?? performance.now() };
     if ((before === undefined) !== (trouble === undefined)) tell(message);
   }
-
-  const unavailable = (): unknown =>
-    thrown(() =>
-      fail("unavailable", "The ledger cannot be written now; nothing is sent without it.", {
-        code: "ledger_unavailable",
-        retryAfterMs: 1_000,
-      }),
-    );
 
   return {
     async reserve(command, price) {
@@ -244,35 +226,4 @@ export function createLedger(
       return trouble?.message;
     },
   };
-}
-
-/** Nobody waits for its verdict. */
-const hint = (command: Command): Waiting => ({
-  command,
-  resolve() {},
-  reject() {},
-  since: performance.now(),
-  again: false,
-});
-
-/** A call whose reserve came too late for it. */
-const taken = (attempt: string, at: number): Command => ({
-  do: "settle",
-  at,
-  attempt,
-  state: "void",
-  usage: {},
-  costNano: 0n,
-  outcome: "abandoned",
-});
-
-const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
-const said = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-function thrown(work: () => never): unknown {
-  try {
-    return work();
-  } catch (error) {
-    return error;
-  }
 }

@@ -1,0 +1,207 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createLedger, type LedgerOptions } from "../../../src/gateway/ledger.ts";
+import type { Command, Store, Verdict } from "../../../src/plugin/store.ts";
+import { context } from "../../../src/testing/context.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import memory from "../../../plugins/stores/memory.ts";
+
+/** A real store behind a gate: batches can be held, refused, or slowed. */
+async function house(options: LedgerOptions = {}) {
+  const lent = context();
+  onTestFinished(() => lent.end());
+  const store: Store = await memory.setup({ keep: 100_000 }, lent.ctx);
+  await store.open({ instance: "i", leaseMs: 1_000 });
+  const batches: string[][] = [];
+  let gate: (batch: readonly Command[]) => unknown = () => {};
+  const told: (string | undefined)[] = [];
+  const ledger = createLedger(
+    {
+      reach: "process",
+      async apply(batch): Promise<readonly Verdict[]> {
+        batches.push(batch.map((c) => ("attempt" in c ? `${c.do} ${c.attempt}` : c.do)));
+        await gate(batch);
+        return store.apply(batch);
+      },
+    },
+    { patienceMs: 60, tell: (trouble) => void told.push(trouble), ...options },
+  );
+  const kinds = async (attempt: string) =>
+    (await store.entries({ attempt })).items.map(({ kind, state }) => `${kind} ${state}`);
+  return { ledger, store, batches, told, kinds, gate: (g: typeof gate) => void (gate = g) };
+}
+
+function latch() {
+  let open = () => {};
+  const shut = new Promise<void>((resolve) => (open = resolve));
+  return { shut, open };
+}
+
+describe("group commit", () => {
+  it("what was asked for in one turn is one batch; what comes meanwhile is the next", async () => {
+    const h = await house();
+    const { shut, open } = latch();
+    h.gate(() => shut);
+    const first = [h.ledger.reserve(reserve("a")), h.ledger.reserve(reserve("b"))];
+    await sleep(5);
+    const then = ["c", "d", "e"].map((attempt) => h.ledger.reserve(reserve(attempt)));
+    await sleep(5);
+    expect(h.batches).toEqual([["reserve a", "reserve b"]]);
+    open();
+    await Promise.all([...first, ...then]);
+    expect(h.batches[1]).toEqual(["reserve c", "reserve d", "reserve e"]);
+    expect(h.batches.length).toBe(2);
+  });
+
+  it("nothing lingers: a lone command goes at once", async () => {
+    const h = await house();
+    const before = performance.now();
+    for (let i = 0; i < 100; i++) await h.ledger.reserve(reserve(`a${i}`));
+    expect(performance.now() - before).toBeLessThan(200);
+  });
+
+  it("each asker gets its own verdict", async () => {
+    const h = await house();
+    const claims = [{ scope: "k", unit: "requests", max: 2, per: "day", take: 1n }] as const;
+    const verdicts = await Promise.all(
+      ["a", "b", "c"].map((attempt) => h.ledger.reserve(reserve(attempt, { claims }))),
+    );
+    expect(verdicts.map(({ ok }) => ok)).toEqual([true, true, false]);
+  });
+
+  it("of progress only the last goes along, and none after the settle", async () => {
+    const h = await house();
+    await h.ledger.reserve(reserve("a"));
+    const { shut, open } = latch();
+    h.gate(() => shut);
+    const held = h.ledger.reserve(reserve("b"));
+    await sleep(2);
+    for (let i = 1; i < 9; i++)
+      h.ledger.progress({ do: "progress", at: NOON, attempt: "a", usage: { output: i } });
+    h.ledger.progress({ do: "progress", at: NOON, attempt: "b", usage: {} });
+    const settled = h.ledger.settle(settle("b"));
+    open();
+    await Promise.all([held, settled]);
+    expect(h.batches.at(-1)).toEqual(["progress a", "settle b"]);
+    const next = await h.store.open({ instance: "j", leaseMs: 1 });
+    expect(next.presumed).toBe(1);
+    expect((await h.store.entries({ attempt: "a" })).items[1]?.usage).toEqual({ output: 8 });
+  });
+
+  it("a price is pinned once, before the first reserve that names it", async () => {
+    const h = await house();
+    const price = { lines: [] };
+    await h.ledger.reserve(reserve("a", { price: "p" }), price);
+    await h.ledger.reserve(reserve("b", { price: "p" }), price);
+    expect(h.batches).toEqual([["price", "reserve a"], ["reserve b"]]);
+    expect(await h.store.price?.("p")).toEqual(price);
+  });
+});
+
+describe("a batch that is rejected", () => {
+  it("for one command that cannot be: the others get what they asked for", async () => {
+    const h = await house();
+    const results = await Promise.allSettled([
+      h.ledger.reserve(reserve("a")),
+      h.ledger.settle(settle("nobody")),
+      h.ledger.reserve(reserve("b")),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+    expect(h.ledger.healthy).toBe(true);
+    expect(await h.kinds("b")).toEqual(["reserve open"]);
+  });
+
+  it("settles are tried until they land; readiness and the log say so meanwhile", async () => {
+    const h = await house();
+    await h.ledger.reserve(reserve("a"));
+    let failures = 3;
+    h.gate(() => {
+      if (failures-- > 0) throw new Error("disk full");
+    });
+    const settled = h.ledger.settle(settle("a"));
+    await sleep(10);
+    expect(h.ledger.healthy).toBe(false);
+    expect(h.ledger.trouble).toBe("disk full");
+    await settled;
+    await h.ledger.flush();
+    expect(h.ledger.healthy).toBe(true);
+    expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
+    expect(h.told).toEqual(["disk full", undefined]);
+  });
+
+  it("reserves are refused in time, and never land afterwards", async () => {
+    const h = await house();
+    let broken = true;
+    h.gate(() => {
+      if (broken) throw new Error("disk full");
+    });
+    const before = performance.now();
+    await expect(h.ledger.reserve(reserve("a"))).rejects.toThrow(/ledger cannot be written/);
+    expect(performance.now() - before).toBeLessThan(400);
+    await expect(h.ledger.reserve(reserve("b"))).rejects.toThrow();
+    broken = false;
+    await h.ledger.flush();
+    expect(await h.kinds("a")).toEqual([]);
+    expect((await h.ledger.reserve(reserve("c"))).ok).toBe(true);
+  });
+
+  it("settles land although reserves cannot: the disk has room for the one only", async () => {
+    const h = await house();
+    await h.ledger.reserve(reserve("a"));
+    let full = true;
+    h.gate((batch) => {
+      if (full && batch.some((c) => c.do === "reserve" || c.do === "alive"))
+        throw new Error("disk full");
+    });
+    const refused = h.ledger.reserve(reserve("b")).catch(() => "refused");
+    await h.ledger.settle(settle("a"));
+    expect(h.ledger.healthy).toBe(false);
+    expect(await refused).toBe("refused");
+    full = false;
+    await h.ledger.flush();
+    expect(h.ledger.healthy).toBe(true);
+    expect(await h.kinds("b")).toEqual([]);
+  });
+});
+
+describe("a store that takes its time", () => {
+  it("keeps nobody waiting, and what lands too late is taken back", async () => {
+    const h = await house();
+    const { shut, open } = latch();
+    h.gate(() => shut);
+    const asked = h.ledger.reserve(reserve("a"));
+    await sleep(2);
+    const queued = h.ledger.reserve(reserve("b"));
+    const both = await Promise.allSettled([asked, queued]);
+    expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+    expect(h.ledger.healthy).toBe(false);
+    open();
+    await h.ledger.flush();
+    expect(h.ledger.healthy).toBe(true);
+    expect(await h.kinds("a")).toEqual(["reserve open", "settle void"]);
+    expect(await h.kinds("b")).toEqual([]);
+  });
+});
+
+describe("the end", () => {
+  it("writes what is under way and takes nothing new", async () => {
+    const h = await house();
+    await h.ledger.reserve(reserve("a"));
+    void h.ledger.settle(settle("a"));
+    await h.ledger.close();
+    expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
+    await expect(h.ledger.reserve(reserve("b"))).rejects.toThrow();
+  });
+
+  it("has an end although the store has none, and says what was lost", async () => {
+    const h = await house();
+    await h.ledger.reserve(reserve("a"));
+    h.gate(() => {
+      throw new Error("gone");
+    });
+    const settled = h.ledger.settle(settle("a")).catch(() => "lost");
+    await sleep(5);
+    await expect(h.ledger.close(50)).rejects.toThrow(/commands that it could not write/);
+    expect(await settled).toBe("lost");
+  });
+});
