@@ -1,6 +1,6 @@
 // The config as it may be shown: every default filled in, what came from a variable or a file as it is written there,
 // secrets as [secret]. What is shown is itself a gateway.yaml that means the same, literal secrets apart.
-import { Document, isNode } from "yaml";
+import { Document, isNode, isScalar, visit } from "yaml";
 import { sayDuration, saySize } from "../lib/duration.ts";
 import { NOTHING, type Schema, validator } from "./dialect.ts";
 import { escapeTemplate, parseTemplate } from "./interpolate.ts";
@@ -28,6 +28,8 @@ export function printConfig(config: GatewayConfig, of: Provenance, json = false)
     const node = document.getIn(["providers", name], true);
     if (isNode(node)) node.commentBefore = ` not mounted: ${why}`;
   }
+  // A list of names reads better as a line.
+  visit(document, { Seq: (_, list) => void (list.flow = list.items.every(isScalar)) });
   return document.toString({ lineWidth: 0 });
 }
 

@@ -47,9 +47,10 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
   const config = {
     file: of.file,
     listen: {
-      ...root.listen,
-      ...(overrides.host === undefined ? {} : { host: overrides.host }),
-      ...(overrides.port === undefined ? {} : { port: overrides.port }),
+      host: overrides.host ?? root.listen.host,
+      port: overrides.port ?? root.listen.port,
+      hosts: root.listen.hosts,
+      origins: root.listen.origins,
     },
     publicUrl: root.public_url,
     stateDir: overrides.stateDir ?? path(dirname(of.stateFrom), root.state_dir),
@@ -172,13 +173,15 @@ export function checkDurations(root: any, report: Report): void {
         checkAll(provider["timeouts"], below(below("/providers", name), "timeouts"));
 }
 
-/** A definition is code: for the hash it is what it was loaded as. */
+/** In one order of keys, whatever the file's. A definition is code: for the hash it is what it was loaded as. */
 function hashOf(config: object): string {
-  const plain = (key: string, value: unknown) => {
+  const canonical = (key: string, value: unknown) => {
     if (key === "definition") return undefined;
-    return value instanceof Map ? [...value] : value;
+    if (value instanceof Map) return [...value];
+    if (!isMapping(value)) return value;
+    return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
   };
-  return createHash("sha256").update(JSON.stringify(config, plain)).digest("hex");
+  return createHash("sha256").update(JSON.stringify(config, canonical)).digest("hex");
 }
 
 /** Definitions belong to their plugins and are left alone. */

@@ -29,8 +29,7 @@ export const parseSize = (text: string): number | undefined => measure(text, SIZ
 
 /** The largest unit that says it exactly. */
 export const sayDuration = (ms: number): string => say(ms, TIME);
-export const saySize = (bytes: number): string =>
-  say(bytes, { B: 1, KiB: SIZE.KiB, MiB: SIZE.MiB, GiB: SIZE.GiB });
+export const saySize = (bytes: number): string => say(bytes, SIZE);
 
 function measure(
   text: string,

@@ -80,6 +80,6 @@ it("says it in the largest unit that is exact", () => {
     "1B",
     "1KiB",
     "32MiB",
-    "1000000B",
+    "1MB",
   ]);
 });

@@ -1,0 +1,451 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import { defaultText, packageRoot } from "../../../src/config/default.ts";
+import { loadConfig, type LoadOptions } from "../../../src/config/load.ts";
+import { load } from "./stubs.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const file = join(folder, "gateway.yaml");
+/** Files in a folder of their own; the first is the main one. */
+let count = 0;
+function write(files: Record<string, string>): string {
+  const at = join(folder, String(count++));
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(join(at, name, ".."), { recursive: true });
+    writeFileSync(join(at, name), text);
+  }
+  return join(at, Object.keys(files)[0]!);
+}
+const read = (text: string | object, more: Partial<LoadOptions> = {}) =>
+  loadConfig(file, {
+    env: { KEY: "sk-key" },
+    load,
+    text: typeof text === "string" ? text : stringify(text),
+    ...more,
+  });
+async function good(text: string | object, more: Partial<LoadOptions> = {}) {
+  const { config, problems } = await read(text, more);
+  expect(problems.filter((p) => p.severity === "error")).toEqual([]);
+  return config!;
+}
+const KEYED = { openai: { with: { api_key: "${env:KEY}" } } };
+
+describe("the embedded default", () => {
+  it("is the gateway.yaml at the top of the package, to the letter", () => {
+    const top = new URL("../../../gateway.yaml", import.meta.url);
+    expect(defaultText()).toBe(readFileSync(top, "utf8"));
+    expect(packageRoot(join(packageRoot(), "dist", "src", "config"))).toBe(packageRoot());
+  });
+  it("loads where nothing is set: demo alone, and no more than notes", async () => {
+    const { config, problems } = await read(defaultText(), { env: {} });
+    expect(problems.map((p) => [p.severity, p.path])).toEqual([
+      ["note", "models.claude-*"],
+      ["note", "models.gpt-*"],
+      ["note", "models.fast"],
+    ]);
+    expect([...config!.providers.keys()]).toEqual(["demo"]);
+    expect([...config!.unmounted.keys()]).toEqual(["openai", "anthropic"]);
+    expect(config!.stateDir).toBe(join(folder, ".tollgate"));
+  });
+  it("loads with both keys, and says nothing", async () => {
+    const env = { OPENAI_API_KEY: "a", ANTHROPIC_API_KEY: "b" };
+    const { config, problems } = await read(defaultText(), { env });
+    expect(problems).toEqual([]);
+    const credentials = [...config!.providers.values()].map((p) => p.credentials);
+    expect(credentials.map((list) => list.map((c) => [c.name, c.fields, c.weight]))).toEqual([
+      [["default", {}, 1]],
+      [["default", { api_key: "a" }, 1]],
+      [["main", { api_key: "b" }, 1]],
+    ]);
+  });
+});
+
+describe("defaults and forms", () => {
+  it("an empty file is a gateway", async () => {
+    for (const text of ["", "# nothing\n", "{}", "providers:\nmodels:\nlisten:\n"]) {
+      const config = await good(text);
+      expect(config).toMatchObject({
+        listen: { host: "127.0.0.1", port: 8787, hosts: [], origins: [] },
+        workers: 1,
+        drainMs: 300_000,
+        strict: false,
+        timeouts: { connectMs: 5000, firstByteMs: 600_000, idleMs: 300_000, totalMs: 3_600_000 },
+        maxBodyBytes: 32 * 1024 * 1024,
+        log: { level: "info", slowMs: 10_000 },
+        store: { use: "sqlite", options: { durability: "power" } },
+      });
+      // Without a word about it, nobody gets in without a key.
+      expect(config.middleware.map((m) => m.id)).toContain("middleware.auth");
+    }
+  });
+  it("a short form is its long form", async () => {
+    const short = await good({
+      store: "sqlite",
+      frontends: ["messages"],
+      middleware: ["auth", { use: "guard", with: { words: ["x"] } }],
+      providers: { demo: null, other: "demo", ...KEYED },
+      models: { a: "demo/x", b: ["demo/x", "openai/y"] },
+      max_body: 1048576,
+    });
+    const long = await good({
+      store: { use: "sqlite", with: null },
+      frontends: [{ use: "messages", with: {} }],
+      middleware: [{ use: "auth" }, { use: "guard", with: { words: ["x"] } }],
+      providers: {
+        demo: { use: "demo" },
+        other: { use: "demo" },
+        openai: { use: "openai", ...KEYED.openai },
+      },
+      models: {
+        a: { candidates: ["demo/x"] },
+        b: { candidates: ["demo/x", "openai/y"], pick: "ordered" },
+      },
+      max_body: "1MiB",
+    });
+    expect(short).toEqual(long);
+    expect(short.hash).toBe(long.hash);
+  });
+  it("one credential stands in with:, beside the options; the schemas say which is which", async () => {
+    const both = { api_key: "${env:KEY}", region: "eu" };
+    const one = (await good({ providers: { openai: { with: both } } })).providers.get("openai")!;
+    expect([one.options, one.credentials[0]!.fields]).toEqual([
+      { region: "eu" },
+      { api_key: "sk-key" },
+    ]);
+    const zdr = { declared: true, note: "contract", until: "2027-03-01" };
+    const list = [
+      { name: "a", with: { api_key: "1" }, zdr, weight: 3, models: ["gpt-*"] },
+      { name: "b", with: { api_key: "2" } },
+    ];
+    const two = await good({
+      providers: { openai: { with: { region: "eu" }, credentials: list } },
+    });
+    expect(two.providers.get("openai")!.credentials).toEqual([
+      { name: "a", fields: { api_key: "1" }, zdr, weight: 3, models: ["gpt-*"] },
+      { name: "b", fields: { api_key: "2" }, zdr: undefined, weight: 1, models: undefined },
+    ]);
+  });
+  it("two of one kind have ids of their own", async () => {
+    const guard = { use: "guard", with: { words: ["x"] } };
+    const { middleware } = await good({
+      middleware: [guard, guard, { ...guard, for: { models: ["a"] } }],
+    });
+    expect(middleware.map((m) => [m.id, m.for])).toEqual([
+      ["middleware.guard", undefined],
+      ["middleware.guard-2", undefined],
+      ["middleware.guard-3", { models: ["a"] }],
+    ]);
+  });
+  it("a provider's timeouts are the gateway's, but for what it says itself", async () => {
+    const { providers } = await good({
+      timeouts: { idle: "9s" },
+      providers: { demo: { timeouts: { total: "1m" } } },
+    });
+    expect(providers.get("demo")!.timeouts).toEqual({
+      connectMs: 5000,
+      firstByteMs: 600_000,
+      idleMs: 9000,
+      totalMs: 60_000,
+    });
+  });
+  it("facts of the operator's own: prices by unit, in dollars, never through a float", async () => {
+    const { providers } = await good(`
+providers:
+  demo:
+    models:
+      free: { price: free }
+      paid:
+        kind: image
+        price:
+          input: 2.50
+          output: "10"
+          cache_read: 1e-7
+          images: "0.04"
+          variants: [{ unit: images, usd: "0.17", quality: high }]
+          over: [{ above: 200000, input: 5 }]
+          tiers: { batch: { input: "1.25" } }
+        priced_as: echo
+        limits: { context: 1000 }
+        data: { retention: { days: 30 }, trains: no, verified_at: 2026-11-01 }
+        image: { sizes: [1024x1024] }
+`);
+    const facts = providers.get("demo")!.facts;
+    expect(facts.get("free")).toEqual({ price: "free" });
+    expect(facts.get("paid")).toEqual({
+      kind: "image",
+      price: {
+        lines: [
+          { unit: "input", usd: "2.5", per: 1_000_000 },
+          { unit: "output", usd: "10", per: 1_000_000 },
+          { unit: "cache_read", usd: "0.0000001", per: 1_000_000 },
+          { unit: "images", usd: "0.04", per: 1 },
+          { unit: "images", usd: "0.17", per: 1, variant: { quality: "high" } },
+        ],
+        over: [{ input: 200_000, lines: [{ unit: "input", usd: "5", per: 1_000_000 }] }],
+        tiers: { batch: [{ unit: "input", usd: "1.25", per: 1_000_000 }] },
+      },
+      pricedAs: "echo",
+      limits: { context: 1000 },
+      data: { retention: { kind: "days", days: 30 }, trains: "no", verifiedAt: "2026-11-01" },
+      image: { sizes: ["1024x1024"] },
+    });
+  });
+  it("a command line says host, port, state folder, workers and log level in place of the file", async () => {
+    const overrides = {
+      host: "::1",
+      port: 0,
+      stateDir: "/tmp/s",
+      workers: "auto",
+      logLevel: "debug",
+    } as const;
+    const config = await good({ listen: { port: 1, origins: ["https://a.test"] } }, { overrides });
+    expect(config).toMatchObject({
+      listen: { host: "::1", port: 0, origins: ["https://a.test"] },
+      stateDir: "/tmp/s",
+      workers: "auto",
+      log: { level: "debug" },
+    });
+  });
+});
+
+describe("when", () => {
+  it.each([
+    [undefined, true],
+    ["x", true],
+    ["no", true],
+    [true, true],
+    [1, true],
+    ["", false],
+    ["  ", false],
+    ["FALSE", false],
+    ["0", false],
+    [false, false],
+    [0, false],
+    [null, false],
+    ["${env:GONE:-}", false],
+    ["${env:EMPTY:-}", false],
+    ["${env:KEY:-}", true],
+  ])("%j: mounted is %s", async (when, mounted) => {
+    const provider = { use: "demo", ...(when === undefined ? {} : { when }) };
+    const config = await good({ providers: { p: provider } }, { env: { KEY: "k", EMPTY: "" } });
+    expect(config.providers.has("p")).toBe(mounted);
+    expect(config.unmounted.has("p")).toBe(!mounted);
+  });
+  it("is decided first: nothing inside is read, its plugin is not looked for, its typing errors are", async () => {
+    const { problems } = await read({
+      providers: {
+        x: { use: "not-installed", when: false, with: { key: "${env:GONE}${file:/no}" }, wen: 1 },
+      },
+    });
+    expect(problems.map((p) => [p.id, p.path])).toEqual([
+      ["config/unknown-key", "providers.x.wen"],
+    ]);
+  });
+});
+
+describe("from outside", () => {
+  it("text becomes a number or a truth value exactly where the schema wants one", async () => {
+    const env = { N: " 42 ", P: "0123", T: "true", W: "auto", B: "1.50", KEY: "0123" };
+    const config = await good(
+      `
+listen: { port: "\${env:P}" }
+strict: "\${env:T}"
+workers: "\${env:W}"
+max_body: "\${env:N:-}"
+providers:
+  openai: { with: { api_key: "\${env:KEY}", label: "\${env:B}", retries: "\${env:GONE:-3}", beta: "\${env:T}" } }
+`.replace('"${env:N:-}"', '"${env:M:-4096}"'),
+      { env },
+    );
+    expect([config.listen.port, config.strict, config.workers, config.maxBodyBytes]).toEqual([
+      123,
+      true,
+      "auto",
+      4096,
+    ]);
+    const openai = config.providers.get("openai")!;
+    expect(openai.options).toEqual({ label: "1.50", retries: 3, beta: true, region: "us" });
+    expect(openai.credentials[0]!.fields).toEqual({ api_key: "0123" });
+  });
+  it("a number is never made of what is not exactly one", async () => {
+    for (const PORT of ["", "0x10", "1e999", "12 34", "9007199254740993", "NaN", "1.5"]) {
+      const { config } = await read('listen: { port: "${env:PORT}" }', { env: { PORT } });
+      expect(config, PORT).toBeUndefined();
+    }
+  });
+  it("files: relative to the file that names them, without their last line end, watched", async () => {
+    const main = write({
+      "gateway.yaml":
+        'include: ./more/a.yaml\nproviders: { openai: { with: { api_key: "${file:./key}" } } }\n',
+      key: "from-main\n",
+      "more/a.yaml": 'providers: { anthropic: { with: { api_key: "${file:./key}" } } }\n',
+      "more/key": "from\nmore\r\n\n",
+    });
+    const { config, sources } = await loadConfig(main, { env: {}, load });
+    const keys = [...config!.providers.values()].map((p) => p.credentials[0]!.fields["api_key"]);
+    expect(keys).toEqual(["from-main", "from\nmore"]);
+    const at = (name: string) => join(main, "..", name);
+    expect(new Set(sources)).toEqual(
+      new Set(["gateway.yaml", "more/a.yaml", "key", "more/key"].map(at)),
+    );
+    expect(config!.sources).toEqual(sources);
+  });
+});
+
+describe("include", () => {
+  it("joins maps by key, in the order of the files; everything else may stand once", async () => {
+    const main = write({
+      "gateway.yaml":
+        "include: [./providers/*.yaml, ./*.yaml]\nlisten: { port: 1 }\nproviders: { demo: {} }\n",
+      "providers/b.yaml": "providers: { b: demo }\nlisten: { host: localhost }\n",
+      "providers/a.yaml": "providers: { a: demo }\nmodels: { x: a/y }\nworkers: 2\n",
+      "providers/.hidden.yaml": "nonsense",
+    });
+    const { config, problems } = await loadConfig(main, { env: {}, load });
+    expect(problems).toEqual([]);
+    expect([...config!.providers.keys()]).toEqual(["demo", "a", "b"]);
+    expect(config).toMatchObject({ workers: 2, listen: { host: "localhost", port: 1 } });
+  });
+  it("says where in which file, in the order read, and where a key stood first", async () => {
+    const main = write({
+      "gateway.yaml": "include: ./b.yaml\nproviders:\n  demo: { usee: x }\nworkers: 1\n",
+      "b.yaml":
+        "workers: 2\ninclude: ./c.yaml\nproviders:\n  demo: {}\n  local: { use: ./none.ts }\nmodels:\n  a: dmo/x\n",
+    });
+    const { problems } = await loadConfig(main, { env: {}, load });
+    const b = join(main, "..", "b.yaml");
+    expect(problems.map((p) => [p.id, p.file, p.line, p.column])).toEqual([
+      ["config/unknown-key", main, 3, 11],
+      ["config/defined-twice", b, 1, 1],
+      ["config/include-nested", b, 2, 1],
+      ["config/defined-twice", b, 4, 3],
+      ["plugin/not-found", b, 5, 17],
+      ["config/unknown-provider", b, 7, 6],
+    ]);
+    expect(problems[1]!.hint).toBe(`in ${main}:4`);
+    expect(problems[4]!.message).toContain(join(main, "..", "none.ts"));
+  });
+  it("what an unreadable file would have declared is not missed; it is watched all the same", async () => {
+    const main = write({
+      "gateway.yaml": "include: [./b.yaml, ./gone.yaml]\nmodels: { a: b/x }\n",
+      "b.yaml": "providers: { b: demo \n",
+    });
+    const { problems, sources } = await loadConfig(main, { env: {}, load });
+    expect(problems.map((p) => p.id)).toEqual(["config/file-missing", "config/syntax"]);
+    expect(sources).toContain(join(main, "..", "gone.yaml"));
+  });
+});
+
+describe("files that are no config", () => {
+  it("missing, a folder, too large, not UTF-8: one problem, no line", async () => {
+    const big = write({ "gateway.yaml": `# ${"x".repeat(1_048_576)}` });
+    const latin = write({ "gateway.yaml": "" });
+    writeFileSync(latin, Buffer.from([0x61, 0x3a, 0x20, 0xff]));
+    for (const [path, id] of [
+      [join(folder, "none.yaml"), "config/file-missing"],
+      [folder, "config/not-a-file"],
+      [big, "config/file-too-large"],
+      [latin, "config/not-utf8"],
+    ] as const) {
+      const { config, problems, print } = await loadConfig(path, { env: {}, load });
+      expect(config).toBeUndefined();
+      expect(problems.map((p) => [p.id, p.line, p.file, p.frame])).toEqual([
+        [id, 0, path, undefined],
+      ]);
+      expect(print()).toBe("");
+    }
+  });
+  it("bombs of aliases and of depth end at once", async () => {
+    const levels = Array.from(
+      { length: 12 },
+      (_, i) => `l${i + 1}: &l${i + 1} [${`*l${i}, `.repeat(9)}]`,
+    );
+    const started = performance.now();
+    for (const [text, id] of [
+      [`l0: &l0 lol\n${levels.join("\n")}\n`, "config/too-many-values"],
+      [`x: ${"[".repeat(200)}${"]".repeat(200)}\n`, "config/too-deep"],
+      [`x: ${"{a: ".repeat(90_000)}`, "config/syntax"],
+    ] as const)
+      expect((await read(text)).problems.map((p) => p.id)).toContain(id);
+    expect(performance.now() - started).toBeLessThan(5000);
+  });
+  it("any text at all gives a config or problems, never a throw", async () => {
+    const piece = fc.constantFrom(
+      "listen",
+      "providers",
+      "models",
+      "use",
+      "with",
+      "demo",
+      ": ",
+      "\n",
+      "  ",
+      "- ",
+      "{",
+      "}",
+      "[",
+      "]",
+      "&a",
+      "*a",
+      "!!int",
+      "'",
+      '"',
+      "|",
+      "${env:A}",
+      "${",
+      "1e9",
+      "~",
+      "include",
+      "when",
+      "\t",
+      "credentials",
+      "name",
+      ",",
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 25 }), async (pieces) => {
+        const { config, problems } = await read(pieces.join(""));
+        expect(config === undefined).toBe(problems.some((p) => p.severity === "error"));
+        for (const p of problems) expect(p.line === 0 || p.column > 0).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("the value", () => {
+  const TEXT = {
+    providers: KEYED,
+    models: { a: "openai/x" },
+    middleware: [{ use: "guard", with: { words: ["x"] } }],
+  };
+  it("is frozen all the way down", async () => {
+    const config = await good(TEXT);
+    const thaw = (value: unknown): void => {
+      if (typeof value !== "object" || value === null) return;
+      expect(Object.isFrozen(value)).toBe(true);
+      for (const [key, each] of value instanceof Map ? value : Object.entries(value))
+        if (key !== "definition") thaw(each);
+    };
+    thaw(config);
+  });
+  it("has the same hash exactly when a reload would change nothing", async () => {
+    const hash = async (text: string | object, KEY = "sk-key") =>
+      (await good(text, { env: { KEY } })).hash;
+    const now = await hash(TEXT);
+    expect(await hash(`# a comment\n${stringify(TEXT)}`)).toBe(now);
+    expect(await hash({ ...TEXT, listen: { port: 8787 } })).toBe(now);
+    expect(await hash(TEXT, "sk-rotated")).not.toBe(now);
+    expect(await hash({ ...TEXT, drain: "1s" })).not.toBe(now);
+    expect(await hash({ ...TEXT, models: { a: "openai/y" } })).not.toBe(now);
+    expect(
+      await hash({ ...TEXT, providers: { x: { use: "openai", ...KEYED.openai }, ...KEYED } }),
+    ).not.toBe(now);
+  });
+});

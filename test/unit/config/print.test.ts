@@ -1,0 +1,306 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { stringify } from "yaml";
+import { loadConfig } from "../../../src/config/load.ts";
+import { secretsOf } from "../../../src/config/redact.ts";
+import { printProblems, problemsJson } from "../../../src/config/report.ts";
+import { load } from "./stubs.ts";
+
+const file = "/etc/tollgate/gateway.yaml";
+const env = { KEY: "sk-outside-1", PORT: "9000", HOOK: "hook-secret", MODEL: "gpt-6", EMPTY: "" };
+const read = (text: string, also: Record<string, string> = {}) =>
+  loadConfig(file, { env: { ...env, ...also }, load, text });
+
+const FULL = `
+listen: { port: "\${env:PORT}", hosts: [llm.test] }
+public_url: https://llm.test
+max_body: 1MB
+timeouts: { idle: 90s }
+store: { use: sqlite, with: { durability: process } }
+frontends: [messages]
+middleware:
+  - auth
+  - use: guard
+    for: { models: [fast] }
+    with:
+      words: ["$\${not a variable}"]
+      webhook: { url: https://hooks.test, headers: { x-one: "\${env:HOOK}", x-two: literal-secret-2 } }
+providers:
+  demo:
+  openai:
+    when: "\${env:KEY}"
+    with: { api_key: "Key \${env:KEY} \${env:EMPTY:-fallback-secret-3}", region: eu }
+    timeouts: { total: 60s }
+    models: { gpt-6: { price: { input: 2.5 } } }
+  anthropic:
+    trust_policy: true
+    credentials:
+      - { name: a, with: { api_key: literal-secret-4 }, zdr: { declared: true }, weight: 2 }
+      - { name: b, with: { api_key: "\${env:KEY}" } }
+  third: { use: openai, when: 0, with: { api_key: secret-of-the-unmounted-5 } }
+models:
+  fast: ["openai/\${env:MODEL}", anthropic/x]
+  one: demo/echo
+  later: third/x
+`;
+const SECRETS = [
+  "sk-outside-1",
+  "hook-secret",
+  "literal-secret-2",
+  "fallback-secret-3",
+  "literal-secret-4",
+  "secret-of-the-unmounted-5",
+];
+
+describe("print", () => {
+  it("shows every default, sources as written, and no secret", async () => {
+    const { print, problems } = await read(FULL);
+    expect(problems.filter((p) => p.severity === "error")).toEqual([]);
+    expect(print()).toMatchInlineSnapshot(`
+      "# /etc/tollgate/gateway.yaml, with its defaults; variables as written, secrets hidden
+
+      listen:
+        host: 127.0.0.1
+        port: \${env:PORT}
+        hosts: [ llm.test ]
+        origins: []
+      public_url: https://llm.test
+      state_dir: /etc/tollgate/.tollgate
+      workers: 1
+      drain: 5m
+      strict: false
+      timeouts:
+        connect: 5s
+        first_byte: 10m
+        idle: 90s
+        total: 1h
+      max_body: 1MB
+      log:
+        level: info
+        slow: 10s
+      store:
+        use: sqlite
+        with:
+          durability: process
+      frontends:
+        - use: messages
+      middleware:
+        - use: auth
+        - use: guard
+          with:
+            words: [ "$\${not a variable}" ]
+            webhook:
+              url: https://hooks.test
+              headers:
+                x-one: \${env:HOOK}
+                x-two: "[secret]"
+          for:
+            models: [ fast ]
+      providers:
+        demo:
+          use: demo
+          trust_policy: false
+          state: refuse
+          on_disconnect: cancel
+          require_ready: false
+        openai:
+          use: openai
+          when: \${env:KEY}
+          with:
+            region: eu
+            api_key: "[secret]\${env:KEY}[secret]\${env:EMPTY:-[secret]}"
+          trust_policy: false
+          state: refuse
+          on_disconnect: cancel
+          require_ready: false
+          timeouts:
+            connect: 5s
+            first_byte: 10m
+            idle: 90s
+            total: 1m
+          models:
+            gpt-6:
+              price:
+                input: 2.5
+        anthropic:
+          use: anthropic
+          with:
+            region: us
+          credentials:
+            - name: a
+              with:
+                api_key: "[secret]"
+              zdr:
+                declared: true
+              weight: 2
+            - name: b
+              with:
+                api_key: \${env:KEY}
+              weight: 1
+          trust_policy: true
+          state: refuse
+          on_disconnect: cancel
+          require_ready: false
+        third:
+          # not mounted: its when: is 0
+          use: openai
+          when: 0
+      models:
+        fast:
+          candidates: [ "openai/\${env:MODEL}", anthropic/x ]
+          pick: ordered
+          on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
+        one:
+          candidates: [ demo/echo ]
+          pick: ordered
+          on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
+        later:
+          candidates: [ third/x ]
+          pick: ordered
+          on: [ unsupported, rate_limited, overloaded, timeout, upstream, upstream_auth, upstream_quota ]
+      "
+    `);
+    for (const secret of SECRETS) expect(print() + print(true)).not.toContain(secret);
+  });
+
+  it("as JSON says the same", async () => {
+    const { print } = await read(FULL);
+    const json = JSON.parse(print(true));
+    expect(json.listen).toEqual({
+      host: "127.0.0.1",
+      port: "${env:PORT}",
+      hosts: ["llm.test"],
+      origins: [],
+    });
+    expect(json.providers.openai.with.api_key).toBe(
+      "[secret]${env:KEY}[secret]${env:EMPTY:-[secret]}",
+    );
+    expect(json.models.fast.candidates).toEqual(["openai/${env:MODEL}", "anthropic/x"]);
+  });
+
+  it("is itself a config that means the same, and prints the same again", async () => {
+    const value = fc.constantFrom(
+      "${env:KEY}",
+      "plain",
+      "$${env:KEY}",
+      "a ${env:MODEL} b",
+      "{",
+      "0123",
+      "true",
+      "- x",
+      "# y",
+      "é\\n",
+    );
+    const config = fc.record(
+      {
+        listen: fc.record(
+          {
+            port: fc.constantFrom(1, "${env:PORT}"),
+            origins: fc.constantFrom([], ["https://a.test"]),
+          },
+          { requiredKeys: [] },
+        ),
+        drain: fc.constantFrom("1s", "90s", "250ms", "2h", "${env:DRAIN}"),
+        max_body: fc.constantFrom(1, 1000, "2MB", "1GiB"),
+        workers: fc.constantFrom(3, "auto"),
+        providers: fc.record(
+          {
+            demo: fc.constantFrom(null, {}, "demo", { use: "demo", state: "relay" }),
+            openai: fc.record(
+              {
+                with: fc.record({ api_key: fc.constant("${env:KEY}"), label: value }),
+                timeouts: fc.constant({ idle: "7s" }),
+              },
+              { requiredKeys: ["with"] },
+            ),
+            off: fc.constant({ use: "demo", when: "${env:EMPTY:-}" }),
+          },
+          { requiredKeys: ["demo"] },
+        ),
+        models: fc.constantFrom(
+          {},
+          { a: "demo/x" },
+          { "p-*": ["demo/*"], q: "p-1" },
+          { z: { candidates: ["demo/x"], on: ["timeout"] } },
+        ),
+      },
+      { requiredKeys: ["providers"] },
+    );
+    await fc.assert(
+      fc.asyncProperty(config, async (given) => {
+        const also = { DRAIN: "3m" };
+        const first = await read(stringify(given), also);
+        expect(first.problems).toEqual([]);
+        const again = await read(first.print(), also);
+        expect(again.problems).toEqual([]);
+        expect(again.config!.hash).toBe(first.config!.hash);
+        expect(again.print()).toBe(first.print());
+        const json = await read(first.print(true), also);
+        expect(json.config!.hash).toBe(first.config!.hash);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
+
+describe("secretsOf", () => {
+  it("is every value that a schema calls secret, resolved, the longest first", async () => {
+    const { config } = await read(FULL);
+    expect(secretsOf(config!)).toEqual([
+      "Key sk-outside-1 fallback-secret-3",
+      "literal-secret-2",
+      "literal-secret-4",
+      "sk-outside-1",
+      "hook-secret",
+    ]);
+  });
+});
+
+describe("problems, printed", () => {
+  const BROKEN =
+    "listen: { prot: 1 }\nstore: postgers\nmodels: { x: demo/y }\nproviders: { demo: { when: 0 } }\n";
+  it("as JSON: whether it may run, and every one with its place", async () => {
+    const { problems } = await read(BROKEN);
+    const json = JSON.parse(problemsJson(problems));
+    expect(json.ok).toBe(false);
+    expect(json.problems).toEqual(problems);
+    expect(json.problems[0]).toEqual({
+      id: "config/unknown-key",
+      severity: "error",
+      file,
+      line: 1,
+      column: 11,
+      path: "listen.prot",
+      message: 'unknown key "prot"',
+      hint: 'did you mean "port"?',
+      frame: "> 1 | listen: { prot: 1 }\n    |           ^^^^",
+    });
+    expect(JSON.parse(problemsJson([]))).toEqual({ ok: true, problems: [] });
+  });
+  it("in colour is the same text with colour around it", async () => {
+    const { problems } = await read(BROKEN);
+    const plain = printProblems(problems);
+    const colour = printProblems(problems, { colour: true });
+    expect(colour).toContain("\u001B[31merror\u001B[39m");
+    // eslint-disable-next-line no-control-regex
+    expect(colour.replaceAll(/\u001B\[\d+m/g, "")).toBe(plain);
+    expect(plain).toMatch(/2 errors, 1 note\n$/);
+    expect(printProblems([])).toBe("");
+  });
+  it("names files below the folder it is asked from, others whole", async () => {
+    const { problems } = await read(BROKEN);
+    expect(printProblems(problems, { from: "/etc" })).toMatch(
+      /^tollgate\/gateway\.yaml:1:11 {2}error/,
+    );
+    expect(printProblems(problems, { from: "/home" })).toMatch(
+      /^\/etc\/tollgate\/gateway\.yaml:1:11/,
+    );
+  });
+  it("a secret in a file that cannot be parsed is hidden too", async () => {
+    const { problems } = await read(
+      'providers:\n  openai:\n    with: { api_key: "sk-live-77", token: abc-88 }\n   x: [\n',
+    );
+    expect(problems[0]!.id).toBe("config/syntax");
+    expect(printProblems(problems)).not.toMatch(/sk-live-77|abc-88/);
+  });
+});
