@@ -6,8 +6,8 @@ export type ObjectSchema = JSONSchema & {
   readonly additionalProperties: false;
 };
 
-/** The TypeScript type of what a schema accepts, defaults filled in. */
-export type Infer<S> = S extends JSONSchema ? FromSchema<S> : never;
+/** The TypeScript type of what a schema accepts, defaults filled in. Of any schema: anything, so that `Definition` takes every definition. */
+export type Infer<S> = 0 extends 1 & S ? any : S extends JSONSchema ? FromSchema<S> : never;
 
 /** The schema of a plugin that takes no options. */
 export type None = {
