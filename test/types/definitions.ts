@@ -1,0 +1,271 @@
+// What an author may write, what is inferred from it, and what must not compile.
+import {
+  apiKey,
+  defineFrontend,
+  defineMiddleware,
+  defineProvider,
+  defineStore,
+  type Definition,
+  type Protocol,
+  type Store,
+} from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+declare const protocol: Protocol<"chat">;
+declare const store: Store;
+
+// ── options are inferred from their schema ──
+export const options = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["region"],
+    properties: {
+      region: { type: "string", enum: ["eu", "us"], description: "Where" },
+      retries: { type: "integer", default: 2, description: "How often" },
+      tags: { type: "array", items: { type: "string" }, description: "Labels" },
+      nested: {
+        type: "object",
+        additionalProperties: false,
+        properties: { deep: { type: "boolean", default: false, description: "How" } },
+        description: "More",
+      },
+    },
+  },
+  check(o) {
+    is<Same<typeof o.region, "eu" | "us">>();
+    return [];
+  },
+  setup(o) {
+    is<Same<typeof o.region, "eu" | "us">>();
+    // A default fills in: the option is there, whatever the file says.
+    is<Same<typeof o.retries, number>>();
+    is<Same<typeof o.tags, string[] | undefined>>();
+    is<Same<NonNullable<typeof o.nested>["deep"], boolean>>();
+    // @ts-expect-error  no such option
+    void o.regoin;
+    // @ts-expect-error  a number is no string
+    o.retries.trim();
+    // @ts-expect-error  not among the values
+    void (o.region === "asia");
+    return { endpoints: [] };
+  },
+});
+
+export const none = defineMiddleware({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  setup(o) {
+    // @ts-expect-error  a plugin without options is given none
+    void o.anything;
+    return {};
+  },
+});
+
+export const open = defineMiddleware({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  // @ts-expect-error  an open schema: a typo would pass in silence
+  options: { type: "object", properties: {} },
+  setup: () => ({}),
+});
+
+export const opened = defineFrontend({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  the same, said aloud
+  options: { type: "object", additionalProperties: true, properties: {} },
+  setup: () => ({ routes: [] }),
+});
+
+export const noObject = defineStore({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  options are an object
+  options: { type: "string", additionalProperties: false },
+  setup: () => store,
+});
+
+// ── every definition says what it is ──
+// @ts-expect-error  the contract's version is a number that exists
+export const api = defineStore({ api: 2, name: "x", summary: "x", setup: () => store });
+// @ts-expect-error  without a summary nobody knows what it is for
+export const silent = defineStore({ api: 1, name: "x", setup: () => store });
+export const unstable = defineStore({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  not a word for it
+  stability: "alpha",
+  setup: () => store,
+});
+export const half = defineStore({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  a store does all that a store does
+  setup: () => ({ reach: "process" as const }),
+});
+// @ts-expect-error  a middleware must say where content goes
+export const secretive = defineMiddleware({ api: 1, name: "x", summary: "x", setup: () => ({}) });
+// @ts-expect-error  a frontend has routes
+export const unreachable = defineFrontend({ api: 1, name: "x", summary: "x", setup: () => ({}) });
+// @ts-expect-error  a provider has endpoints
+export const nowhere = defineProvider({ api: 1, name: "x", summary: "x", setup: () => ({}) });
+
+// ── any definition is a definition, and only a definition is ──
+export const all: Definition[] = [
+  options,
+  none,
+  defineStore({ api: 1, name: "x", summary: "x", setup: () => store }),
+];
+// @ts-expect-error  what no define made has no brand
+export const unbranded: Definition = { api: 1, name: "x", summary: "x", setup: () => store };
+
+// ── credentials ──
+export const keyed = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  credential: apiKey,
+  setup: () => ({
+    endpoints: [
+      { protocol, base: "https://x", auth: { header: "x-api-key", field: "api_key" } },
+      { protocol, base: "https://x", auth: "none" },
+      {
+        protocol,
+        base: "https://x",
+        async auth(request, credential) {
+          is<Same<typeof credential.api_key, string>>();
+          // @ts-expect-error  what is signed is what leaves: it cannot be changed here
+          request.body = null;
+          return { authorization: credential.api_key };
+        },
+      },
+    ],
+  }),
+});
+export const misspelt = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  credential: apiKey,
+  setup: () => ({
+    // @ts-expect-error  no such credential field
+    endpoints: [{ protocol, base: "https://x", auth: { header: "x-api-key", field: "apikey" } }],
+  }),
+});
+export const keyless = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    // @ts-expect-error  no credential was declared
+    endpoints: [{ protocol, base: "https://x", auth: { header: "x-api-key", field: "api_key" } }],
+  }),
+});
+export const baseless = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  a wire endpoint says where it is
+  setup: () => ({ endpoints: [{ protocol, auth: "none" as const }] }),
+});
+export const twoCredentials = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  credential: {
+    type: "object",
+    additionalProperties: false,
+    required: ["id"],
+    properties: {
+      id: { type: "string", description: "Who" },
+      secret: { type: "string", "x-secret": true, description: "What proves it" },
+    },
+  },
+  setup: () => ({
+    endpoints: [
+      {
+        kind: "chat",
+        async *run(_request, _call, credential) {
+          is<Same<typeof credential.id, string>>();
+          is<Same<typeof credential.secret, string | undefined>>();
+          yield { type: "start" };
+        },
+      },
+    ],
+  }),
+});
+export const openCredential = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  a credential's schema is closed too
+  credential: { type: "object", properties: { api_key: { type: "string" } } },
+  setup: () => ({ endpoints: [] }),
+});
+
+// ── native endpoints are typed by what they make ──
+export const native = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    endpoints: [
+      {
+        kind: "image",
+        async *run(request) {
+          is<Same<typeof request.prompt, string>>();
+          // @ts-expect-error  an image request has no turns
+          void request.turns;
+          yield { type: "usage", usage: { images: 1 }, costNano: 40_000_000n };
+        },
+      },
+      // @ts-expect-error  no such event
+      {
+        kind: "chat",
+        async *run() {
+          yield { type: "begin" };
+        },
+      },
+      // @ts-expect-error  money is counted in whole nano-dollars
+      {
+        kind: "chat",
+        async *run() {
+          yield { type: "usage", usage: {}, costNano: 0.5 };
+        },
+      },
+      // @ts-expect-error  events come one by one
+      {
+        kind: "chat",
+        run: async () => [{ type: "start" }],
+      },
+    ],
+  }),
+});
+
+// ── a setup may take its time, and may bring commands ──
+export const slow = defineMiddleware({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  setup: async (_options, ctx) => {
+    ctx.every(1000, async (signal) => signal.throwIfAborted());
+    // @ts-expect-error  only what has an end can be owned
+    ctx.own({ close() {} });
+    // @ts-expect-error  the context is the host's
+    ctx.id = "y";
+    return { commands: { count: { summary: "Counts", run: async () => 1 } } };
+  },
+});

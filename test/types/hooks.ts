@@ -1,0 +1,238 @@
+// Hooks, and what they may do with what they are handed.
+import {
+  defineFrontend,
+  defineMiddleware,
+  fail,
+  faultOf,
+  type Arrival,
+  type Call,
+  type Candidate,
+  type ChatRequest,
+  type ErrorKind,
+  type Exchange,
+  type Fault,
+  type Media,
+  type ModelEvent,
+  type Outgoing,
+  type Reply,
+} from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+const x = { api: 1, name: "x", summary: "x", sends: "nowhere" } as const;
+
+// ── the usual shapes compile ──
+export const usual = defineMiddleware({
+  ...x,
+  setup: () => ({
+    async admit(arrival, credential) {
+      is<Same<typeof credential, string | undefined>>();
+      if (credential === undefined) return;
+      arrival.identify({
+        id: "someone",
+        limits: [{ scope: "key", unit: "tokens", max: 10n, per: "day" }],
+      });
+      arrival.tighten("strict");
+      arrival.header("x-served-by", "us");
+    },
+    rewrite: (request) => (request.kind === "chat" ? { ...request, user: undefined } : request),
+    route: (list) =>
+      list.map((candidate) => ({
+        candidate,
+        kind: "forbidden" as const,
+        code: "no",
+        message: "No.",
+      })),
+    charge: () => ({ limits: [], labels: { team: "a" }, hold: "hard" as const }),
+    prepare(out, call) {
+      if (out.get("store") === undefined) out.set("store", call.model !== "x");
+      out.drop("user");
+      out.header("x-a", "1");
+      out.header("x-b");
+    },
+    async attempt(_call, next) {
+      const reply = await next();
+      return (await reply.record(1000)) ?? reply;
+    },
+    event: (_call, next, stop) => (e) => {
+      if (e.type === "delta" && e.text.includes("no"))
+        return stop({ kind: "content_policy", message: "No." });
+      next(e);
+    },
+    settle: (_x, outcome) => void outcome.calls.map((call) => call.costNano),
+  }),
+});
+
+// ── what must be synchronous ──
+export const asyncEvent = defineMiddleware({
+  ...x,
+  // @ts-expect-error  an event hook is made at once
+  setup: () => ({ event: async (_call: Call, next: (e: ModelEvent) => void) => next }),
+});
+export const asyncStage = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  a stage that returns a promise would hold nothing back
+    event: (_call, next) => async (e) => next(e),
+  }),
+});
+export const asyncPrepare = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  the request leaves right after
+    prepare: async () => {},
+  }),
+});
+export const asyncCharge = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  one store call is made of all of them
+    charge: async () => ({ limits: [] }),
+  }),
+});
+
+// ── what must be said ──
+export const noReply = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  an attempt answers
+    attempt: async (_call: Call, next: () => Promise<Reply>) => void (await next()),
+  }),
+});
+export const misspeltHook = defineMiddleware({
+  ...x,
+  // @ts-expect-error  no such hook
+  setup: () => ({ admitt() {} }),
+});
+export const retries = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  next takes nothing: another candidate is the host's to choose
+    attempt: (call, next) => next(call),
+  }),
+});
+export const ownKind = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  kinds of errors are a closed set
+    route: (list: readonly Candidate[]) =>
+      list.map((candidate) => ({ candidate, kind: "teapot", code: "x", message: "x" })),
+  }),
+});
+
+// ── what is handed out is read-only ──
+export function hands(
+  exchange: Exchange,
+  call: Call,
+  out: Outgoing,
+  arrival: Arrival,
+  candidate: Candidate,
+): void {
+  // @ts-expect-error  edits go through prepare
+  exchange.body["model"] = "y";
+  // @ts-expect-error  the head has no body
+  void arrival.body;
+  // @ts-expect-error  nobody changes who it is but identify
+  exchange.identity = undefined;
+  // @ts-expect-error  nor how private
+  exchange.privacy = "off";
+  // @ts-expect-error  headers are as they came
+  exchange.headers["x"] = "y";
+  if (exchange.request.kind === "chat") {
+    // @ts-expect-error  a request is rewritten, not changed
+    exchange.request.turns = [];
+    // @ts-expect-error  nor in its lists
+    exchange.request.turns.push({ role: "user", blocks: [] });
+  }
+  // @ts-expect-error  a call knows the credential's name, not its value
+  void call.credential.api_key;
+  // @ts-expect-error  the policy is computed by the host
+  candidate.policy = {};
+  // @ts-expect-error  the name of the model is part of the candidate
+  candidate.model = "y";
+  // @ts-expect-error  not a level of privacy
+  arrival.tighten("paranoid");
+  // @ts-expect-error  the method is the protocol's
+  out.method = "PUT";
+  // @ts-expect-error  a date is not JSON
+  out.set("when", new Date());
+}
+
+// ── errors ──
+export function errors(error: unknown): void {
+  is<Same<ReturnType<typeof fail>, never>>();
+  is<Same<ReturnType<typeof faultOf>, Fault | undefined>>();
+  const value: number = Math.random() > 2 ? fail("internal", "Never.") : 1;
+  fail("quota", "No more.", { code: "quota_exceeded", retryAfterMs: value, details: { left: 0 } });
+  // @ts-expect-error  a closed set
+  fail("teapot", "No.");
+  // @ts-expect-error  an error says what happened
+  fail("invalid");
+  // @ts-expect-error  a status is decided by the kind alone
+  fail("invalid", "No.", { status: 418 });
+  const kind = faultOf(error)?.kind;
+  is<Same<typeof kind, ErrorKind | undefined>>();
+}
+
+// ── routes ──
+export const routes = defineFrontend({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    routes: [
+      { method: "POST", path: ["/v1/x", "/x"], op: "generate" },
+      { method: "GET", path: "/v1/list", open: true, serve: () => ({ status: 200, body: [] }) },
+      {
+        method: "POST",
+        path: "/v1/models/**:target",
+        op: "generate",
+        read(arrival, body) {
+          // @ts-expect-error  bodies are read-only here too
+          body["model"] = "y";
+          // @ts-expect-error  a parameter that is not in the path is no string
+          const missing: number = arrival.params["target"];
+          return { model: String(missing), stream: true };
+        },
+      },
+    ],
+  }),
+});
+export const neither = defineFrontend({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  a route either walks or serves
+  setup: () => ({ routes: [{ method: "GET", path: "/x" }] }),
+});
+export const noOp = defineFrontend({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  no such op
+  setup: () => ({ routes: [{ method: "POST", path: "/x", op: "generates" as const }] }),
+});
+
+// ── the vocabulary ──
+export const request: ChatRequest = {
+  kind: "chat",
+  model: "m",
+  stream: false,
+  instructions: [],
+  turns: [
+    { role: "user", blocks: [{ type: "text", text: "Hi", cache: undefined }], name: undefined },
+  ],
+  tools: [],
+  // What is constructed may hold undefined.
+  output: { maxTokens: undefined, format: undefined },
+  sampling: { seed: undefined },
+  reasoning: { mode: "auto" },
+  state: {},
+  rest: {},
+  ext: {},
+};
+// @ts-expect-error  no such role
+export const role: ChatRequest["turns"][number] = { role: "function", blocks: [] };
+// @ts-expect-error  a media says where its bytes are
+export const media: Media = { mime: "image/png" };
+// @ts-expect-error  no such unit
+export const usage: ModelEvent = { type: "usage", usage: { input_tokens: 1 } };

@@ -1,0 +1,131 @@
+// Protocols: pure codecs in two halves.
+import {
+  defineProvider,
+  type Asking,
+  type ChatRequest,
+  type ClientHalf,
+  type Decoder,
+  type Encoder,
+  type ImageRequest,
+  type Json,
+  type JsonObject,
+  type ModelRequest,
+  type Protocol,
+  type Relay,
+  type RelaySink,
+  type ServerHalf,
+} from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+declare const client: ClientHalf<"chat">;
+declare const server: ServerHalf<"chat">;
+declare const encoder: Encoder;
+declare const of: Asking;
+declare const request: ChatRequest;
+declare const image: ImageRequest;
+
+// ── either half may be missing ──
+export const onlyServer: Protocol<"chat"> = { id: "x", kind: "chat", server };
+export const onlyClient: Protocol<"chat"> = { id: "x", kind: "chat", client };
+// @ts-expect-error  a kind is one of those there are
+export const wrongKind: Protocol = { id: "x", kind: "video" };
+is<Same<ModelRequest<"image">, ImageRequest>>();
+
+// ── a half makes what its kind is ──
+client.request(request, of);
+// @ts-expect-error  a chat codec takes no image request
+client.request(image, of);
+export const asyncRequest: ClientHalf<"chat"> = {
+  ...client,
+  // @ts-expect-error  a codec does not wait
+  request: async () => ({}),
+};
+export const asyncPrepare: ClientHalf<"chat"> = {
+  ...client,
+  // @ts-expect-error  nor before sending
+  prepare: async () => {},
+};
+export const pathless: ClientHalf<"chat"> = {
+  ...client,
+  // @ts-expect-error  there is always a path to generate
+  paths: { count: "/count" },
+};
+
+// ── losses are declared in words that exist ──
+of.lose("seed", "dropped");
+of.lose("seed", "approximated", "clamped");
+// @ts-expect-error  a loss is dropped or approximated
+of.lose("seed", "ignored");
+
+// ── events ──
+encoder.event({ type: "start" });
+encoder.event({
+  type: "open",
+  index: 0,
+  block: { type: "call", id: "a", name: "b", tool: "function" },
+});
+// @ts-expect-error  a call has an id
+encoder.event({ type: "open", index: 0, block: { type: "call", name: "b", tool: "function" } });
+// @ts-expect-error  a delta belongs to a block
+encoder.event({ type: "delta", text: "x" });
+// @ts-expect-error  no such reason
+encoder.event({ type: "finish", reason: "done" });
+// @ts-expect-error  errors are thrown, not emitted
+encoder.event({ type: "error", message: "x" });
+
+// ── bytes are Buffers, in and out ──
+export const decoder: Decoder = {
+  push(chunk) {
+    is<Same<typeof chunk, Buffer>>();
+  },
+  end() {},
+};
+export function relay(sink: RelaySink): Relay {
+  sink.bytes(Buffer.from("x"));
+  // @ts-expect-error  text is not bytes
+  sink.bytes("x");
+  sink.usage({ type: "usage", usage: { input: 1 } });
+  // @ts-expect-error  a relay says whether a ping may go out now
+  return { ...decoder, fail() {} };
+}
+
+// ── what is built may hold undefined; what is read says so ──
+export const built: JsonObject = { seed: undefined, list: [{ deep: undefined }] };
+export function read(body: JsonObject): void {
+  const seed = body["seed"];
+  is<Same<typeof seed, Json | undefined>>();
+  // @ts-expect-error  it may be anything, or absent
+  seed.toFixed();
+  // @ts-expect-error  read-only
+  body["seed"] = 1;
+}
+
+// ── a provider of one kind of protocol ──
+export const provider = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    endpoints: [
+      {
+        protocol: onlyClient,
+        base: "https://x",
+        auth: "none",
+        streams: "always",
+        prepare(out, call) {
+          out.set("model", call.model);
+        },
+        paths: { generate: (asked) => `/models/${asked.model}` },
+      },
+    ],
+  }),
+});
+export const sometimes = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    // @ts-expect-error  asked, always or never
+    endpoints: [{ protocol: onlyClient, base: "https://x", auth: "none", streams: "sometimes" }],
+  }),
+});
