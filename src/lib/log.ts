@@ -3,13 +3,16 @@ import pino from "pino";
 import { Mask } from "./mask.ts";
 import { pretty } from "./pretty.ts";
 
-export type Level = "debug" | "info" | "warn" | "error";
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+export type Level = (typeof LEVELS)[number];
 type Write = (fields: Readonly<Record<string, unknown>>, message: string) => void;
 
 /** What the contract calls a Logger, and a little more for the host. */
 export interface Log extends Readonly<Record<Level, Write>> {
   /** The same log with these fields on every line. */
   child(fields: Readonly<Record<string, unknown>>): Log;
+  /** From now on, here and in every child. */
+  level(level: Level): void;
   /** Values that no line may show from now on. */
   secrets(values: Iterable<string>): void;
   /** Writes out what is buffered. At exit it happens by itself. */
@@ -17,6 +20,7 @@ export interface Log extends Readonly<Record<Level, Write>> {
 }
 
 export interface LogOptions {
+  /** Until told otherwise. */
   readonly level: Level;
   /** Words and colours instead of JSON. */
   readonly pretty: boolean;
@@ -37,7 +41,7 @@ export function createLog(options: LogOptions): Log {
   };
   const root = pino(
     {
-      level: options.level,
+      level: "debug",
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -45,15 +49,24 @@ export function createLog(options: LogOptions): Log {
     },
     lines,
   );
-  const wrap = (logger: pino.Logger): Log => ({
-    debug: (fields, message) => logger.debug(fields, message),
-    info: (fields, message) => logger.info(fields, message),
-    warn: (fields, message) => logger.warn(fields, message),
-    error: (fields, message) => logger.error(fields, message),
-    child: (fields) => wrap(logger.child(fields)),
-    secrets: (values) => mask.add(values),
-    flush: () => out.flush(),
-  });
+  let least = LEVELS.indexOf(options.level);
+  const wrap = (logger: pino.Logger): Log => {
+    const at =
+      (level: Level): Write =>
+      (fields, message) => {
+        if (LEVELS.indexOf(level) >= least) logger[level](fields, message);
+      };
+    return {
+      debug: at("debug"),
+      info: at("info"),
+      warn: at("warn"),
+      error: at("error"),
+      child: (fields) => wrap(logger.child(fields)),
+      level: (level) => void (least = LEVELS.indexOf(level)),
+      secrets: (values) => mask.add(values),
+      flush: () => out.flush(),
+    };
+  };
   return wrap(root);
 }
 

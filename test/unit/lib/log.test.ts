@@ -157,12 +157,17 @@ describe("the log", () => {
     });
   });
 
-  test("below its level it is silent", () => {
+  test("below its level it is silent, and the level moves for children too", () => {
     const lines: string[] = [];
     const log = createLog({ level: "warn", pretty: false, write: (line) => lines.push(line) });
+    const child = log.child({ plugin: "x" });
     log.info({}, "no");
-    log.warn({}, "yes");
-    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(["yes"]);
+    log.warn({}, "one");
+    log.level("debug");
+    child.debug({}, "two");
+    child.level("error");
+    log.warn({}, "no");
+    expect(lines.map((line) => (JSON.parse(line) as { msg: string }).msg)).toEqual(["one", "two"]);
   });
 
   test("on a terminal it is words, and nothing from outside steers the terminal", () => {
