@@ -84,14 +84,16 @@ function collect(req: IncomingMessage, max: number): Promise<Buffer> {
       }
       chunks.push(chunk);
     });
-    req.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     const cut = () => {
+      // Fires after a whole body too; making an error is dear.
+      if (req.complete && req.readableEnded) return;
       try {
         fail("canceled", "The request ended before its body did.");
       } catch (error) {
         reject(error);
       }
     };
+    req.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     req.once("error", cut);
     req.once("close", cut);
   });
