@@ -50,7 +50,7 @@ const agreed = (values: readonly Opt<string>[]): Opt<string> =>
  * it is the end of the answer.
  */
 export function stream(write: (text: string) => void, to: Answering): Encoder {
-  let waiting: Media | undefined;
+  let waiting: { media: Media; note?: Opt<string> } | undefined;
   let usage: Usage | undefined;
   let partials = 0;
   const put = (event: "partial_image" | "completed", media: Media, more: JsonObject): void => {
@@ -69,7 +69,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     write(`event: ${type}\ndata: ${JSON.stringify(data)}\n\n`);
   };
   const complete = (more: JsonObject): void => {
-    if (waiting) put("completed", waiting, more);
+    if (waiting) put("completed", waiting.media, { ...revised(waiting.note), ...more });
     waiting = undefined;
   };
   return {
@@ -78,7 +78,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
         case "media":
           complete({});
           if (e.partial) return put("partial_image", e.media, { partial_image_index: partials++ });
-          waiting = e.media;
+          waiting = e;
           partials = 0;
           return;
         case "usage":

@@ -89,16 +89,13 @@ export function stream(emit: Emit): Decoder {
         });
       const type = text(said["type"]) ?? "";
       if (type === "error" || object(said["error"])) thrown(said);
-      const base64 = text(said["b64_json"]);
-      if (base64 === undefined) return;
-      const media: Media = { base64 };
-      const mime = sniff(media)?.mime;
-      if (mime) media.mime = mime;
+      const media = picture(said);
+      if (!media) return;
       opened();
       if (type.endsWith(".partial_image"))
         return emit({ type: "media", index, media, partial: true });
       seen.push(sniff(media));
-      emit({ type: "media", index, media });
+      emit(present({ type: "media" as const, index, media, note: text(said["revised_prompt"]) }));
       emit({ type: "close", index });
       open = false;
       usage = sum(usage, tokensOf(object(said["usage"])));

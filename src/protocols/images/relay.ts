@@ -8,7 +8,7 @@ import { list, number, object, parsed, text } from "../responses/wire.ts";
 import { eventOf, frames, gather, needle, valueAt } from "../sse/index.ts";
 import { CAP, sum } from "./decode.ts";
 import { failure, fault } from "./fault.ts";
-import { sniff } from "./sniff.ts";
+import { sniff, type Seen } from "./sniff.ts";
 import { tokensOf, usageSeen } from "./usage.ts";
 
 export const relay = (sink: RelaySink, to: Answering): Relay =>
@@ -52,15 +52,17 @@ function counted(body: Buffer, said: JsonObject | undefined): ReturnType<typeof 
   if (!answer)
     return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
   if (object(answer["error"]) && !answer["data"]) thrown(answer);
-  const pictures = list(answer["data"]).flatMap((item) => {
-    const base64 = text(object(item)?.["b64_json"]);
-    const url = text(object(item)?.["url"]);
-    if (base64) return [sniff({ base64 })];
-    return url ? [undefined] : [];
-  });
+  const pictures = list(answer["data"]).flatMap((item) => pictureIn(object(item)) ?? []);
   if (pictures.length === 0)
     fail("upstream", "The provider answered without an image.", { code: "no_image" });
   return usageSeen(said, pictures);
+}
+
+/** As the other lane takes it: bytes, or an address of which nothing is known. */
+function pictureIn(item: JsonObject | undefined): [Seen | undefined] | undefined {
+  const base64 = text(item?.["b64_json"]);
+  if (base64) return [sniff({ base64 })];
+  return text(item?.["url"]) ? [undefined] : undefined;
 }
 
 const PARTIAL = "image_generation.partial_image";
@@ -68,7 +70,7 @@ const PARTIAL = "image_generation.partial_image";
 function streamed(sink: RelaySink, to: Answering): Relay {
   const out = gather((b) => sink.bytes(b));
   const wanted = number(to.body["n"]) ?? 1;
-  const seen: ReturnType<typeof sniff>[] = [];
+  const seen: (Seen | undefined)[] = [];
   let usage: Usage | undefined;
   let over = false;
 
@@ -97,11 +99,11 @@ function streamed(sink: RelaySink, to: Answering): Relay {
       out.flush();
       thrown(said);
     }
-    const base64 = text(said["b64_json"]);
-    if (base64 === undefined) return;
+    const picture = pictureIn(said);
+    if (!picture) return;
     sink.content();
     if (text(said["type"])?.endsWith(".partial_image")) return;
-    seen.push(sniff({ base64 }));
+    seen.push(...picture);
     usage = sum(usage, tokensOf(object(said["usage"])));
     if (!over && seen.length >= wanted) finish();
   };

@@ -92,6 +92,14 @@ describe("the request", () => {
     );
   });
 
+  it("what only this wire documents stays off the others", () => {
+    const { rest, ext } = server.request(
+      { model: "m", prompt: "x", style: "vivid", steps: 4 },
+      "generate",
+    );
+    expect([rest, ext]).toEqual([{ steps: 4 }, { images: { style: "vivid" } }]);
+  });
+
   it("a null is a field that was left out", () => {
     const r = server.request(
       { model: "a/b", prompt: "x", n: null, size: null, style: null, steps: null },
@@ -436,6 +444,9 @@ describe("a stream", () => {
     const partial = `event: image_generation.partial_image\ndata: ${JSON.stringify({ type: "image_generation.partial_image", b64_json: b64(1, 1) })}\n\n`;
     expect(run("")).toMatchObject({ code: "truncated" });
     expect(run(partial)).toMatchObject({ code: "truncated" });
+    const completed = partial.replaceAll("partial_image", "completed");
+    expect(run(completed)).toBeUndefined();
+    expect(run(completed + partial)).toMatchObject({ code: "truncated" });
     expect(
       run(
         `${partial}event: error\ndata: {"type":"error","error":{"code":"moderation_blocked","message":"no"}}\n\n`,
