@@ -22,7 +22,7 @@ export type Found =
 export type Resolve = (specifier: string, fromFile: string) => string | undefined;
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-const PACKAGE = /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*/;
+const PACKAGE = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?[a-z0-9-][a-z0-9._-]*/;
 const SUBPATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+)*$/;
 
 export const isName = (name: unknown): name is string =>

@@ -1,0 +1,110 @@
+import { LineCounter } from "yaml";
+import { expect, it } from "vitest";
+import { count, problem, type Words } from "../../../src/config/problems.ts";
+
+const spot = { source: { file: "f", text: "x", lines: new LineCounter() }, start: 0, end: 1 };
+spot.source.lines.addNewLine(0);
+
+/** Something of every kind that the factories take. */
+const say = (factory: (...args: never[]) => Words) => {
+  for (const args of [
+    ["a", "b", "c", []],
+    ["a", spot, "f"],
+    ["a", []],
+    [["a", "b"]],
+    ["a", "provider", "store"],
+    ["a", 2, 1],
+    ["error", "m", "h"],
+  ])
+    try {
+      const words = factory(...(args as never[]));
+      if (!/undefined|\[object/.test(JSON.stringify(words))) return words;
+    } catch {}
+  throw new Error("no words");
+};
+
+it("ids are slugs with a stable place in CI scripts: a changed one shows here", () => {
+  const ids = [...new Set(Object.values(problem).map((f) => say(f as never).id))].sort();
+  expect(ids.every((id) => /^(config|plugin|secret)\/[a-z0-9-]+$/.test(id))).toBe(true);
+  expect(ids.join("\n")).toMatchInlineSnapshot(`
+    "config/alias-cycle
+    config/alias-inside
+    config/bad-name
+    config/bad-reference
+    config/bad-value
+    config/bad-variable
+    config/bare-variable
+    config/defined-twice
+    config/duplicate-key
+    config/field-beside-credentials
+    config/file-missing
+    config/file-too-large
+    config/file-unreadable
+    config/forbidden-key
+    config/include-folder
+    config/include-nested
+    config/include-path
+    config/include-star
+    config/interpolated-key
+    config/interpolated-use
+    config/look-alike
+    config/missing-key
+    config/nested-reference
+    config/not-a-file
+    config/not-a-map
+    config/not-one-of
+    config/not-utf8
+    config/number
+    config/same-credential
+    config/star-carries-nothing
+    config/syntax
+    config/tag
+    config/too-deep
+    config/too-long
+    config/too-many-values
+    config/two-stars
+    config/unclosed-reference
+    config/unknown-alias
+    config/unknown-frontend
+    config/unknown-key
+    config/unknown-model
+    config/unknown-provider
+    config/unmounted-candidate
+    config/unmounted-model
+    config/unreachable-model
+    config/unset-variable
+    config/wrong-type
+    config/zdr-after-usage
+    config/zero-timeout
+    plugin/api-mismatch
+    plugin/bad-definition
+    plugin/bad-schema
+    plugin/bad-specifier
+    plugin/check
+    plugin/check-failed
+    plugin/import-failed
+    plugin/import-slow
+    plugin/no-default-export
+    plugin/not-found
+    plugin/setup-failed
+    plugin/setup-slow
+    plugin/wrong-kind
+    secret/literal"
+  `);
+});
+
+it("sentences are one line, begin small and end without a stop", () => {
+  for (const factory of Object.values(problem)) {
+    const { message, hint } = say(factory as never);
+    for (const text of [message, hint ?? "x"]) {
+      expect(text).not.toMatch(/\n|\.$|undefined|\[object/);
+      expect(text).not.toMatch(/^[A-Z](?!TF)/);
+    }
+  }
+});
+
+it("counts", () => {
+  const of = (...list: Words["severity"][]) => count(list.map((severity) => ({ severity })));
+  expect(of("error", "warning", "error", "note")).toBe("2 errors, 1 warning, 1 note");
+  expect(of()).toBe("");
+});
