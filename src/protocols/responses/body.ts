@@ -48,7 +48,8 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
     input,
     instructions: lead.instructions,
     stream: of.stream,
-    store: dialect.store === false ? undefined : (request.state.store ?? false),
+    // Absent, `prepare` decides: here it would look as if the client had said so.
+    store: dialect.store === false ? undefined : request.state.store,
     max_output_tokens: bounded(request, native, losses),
     temperature: request.sampling.temperature,
     top_p: request.sampling.topP,

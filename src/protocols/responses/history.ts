@@ -113,12 +113,11 @@ function saidItem(
 /** A proof goes back to its origin only, and reasoning without one says nothing to this upstream. */
 function reasoned({ proof, summary }: Of<"reasoning">): JsonObject | undefined {
   if (proof?.origin !== ORIGIN) return undefined;
-  return present({
+  return {
     type: "reasoning",
-    id: proof.itemId,
     summary: (summary ?? []).map((text) => ({ type: "summary_text", text })),
     encrypted_content: proof.data,
-  });
+  };
 }
 
 function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: Losses): void {

@@ -160,8 +160,10 @@ function reasoning(
   }
   const summary = list(item["summary"]).flatMap((s) => text(object(s)?.["text"]) ?? []);
   const said = list(item["content"]).flatMap((c) => text(object(c)?.["text"]) ?? []);
-  const own = { origin: ORIGIN, kind: "encrypted", data: encrypted, itemId: text(item["id"]) };
-  const proof = sealed ? sealed.proof : encrypted === undefined ? undefined : (own as Proof);
+  const proof: Proof | undefined =
+    sealed || encrypted === undefined
+      ? sealed?.proof
+      : { origin: ORIGIN, kind: "encrypted", data: encrypted };
   const block: Block = present({
     type: "reasoning",
     // What was sealed is what was signed: it wins over what a client may have wrapped anew.
@@ -170,7 +172,7 @@ function reasoning(
         ? { summary: sealed.text === "" ? [] : [sealed.text] }
         : { text: sealed.text }
       : { summary, text: said.length > 0 ? said.join("\n\n") : undefined }),
-    proof: proof && present(proof),
+    proof,
   });
   put({ item, blocks: [block] });
 }

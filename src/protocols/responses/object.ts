@@ -42,6 +42,9 @@ export function responseObject(to: Answering): ResponseObject {
     output: s.output,
     usage: usageTo(s.usage),
     service_tier: tierOf(s.tier, body),
+    ...(s.usage?.searches !== undefined && {
+      tool_usage: { web_search: { num_requests: s.usage.searches } },
+    }),
   });
   let tail: string | undefined;
   return {

@@ -257,12 +257,8 @@ export class Reading {
     const last =
       [...slot.parts.values()].findLast((part) => !part.closed) ??
       this.#part(slot, "s", { type: "reasoning", summary: true });
-    const itemId = text(item["id"]);
-    this.#emit({
-      type: "proof",
-      index: last.index,
-      proof: { origin: ORIGIN, kind: "encrypted", data, ...(itemId !== undefined && { itemId }) },
-    });
+    const proof = { origin: ORIGIN, kind: "encrypted", data };
+    this.#emit({ type: "proof", index: last.index, proof });
   }
 
   #drawn(slot: Slot, item: JsonObject): void {
@@ -275,6 +271,7 @@ export class Reading {
       type: "media",
       index,
       media: "url" in media ? { mime, base64: result } : media,
+      note: text(item["revised_prompt"]),
     });
   }
 }

@@ -17,6 +17,7 @@ export const relay = (sink: RelaySink, to: Answering): Relay =>
 
 const TYPE = [needle("type")];
 const DONE = Buffer.from("data: [DONE]\n\n");
+const END = Buffer.concat([Buffer.from("\n\n"), DONE]);
 
 /** Events in which a response stands before its end. */
 const BEGUN = new Set(["response.created", "response.in_progress", "response.queued"]);
@@ -52,9 +53,9 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     out.flush();
     over = true;
     sink.finish(reasonOf(response));
-    rename(event, json, out);
-    // What follows is the end of this protocol's streams, whether this upstream says so or not.
-    out.add(DONE);
+    // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
+    rename(event.subarray(0, lengthOf(event)), json, out);
+    out.add(END);
   };
   const events = frames((b, from, till) => {
     if (over) return;
@@ -124,6 +125,13 @@ function streamed(sink: RelaySink, to: Answering): Relay {
       sink.bytes(DONE);
     },
   };
+}
+
+/** Without its line ends, of which a split may have left one behind. */
+function lengthOf(event: Buffer): number {
+  let length = event.length;
+  while (event[length - 1] === 10 || event[length - 1] === 13) length--;
+  return length;
 }
 
 const DONE_TYPE = "[DONE]";

@@ -5,6 +5,7 @@ import type {
   Encoder,
   Fault,
   FinishReason,
+  Json,
   JsonObject,
   ModelAnswer,
   ModelEvent,
@@ -201,14 +202,14 @@ function retell(
   index: number,
   event: (e: ModelEvent) => void,
 ): void {
-  const delta = (text: Opt<string>) => {
-    if (text !== undefined && text !== "") event({ type: "delta", index, text });
+  const delta = (text: Opt<string>, logprobs?: Opt<readonly Json[]>) => {
+    if (text !== undefined && text !== "") event({ type: "delta", index, text, logprobs });
   };
   switch (block.type) {
     case "text":
     case "refusal":
       event({ type: "open", index, block: { type: block.type } });
-      delta(block.text);
+      delta(block.text, block.type === "text" ? block.logprobs : undefined);
       if (block.type === "text")
         for (const citation of block.citations ?? []) event({ type: "cite", index, citation });
       break;
@@ -225,7 +226,7 @@ function retell(
     case "image":
     case "audio":
       event({ type: "open", index, block: { type: block.type } });
-      event({ type: "media", index, media: block.media });
+      event({ type: "media", index, media: block.media, note: block.note });
       break;
     case "opaque":
       event({ type: "open", index, block });

@@ -8,11 +8,13 @@ export function picture(index: number, desk: Desk): Item {
   const id = itemId(desk.to, "ig", index);
   const at = { item_id: id, output_index: index };
   const kind = "response.image_generation_call";
+  let note: string | undefined;
   const shape = (status: string, result: string | null): JsonObject => ({
     id,
     type: "image_generation_call",
     status,
     result,
+    ...(note !== undefined && { revised_prompt: note }),
   });
   let result: string | null = null;
   let partials = 0;
@@ -29,13 +31,17 @@ export function picture(index: number, desk: Desk): Item {
       if (e.type !== "media") return;
       const base64 = base64Of(e.media);
       if (base64 === undefined) return desk.to.lose("output.image", "dropped");
+      if (base64 === "") return;
       if (e.partial)
         desk.say(`${kind}.partial_image`, {
           ...at,
           partial_image_index: partials++,
           partial_image_b64: base64,
         });
-      else result = base64;
+      else {
+        result = base64;
+        note = e.note;
+      }
     },
     close() {
       desk.say(`${kind}.completed`, at);
