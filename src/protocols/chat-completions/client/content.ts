@@ -1,0 +1,149 @@
+// Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
+import { fail } from "../../../model/error.ts";
+import type { Asking, Block, Json, JsonObject } from "../../../plugin/index.ts";
+import type { ChatTraits } from "../dialect.ts";
+import { base64Of, ID, object, present, text, urlOf } from "../words.ts";
+
+/** What is being said, to whom: a loss is declared once, not once a message. */
+export interface Saying {
+  of: Asking;
+  traits: ChatTraits;
+  lose(field: string, how: "dropped" | "approximated", code?: string): void;
+}
+
+export function saying(of: Asking, traits: ChatTraits): Saying {
+  const told = new Set<string>();
+  return {
+    of,
+    traits,
+    lose(field, how, code) {
+      if (told.has(field + how)) return;
+      told.add(field + how);
+      of.lose(field, how, code);
+    },
+  };
+}
+
+const AUDIO: Readonly<Record<string, string>> = {
+  "audio/wav": "wav",
+  "audio/wave": "wav",
+  "audio/x-wav": "wav",
+  "audio/mp3": "mp3",
+  "audio/mpeg": "mp3",
+};
+
+const unsupported = (message: string, param: string): never =>
+  fail("unsupported", message, { code: "unsupported_content", param });
+
+/** One part of a user's or tool's content. */
+export function partOf(block: Block, at: string, to: Saying): JsonObject {
+  return { ...bare(block, at, to), ...markOf(block.cache, to) };
+}
+
+function bare(block: Block, at: string, to: Saying): JsonObject {
+  switch (block.type) {
+    case "text":
+      if (block.citations?.length) to.lose("citations", "dropped");
+      return { type: "text", text: block.text };
+    case "refusal":
+      to.lose("refusal", "approximated");
+      return { type: "text", text: block.text };
+    case "image": {
+      const url =
+        urlOf(block.media, "image/png") ??
+        unsupported("A file of another provider's store cannot be shown to this model.", at);
+      return { type: "image_url", image_url: present({ url, detail: block.detail }) };
+    }
+    case "audio": {
+      const data = base64Of(block.media);
+      const format = AUDIO[block.media.mime ?? "audio/wav"];
+      if (data !== undefined && format !== undefined)
+        return { type: "input_audio", input_audio: { data, format } };
+      if ("url" in block.media && to.traits.videos)
+        return { type: "audio_url", audio_url: { url: block.media.url } };
+      return unsupported("Audio must be sent as WAV or MP3 bytes to this model.", at);
+    }
+    case "video": {
+      const url = urlOf(block.media, "video/mp4");
+      if (!to.traits.videos || url === undefined)
+        return unsupported("This model's protocol takes no video.", at);
+      return { type: "video_url", video_url: { url } };
+    }
+    case "document":
+      return documentOf(block, at, to);
+    case "opaque": {
+      const raw = object(block.raw);
+      if (block.origin === ID && raw && typeof raw["type"] === "string") return raw;
+      if (block.text === undefined)
+        return unsupported(
+          `Content of type ${text(raw?.["type"]) ?? block.origin} cannot be said to this model.`,
+          at,
+        );
+      to.lose(`${text(raw?.["type"]) ?? block.origin}`, "approximated", "content_as_text");
+      return { type: "text", text: block.text };
+    }
+    case "reasoning":
+    case "call":
+    case "result":
+      return fail("invalid", `${at}: a ${block.type} cannot stand here.`, { param: at });
+  }
+}
+
+type Shown = Extract<Block, { media: unknown }>;
+
+function documentOf(block: Shown, at: string, to: Saying): JsonObject {
+  const { media, title } = block;
+  if (block.context !== undefined) to.lose("document.context", "dropped");
+  if (block.cite) to.lose("document.citations", "dropped");
+  if ("fileId" in media) {
+    if (media.origin !== ID && media.origin !== "responses")
+      return unsupported("A file of another provider's store cannot be shown to this model.", at);
+    return { type: "file", file: present({ file_id: media.fileId, filename: title }) };
+  }
+  if ("url" in media)
+    return unsupported("This model takes documents as bytes, not by address.", at);
+  const data = base64Of(media)!;
+  if (media.mime?.startsWith("text/") === true) {
+    to.lose("document", "approximated", "document_as_text");
+    const said = Buffer.from(data, "base64").toString("utf8");
+    return { type: "text", text: title === undefined ? said : `${title}\n\n${said}` };
+  }
+  const mime = media.mime ?? "application/pdf";
+  // A name is required beside bytes.
+  return {
+    type: "file",
+    file: { filename: title ?? "document.pdf", file_data: `data:${mime};base64,${data}` },
+  };
+}
+
+/** Where a reusable prefix ends, as this upstream writes it. */
+export function markOf(cache: Json | undefined, to: Saying): JsonObject | undefined {
+  if (cache === undefined) return undefined;
+  const own = object(cache);
+  const { cacheMarks } = to.traits;
+  if (cacheMarks === "cache_control")
+    return { cache_control: own?.["type"] === undefined ? { type: "ephemeral" } : cache };
+  if (cacheMarks === "prompt_cache_breakpoint") {
+    if (own?.["mode"] === undefined) to.lose("cache_control", "approximated");
+    return { prompt_cache_breakpoint: own?.["mode"] === undefined ? { mode: "explicit" } : cache };
+  }
+  to.lose("cache_control", "dropped");
+  return undefined;
+}
+
+/** Texts as the one string they are, where nothing but text stands in them; else the parts. */
+export function contentOf(
+  blocks: readonly Block[],
+  at: string,
+  to: Saying,
+  between = "\n\n",
+): Json {
+  const parts = blocks.map((b, i) => partOf(b, `${at}[${i}]`, to));
+  const plain = parts.every((p) => p["type"] === "text" && Object.keys(p).length === 2);
+  if (parts.length === 0) return "";
+  if (plain && (parts.length === 1 || to.traits.parts === false)) {
+    if (parts.length > 1) to.lose("content", "approximated", "parts_joined");
+    return parts.map((p) => p["text"] as string).join(between);
+  }
+  return parts;
+}

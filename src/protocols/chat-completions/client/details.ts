@@ -1,0 +1,52 @@
+// `reasoning_details`: what some aggregators keep of their upstreams' signatures. It must go back whole and in order, so
+// it becomes one proof, and nobody looks inside.
+import type { Json, Proof } from "../../../plugin/index.ts";
+import { textIn } from "../server/reasoning.ts";
+import { ID, object } from "../words.ts";
+
+export interface Details {
+  add(pieces: readonly Json[]): void;
+  /** What the pieces say in words. */
+  said(pieces: readonly Json[]): string;
+  /** All that has come since the last time, as one proof. */
+  take(): Proof | undefined;
+}
+
+const GROWS = ["text", "summary", "data"] as const;
+
+export function detailing(): Details {
+  let entries: Record<string, Json | undefined>[] = [];
+  return {
+    add(pieces) {
+      for (const raw of pieces) {
+        const piece = object(raw);
+        if (!piece) continue;
+        const last = entries.find(
+          (e) =>
+            piece["index"] !== undefined &&
+            e["index"] === piece["index"] &&
+            e["type"] === piece["type"],
+        );
+        if (!last) {
+          entries.push({ ...piece });
+          continue;
+        }
+        for (const key in piece) {
+          const before = last[key];
+          const now = piece[key];
+          if (now === undefined || now === null) continue;
+          const grows = (GROWS as readonly string[]).includes(key);
+          last[key] =
+            grows && typeof before === "string" && typeof now === "string" ? before + now : now;
+        }
+      }
+    },
+    said: (pieces) => (pieces.length === 0 ? "" : textIn(pieces)),
+    take() {
+      if (entries.length === 0) return undefined;
+      const data = JSON.stringify(entries);
+      entries = [];
+      return { origin: ID, kind: "reasoning_details", data };
+    },
+  };
+}

@@ -1,0 +1,81 @@
+// The verbatim lane of an answer that is one JSON text.
+import { fail, type Fault } from "../../../model/error.ts";
+import type {
+  Answering,
+  Asking,
+  FinishReason,
+  JsonObject,
+  Relay,
+  RelaySink,
+} from "../../../plugin/index.ts";
+import { gather, renaming } from "../../sse/index.ts";
+import type { ChatDialect } from "../dialect.ts";
+import { finishOf } from "../finish.ts";
+import { faultBody, faultChunk } from "../server/fault.ts";
+import { stream as encoder } from "../server/stream.ts";
+import { usageSeen } from "../usage.ts";
+import { list, object, text } from "../words.ts";
+import { faultIn, isError, parsed, throwFault } from "./fault.ts";
+import { whole } from "./whole.ts";
+
+export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect): Relay {
+  return {
+    between: false,
+    push(body) {
+      const answer = parsed(body.toString("utf8"));
+      if (isError(answer)) throwFault(faultIn(answer));
+      const reason = endOf(answer);
+      sink.start(text(answer["id"]) ?? "");
+      const usage = usageSeen(answer, dialect);
+      if (usage) sink.usage(usage);
+      sink.content();
+      sink.finish(reason);
+      const out = gather((b) => sink.bytes(b));
+      renaming(["model"], to.model)(body, body.indexOf(123), out);
+      out.flush();
+    },
+    end() {},
+    fail(fault: Fault) {
+      sink.bytes(Buffer.from(JSON.stringify(faultBody(fault))));
+    },
+  };
+}
+
+function endOf(answer: JsonObject): FinishReason {
+  const choice = object(list(answer["choices"])[0]);
+  const word = text(choice?.["finish_reason"]);
+  if (!choice || !word)
+    return fail("upstream", "The provider's answer ended before it was finished.", {
+      code: "truncated",
+    });
+  const { reason } = finishOf(word);
+  const calls = list(object(choice["message"])?.["tool_calls"]).length > 0;
+  return calls && reason === "stop" ? "tool_calls" : reason;
+}
+
+/** A stream was asked for, and everything came at once: the client gets its stream nevertheless. */
+export function restream(body: Buffer, sink: RelaySink, to: Answering, dialect: ChatDialect): void {
+  const asking: Asking = {
+    op: "generate",
+    name: "generate",
+    model: to.model,
+    info: { model: to.model, kind: "chat" },
+    stream: true,
+    params: {},
+    query: to.query,
+    lose: to.lose,
+  };
+  const write = encoder((chunk) => sink.bytes(Buffer.from(chunk)), to);
+  whole(
+    body,
+    (event) => {
+      if (event.type === "start") sink.start(event.id ?? "");
+      if (event.type === "open") sink.content();
+      if (event.type === "usage") sink.usage(event);
+      if (event.type === "finish") sink.finish(event.reason);
+      write.event(event);
+    },
+    asking,
+    dialect,
+  );
+}

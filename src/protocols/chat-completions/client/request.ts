@@ -1,0 +1,274 @@
+// Client half: a request as a body. Here stands what OpenAI itself would be told; `prepare` then says it in the words of
+// the backend at hand, on both lanes alike.
+import { fail } from "../../../model/error.ts";
+import type { Asking, Body, ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
+import { fitName } from "../../names.ts";
+import { traitsOf, type ChatDialect } from "../dialect.ts";
+import { reasoningOf } from "../server/request.ts";
+import { cameFrom, ID, object, present, text } from "../words.ts";
+import { saying, type Saying } from "./content.ts";
+import { messagesOf, NAME } from "./messages.ts";
+import { effortFor } from "./thinking.ts";
+
+export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body {
+  const to = saying(of, traitsOf(dialect, of.model));
+  const own = object(r.ext[ID]);
+  const name = (n: string): string => (own ? n : fitName(n, NAME));
+  possible(r, of);
+  foreign(r, to);
+  const tools = r.tools.flatMap((t) => toolOf(t, to, name) ?? []);
+  const search = r.tools.find((t) => t.origin === ID && !("type" in (object(t.raw) ?? {})));
+  return present({
+    model: of.model,
+    messages: messagesOf(r, to, { name }),
+    stream: of.stream,
+    max_completion_tokens: r.output.maxTokens,
+    temperature: r.sampling.temperature,
+    top_p: r.sampling.topP,
+    top_k: topKOf(r, to, own),
+    presence_penalty: r.sampling.presence,
+    frequency_penalty: r.sampling.frequency,
+    seed: r.sampling.seed,
+    n: r.sampling.n,
+    logit_bias: r.sampling.logitBias,
+    logprobs: r.sampling.logprobs === undefined ? undefined : true,
+    top_logprobs: r.sampling.logprobs || undefined,
+    stop: r.output.stop,
+    verbosity: r.output.verbosity,
+    modalities: modalitiesOf(r),
+    response_format: (own?.["response_format"] ?? formatOf(r)) as Json | undefined,
+    tools: tools.length > 0 ? tools : undefined,
+    tool_choice: own?.["tool_choice"] ?? choiceOf(r, to, name),
+    parallel_tool_calls: tools.length > 0 ? r.parallel : undefined,
+    web_search_options: search?.raw ?? searchOf(r, to),
+    ...reasoningFields(r, to, own !== undefined),
+    prompt_cache_key: r.cache?.key,
+    prompt_cache_retention: r.cache?.retention,
+    service_tier: tierOf(r, to, own !== undefined),
+    user: r.user !== undefined && r.user === own?.["safety_identifier"] ? undefined : r.user,
+    metadata: metadataOf(r, to, own !== undefined),
+    store: own ? r.state.store : undefined,
+    ...ownFields(own),
+  });
+}
+
+/** What would have to be ignored to go on is refused instead: another candidate may be able to. */
+function possible(r: ChatRequest, of: Asking): void {
+  const no = (message: string, param: string) =>
+    fail("unsupported", message, { code: "unsupported_parameter", param });
+  if (of.op !== "generate") no("This model's protocol cannot count tokens.", "model");
+  if ((r.sampling.n ?? 1) > 1)
+    no("Several choices in one answer cannot be translated. Ask for n: 1.", "n");
+  if ((r.output.stop?.length ?? 0) > 4) no("This model takes at most four stop sequences.", "stop");
+  if (r.state.previousId !== undefined)
+    no(
+      "This model's provider keeps no answers. Send the whole history instead.",
+      "previous_response_id",
+    );
+  if (r.state.conversation !== undefined)
+    no(
+      "This model's provider keeps no conversations. Send the whole history instead.",
+      "conversation",
+    );
+  if (r.state.background === true)
+    no("This model's provider does not work in the background.", "background");
+}
+
+/** Members of other protocols that say nothing about the answer. */
+const QUIET = new Set([
+  "client_metadata",
+  "stream_options",
+  "include",
+  "betas",
+  "anthropic_beta",
+  "anthropic_version",
+  "diagnostics",
+  "safeguards",
+]);
+
+/** What only another protocol says cannot be said here. */
+function foreign(r: ChatRequest, to: Saying): void {
+  for (const id in r.ext) {
+    if (id === ID) continue;
+    for (const field in object(r.ext[id]))
+      if (!QUIET.has(field)) to.lose(field, "dropped", "foreign_field");
+  }
+}
+
+const ownFields = (own: JsonObject | undefined): JsonObject => {
+  const fields: Record<string, Json> = {};
+  for (const key of [
+    "audio",
+    "prediction",
+    "moderation",
+    "prompt_cache_options",
+    "include_reasoning",
+    "safety_identifier",
+  ])
+    if (own?.[key] !== undefined) fields[key] = own[key];
+  return fields;
+};
+
+function topKOf(r: ChatRequest, to: Saying, own: JsonObject | undefined): number | undefined {
+  if (r.sampling.topK === undefined || to.traits.topK || own?.["top_k"] !== undefined)
+    return r.sampling.topK;
+  to.lose("top_k", "dropped");
+  return undefined;
+}
+
+function modalitiesOf(r: ChatRequest): Json | undefined {
+  const { modalities } = r.output;
+  return modalities && !(modalities.length === 1 && modalities[0] === "text")
+    ? modalities
+    : undefined;
+}
+
+function formatOf(r: ChatRequest): JsonObject | undefined {
+  const { format } = r.output;
+  if (!format) return undefined;
+  if (format.type !== "schema") return { type: format.type === "json" ? "json_object" : "text" };
+  const { schema, name, strict, description } = format;
+  // A name is required here; others have none.
+  return {
+    type: "json_schema",
+    json_schema: present({ name: name ?? "response", description, schema, strict }),
+  };
+}
+
+function toolOf(tool: Tool, to: Saying, name: (n: string) => string): Json | undefined {
+  const from = cameFrom<Json>(tool);
+  if (from !== undefined && !(tool.type === "custom" && to.traits.customTools === false))
+    return from;
+  switch (tool.type) {
+    case "function": {
+      if (tool.cache !== undefined && to.traits.cacheMarks !== "cache_control")
+        to.lose("tools.cache_control", "dropped");
+      return present({
+        type: "function",
+        function: present({
+          name: name(tool.name),
+          description: tool.description,
+          parameters: tool.schema ?? { type: "object", properties: {} },
+          strict: tool.strict,
+        }),
+        cache_control: to.traits.cacheMarks === "cache_control" ? tool.cache : undefined,
+      });
+    }
+    case "custom":
+      return to.traits.customTools === false ? wrapped(tool, to, name) : customOf(tool, name);
+    case "hosted": {
+      if (tool.origin === ID) return "type" in (object(tool.raw) ?? {}) ? tool.raw : undefined;
+      if (/^(?:web_search|web_fetch|tool_search)/.test(tool.name)) return undefined;
+      return fail("unsupported", `The tool ${tool.name} is hosted by another provider.`, {
+        param: "tools",
+        code: "unsupported_tool",
+      });
+    }
+  }
+}
+
+function customOf(tool: Tool, name: (n: string) => string): JsonObject {
+  const raw = object(tool.raw);
+  const { type, ...grammar } = raw ?? {};
+  const format = type === "grammar" && !("grammar" in grammar) ? { type, grammar } : raw;
+  return {
+    type: "custom",
+    custom: present({ name: name(tool.name), description: tool.description, format }),
+  };
+}
+
+/** A freeform tool as a function of one string; the client's own codec takes the string out of the call again. */
+function wrapped(tool: Tool, to: Saying, name: (n: string) => string): JsonObject {
+  to.lose("tools.custom", "approximated", "custom_tool_wrapped");
+  const definition = text(object(tool.raw)?.["definition"]);
+  const description = [
+    tool.description,
+    definition === undefined ? undefined : `The input must follow this grammar:\n${definition}`,
+  ].filter((s) => s !== undefined);
+  return {
+    type: "function",
+    function: present({
+      name: name(tool.name),
+      description: description.length > 0 ? description.join("\n\n") : undefined,
+      parameters: {
+        type: "object",
+        properties: { input: { type: "string" } },
+        required: ["input"],
+        additionalProperties: false,
+      },
+    }),
+  };
+}
+
+/** Searching the web is a field here; where the model does not know it, the client is told that nobody will search. */
+function searchOf(r: ChatRequest, to: Saying): JsonObject | undefined {
+  const hosted = r.tools.filter((t) => t.type === "hosted" && t.origin !== ID);
+  const search = hosted.find((t) => t.name.startsWith("web_search"));
+  for (const tool of hosted)
+    if (tool !== search || !to.traits.webSearch)
+      to.lose(`tools.${tool.name}`, "dropped", "hosted_tool");
+  if (!search || !to.traits.webSearch) return undefined;
+  to.lose("tools.web_search", "approximated");
+  const raw = object(search.raw) ?? {};
+  const { type: _, ...place } = object(raw["user_location"]) ?? {};
+  return present({
+    search_context_size: raw["search_context_size"],
+    user_location:
+      Object.keys(place).length > 0 ? { type: "approximate", approximate: place } : undefined,
+  });
+}
+
+function choiceOf(r: ChatRequest, to: Saying, name: (n: string) => string): Json | undefined {
+  const choice = r.toolChoice;
+  if (choice === undefined || typeof choice === "string")
+    return r.tools.length > 0 ? choice : undefined;
+  const refer = (n: string): JsonObject => {
+    const tool = r.tools.find((t) => t.name === n);
+    const custom = tool?.type === "custom" && to.traits.customTools !== false;
+    return custom
+      ? { type: "custom", custom: { name: name(n) } }
+      : { type: "function", function: { name: name(n) } };
+  };
+  const tools = choice.names.map(refer);
+  if (choice.must && tools.length === 1) return tools[0];
+  return {
+    type: "allowed_tools",
+    allowed_tools: { mode: choice.must ? "required" : "auto", tools },
+  };
+}
+
+/** The client's own words, while they still mean what the request says. */
+function reasoningFields(r: ChatRequest, to: Saying, own: boolean): JsonObject {
+  const said = cameFrom<JsonObject>(r.reasoning);
+  if (own && said && same(reasoningOf(said), r.reasoning)) return said;
+  const { mode, effort, budget, show } = r.reasoning;
+  switch (mode) {
+    case "off":
+      return { reasoning_effort: "none" };
+    case "effort":
+      return { reasoning_effort: effort };
+    case "budget":
+      to.lose("thinking.budget_tokens", "approximated");
+      return { reasoning_effort: effortFor(budget ?? 0) };
+    case "auto":
+      return show === "full" ? { thinking: { type: "enabled" } } : {};
+  }
+}
+
+const same = (a: object, b: object): boolean => JSON.stringify(a) === JSON.stringify(b);
+
+const TIERS = new Set(["auto", "default", "flex", "scale", "priority", "fast"]);
+
+function tierOf(r: ChatRequest, to: Saying, own: boolean): string | undefined {
+  if (r.tier === undefined || own || TIERS.has(r.tier)) return r.tier;
+  if (r.tier === "standard_only") return "default";
+  to.lose("service_tier", "dropped");
+  return undefined;
+}
+
+/** Without storing, there is nothing that labels could be kept with, and some models answer them with an error. */
+function metadataOf(r: ChatRequest, to: Saying, own: boolean): JsonObject | undefined {
+  if (r.metadata === undefined || own) return r.metadata;
+  to.lose("metadata", "dropped");
+  return undefined;
+}

@@ -1,0 +1,51 @@
+// Client half: a stream of chunks as events. `assembling` is the one reading of what this wire's servers send; a whole
+// answer is a stream of one chunk.
+import type { Fault } from "../../../model/error.ts";
+import type { Asking, Decoder, ModelEvent } from "../../../plugin/index.ts";
+import { sse } from "../../sse/index.ts";
+import { traitsOf, type ChatDialect } from "../dialect.ts";
+import { assembling } from "./assembling.ts";
+import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
+import { whole } from "./whole.ts";
+
+export function stream(
+  emit: (event: ModelEvent) => void,
+  of: Asking,
+  dialect: ChatDialect,
+): Decoder {
+  const answer = assembling(emit, traitsOf(dialect, of.model));
+  const events = sse((name, data) => {
+    if (answer.done) return;
+    if (data === "[DONE]") return answer.end();
+    const chunk = parsed(data);
+    if (name === "error" || isError(chunk)) throwFault(faultIn(chunk));
+    answer.chunk(chunk);
+  });
+  let plain: Buffer[] | undefined;
+  let begun = false;
+  return {
+    push(chunk) {
+      if (!begun) {
+        const first = firstByte(chunk);
+        if (first === undefined) return;
+        begun = true;
+        if (first === 123 || first === 91) plain = [];
+        if (first === 60) throwFault(notAStream());
+      }
+      if (plain) plain.push(chunk);
+      else events.push(chunk);
+    },
+    end() {
+      // Asked for a stream, some answer with one JSON text: an error, or everything at once.
+      if (plain) return whole(Buffer.concat(plain), emit, of, dialect);
+      events.end();
+      answer.end();
+    },
+  };
+}
+
+const notAStream = (): Fault => ({
+  kind: "upstream",
+  message: "The provider answered with a page instead of a stream.",
+  code: "malformed_answer",
+});

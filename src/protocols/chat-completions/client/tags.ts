@@ -1,0 +1,67 @@
+// Reasoning that stands in the text itself, between tags. Only where a backend is known to write so, and only at the very
+// beginning: the same tags further down may be somebody's code.
+const OPEN = "<think>";
+const CLOSE = "</think>";
+
+export interface Untagging {
+  push(text: string): void;
+  end(): void;
+}
+
+export function untagging(say: (channel: "text" | "reasoning", text: string) => void): Untagging {
+  let where: "before" | "inside" | "after" | "text" = "before";
+  /** What may be the beginning of a tag. */
+  let held = "";
+  const push = (text: string): void => {
+    const all = held + text;
+    held = "";
+    switch (where) {
+      case "before": {
+        const said = all.trimStart();
+        if (said.startsWith(OPEN)) {
+          where = "inside";
+          return push(said.slice(OPEN.length).replace(/^\n/, ""));
+        }
+        if (OPEN.startsWith(said)) {
+          held = all;
+          return;
+        }
+        where = "text";
+        return say("text", all);
+      }
+      case "inside": {
+        const end = all.indexOf(CLOSE);
+        if (end >= 0) {
+          where = "after";
+          say("reasoning", all.slice(0, end));
+          return push(all.slice(end + CLOSE.length));
+        }
+        const keep = tail(all);
+        held = all.slice(all.length - keep);
+        return say("reasoning", all.slice(0, all.length - keep));
+      }
+      case "after": {
+        const said = all.trimStart();
+        if (said === "") return;
+        where = "text";
+        return say("text", said);
+      }
+      case "text":
+        return say("text", all);
+    }
+  };
+  return {
+    push,
+    end() {
+      if (held !== "") say(where === "inside" ? "reasoning" : "text", held);
+      held = "";
+    },
+  };
+}
+
+/** How many of the last characters may begin the closing tag. */
+function tail(text: string): number {
+  for (let n = Math.min(CLOSE.length - 1, text.length); n > 0; n--)
+    if (CLOSE.startsWith(text.slice(-n))) return n;
+  return 0;
+}

@@ -1,0 +1,110 @@
+// How much to think, in the one way that a model understands. The documented fields are `thinking` and
+// `reasoning_effort`; whatever else a client writes is between it and the model, and is left alone.
+import { fail } from "../../../model/error.ts";
+import type { Asking, JsonObject, Outgoing } from "../../../plugin/index.ts";
+import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
+import { object, text } from "../words.ts";
+
+const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/** The effort that comes nearest to a budget of tokens, and back. */
+export function effortFor(budget: number): string {
+  if (budget <= 1024) return "minimal";
+  if (budget <= 4096) return "low";
+  if (budget <= 12_288) return "medium";
+  return budget <= 24_576 ? "high" : "xhigh";
+}
+const BUDGETS: Readonly<Record<string, number>> = {
+  minimal: 1024,
+  low: 2048,
+  medium: 8192,
+  high: 16_384,
+  xhigh: 32_768,
+  max: 65_536,
+};
+
+/** What a request asks for: nothing, no thinking, thinking, or so much of it. */
+type Wish = "off" | "on" | { effort: string };
+
+export function think(out: Outgoing, of: Asking, traits: ChatTraits): void {
+  const { reasoning } = traits;
+  if (!reasoning) return;
+  const thinking = object(out.get("thinking"));
+  const effort = text(out.get("reasoning_effort"));
+  const wish = wishOf(text(thinking?.["type"]), effort);
+  if (wish === undefined) return;
+  if (wish === "off" && reasoning.off === false)
+    fail("unsupported", `${of.model} always thinks: it cannot be switched off.`, {
+      code: "thinking_always_on",
+      param: thinking ? "thinking" : "reasoning_effort",
+    });
+  say(wish, reasoning, thinking, out, of);
+}
+
+function wishOf(type: string | undefined, effort: string | undefined): Wish | undefined {
+  if (type === "disabled" || effort === "none") return "off";
+  if (effort !== undefined) return { effort };
+  return type === "enabled" ? "on" : undefined;
+}
+
+function say(
+  wish: Wish,
+  traits: ReasoningTraits,
+  thinking: JsonObject | undefined,
+  out: Outgoing,
+  of: Asking,
+): void {
+  const on = wish !== "off";
+  const effort = typeof wish === "object" ? nearest(wish.effort, traits, of) : undefined;
+  const { control } = traits;
+  if (control !== "thinking.type") out.drop("thinking");
+  if (control !== "effort") {
+    if (on && traits.effortToo) out.set("reasoning_effort", effort);
+    else {
+      out.drop("reasoning_effort");
+      if (effort !== undefined && control !== "enable_thinking" && control !== "reasoning")
+        of.lose("reasoning_effort", control === "none" ? "dropped" : "approximated");
+    }
+  }
+  switch (control) {
+    case "effort":
+      return out.set("reasoning_effort", on ? (effort ?? traits.on) : off(traits, of));
+    case "thinking.type":
+      return out.set("thinking", { ...thinking, type: on ? "enabled" : "disabled" });
+    case "enable_thinking":
+      out.set("enable_thinking", on);
+      if (effort === undefined || traits.effortToo) return;
+      of.lose("reasoning_effort", "approximated");
+      return out.set("thinking_budget", out.get("thinking_budget") ?? BUDGETS[effort]);
+    case "chat_template_kwargs":
+      return out.set("chat_template_kwargs", {
+        ...object(out.get("chat_template_kwargs")),
+        [traits.key ?? "enable_thinking"]: on,
+      });
+    case "reasoning.enabled":
+      return out.set("reasoning", { ...object(out.get("reasoning")), enabled: on });
+    case "reasoning":
+      return out.set("reasoning", {
+        ...object(out.get("reasoning")),
+        ...(effort === undefined ? { enabled: on } : { effort }),
+      });
+    case "none":
+      if (thinking && on) of.lose("thinking", "dropped");
+  }
+}
+
+/** A model whose efforts have no `none` but which need not think is told nothing. */
+const off = ({ efforts }: ReasoningTraits, of: Asking): string | undefined => {
+  if (!efforts || efforts.includes("none")) return "none";
+  of.lose("thinking", "approximated", "least_effort");
+  return efforts[0];
+};
+
+/** The effort itself where the model knows it; else the next lower one, or the lowest there is. */
+function nearest(effort: string, { efforts }: ReasoningTraits, of: Asking): string {
+  if (!efforts || efforts.includes(effort)) return effort;
+  of.lose("reasoning_effort", "approximated");
+  const known = efforts.filter((e) => e !== "none");
+  const rank = LADDER.indexOf(effort);
+  return known.findLast((e) => LADDER.indexOf(e) <= rank) ?? known[0] ?? effort;
+}

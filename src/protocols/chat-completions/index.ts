@@ -1,0 +1,51 @@
+// tollgate/protocols/chat-completions: OpenAI's chat completions, and the dialects of everybody who speaks it. Both
+// halves: `server/` is what frontends use, `client/` what providers use. Pure: no I/O, no clock. May import: lib, model,
+// plugin (types), and the other modules of this floor.
+import type { JSONSchema } from "json-schema-to-ts";
+import schema from "../../../schemas/chat-completions.request.json" with { type: "json" };
+import type { Protocol } from "../../plugin/index.ts";
+import { fault as faultFrom } from "./client/fault.ts";
+import { cap, prepare } from "./client/prepare.ts";
+import { relay } from "./client/relay.ts";
+import { request as requestTo } from "./client/request.ts";
+import { stream as streamFrom } from "./client/stream.ts";
+import { whole as wholeFrom } from "./client/whole.ts";
+import type { ChatDialect } from "./dialect.ts";
+import { fault } from "./server/fault.ts";
+import { head } from "./server/head.ts";
+import { request } from "./server/request.ts";
+import { stream } from "./server/stream.ts";
+import { survey } from "./server/survey.ts";
+import { whole } from "./server/whole.ts";
+import { ID } from "./words.ts";
+
+export type { ChatDialect, ChatTraits, ReasoningTraits } from "./dialect.ts";
+
+export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => ({
+  id: ID,
+  kind: "chat",
+  headers: {
+    request: ["x-client-request-id", "x-session-affinity"],
+    response: ["openai-processing-ms", "openai-version"],
+  },
+  server: {
+    schema: schema as unknown as JSONSchema,
+    survey,
+    request,
+    stream,
+    whole,
+    fault,
+    head,
+    ping: ": ping\n\n",
+  },
+  client: {
+    paths: { generate: "/chat/completions" },
+    request: (r, of) => requestTo(r, of, dialect),
+    stream: (emit, of) => streamFrom(emit, of, dialect),
+    whole: (body, emit, of) => wholeFrom(body, emit, of, dialect),
+    fault: faultFrom,
+    prepare: (out, of) => prepare(out, of, dialect),
+    cap: (out, tokens) => cap(out, tokens, dialect),
+    relay: (sink, to) => relay(sink, to, dialect),
+  },
+});

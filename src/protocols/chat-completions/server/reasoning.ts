@@ -1,0 +1,92 @@
+// Earlier reasoning, as clients send it back: in one of several fields, none of them in the standard. What another
+// protocol's provider signed came here inside an envelope, and goes on as it was.
+import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
+import { isSealed, unseal, type Sealed } from "../../envelope.ts";
+import { ID, list, object, present, text } from "../words.ts";
+
+/** The format that our own entries of `reasoning_details` carry. */
+export const SEALED = "tollgate-v1";
+
+export function reasoningBlocks(message: JsonObject): Block[] {
+  const plain = text(message["reasoning_content"]) ?? text(message["reasoning"]);
+  const details = list(message["reasoning_details"]);
+  if (details.length > 0) return detailed(details, plain);
+  const signed = list(message["thinking_blocks"]).flatMap((b) => signedOf(object(b)) ?? []);
+  if (signed.length > 0) return signed;
+  return plain ? [{ type: "reasoning", text: plain }] : [];
+}
+
+function detailed(details: readonly Json[], plain: Opt<string>): Block[] {
+  const blocks: Block[] = [];
+  const native: Json[] = [];
+  for (const detail of details) {
+    const sealed = openedOf(object(detail));
+    if (!sealed) native.push(detail);
+    else if (!sealed.of) blocks.push(reasoningOf(sealed));
+  }
+  if (native.length > 0) {
+    const proof: Proof = { origin: ID, kind: "reasoning_details", data: JSON.stringify(native) };
+    blocks.push(
+      present({ type: "reasoning" as const, text: plain ?? (textIn(native) || undefined), proof }),
+    );
+  } else if (
+    plain &&
+    blocks.every((b) => b.type === "reasoning" && b.text === undefined && b.summary === undefined)
+  ) {
+    // A proof that came alone stands for the reasoning that is shown.
+    const [first, ...more] = blocks as Extract<Block, { type: "reasoning" }>[];
+    return [{ ...first, type: "reasoning", text: plain }, ...more];
+  }
+  return blocks;
+}
+
+const reasoningOf = ({ proof, text, summary }: Sealed): Block =>
+  present({
+    type: "reasoning" as const,
+    text: summary ? undefined : text,
+    summary: summary ? [text ?? ""] : undefined,
+    proof,
+  });
+
+const openedOf = (detail: Opt<JsonObject>): Sealed | undefined => {
+  const data = text(detail?.["data"]);
+  return data !== undefined && isSealed(data) ? unseal(data) : undefined;
+};
+
+/** Anthropic's own blocks, as some clients keep them beside the text. */
+function signedOf(block: Opt<JsonObject>): Block | undefined {
+  const signature = text(block?.["signature"]);
+  const redacted = text(block?.["data"]);
+  if (block?.["type"] === "redacted_thinking" && redacted !== undefined)
+    return { type: "reasoning", proof: { origin: "messages", kind: "redacted", data: redacted } };
+  const thinking = text(block?.["thinking"]);
+  if (block?.["type"] !== "thinking" || thinking === undefined) return undefined;
+  return present({
+    type: "reasoning" as const,
+    text: thinking,
+    proof: signature ? { origin: "messages", kind: "signature", data: signature } : undefined,
+  });
+}
+
+/** What the entries of `reasoning_details` say in words. */
+export const textIn = (details: readonly Json[]): string =>
+  details.map((d) => text(object(d)?.["text"]) ?? text(object(d)?.["summary"]) ?? "").join("");
+
+/** A signature on a call, as Gemini's imitation of this wire writes it; ours come in the same place. */
+export function callProof(call: JsonObject): Proof | undefined {
+  const extra = object(call["extra_content"]);
+  if (!extra) return undefined;
+  const signature = text(object(extra["google"])?.["thought_signature"]);
+  const sealed = signature === undefined ? undefined : unseal(signature);
+  return sealed?.proof ?? { origin: ID, kind: "extra_content", data: JSON.stringify(extra) };
+}
+
+/** A signature on what was said: the message's own, or one that travels among the reasoning's details. */
+export function textProof(message: JsonObject): Proof | undefined {
+  if (object(message["extra_content"])) return callProof(message);
+  for (const detail of list(message["reasoning_details"])) {
+    const sealed = openedOf(object(detail));
+    if (sealed?.of === "text") return sealed.proof;
+  }
+  return undefined;
+}

@@ -1,0 +1,232 @@
+// Server half: events as chunks. Calls may interleave here; texts may not, so one that opens beside another waits for it.
+import type { Fault } from "../../../model/error.ts";
+import type {
+  Answering,
+  Encoder,
+  Finish,
+  Json,
+  JsonObject,
+  ModelEvent,
+  OpenBlock,
+  Proof,
+  Usage,
+} from "../../../plugin/index.ts";
+import { wordOf } from "../finish.ts";
+import { usageTo } from "../usage.ts";
+import { ID, object } from "../words.ts";
+import { faultChunk } from "./fault.ts";
+import {
+  annotationOf,
+  callWith,
+  declaredBy,
+  detailsOf,
+  isWrapped,
+  mediaDelta,
+  textDetail,
+  unwrapped,
+  type CallBlock,
+} from "./saying.ts";
+
+interface Open {
+  block: OpenBlock;
+  said: string;
+  proof: Proof | undefined;
+  /** A call's place among the calls; -1 until its first piece is out. */
+  call: number;
+}
+
+export function stream(write: (text: string) => void, to: Answering): Encoder {
+  const declared = declaredBy(to.body);
+  const shown = object(to.body["stream_options"])?.["include_usage"] === true;
+  const frame = `"id":${JSON.stringify(`chatcmpl-${to.id}`)},"object":"chat.completion.chunk","created":${to.created},"model":${JSON.stringify(to.model)}`;
+  const head = `data: {${frame},"choices":[{"index":0,"delta":`;
+  const tail = `}]${shown ? ',"usage":null' : ""}}\n\n`;
+  const blocks = new Map<number, Open>();
+  /** Which block has the floor of its channel, and what the others have to say meanwhile. */
+  const floor = new Map<string, number>();
+  const waiting: ModelEvent[] = [];
+  let begun = false;
+  let calls = 0;
+  let refused = false;
+  let usage: Usage = {};
+
+  const send = (delta: string, logprobs = "null", finish = "null") =>
+    write(`${head}${delta},"logprobs":${logprobs},"finish_reason":${finish}${tail}`);
+  const say = (delta: JsonObject) => send(JSON.stringify(delta));
+  const begin = (first: string) => {
+    if (begun) return;
+    begun = true;
+    say({
+      role: "assistant",
+      content: first === "text" || first === "none" ? "" : null,
+      refusal: null,
+    });
+  };
+
+  const openCall = (open: Open, block: CallBlock) => {
+    open.call = calls++;
+    if (!declared.legacy)
+      say({ tool_calls: [{ index: open.call, ...callWith(block, "", declared, open.proof) }] });
+    else if (open.call === 0)
+      say({ function_call: { name: declared.name(block.name), arguments: "" } });
+  };
+  const more = (open: Open, block: CallBlock, args: string) => {
+    if (args === "") return;
+    if (declared.legacy) {
+      if (open.call === 0) say({ function_call: { arguments: args } });
+      return;
+    }
+    const name = declared.name(block.name);
+    const custom = block.tool === "custom" || declared.custom(name);
+    say({
+      tool_calls: [
+        {
+          index: open.call,
+          ...(custom ? { custom: { input: args } } : { function: { arguments: args } }),
+        },
+      ],
+    });
+  };
+
+  const delta = (open: Open, words: string, logprobs: readonly Json[] | undefined) => {
+    const { block } = open;
+    switch (block.type) {
+      case "call":
+        if (isWrapped(block, declared)) open.said += words;
+        else {
+          if (open.call < 0) openCall(open, block);
+          more(open, block, words);
+        }
+        return;
+      case "text":
+      case "refusal": {
+        if (block.type === "refusal") refused = true;
+        const key = block.type === "text" ? "content" : "refusal";
+        const told =
+          logprobs &&
+          JSON.stringify({
+            content: block.type === "text" ? logprobs : null,
+            refusal: block.type === "text" ? null : logprobs,
+          });
+        return send(`{"${key}":${JSON.stringify(words)}}`, told);
+      }
+      case "reasoning":
+        open.said += words;
+        return send(`{"reasoning_content":${JSON.stringify(words)}}`);
+      case "opaque":
+      case "image":
+      case "audio":
+        open.said += words;
+    }
+  };
+
+  const close = (open: Open) => {
+    const { block, proof } = open;
+    switch (block.type) {
+      case "call":
+        if (open.call < 0) openCall(open, block);
+        if (isWrapped(block, declared)) more(open, block, unwrapped(open.said));
+        return;
+      case "reasoning":
+        if (proof) say({ reasoning_details: detailsOf(proof, open.said, block.summary === true) });
+        return;
+      case "text":
+        if (proof) say(textDetail(proof));
+        return;
+      case "opaque": {
+        const raw = block.origin === ID && object(block.raw);
+        // What another protocol's provider did on its own side has no place here.
+        if (raw) say(raw);
+        else to.lose(`${block.origin} content`, "dropped", "foreign_content");
+        return;
+      }
+      case "refusal":
+      case "image":
+      case "audio":
+    }
+  };
+
+  const end = (finish: Finish) => {
+    begin("none");
+    if (finish.reason === "refusal" && !refused && finish.detail !== undefined)
+      say({ refusal: finish.detail });
+    const word = wordOf(finish, { calls: calls > 0, refusal: refused, legacy: declared.legacy });
+    send("{}", "null", JSON.stringify(word));
+    if (shown) write(`data: {${frame},"choices":[],"usage":${JSON.stringify(usageTo(usage))}}\n\n`);
+    write("data: [DONE]\n\n");
+  };
+
+  const speak = (e: ModelEvent): void => {
+    switch (e.type) {
+      case "open":
+        begin(e.block.type);
+        blocks.set(e.index, { block: e.block, said: "", proof: undefined, call: -1 });
+        return;
+      case "delta":
+        return delta(blocks.get(e.index)!, e.text, e.logprobs);
+      case "media": {
+        const { block } = blocks.get(e.index)!;
+        if (e.partial || (block.type !== "image" && block.type !== "audio")) return;
+        const said = mediaDelta(block.type, e.media, to);
+        if (said) say(said);
+        return;
+      }
+      case "proof":
+        blocks.get(e.index)!.proof = e.proof;
+        return;
+      case "cite": {
+        const annotation = annotationOf(e.citation);
+        if (annotation) say({ annotations: [annotation] });
+        else to.lose("citations", "dropped");
+        return;
+      }
+      case "close":
+        close(blocks.get(e.index)!);
+        blocks.delete(e.index);
+        return;
+      case "start":
+      case "usage":
+      case "finish":
+    }
+  };
+
+  /** Whose turn it is; undefined: anybody's. */
+  const channels = new Map<number, string>();
+  const heed = (e: Exclude<ModelEvent, { type: "start" | "usage" | "finish" }>): void => {
+    if (
+      e.type === "open" &&
+      (e.block.type === "text" || e.block.type === "reasoning" || e.block.type === "refusal")
+    )
+      channels.set(e.index, e.block.type);
+    const channel = channels.get(e.index);
+    if (channel === undefined) return speak(e);
+    const holder = floor.get(channel);
+    if (holder === undefined) floor.set(channel, e.index);
+    else if (holder !== e.index) {
+      waiting.push(e);
+      return;
+    }
+    speak(e);
+    if (e.type !== "close") return;
+    floor.delete(channel);
+    channels.delete(e.index);
+    if (waiting.length > 0) for (const held of waiting.splice(0)) heed(held as typeof e);
+  };
+
+  return {
+    event(e) {
+      switch (e.type) {
+        case "start":
+          return;
+        case "usage":
+          usage = e.usage;
+          return;
+        case "finish":
+          return end(e);
+        default:
+          return heed(e);
+      }
+    },
+    fail: (fault: Fault) => write(faultChunk(fault)),
+  };
+}

@@ -1,0 +1,68 @@
+// What a JSON value is, if it is that: clients and upstreams send anything, and whoever reads it asks here.
+import { createHash } from "node:crypto";
+import type { Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
+
+export const ID = "chat-completions";
+
+export const object = (v: unknown): JsonObject | undefined =>
+  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
+export const list = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
+export const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
+export const number = (v: unknown): number | undefined =>
+  typeof v === "number" && Number.isFinite(v) ? v : undefined;
+export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean" ? v : undefined);
+
+/** Without the members that are undefined: what is absent shall not be there. */
+export function present<T extends object>(of: T): T {
+  const kept: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(of)) if (value !== undefined) kept[key] = value;
+  return kept as T;
+}
+
+const CAME = Symbol("what a value was read from");
+
+/**
+ * Remembers on a decoded value the words it was read from, so that what nobody touched goes back to this wire word for
+ * word. A copy does not carry it (nor does a structured clone): an edited value is written anew. Other codecs cannot see it.
+ */
+export function came<T extends object>(value: T, from: unknown): T {
+  Object.defineProperty(value, CAME, { value: from });
+  return value;
+}
+export const cameFrom = <A>(value: object): A | undefined => (value as { [CAME]?: A })[CAME];
+
+const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,/i;
+
+/** Bytes in an address stay base64; any other address stays one. */
+export function mediaOf(url: string): Media {
+  const head = DATA_URL.exec(url);
+  if (!head) return { url };
+  const base64 = url.slice(head[0].length);
+  const mime = head[1]?.toLowerCase();
+  return present({
+    mime: mime === "image/jpg" ? "image/jpeg" : mime,
+    base64: /\s/.test(base64) ? base64.replace(/\s+/g, "") : base64,
+  });
+}
+
+export function base64Of(media: Media): string | undefined {
+  if ("base64" in media) return media.base64;
+  return "bytes" in media ? media.bytes.toString("base64") : undefined;
+}
+
+/** The address of the same bytes, or the address that there is; undefined for a file that only its owner can name. */
+export function urlOf(media: Media, mime: string): string | undefined {
+  if ("url" in media) return media.url;
+  const base64 = base64Of(media);
+  return base64 === undefined ? undefined : `data:${media.mime ?? mime};base64,${base64}`;
+}
+
+/** Letters and digits that stand for any text, the same ones every time. */
+export function digest(of: string, length: number): string {
+  const hex = createHash("sha256").update(of).digest("hex");
+  return BigInt(`0x${hex}`).toString(36).padStart(49, "0").slice(-length);
+}
+
+/** A call's arguments as the string they are meant to be. */
+export const argsOf = (v: Opt<Json>): string =>
+  typeof v === "string" ? v : v === undefined || v === null ? "" : JSON.stringify(v);

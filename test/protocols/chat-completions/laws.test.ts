@@ -1,0 +1,33 @@
+// The laws that hold for every protocol, over this one's recordings.
+import { test } from "vitest";
+import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
+import type { Protocol } from "../../../src/plugin/index.ts";
+import { protocolLaws } from "../../../src/testing/index.ts";
+
+const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
+
+// Everything that some backend of this wire can be told, so that nothing is lost on the way.
+const everything = chatCompletions({
+  topK: true,
+  videos: true,
+  toolImages: true,
+  webSearch: true,
+  cacheMarks: "cache_control",
+  reasoning: { control: "effort", echo: "reasoning_details" },
+});
+const tags = chatCompletions({ thinkTags: true, reasoningOutside: true });
+
+/** The host sets what no codec knows; so must whoever judges without one. */
+const hosted = (p: Protocol<"chat">): Protocol<"chat"> => ({
+  ...p,
+  client: { ...p.client!, request: (r, of) => ({ ...p.client!.request(r, of), ...r.rest }) },
+});
+
+for (const { name, run } of [
+  ...protocolLaws(hosted(everything), { recordings: folder("chat-completions"), trials: 20 }),
+  ...protocolLaws(tags, { recordings: folder("chat-completions-tags"), trials: 20 }).filter(
+    // What a relay passes on keeps its tags: they are the client's to read.
+    ({ name }) => !name.includes("the lanes agree"),
+  ),
+])
+  test(name, run);
