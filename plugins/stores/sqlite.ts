@@ -2,7 +2,7 @@
 // Importing this file starts nothing; threads start when the store is opened.
 import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
-import type { Commands, Store } from "tollgate/plugin";
+import type { Commands, Store, Verdict } from "tollgate/plugin";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
 import type { Role } from "./sqlite/worker.ts";
@@ -88,7 +88,14 @@ function sqliteStore(settings: () => Settings): SqliteStore {
       void reader().catch(() => undefined);
       return opened!;
     },
-    apply: async (batch) => (await writer()).thread.call("apply", batch),
+    async apply(batch) {
+      const { thread } = await writer();
+      return thread.call<readonly Verdict[]>("apply", batch).catch(async (error: unknown) => {
+        if (thread.alive || owner === undefined) throw error;
+        // It died with the batch in its hands. Another one does it, or finds that it was done.
+        return (await writer()).thread.call<readonly Verdict[]>("apply", batch);
+      });
+    },
     key: read("key"),
     price: read("price"),
     keys: read("keys"),

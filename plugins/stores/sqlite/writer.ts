@@ -145,33 +145,40 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
 
   const opened = first();
 
+  function once(batch: readonly Command[]): Verdict[] {
+    const current = session ?? begin();
+    const verdicts = transaction(current, () => batch.map((c) => current.book.apply(c)));
+    if (durability === "relaxed")
+      // A key is looked up by another connection, which sees what is committed.
+      if (batch.some((c) => c.do === "key" || c.do === "price")) commit();
+      else commitSoon();
+    return verdicts;
+  }
+
   return {
     opened,
     apply(batch: readonly Command[]): Verdict[] {
       // A sign of life is also the question whether new calls are taken.
       if (!ballast.ready() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
-        throw new Error(
-          `The disk of ${file} is full: calls under way are written down, new ones are refused.`,
-        );
+        throw new Error(`There is no room left for ${file}. Calls under way are written down.`);
       if (lost) {
         const error = lost;
         lost = undefined;
         throw new Error("The last moments could not be written down.", { cause: error });
       }
-      const current = session ?? begin();
       try {
-        const verdicts = transaction(current, () => batch.map((c) => current.book.apply(c)));
-        if (durability === "relaxed")
-          // A key is looked up by another connection, which sees what is committed.
-          if (batch.some((c) => c.do === "key" || c.do === "price")) commit();
-          else commitSoon();
-        return verdicts;
+        return once(batch);
       } catch (error) {
         const code = (error as { errcode?: number }).errcode;
-        if (faultOf(error)) commitSoon();
-        else if (code !== BUSY) abandon();
-        if (code === FULL) ballast.release();
-        throw error;
+        if (faultOf(error) && session?.db.isTransaction) commitSoon();
+        if (faultOf(error) || code === BUSY) throw error;
+        abandon();
+        if (code === FULL) {
+          ballast.release();
+          throw error;
+        }
+        // Whether the commit happened is not known: on a new handle the batch happens now, or turns out to be a repeat.
+        return once(batch);
       }
     },
     close(): void {

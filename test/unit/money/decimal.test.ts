@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { formatDecimal, halfEven, millionths, parseDecimal } from "../../../src/money/decimal.ts";
 import { formatUsd, nanoToDecimal, parseUsd } from "../../../src/money/format.ts";
 

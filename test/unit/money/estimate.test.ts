@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { hold, inputUpTo, outputThatFits, type Ask } from "../../../src/money/estimate.ts";
 import { cost, FREE } from "../../../src/money/price.ts";
 import { createUsual } from "../../../src/money/usual.ts";

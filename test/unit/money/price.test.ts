@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { halfEven, plus } from "../../../src/money/decimal.ts";
 import { charges, cost, FREE, priceHash, type Circumstances } from "../../../src/money/price.ts";
 import type { Price, PriceLine } from "../../../src/model/facts.ts";

@@ -1,0 +1,387 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Worker } from "node:worker_threads";
+import { describe, expect, it, onTestFinished } from "vitest";
+import * as fc from "fast-check";
+import { createLedger } from "../../../src/gateway/ledger.ts";
+import type { Command, Store } from "../../../src/plugin/store.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { onFile, type Options } from "./made.ts";
+
+const owner = (instance: string) => ({ instance, leaseMs: 1_000 });
+
+function folder(): string {
+  const path = mkdtempSync(join(tmpdir(), "tollgate-ledger-"));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+
+async function opened(options: Options & { file?: string } = {}) {
+  const made = await onFile(options.file ?? join(folder(), "ledger.db"), options);
+  onTestFinished(() => made.end());
+  await made.store.open(owner("one"));
+  return made;
+}
+
+async function filled(store: Store, calls = 20): Promise<void> {
+  const claims = [
+    { scope: "k", unit: "nano_usd", max: 10n ** 12n, per: "month", take: 1_000n },
+  ] as const;
+  for (let i = 0; i < calls; i++)
+    await store.apply([reserve(`a${i}`, { claims }), settle(`a${i}`, { costNano: BigInt(i) })]);
+}
+
+describe("one ledger, one owner", () => {
+  it("a second one is refused, told by whom", async () => {
+    const { file } = await opened();
+    const other = await onFile(file);
+    onTestFinished(() => other.end());
+    await expect(other.store.open(owner("two"))).rejects.toThrow(
+      new RegExp(`ledger ${file} is in use by process ${process.pid}, which opened it at 20`),
+    );
+  });
+
+  it("also when it is another process", async () => {
+    const { file } = await opened();
+    const script = `
+      import { lock } from ${JSON.stringify(join(import.meta.dirname, "../../../plugins/stores/sqlite/lock.ts"))};
+      try { lock(${JSON.stringify(file)}); } catch (e) { console.log(e.message); }`;
+    const said = execFileSync(process.execPath, ["--input-type=module", "-e", script], {
+      encoding: "utf8",
+    });
+    expect(said).toContain("One ledger has one gateway.");
+  });
+
+  it("is nobody's once it was closed, and open to nobody else's eyes", async () => {
+    const made = await opened();
+    expect(statSync(made.file).mode & 0o077).toBe(0);
+    await made.end();
+    const next = await onFile(made.file);
+    expect((await next.store.open(owner("two"))).epoch).toBe(2);
+    await next.end();
+  });
+});
+
+describe("a file that is not what it was", () => {
+  it("written by a newer version: refused, and told so", async () => {
+    const file = join(folder(), "ledger.db");
+    const db = new DatabaseSync(file);
+    db.exec("PRAGMA user_version = 99");
+    db.close();
+    const made = await onFile(file);
+    onTestFinished(() => made.end());
+    await expect(made.store.open(owner("one"))).rejects.toThrow(
+      /newer Tollgate \(ledger version 99/,
+    );
+  });
+
+  it("no database at all: refused, with a way out", async () => {
+    const file = join(folder(), "ledger.db");
+    writeFileSync(file, "not a database, ".repeat(400));
+    const made = await onFile(file);
+    onTestFinished(() => made.end());
+    await expect(made.store.open(owner("one"))).rejects.toThrow(/damaged.*recover/);
+    // And the lock is free again.
+    rmSync(file);
+    await made.store.open(owner("one"));
+  });
+
+  it("history cannot be changed by the way it is written", async () => {
+    const { store, file } = await opened();
+    await filled(store, 1);
+    const db = new DatabaseSync(file);
+    for (const sql of [
+      "UPDATE entry SET cost = 0",
+      "DELETE FROM entry",
+      "UPDATE segment SET hash = ''",
+      "DELETE FROM segment",
+    ])
+      expect(() => db.exec(sql), sql).toThrow(/append-only/);
+    db.close();
+  });
+});
+
+describe("the chain finds", () => {
+  async function tampered(sql: string) {
+    const made = await opened();
+    await filled(made.store);
+    expect(await made.store.verify!()).toEqual([]);
+    const db = new DatabaseSync(made.file);
+    dropTriggers(db);
+    db.exec(sql);
+    db.close();
+    return { problems: await made.store.verify!(), made };
+  }
+
+  const changes: [string, string][] = [
+    ["an amount that was changed by one", "UPDATE entry SET cost = cost + 1 WHERE seq = 14"],
+    ["an entry that was taken out", "DELETE FROM entry WHERE seq = 7"],
+    ["two amounts that were swapped", "UPDATE entry SET cost = 9 - cost WHERE seq IN (10, 12)"],
+    ["whose call it was", "UPDATE entry SET key = 'mallory' WHERE seq = 3"],
+    [
+      "an entry that was put in",
+      "INSERT INTO entry SELECT seq + 1000, kind, attempt || 'x', nth, request, n, at, instance, key, provider, model, protocol, credential, privacy, labels, price, asked, taken, hold, usage, cost, state, outcome, upstream_id, upstream_cost, parts, finish, ms, reason, actor FROM entry WHERE seq = 2",
+    ],
+    ["a link that was taken out", "DELETE FROM segment WHERE id = 5"],
+    ["a budget that was set back", "UPDATE meter SET level = '0'"],
+    [
+      "a call that was put down as open",
+      "INSERT INTO open (attempt, seq, usage) VALUES ('a1', 3, '{}')",
+    ],
+  ];
+  for (const [what, sql] of changes)
+    it(what, async () => {
+      const { problems, made } = await tampered(sql);
+      expect(problems.length).toBeGreaterThan(0);
+      if (/entry SET|entry WHERE/.test(sql)) {
+        // What is near the end is found at every start.
+        await made.crash();
+        const next = await onFile(made.file);
+        await expect(next.store.open(owner("two"))).rejects.toThrow(/not as it was written/);
+        await next.end();
+      }
+    });
+
+  it("any one byte of any value of any entry", async () => {
+    const { store, file } = await opened();
+    await filled(store, 10);
+    const db = new DatabaseSync(file);
+    dropTriggers(db);
+    const columns = [
+      "at",
+      "key",
+      "model",
+      "labels",
+      "taken",
+      "hold",
+      "usage",
+      "cost",
+      "price",
+      "request",
+      "instance",
+    ];
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 20 }),
+        fc.constantFrom(...columns),
+        async (seq, column) => {
+          const before = db.prepare(`SELECT ${column} AS v FROM entry WHERE seq = ?`).get(seq)![
+            "v"
+          ];
+          const after = typeof before === "number" ? before + 1 : `${before ?? ""}x`;
+          if (before === null && column !== "price") return;
+          const set = db.prepare(`UPDATE entry SET ${column} = ? WHERE seq = ?`);
+          set.run(after as string, seq);
+          expect((await store.verify!()).length).toBeGreaterThan(0);
+          set.run(before as string, seq);
+          expect(await store.verify!()).toEqual([]);
+        },
+      ),
+      { numRuns: 60 },
+    );
+    db.close();
+  });
+
+  it("a ledger that was cut after its head was noted down, however neatly", async () => {
+    const { store, file } = await opened();
+    const { head, holds } = (
+      store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
+    ).commands;
+    for (const attempt of ["a", "b", "c"]) await store.apply([reserve(attempt), settle(attempt)]);
+    const noted = (await head!.run({})) as { hash: string; seq: number };
+    expect(noted.seq).toBe(6);
+    expect(await holds!.run({ hash: noted.hash })).toBe(true);
+    const db = new DatabaseSync(file);
+    dropTriggers(db);
+    db.exec("DELETE FROM entry WHERE seq > 4; DELETE FROM segment WHERE last > 4");
+    db.close();
+    expect(await store.verify!()).toEqual([]);
+    expect(await holds!.run({ hash: noted.hash })).toBe(false);
+  });
+});
+
+function dropTriggers(db: DatabaseSync): void {
+  for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
+    db.exec(`DROP TRIGGER ${name}`);
+}
+
+describe("trouble", () => {
+  it("a lock that is held for a moment is waited for; the event loop is not", async () => {
+    const { store, file } = await opened();
+    const other = new DatabaseSync(file);
+    other.exec("BEGIN IMMEDIATE");
+    let longest = 0;
+    let last = performance.now();
+    const watch = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 2);
+    const applied = store.apply([reserve("a")]);
+    await sleep(300);
+    other.exec("COMMIT");
+    await applied;
+    clearInterval(watch);
+    other.close();
+    expect(longest).toBeLessThan(250);
+  });
+
+  it("a lock that is held for long refuses reserves in time, and settles land after it", async () => {
+    const { store, file } = await opened();
+    const ledger = createLedger(store, { patienceMs: 200 });
+    await ledger.reserve(reserve("a"));
+    const other = new DatabaseSync(file);
+    other.exec("BEGIN IMMEDIATE");
+    const settled = ledger.settle(settle("a"));
+    const before = performance.now();
+    await expect(ledger.reserve(reserve("b"))).rejects.toThrow(/ledger cannot be written/);
+    expect(performance.now() - before).toBeLessThan(800);
+    expect(ledger.healthy).toBe(false);
+    await sleep(1_200);
+    other.exec("COMMIT");
+    other.close();
+    await settled;
+    await ledger.flush();
+    expect(ledger.healthy).toBe(true);
+    const found = (await store.entries({})).items.map(
+      ({ attempt, kind, state }) => `${attempt} ${kind} ${state}`,
+    );
+    expect(found.slice(0, 2)).toEqual(["a reserve open", "a settle exact"]);
+    // Whatever became of the one that was refused, nothing is held for it.
+    expect(
+      (await store.entries({ state: "open" })).items.filter(({ attempt }) => attempt === "b"),
+    ).toEqual([]);
+    await ledger.close();
+  });
+
+  it("a thread that dies is replaced, and what it was doing is done once", async () => {
+    const workers: Worker[] = [];
+    const seen = (worker: Worker): void => void workers.push(worker);
+    process.on("worker", seen);
+    onTestFinished(() => void process.off("worker", seen));
+    const { store } = await opened({ durability: "power" });
+    const writer = workers[0]!;
+    for (let i = 0; i < 30; i++) {
+      const batch = [reserve(`a${i}`), settle(`a${i}`)];
+      const applied = store.apply(batch);
+      if (i % 10 === 5) void workers.at(-1)!.terminate();
+      if (i === 15) void writer.terminate();
+      expect((await applied).every(({ ok }) => ok)).toBe(true);
+    }
+    expect(workers.length).toBeGreaterThan(2);
+    expect((await store.entries({}, { limit: 100 })).items.length).toBe(60);
+    expect(await store.verify!()).toEqual([]);
+  });
+
+  it("relaxed: acknowledged at once, on the file a moment later, whole batches or nothing", async () => {
+    const made = await opened({ durability: "relaxed" });
+    await made.store.apply([reserve("a"), settle("a")]);
+    await sleep(60);
+    await made.store.apply([reserve("b"), settle("b")]);
+    await expect(made.store.apply([reserve("c"), settle("nobody")])).rejects.toThrow();
+    await made.store.apply([{ do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } }]);
+    expect((await made.store.key("d"))?.id).toBe("k");
+    const next = await made.crash();
+    await next.open(owner("two"));
+    const attempts = new Set((await next.entries({})).items.map(({ attempt }) => attempt));
+    expect([...attempts]).toEqual(["a", "b"]);
+    expect(await next.verify!()).toEqual([]);
+  });
+
+  it("a log that was cut in the middle loses the cut commit only, whole", async () => {
+    const { store, file } = await opened();
+    await filled(store, 12);
+    const copy = join(folder(), "copy.db");
+    for (let cut = 0; cut < 6; cut++) {
+      copyFileSync(file, copy);
+      copyFileSync(`${file}-wal`, `${copy}-wal`);
+      rmSync(`${copy}-shm`, { force: true });
+      const size = statSync(`${copy}-wal`).size;
+      truncateSync(`${copy}-wal`, Math.floor(size - cut * 5_000 - 100));
+      const made = await onFile(copy);
+      await made.store.open(owner("two"));
+      expect(await made.store.verify!()).toEqual([]);
+      const entries = (await made.store.entries({}, { limit: 100 })).items.length;
+      expect(entries % 2).toBe(0);
+      if (cut === 0) expect(entries).toBe(22);
+      await made.end();
+    }
+  });
+});
+
+/** A file system of three megabytes; only some machines let a test have one. */
+function tinyDisk(): string | undefined {
+  const at = mkdtempSync(join(tmpdir(), "tollgate-disk-"));
+  const { status } = spawnSync("mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", at]);
+  const release = (): void => {
+    if (status === 0) spawnSync("umount", ["-l", at]);
+    rmSync(at, { recursive: true, force: true });
+  };
+  if (status !== 0) {
+    release();
+    return undefined;
+  }
+  onTestFinished(release);
+  return at;
+}
+
+it("a full disk refuses new calls, lands those under way, and heals", async (test) => {
+  const disk = tinyDisk();
+  if (disk === undefined) return test.skip("needs the right to mount a file system");
+  const { store } = await opened({ file: join(disk, "ledger.db"), ballast_mb: 1 });
+  const ledger = createLedger(store, { patienceMs: 300 });
+  const running = [];
+  for (let i = 0; i < 40; i++) {
+    await ledger.reserve(reserve(`r${i}`));
+    running.push(`r${i}`);
+  }
+  const junk = join(disk, "junk");
+  writeFileSync(junk, "");
+  try {
+    for (;;) appendFileSync(junk, Buffer.alloc(4_096));
+  } catch {
+    // That was the last byte.
+  }
+  for (let i = 0; ledger.healthy && i < 400; i++)
+    await ledger.reserve(reserve(`n${i}`)).then(
+      () => running.push(`n${i}`),
+      () => undefined,
+    );
+  expect(ledger.healthy).toBe(false);
+  await Promise.all(running.map((attempt) => ledger.settle(settle(attempt))));
+  expect(ledger.healthy).toBe(false);
+  rmSync(junk);
+  await ledger.flush();
+  expect(ledger.healthy).toBe(true);
+  expect((await ledger.reserve(reserve("after"))).ok).toBe(true);
+  const settled = (await store.totals({ by: [] }))[0]!;
+  expect(settled.calls).toBe(running.length);
+  expect(await store.verify!()).toEqual([]);
+  await ledger.close();
+});
+
+it("reports do not keep commits waiting, nor keys", async () => {
+  const { store } = await opened();
+  const batch: Command[] = [];
+  for (let i = 0; i < 4_000; i++) batch.push(reserve(`a${i}`), settle(`a${i}`));
+  await store.apply(batch);
+  await store.apply([{ do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } }]);
+  const order: string[] = [];
+  await Promise.all([
+    store.verify!().then(() => order.push("verify")),
+    store.key("d").then(() => order.push("key")),
+    store.apply([reserve("b")]).then(() => order.push("commit")),
+  ]);
+  expect(order.at(-1)).toBe("verify");
+});
