@@ -1,8 +1,13 @@
 // Everything that comes with Tollgate, by kind and by the name that `use:` says. Imported only when a gateway.yaml
 // names it, so that what is not used costs nothing at start.
 export const builtin = {
-  frontend: {},
-  provider: {},
+  frontend: {
+    messages: () => import("./frontends/messages.ts"),
+  },
+  provider: {
+    anthropic: () => import("./providers/anthropic.ts"),
+    "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),
+  },
   middleware: {
     auth: () => import("./middleware/auth.ts"),
     limits: () => import("./middleware/limits.ts"),

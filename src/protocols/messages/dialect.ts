@@ -30,11 +30,11 @@ export interface Dialect extends Traits {
   counts?: boolean;
   /** Top-level fields that it answers with an error. */
   drop?: readonly string[];
-  /** Where one model differs. */
-  of?: (model: string) => Traits;
+  /** Where models differ: the last that fits adds to what stands above it. One `*` stands for anything. */
+  models?: readonly (Traits & { of: readonly string[] })[];
 }
 
-export type Settings = Required<Omit<Dialect, "of">>;
+export type Settings = Required<Omit<Dialect, "models">>;
 
 const DEFAULTS: Settings = {
   signer: "messages",
@@ -50,8 +50,18 @@ const DEFAULTS: Settings = {
   maxTokens: 8192,
 };
 
-export const settings = (dialect: Dialect, model: string): Settings => ({
-  ...DEFAULTS,
-  ...dialect,
-  ...dialect.of?.(model),
-});
+export function settings(dialect: Dialect, model: string): Settings {
+  const { models = [], ...mine } = dialect;
+  let found: Settings = { ...DEFAULTS, ...mine };
+  for (const { of, ...traits } of models)
+    if (of.some((pattern) => fits(pattern, model))) found = { ...found, ...traits };
+  return found;
+}
+
+function fits(pattern: string, model: string): boolean {
+  const [head = "", tail] = pattern.split("*", 2);
+  if (tail === undefined) return head === model;
+  return (
+    model.length >= head.length + tail.length && model.startsWith(head) && model.endsWith(tail)
+  );
+}

@@ -8,7 +8,12 @@ export function survey(body: Body): Survey {
   const features = new Set<Feature>();
   if (body["stream"] === true) features.add("stream");
   if (body["system"] !== undefined && body["system"] !== "") features.add("system");
-  for (const tool of list(body["tools"])) features.add(ofTool(tool));
+  for (const tool of list(body["tools"])) {
+    features.add(ofTool(tool));
+    // Since 2026 the search filters what it found by running code, and that keeps things.
+    if (isObject(tool) && DYNAMIC.test(String(tool["type"])))
+      features.add("hosted.web_search_dynamic");
+  }
   const thinking = body["thinking"];
   if (isObject(thinking) && thinking["type"] !== "disabled") features.add("reasoning");
   const config = body["output_config"];
@@ -33,6 +38,8 @@ function ofTool(tool: Json): Feature {
   const name = type.replace(/_\d{8}$/, "");
   return CLIENTS.has(name) ? "tools" : `hosted.${name}`;
 }
+
+const DYNAMIC = /^web_search_20(?:2[6-9]|[3-9]\d)\d{4}$/;
 
 /** Typed by the protocol, run by the client. */
 const CLIENTS: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { fold } from "../../../src/model/fold.ts";
 import { mergeUsage, type Usage } from "../../../src/model/usage.ts";
 import { answering, asking } from "../../../src/testing/asking.ts";

@@ -1,0 +1,99 @@
+// The messages endpoint: what Anthropic's SDKs and Claude Code call.
+import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
+import { messages } from "tollgate/protocols/messages";
+
+/** From this version on, the protocol's own SDKs send the key as Bearer. */
+const BEARER_SINCE = "2026-10-21";
+const DEFAULT_VERSION = "2023-06-01";
+
+/** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
+const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
+
+export default defineFrontend({
+  api: 1,
+  name: "messages",
+  summary: "Anthropic messages: POST /v1/messages",
+  stability: "beta",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      bearer: {
+        enum: ["by_version", "always", "never"],
+        default: "by_version",
+        description:
+          "Whether Authorization: Bearer may bring the key. by_version: from version 2026-10-21 on, whose SDKs send it so",
+      },
+      vendor: {
+        type: "string",
+        pattern: "^[a-z][a-z0-9]*$",
+        default: "anthropic",
+        description: "The version header's prefix: <vendor>-version",
+      },
+    },
+  },
+  setup: ({ bearer, vendor }) => ({
+    protocol: messages(),
+    secret(headers) {
+      const version = versionOf(headers, `${vendor}-version`);
+      return secretOf(headers, bearer, version);
+    },
+    routes: [
+      { method: "POST", path: at("/messages"), op: "generate", read: (_x, body) => bounded(body) },
+      { method: "POST", path: at("/messages/count_tokens"), op: "count" },
+      {
+        method: "HEAD",
+        path: ["/", "/api/hello"],
+        open: true,
+        serve: () => ({ status: 200 }),
+      },
+    ],
+  }),
+});
+
+/** A count has nothing to bound, so the schema that both share does not ask for it. */
+function bounded(body: Body): { model: string } {
+  if (body["max_tokens"] === undefined)
+    fail("invalid", "max_tokens is required: it bounds the length of the answer.", {
+      param: "max_tokens",
+      code: "invalid_request",
+    });
+  return { model: body["model"] as string };
+}
+
+function versionOf(headers: HeadersIn, name: string): string {
+  const version = headers[name];
+  if (version === undefined) return DEFAULT_VERSION;
+  if (typeof version === "string" && isDate(version)) return version;
+  return fail("invalid", `${name} must be a date such as ${DEFAULT_VERSION}.`, {
+    param: name,
+    code: "invalid_version",
+  });
+}
+
+/** A day that there is: 2026-02-30 is none. */
+function isDate(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false;
+  const day = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
+}
+
+function secretOf(headers: HeadersIn, bearer: string, version: string): string | undefined {
+  const key = [headers["x-api-key"]].flat()[0] || undefined;
+  const token = /^Bearer +(\S.*)$/i.exec(headers.authorization ?? "")?.[1];
+  if (key !== undefined && token !== undefined && key !== token)
+    fail(
+      "unauthenticated",
+      "x-api-key and Authorization bring two different keys. Send one key, in x-api-key.",
+      { code: "ambiguous_credentials" },
+    );
+  if (key !== undefined || token === undefined) return key;
+  if (bearer === "always" || (bearer === "by_version" && version >= BEARER_SINCE)) return token;
+  return fail(
+    "unauthenticated",
+    `This endpoint takes the key in the x-api-key header (ANTHROPIC_API_KEY), not as Authorization: Bearer${
+      bearer === "never" ? "." : `; the operator can allow it with \`bearer: always\`.`
+    }`,
+    { code: "bearer_not_accepted" },
+  );
+}

@@ -1,0 +1,129 @@
+// Any backend that speaks messages and is not Anthropic: a vendor's `/anthropic` endpoint, a local server, another gateway.
+import { defineProvider, fail, type Line, type ModelInfo } from "tollgate/plugin";
+import { messages } from "tollgate/protocols/messages";
+
+export default defineProvider({
+  api: 1,
+  name: "anthropic-compatible",
+  summary: "Any API that speaks Anthropic messages",
+  stability: "beta",
+  credential: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      api_key: {
+        type: "string",
+        minLength: 1,
+        "x-secret": true,
+        description: "API key; none for servers that ask for none",
+      },
+    },
+  },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["base_url"],
+    properties: {
+      base_url: {
+        type: "string",
+        minLength: 1,
+        description: "Where the API is, with or without /v1",
+      },
+      auth: {
+        enum: ["x-api-key", "bearer"],
+        default: "x-api-key",
+        description: "How the key is sent",
+      },
+      version: {
+        type: "string",
+        pattern: "^\\d{4}-\\d{2}-\\d{2}$",
+        default: "2023-06-01",
+        description: "anthropic-version where the client names none",
+      },
+      thinking: {
+        enum: ["adaptive", "always", "budget", "none"],
+        default: "budget",
+        description:
+          "How its models are told to think: adaptive with an effort (always: cannot be switched off), enabled with a token budget, or not at all",
+      },
+      signed: {
+        type: "boolean",
+        default: false,
+        description: "Thinking comes signed, and must come back so",
+      },
+      counts: {
+        type: "boolean",
+        default: false,
+        description: "Answers /messages/count_tokens; otherwise counts are estimated",
+      },
+      betas: {
+        type: "boolean",
+        default: false,
+        description: "Takes anthropic-beta; otherwise the header is not sent",
+      },
+      max_tokens: {
+        type: "integer",
+        minimum: 1,
+        default: 8192,
+        description: "The bound for requests that have none, where the model's own is not known",
+      },
+      drop: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        default: [],
+        description: "Top-level fields that it answers with an error",
+      },
+      models: {
+        type: "boolean",
+        default: true,
+        description: "Lists its models at GET /models",
+      },
+    },
+  },
+  setup: (o, ctx) => ({
+    endpoints: [
+      {
+        protocol: messages({
+          // Its proofs are its own: they go back to this provider and to no other.
+          signer: ctx.id,
+          unsigned: !o.signed,
+          betas: o.betas,
+          counts: o.counts,
+          thinking: o.thinking,
+          maxTokens: o.max_tokens,
+          drop: o.drop,
+        }),
+        base: versioned(o.base_url),
+        auth:
+          o.auth === "bearer"
+            ? { header: "authorization", prefix: "Bearer ", field: "api_key" }
+            : { header: "x-api-key", field: "api_key" },
+        headers: { "anthropic-version": o.version },
+      },
+    ],
+    ...(o.models && { models: listed }),
+  }),
+});
+
+const versioned = (base: string): string => {
+  const bare = base.replace(/\/+$/, "");
+  return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
+};
+
+/** In either of the two shapes that such servers use: only ids are in both. */
+async function listed(line: Line): Promise<ModelInfo[]> {
+  const answer = await line.fetch("models?limit=1000");
+  if (!answer.ok)
+    fail("upstream", `The list of models was answered with status ${answer.status}.`, {
+      code: "models_unavailable",
+    });
+  const { data } = (await answer.json()) as {
+    data: readonly { id: string; display_name?: string; max_model_len?: number }[];
+  };
+  return data.map(({ id, display_name, max_model_len }) => ({
+    model: id,
+    kind: "chat",
+    name: display_name,
+    limits: { context: max_model_len },
+  }));
+}

@@ -1,0 +1,173 @@
+// Anthropic: messages, token counts, and the live list of models.
+import {
+  apiKey,
+  defineProvider,
+  fail,
+  type Call,
+  type JsonObject,
+  type Line,
+  type ModelInfo,
+  type Outgoing,
+} from "tollgate/plugin";
+import { messages } from "tollgate/protocols/messages";
+import { claude, facts } from "./claude.ts";
+
+const VERSION = "2023-06-01";
+
+export default defineProvider({
+  api: 1,
+  name: "anthropic",
+  summary: "Anthropic",
+  stability: "beta",
+  credential: apiKey,
+  facts,
+  data: {
+    retention: { kind: "days", days: 30 },
+    trains: "no",
+    requires: "contract",
+    zeroWhen: "credential",
+    stateful: [
+      "state.container",
+      "state.file",
+      "state.thread",
+      "hosted.code_execution",
+      "hosted.bash_code_execution",
+      "hosted.mcp",
+      "hosted.mcp_toolset",
+      "hosted.web_search_dynamic",
+    ],
+    evidence: ["https://platform.claude.com/docs/en/manage-claude/api-and-data-retention"],
+    verifiedAt: "2026-11-20",
+    expires: "2027-05-20",
+  },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      base_url: {
+        type: "string",
+        minLength: 1,
+        default: "https://api.anthropic.com",
+        description: "Where the API is, with or without /v1",
+      },
+      version: {
+        type: "string",
+        pattern: "^\\d{4}-\\d{2}-\\d{2}$",
+        default: VERSION,
+        description: "anthropic-version where the client names none, and for translated requests",
+      },
+      betas: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        description: "anthropic-beta values that are let through; all when absent",
+      },
+    },
+  },
+  setup: ({ base_url, version, betas }) => ({
+    endpoints: [
+      {
+        protocol: messages(claude),
+        base: versioned(base_url),
+        auth: { header: "x-api-key", field: "api_key" },
+        headers: { "anthropic-version": version },
+        prepare(out, call) {
+          fromClient(out, call);
+          if (betas) onlyBetas(out, betas);
+        },
+      },
+    ],
+    models: (line) => listed(line, version),
+  }),
+});
+
+/** Users know this base address without its version; whoever writes it out means the same. */
+const versioned = (base: string): string => {
+  const bare = base.replace(/\/+$/, "");
+  return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
+};
+
+/**
+ * The version that a messages client asked for is the one it is answered in. Its header may bear another vendor's name,
+ * and on the translated lane no header passes by itself.
+ */
+function fromClient(out: Outgoing, call: Call): void {
+  const { exchange } = call;
+  if (exchange.protocol !== "messages") return;
+  for (const name in exchange.headers) {
+    const value = exchange.headers[name];
+    if (typeof value !== "string") continue;
+    if (/^[a-z][a-z0-9]*-version$/.test(name) && /^\d{4}-\d{2}-\d{2}$/.test(value))
+      out.header("anthropic-version", value);
+    else if (name === "anthropic-beta") out.header(name, value);
+  }
+}
+
+function onlyBetas(out: Outgoing, allowed: readonly string[]): void {
+  const sent = out.headers["anthropic-beta"];
+  if (sent === undefined) return;
+  const kept = sent
+    .split(",")
+    .map((beta) => beta.trim())
+    .filter((beta) => allowed.includes(beta));
+  out.header("anthropic-beta", kept.length > 0 ? kept.join(",") : undefined);
+}
+
+/** Nobody has more pages of models than this. */
+const PAGES = 20;
+
+async function listed(line: Line, version: string): Promise<ModelInfo[]> {
+  const models: ModelInfo[] = [];
+  let after = "";
+  for (let page = 0; page < PAGES; page++) {
+    const answer = await line.fetch(`models?limit=1000${after}`, {
+      headers: { "anthropic-version": version },
+    });
+    if (!answer.ok)
+      fail("upstream", `The list of models was answered with status ${answer.status}.`, {
+        code: "models_unavailable",
+      });
+    const { data, has_more, last_id } = (await answer.json()) as {
+      data: readonly Listed[];
+      has_more?: boolean;
+      last_id?: string | null;
+    };
+    models.push(...data.filter((m) => m.lifecycle !== "retired").map(infoOf));
+    if (!has_more || !last_id) break;
+    after = `&after_id=${encodeURIComponent(last_id)}`;
+  }
+  return models;
+}
+
+interface Listed {
+  id: string;
+  display_name?: string;
+  created_at?: string;
+  max_input_tokens?: number | null;
+  max_tokens?: number | null;
+  lifecycle?: string;
+  retires_at?: string | null;
+  capabilities?: JsonObject | null;
+}
+
+const infoOf = (m: Listed): ModelInfo => {
+  const able = (name: string) =>
+    (m.capabilities?.[name] as { supported?: boolean } | null | undefined)?.supported;
+  return {
+    model: m.id,
+    kind: "chat",
+    name: m.display_name,
+    can: {
+      vision: able("image_input"),
+      documents: able("pdf_input"),
+      json_schema: able("structured_outputs"),
+      reasoning: able("thinking"),
+    },
+    limits: { input: m.max_input_tokens ?? undefined, output: m.max_tokens ?? undefined },
+    released: dayOf(m.created_at),
+    retires: dayOf(m.retires_at),
+  };
+};
+
+/** A model whose birthday is not known is said to be born with the epoch. */
+const dayOf = (time: string | null | undefined): string | undefined =>
+  time && !time.startsWith("1970") ? time.slice(0, 10) : undefined;

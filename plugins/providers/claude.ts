@@ -1,0 +1,110 @@
+// What is known of Claude models, apart from what they cost.
+import type { Facts, ModelInfo } from "tollgate/plugin";
+import type { Dialect } from "tollgate/protocols/messages";
+
+const LOW_TO_HIGH = ["low", "medium", "high"];
+
+/** How each family is asked to think, and what it refuses. What is newer than this list is taken to be like the newest. */
+export const claude: Dialect = {
+  thinking: "adaptive",
+  efforts: [...LOW_TO_HIGH, "xhigh", "max"],
+  sampling: "none",
+  systemTurns: true,
+  maxTokens: 32_000,
+  models: [
+    {
+      of: ["claude-3*"],
+      thinking: "none",
+      sampling: "all",
+      systemTurns: false,
+      strict: false,
+      maxTokens: 4096,
+    },
+    { of: ["claude-3-7*"], thinking: "budget", maxTokens: 32_000 },
+    {
+      of: ["claude-opus-4*", "claude-sonnet-4*", "claude-haiku-4*"],
+      thinking: "budget",
+      sampling: "either",
+      systemTurns: false,
+    },
+    { of: ["claude-opus-4-1*", "claude-opus-4-2*", "claude-sonnet-4-2*"], strict: false },
+    {
+      of: ["claude-opus-4-6*", "claude-sonnet-4-6*"],
+      thinking: "adaptive",
+      efforts: [...LOW_TO_HIGH, "max"],
+    },
+    { of: ["claude-opus-4-7*", "claude-opus-4-8*"], thinking: "adaptive", sampling: "none" },
+    { of: ["claude-fable-*", "claude-opus-5-5*", "claude-sonnet-5-5*"], thinking: "always" },
+  ],
+};
+
+const SAMPLING = ["temperature", "top_p", "top_k"];
+
+type More = Omit<Partial<ModelInfo>, "model" | "name" | "kind" | "limits">;
+
+const model = (
+  model: string,
+  name: string,
+  [context, output]: readonly [number, number],
+  more: More = {},
+): ModelInfo => ({
+  model,
+  name,
+  kind: "chat",
+  protocols: ["messages"],
+  limits: { context, output },
+  ...more,
+  can: { tools: true, vision: true, reasoning: true, stream: true, system: true, ...more.can },
+});
+
+const SMALL = [200_000, 64_000] as const;
+const LARGE = [1_000_000, 128_000] as const;
+const older = { can: { documents: true, json_schema: true } };
+const newer = { refuses: SAMPLING };
+
+/** These are served only to organisations that let them keep what they are sent for thirty days. */
+const kept = {
+  data: { retention: { kind: "days", days: 30 }, requires: "unavailable" },
+} as const;
+
+export const facts: Facts = {
+  asOf: "2026-11-10",
+  models: [
+    model("claude-fable-5-2", "Claude Fable 5.2", LARGE, newer),
+    model("claude-fable-5-1", "Claude Fable 5.1", LARGE, { ...newer, ...kept }),
+    model("claude-fable-5", "Claude Fable 5", LARGE, {
+      ...newer,
+      ...older,
+      ...kept,
+      released: "2026-06-09",
+    }),
+    model("claude-opus-5-5", "Claude Opus 5.5", LARGE, newer),
+    model("claude-opus-5", "Claude Opus 5", LARGE, { ...newer, can: { json_schema: true } }),
+    model("claude-opus-4-8", "Claude Opus 4.8", LARGE, {
+      ...newer,
+      ...older,
+      released: "2026-05-28",
+    }),
+    model("claude-opus-4-7", "Claude Opus 4.7", LARGE, {
+      ...newer,
+      ...older,
+      released: "2026-04-16",
+    }),
+    model("claude-opus-4-6", "Claude Opus 4.6", LARGE, { ...older, released: "2026-02-05" }),
+    model("claude-opus-4-5", "Claude Opus 4.5", SMALL, { ...older, released: "2025-11-24" }),
+    model("claude-sonnet-5-5", "Claude Sonnet 5.5", LARGE, newer),
+    model("claude-sonnet-5", "Claude Sonnet 5", LARGE, {
+      ...newer,
+      ...older,
+      released: "2026-06-30",
+    }),
+    model("claude-sonnet-4-6", "Claude Sonnet 4.6", LARGE, { ...older, released: "2026-02-17" }),
+    model("claude-sonnet-4-5", "Claude Sonnet 4.5", SMALL, {
+      ...older,
+      released: "2025-09-29",
+      retires: "2026-11-30",
+    }),
+    model("claude-haiku-5-5", "Claude Haiku 5.5", LARGE, newer),
+    model("claude-haiku-4-5", "Claude Haiku 4.5", SMALL, { ...older, released: "2025-10-15" }),
+  ],
+};
