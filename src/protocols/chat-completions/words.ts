@@ -19,6 +19,10 @@ export function present<T extends object>(of: T): T {
   return kept as T;
 }
 
+/** A list of names is easier to read as a sentence. */
+export const names = (...sentences: readonly string[]): ReadonlySet<string> =>
+  new Set(sentences.flatMap((s) => s.split(" ")));
+
 const CAME = Symbol("what a value was read from");
 
 /**

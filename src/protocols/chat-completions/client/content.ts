@@ -1,6 +1,6 @@
 // Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
 import { fail } from "../../../model/error.ts";
-import type { Asking, Block, Json, JsonObject } from "../../../plugin/index.ts";
+import type { Asking, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
 import { base64Of, ID, object, present, text, urlOf } from "../words.ts";
 
@@ -147,3 +147,6 @@ export function contentOf(
   }
   return parts;
 }
+
+export const named = (turn: Turn, message: JsonObject): JsonObject =>
+  turn.name === undefined ? message : { ...message, name: turn.name };

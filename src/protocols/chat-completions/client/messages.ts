@@ -2,10 +2,10 @@
 // for word.
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { fitName } from "../../names.ts";
 import type { InstructionFrom } from "../server/turns.ts";
-import { cameFrom, ID, object, present } from "../words.ts";
-import { contentOf, partOf, type Saying } from "./content.ts";
+import { cameFrom } from "../words.ts";
+import { assistant } from "./assistant.ts";
+import { contentOf, named, partOf, type Saying } from "./content.ts";
 
 /** How long a tool's name may be on this wire. */
 export const NAME = 64;
@@ -77,9 +77,6 @@ function saidIn(turn: Turn, at: string, to: Saying, name: Naming["name"]): Json[
   }
 }
 
-const named = (turn: Turn, message: JsonObject): JsonObject =>
-  turn.name === undefined ? message : { ...message, name: turn.name };
-
 /** What tools answered comes first, each in its own message; then what people say, images out of answers included. */
 function results(turn: Turn, at: string, to: Saying): Json[] {
   const messages: Json[] = [];
@@ -118,148 +115,3 @@ function results(turn: Turn, at: string, to: Saying): Json[] {
 
 const keeps = (block: Block, to: Saying): boolean =>
   block.type === "image" && to.traits.toolImages === true;
-
-function assistant(turn: Turn, at: string, to: Saying, name: Naming["name"]): Json[] {
-  const texts: Block[] = [];
-  const calls: JsonObject[] = [];
-  const more: Record<string, Json> = {};
-  let refusal = "";
-  let late = false;
-  for (const block of turn.blocks) {
-    switch (block.type) {
-      case "text":
-        late ||= calls.length > 0;
-        if (block.citations?.length) to.lose("citations", "dropped");
-        if (block.proof?.origin === ID && block.proof.kind === "extra_content")
-          more["extra_content"] = JSON.parse(block.proof.data);
-        texts.push(block);
-        break;
-      case "refusal":
-        refusal += block.text;
-        break;
-      case "call":
-        calls.push(callOf(block, to, name));
-        break;
-      case "reasoning":
-        break;
-      case "opaque": {
-        const raw = object(block.raw);
-        if (block.origin === ID && raw) Object.assign(more, joined(more, raw));
-        else {
-          to.lose(`${block.origin} content`, "dropped", "foreign_content");
-          if (block.text !== undefined) texts.push({ type: "text", text: block.text });
-        }
-        break;
-      }
-      case "image":
-      case "audio":
-      case "video":
-      case "document":
-        fail(
-          "unsupported",
-          `This model's protocol has no ${block.type} in what the assistant said.`,
-          {
-            code: "unsupported_content",
-            param: at,
-          },
-        );
-        break;
-      case "result":
-        fail("invalid", `${at}: a result cannot be said by the assistant.`, { param: at });
-    }
-  }
-  if (late) to.lose("messages", "approximated", "text_before_calls");
-  const said = spokenOf(texts, to);
-  if (
-    said === null &&
-    calls.length === 0 &&
-    refusal === "" &&
-    Object.keys(more).length === 0 &&
-    !hasReasoning(turn)
-  )
-    return [];
-  const wholly = [...calls, ...((more["tool_calls"] as JsonObject[] | undefined) ?? [])];
-  return [
-    named(
-      turn,
-      present({
-        role: "assistant",
-        ...reasoningOf(turn.blocks, to),
-        content: said,
-        refusal: refusal === "" ? undefined : refusal,
-        ...more,
-        tool_calls: wholly.length > 0 ? wholly : undefined,
-      }),
-    ),
-  ];
-}
-
-const hasReasoning = (turn: Turn): boolean => turn.blocks.some((b) => b.type === "reasoning");
-
-/** Fields of an assistant message out of several opaque blocks: lists grow, the rest stands. */
-function joined(have: Readonly<Record<string, Json>>, raw: JsonObject): Record<string, Json> {
-  const out: Record<string, Json> = {};
-  for (const key in raw) {
-    const before = have[key];
-    const now = raw[key]!;
-    out[key] = Array.isArray(before) && Array.isArray(now) ? [...before, ...now] : now;
-  }
-  return out;
-}
-
-/** One string: list content of the assistant is beyond many servers. Marks are the one reason to write parts. */
-function spokenOf(texts: readonly Block[], to: Saying): Json {
-  if (texts.length === 0) return null;
-  if (to.traits.cacheMarks && texts.some((b) => b.cache !== undefined))
-    return texts.map((b, i) => partOf(b, `content[${i}]`, to));
-  if (texts.some((b) => b.cache !== undefined)) to.lose("cache_control", "dropped");
-  return texts.map((b) => (b.type === "text" ? b.text : "")).join("");
-}
-
-function callOf(
-  block: Extract<Block, { type: "call" }>,
-  to: Saying,
-  name: Naming["name"],
-): JsonObject {
-  const { id, args, proof } = block;
-  const extra = proof && extraOf(proof);
-  if (block.tool === "custom" && to.traits.customTools !== false)
-    return present({
-      id,
-      type: "custom",
-      custom: { name: name(block.name), input: args },
-      ...extra,
-    });
-  const said =
-    block.tool === "custom" ? JSON.stringify({ input: args }) : args === "" ? "{}" : args;
-  return present({
-    id,
-    type: "function",
-    function: { name: name(block.name), arguments: said },
-    ...extra,
-  });
-}
-
-/** A signature goes back to its own kind of upstream only. */
-const extraOf = (proof: NonNullable<Block["proof"]>): JsonObject | undefined =>
-  proof.origin === ID && proof.kind === "extra_content"
-    ? { extra_content: JSON.parse(proof.data) }
-    : undefined;
-
-/** Earlier reasoning, where this upstream wants it back; what another provider signed is not for this one. */
-function reasoningOf(blocks: readonly Block[], to: Saying): JsonObject | undefined {
-  const echo = to.traits.reasoning?.echo;
-  if (echo === undefined || echo === "never") return undefined;
-  let plain = "";
-  const details: Json[] = [];
-  for (const block of blocks) {
-    if (block.type !== "reasoning") continue;
-    const { proof } = block;
-    if (proof && proof.origin !== ID) continue;
-    plain += block.text ?? block.summary?.join("\n\n") ?? "";
-    if (proof?.kind === "reasoning_details") details.push(...(JSON.parse(proof.data) as Json[]));
-  }
-  if (echo === "reasoning_details" && details.length > 0)
-    return present({ reasoning: plain === "" ? undefined : plain, reasoning_details: details });
-  return plain === "" ? undefined : { reasoning_content: plain };
-}

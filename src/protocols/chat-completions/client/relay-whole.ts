@@ -11,7 +11,7 @@ import type {
 import { gather, renaming } from "../../sse/index.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { finishOf } from "../finish.ts";
-import { faultBody, faultChunk } from "../server/fault.ts";
+import { faultBody } from "../server/fault.ts";
 import { stream as encoder } from "../server/stream.ts";
 import { usageSeen } from "../usage.ts";
 import { list, object, text } from "../words.ts";

@@ -1,14 +1,15 @@
 // Client half: a request as a body. Here stands what OpenAI itself would be told; `prepare` then says it in the words of
 // the backend at hand, on both lanes alike.
 import { fail } from "../../../model/error.ts";
-import type { Asking, Body, ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
+import type { Asking, Body, ChatRequest, Json, JsonObject } from "../../../plugin/index.ts";
 import { fitName } from "../../names.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { reasoningOf } from "../server/request.ts";
-import { cameFrom, ID, object, present, text } from "../words.ts";
+import { cameFrom, ID, object, present } from "../words.ts";
 import { saying, type Saying } from "./content.ts";
 import { messagesOf, NAME } from "./messages.ts";
 import { effortFor } from "./thinking.ts";
+import { choiceOf, searchOf, toolOf } from "./tools.ts";
 
 export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body {
   const to = saying(of, traitsOf(dialect, of.model));
@@ -132,108 +133,6 @@ function formatOf(r: ChatRequest): JsonObject | undefined {
   return {
     type: "json_schema",
     json_schema: present({ name: name ?? "response", description, schema, strict }),
-  };
-}
-
-function toolOf(tool: Tool, to: Saying, name: (n: string) => string): Json | undefined {
-  const from = cameFrom<Json>(tool);
-  if (from !== undefined && !(tool.type === "custom" && to.traits.customTools === false))
-    return from;
-  switch (tool.type) {
-    case "function": {
-      if (tool.cache !== undefined && to.traits.cacheMarks !== "cache_control")
-        to.lose("tools.cache_control", "dropped");
-      return present({
-        type: "function",
-        function: present({
-          name: name(tool.name),
-          description: tool.description,
-          parameters: tool.schema ?? { type: "object", properties: {} },
-          strict: tool.strict,
-        }),
-        cache_control: to.traits.cacheMarks === "cache_control" ? tool.cache : undefined,
-      });
-    }
-    case "custom":
-      return to.traits.customTools === false ? wrapped(tool, to, name) : customOf(tool, name);
-    case "hosted": {
-      if (tool.origin === ID) return "type" in (object(tool.raw) ?? {}) ? tool.raw : undefined;
-      if (/^(?:web_search|web_fetch|tool_search)/.test(tool.name)) return undefined;
-      return fail("unsupported", `The tool ${tool.name} is hosted by another provider.`, {
-        param: "tools",
-        code: "unsupported_tool",
-      });
-    }
-  }
-}
-
-function customOf(tool: Tool, name: (n: string) => string): JsonObject {
-  const raw = object(tool.raw);
-  const { type, ...grammar } = raw ?? {};
-  const format = type === "grammar" && !("grammar" in grammar) ? { type, grammar } : raw;
-  return {
-    type: "custom",
-    custom: present({ name: name(tool.name), description: tool.description, format }),
-  };
-}
-
-/** A freeform tool as a function of one string; the client's own codec takes the string out of the call again. */
-function wrapped(tool: Tool, to: Saying, name: (n: string) => string): JsonObject {
-  to.lose("tools.custom", "approximated", "custom_tool_wrapped");
-  const definition = text(object(tool.raw)?.["definition"]);
-  const description = [
-    tool.description,
-    definition === undefined ? undefined : `The input must follow this grammar:\n${definition}`,
-  ].filter((s) => s !== undefined);
-  return {
-    type: "function",
-    function: present({
-      name: name(tool.name),
-      description: description.length > 0 ? description.join("\n\n") : undefined,
-      parameters: {
-        type: "object",
-        properties: { input: { type: "string" } },
-        required: ["input"],
-        additionalProperties: false,
-      },
-    }),
-  };
-}
-
-/** Searching the web is a field here; where the model does not know it, the client is told that nobody will search. */
-function searchOf(r: ChatRequest, to: Saying): JsonObject | undefined {
-  const hosted = r.tools.filter((t) => t.type === "hosted" && t.origin !== ID);
-  const search = hosted.find((t) => t.name.startsWith("web_search"));
-  for (const tool of hosted)
-    if (tool !== search || !to.traits.webSearch)
-      to.lose(`tools.${tool.name}`, "dropped", "hosted_tool");
-  if (!search || !to.traits.webSearch) return undefined;
-  to.lose("tools.web_search", "approximated");
-  const raw = object(search.raw) ?? {};
-  const { type: _, ...place } = object(raw["user_location"]) ?? {};
-  return present({
-    search_context_size: raw["search_context_size"],
-    user_location:
-      Object.keys(place).length > 0 ? { type: "approximate", approximate: place } : undefined,
-  });
-}
-
-function choiceOf(r: ChatRequest, to: Saying, name: (n: string) => string): Json | undefined {
-  const choice = r.toolChoice;
-  if (choice === undefined || typeof choice === "string")
-    return r.tools.length > 0 ? choice : undefined;
-  const refer = (n: string): JsonObject => {
-    const tool = r.tools.find((t) => t.name === n);
-    const custom = tool?.type === "custom" && to.traits.customTools !== false;
-    return custom
-      ? { type: "custom", custom: { name: name(n) } }
-      : { type: "function", function: { name: name(n) } };
-  };
-  const tools = choice.names.map(refer);
-  if (choice.must && tools.length === 1) return tools[0];
-  return {
-    type: "allowed_tools",
-    allowed_tools: { mode: choice.must ? "required" : "auto", tools },
   };
 }
 

@@ -1,20 +1,18 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
 // what nobody knows in `rest`, and what nobody touches remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
-import { came, flag, ID, list, number, object, present, text } from "../words.ts";
+import { came, flag, ID, list, names, number, object, present, text } from "../words.ts";
 import { malformed } from "./content.ts";
 import { conversation } from "./turns.ts";
 import { choiceOf, toolsOf } from "./tools.ts";
 
 /** Fields with a place in the common vocabulary. */
-const COMMON = new Set([
-  ...["model", "messages", "stream", "max_tokens", "max_completion_tokens", "stop", "temperature"],
-  ...["top_p", "top_k", "n", "presence_penalty", "frequency_penalty", "logit_bias", "logprobs"],
-  ...["top_logprobs", "seed", "response_format", "verbosity", "modalities", "tools", "tool_choice"],
-  ...["parallel_tool_calls", "functions", "function_call", "metadata", "store", "service_tier"],
-  ...["prompt_cache_key", "prompt_cache_retention", "safety_identifier", "user"],
-  ...["web_search_options", "stream_options"],
-]);
+const COMMON = names(
+  "model messages stream max_tokens max_completion_tokens stop temperature top_p top_k n presence_penalty",
+  "frequency_penalty logit_bias logprobs top_logprobs seed response_format verbosity modalities tools tool_choice",
+  "parallel_tool_calls functions function_call metadata store service_tier prompt_cache_key prompt_cache_retention",
+  "safety_identifier user web_search_options stream_options",
+);
 
 /** Ways to say how much to think; only the first two are in the service's documentation. */
 const THINKING = [
@@ -34,7 +32,7 @@ const OWN = [
   "include_reasoning",
 ] as const;
 
-const KNOWN = new Set<string>([...COMMON, ...THINKING, ...OWN]);
+const KNOWN: ReadonlySet<string> = new Set([...COMMON, ...THINKING, ...OWN]);
 
 export function request(body: Body): ChatRequest {
   const fields = body as JsonObject;

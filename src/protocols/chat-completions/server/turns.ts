@@ -1,7 +1,7 @@
 // Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
 // untouched one word for word; what only this wire can say of a message is named in `ext`, so that no other drops it unseen.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
-import { argsOf, came, digest, ID, list, object, present, text } from "../words.ts";
+import { argsOf, came, digest, ID, list, names, object, present, text } from "../words.ts";
 import { blocksOf, malformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 
@@ -47,25 +47,15 @@ export function conversation(messages: readonly Json[]): Conversation {
 
 /** What each role's message is known to say. */
 const SAID: Readonly<Record<string, ReadonlySet<string>>> = {
-  system: new Set(["role", "content", "name"]),
-  developer: new Set(["role", "content", "name"]),
-  user: new Set(["role", "content", "name"]),
-  tool: new Set(["role", "content", "tool_call_id", "name"]),
-  function: new Set(["role", "content", "name"]),
-  assistant: new Set([
-    ...[
-      "role",
-      "content",
-      "name",
-      "refusal",
-      "tool_calls",
-      "function_call",
-      "annotations",
-      "audio",
-    ],
-    ...["images", "reasoning", "reasoning_content", "reasoning_details", "thinking_blocks"],
-    "extra_content",
-  ]),
+  system: names("role content name"),
+  developer: names("role content name"),
+  user: names("role content name"),
+  tool: names("role content tool_call_id name"),
+  function: names("role content name"),
+  assistant: names(
+    "role content name refusal tool_calls function_call annotations audio images extra_content",
+    "reasoning reasoning_content reasoning_details thinking_blocks",
+  ),
 };
 
 /** Calls of the oldest form have no id; what answers one names its function. */
