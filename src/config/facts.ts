@@ -15,6 +15,8 @@ const usd = (description: string): Schema => ({
   "x-expects": 'an amount in dollars, such as "0.25"',
   description,
 });
+const whole = (description: string): Schema => ({ type: "integer", minimum: 1, description });
+const named = (description: string): Schema => ({ type: "string", minLength: 1, description });
 const texts = (description: string): Schema => ({
   type: "array",
   items: { type: "string", minLength: 1 },
@@ -49,10 +51,10 @@ const PRICE: Schema = {
         description: "Rates for one quality or size",
         items: closed(
           {
-            unit: { enum: UNITS },
+            unit: { enum: UNITS, description: "What is counted" },
             usd: usd("Dollars"),
-            quality: { type: "string", minLength: 1 },
-            size: { type: "string", minLength: 1 },
+            quality: named("Only for this quality"),
+            size: named("Only for this size"),
             first: { type: "boolean", description: "Only for the first one of each image" },
           },
           { required: ["unit", "usd"] },
@@ -61,10 +63,7 @@ const PRICE: Schema = {
       over: {
         type: "array",
         description: "Rates of a whole request with more input tokens than `above`",
-        items: closed(
-          { above: { type: "integer", minimum: 1, description: "Input tokens" }, ...RATES },
-          { required: ["above"] },
-        ),
+        items: closed({ above: whole("Input tokens"), ...RATES }, { required: ["above"] }),
       },
       tiers: {
         type: "object",
@@ -77,8 +76,6 @@ const PRICE: Schema = {
   },
 };
 
-const SIDE: Schema = { type: "integer", minimum: 1 };
-
 const RETENTION: Schema = {
   if: { type: "string" },
   then: {
@@ -87,13 +84,13 @@ const RETENTION: Schema = {
   },
   else: {
     "x-expects": "zero, memory, until_deleted, unknown or { days }",
-    ...closed({ days: { type: "integer", minimum: 1 } }, { required: ["days"] }),
+    ...closed({ days: whole("At most so many") }, { required: ["days"] }),
   },
 };
 
 export const FACTS: Schema = closed({
   kind: { enum: ["chat", "image"], description: "What it makes" },
-  name: { type: "string", minLength: 1, description: "For people" },
+  name: named("For people"),
   protocols: texts("Which of the provider's protocols serve it"),
   can: {
     type: "object",
@@ -124,19 +121,19 @@ export const FACTS: Schema = closed({
     { description: "What becomes of what people wrote" },
   ),
   limits: closed(
-    Object.fromEntries(
-      ["context", "input", "output", "images"].map((what) => [
-        what,
-        { type: "integer", minimum: 1 },
-      ]),
-    ),
-    { description: "Most tokens, most images" },
+    {
+      context: whole("Tokens, read and written"),
+      input: whole("Tokens it reads"),
+      output: whole("Tokens it writes"),
+      images: whole("Images in one request"),
+    },
+    { description: "The most that it takes" },
   ),
   image: closed(
     {
       sizes: texts('As clients write them: "1024x1024", "auto"'),
       sides: closed(
-        { min: SIDE, max: SIDE, step: SIDE },
+        { min: whole("Least"), max: whole("Most"), step: whole("Both sides are multiples of it") },
         { required: ["min", "max"], description: "Bounds of a free size, in pixels of one side" },
       ),
       qualities: texts("Quality tiers"),

@@ -125,7 +125,10 @@ const ONES = [
   "then",
   "else",
   "not",
+  "propertyNames",
 ];
+/** No place for a value of the file's. */
+const TESTS = ["if", "not", "propertyNames"];
 
 /**
  * The same schema where it stands now, without what editors do not know: references inside a plugin's own schema lead
@@ -136,8 +139,7 @@ function forEditors(schema: unknown, root: string, condition = false): unknown {
   const copy: Mapping = {};
   for (const [key, value] of Object.entries(schema)) {
     if (key === "x-expects") continue;
-    const down = (each: unknown) =>
-      forEditors(each, root, condition || key === "if" || key === "not");
+    const down = (each: unknown) => forEditors(each, root, condition || TESTS.includes(key));
     if (key === "$ref" && typeof value === "string") copy[key] = value.replace(/^#/, root);
     else if (MAPS.includes(key) && isMapping(value))
       copy[key] = Object.fromEntries(Object.entries(value).map(([k, v]) => [k, down(v)]));
