@@ -27,15 +27,6 @@ export function wireEvents(text: string): WireEvent[] {
 /** How the stream must end: as it should, in the protocol's own error, or either. */
 export type Ending = "complete" | "failed";
 
-/** `key in object` for every key, and no other keys. */
-export function hasExactly(object: object, keys: readonly string[], what: string): void {
-  assert.deepEqual(
-    Object.keys(object).toSorted(),
-    keys.toSorted(),
-    `${what} has exactly these keys`,
-  );
-}
-
 export function hasAll(object: object, keys: readonly string[], what: string): void {
   for (const key of keys) assert.ok(key in object, `${what} has ${key}: ${JSON.stringify(object)}`);
 }

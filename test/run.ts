@@ -1,0 +1,125 @@
+// `npm test`: types, lint, format, leftovers, tests, one after the other. Says little while all is well; what fails is
+// shown at length. Ends with a line `N passed, N failed`: the tests, and one for each tool.
+//
+//     npm test                       everything
+//     npm test -- walk config        only tests whose path has one of these words, and every tool
+//     npm test -- --quick            without the daemon: nothing of test/e2e and test/rig
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+
+const root = new URL("..", import.meta.url).pathname;
+const bin = join(root, "node_modules/.bin");
+const args = process.argv.slice(2);
+const words = args.filter((arg) => !arg.startsWith("-"));
+const quick = args.includes("--quick");
+
+interface Step {
+  readonly name: string;
+  readonly command: readonly [string, ...string[]];
+}
+
+const TOOLS: readonly Step[] = [
+  { name: "types", command: ["tsc", "-p", ".", "--pretty", "false"] },
+  { name: "lint", command: ["oxlint", "."] },
+  { name: "format", command: ["oxfmt", "--check", "."] },
+  { name: "leftovers", command: ["knip", "--no-progress"] },
+];
+
+/** What starts a daemon and waits for it. */
+const SLOW = ["test/e2e", "test/rig"];
+
+interface Ended {
+  readonly code: number;
+  readonly output: string;
+  readonly seconds: string;
+}
+
+function run([tool, ...rest]: readonly [string, ...string[]]): Promise<Ended> {
+  const began = performance.now();
+  // The tools run on the Node that the checkout brought, whatever is first on the machine's own path.
+  const { FORCE_COLOR: _, ...env } = process.env;
+  const around = { ...env, NO_COLOR: "1", PATH: `${bin}${delimiter}${env["PATH"]}` };
+  return new Promise((resolve) => {
+    const child = spawn(join(bin, tool), rest, {
+      cwd: root,
+      env: around,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const parts: Buffer[] = [];
+    child.stdout.on("data", (part: Buffer) => parts.push(part));
+    child.stderr.on("data", (part: Buffer) => parts.push(part));
+    const end = (code: number, more = "") =>
+      resolve({
+        code,
+        output: (Buffer.concat(parts).toString() + more).trim(),
+        seconds: `${((performance.now() - began) / 1000).toFixed(1)} s`,
+      });
+    child.on("error", (error) => end(127, String(error)));
+    child.on("close", (code) => end(code ?? 1));
+  });
+}
+
+const say = (name: string, verdict: string, seconds: string) =>
+  console.log(`${name.padEnd(10)} ${verdict.padEnd(28)} ${seconds.padStart(8)}`);
+const show = (output: string) => console.log(`\n${output}\n`);
+
+let passed = 0;
+let failed = 0;
+
+for (const { name, command } of TOOLS) {
+  const { code, output, seconds } = await run(command);
+  if (code === 0) passed++;
+  else failed++;
+  say(name, code === 0 ? "passed" : "FAILED", seconds);
+  if (code !== 0) show(output);
+}
+
+const folder = mkdtempSync(join(tmpdir(), "tollgate-run-"));
+const report = join(folder, "vitest.json");
+const { code, output, seconds } = await run([
+  "vitest",
+  "run",
+  "--config=test/vitest.config.ts",
+  "--reporter=default",
+  "--reporter=json",
+  `--outputFile.json=${report}`,
+  ...(quick ? SLOW.map((folder) => `--exclude=${folder}/**`) : []),
+  ...words,
+]);
+const tests = counted(report);
+passed += tests.passed;
+failed += tests.failed;
+// A suite that does not even load, an error that nobody caught: no test failed, and yet.
+if (code !== 0 && tests.failed === 0) failed++;
+const skipped = tests.skipped > 0 ? `, ${tests.skipped} skipped` : "";
+say("tests", `${tests.passed} passed, ${tests.failed} failed${skipped}`, seconds);
+if (code !== 0) show(worst(output));
+rmSync(folder, { recursive: true, force: true });
+
+console.log(`${passed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;
+
+function counted(path: string): { passed: number; failed: number; skipped: number } {
+  try {
+    const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = JSON.parse(
+      readFileSync(path, "utf8"),
+    );
+    return {
+      passed: numPassedTests,
+      failed: numFailedTests,
+      skipped: numPendingTests + (numTodoTests ?? 0),
+    };
+  } catch {
+    return { passed: 0, failed: 0, skipped: 0 };
+  }
+}
+
+/** From the first failure on; what went well is not worth reading again. */
+function worst(text: string): string {
+  const from = text.search(/^.*(Failed (Suites|Tests)|Unhandled Errors?).*$/m);
+  const to = text.search(/^ *Isolate .*$/m);
+  if (from < 0) return text.split("\n").slice(-80).join("\n");
+  return text.slice(from, to > from ? to : undefined).trimEnd();
+}
