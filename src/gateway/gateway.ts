@@ -8,6 +8,7 @@ import { openLists } from "../catalogue/lists.ts";
 import { defaultText } from "../config/default.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import { secretsOf } from "../config/redact.ts";
+import type { Overrides } from "../config/resolve.ts";
 import type { GatewayConfig, Load, Located } from "../config/types.ts";
 import { Mask } from "../lib/mask.ts";
 import type { Log } from "../lib/log.ts";
@@ -16,17 +17,18 @@ import { Scope, Shared } from "../lib/scope.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { Store } from "../plugin/store.ts";
-import { explain } from "../walk/explain.ts";
 import { Rests } from "../walk/rests.ts";
 import { Watchdog } from "../walk/watchdog.ts";
 import { toHandler } from "./adapter.ts";
 import { createApp } from "./app.ts";
 import { createContext } from "./context.ts";
 import { serveControl } from "./control.ts";
+import { explainIn } from "./explanation.ts";
 import { build, lineTo, type Built } from "./generation.ts";
 import type { House } from "./house.ts";
 import { downloads } from "./download.ts";
 import { openFiles } from "./files.ts";
+import { keyCommands } from "./key-commands.ts";
 import { createKeys } from "./keys.ts";
 import { createLedger } from "./ledger.ts";
 import { lineOf } from "./line.ts";
@@ -43,7 +45,7 @@ export interface GatewayOptions {
   mask: Mask;
   version: string;
   load: Load;
-  overrides?: { host?: string; port?: number };
+  overrides?: Overrides;
   /** Reload when a file of the config changes. */
   watch?: boolean;
 }
@@ -192,66 +194,9 @@ class Running implements Gateway {
     };
   }
 
-  async explain(model: string, name?: string): Promise<Explanation> {
+  async explain(model: string, frontend?: string): Promise<Explanation> {
     const { built, config } = this.#current;
-    const speaking = built.frontends.filter((f) => f.server);
-    const frontend =
-      name === undefined
-        ? this.#speaker(model)
-        : speaking.find((f) => f.name === name || f.protocol?.id === name);
-    if (!frontend)
-      return fail(
-        "not_found",
-        `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
-      );
-    const explained = await explain(built.gen, frontend, model);
-    const provider = explained.seats[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
-    const hooks = Object.fromEntries(
-      Object.entries(frontend.chain)
-        .filter(([hook]) => hook !== "senders")
-        .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
-    );
-    return {
-      model,
-      frontend: frontend.name,
-      candidates: [
-        ...explained.seats.map(({ seat, closedBy }) => ({
-          id: seat.id,
-          credential: seat.credential,
-          protocol: seat.protocol,
-          lane: seat.lane,
-          closedBy,
-        })),
-        ...explained.excluded.map(({ seat, by, code, message }) => ({
-          id: seat.id,
-          credential: seat.credential,
-          protocol: seat.protocol,
-          lane: seat.lane,
-          excluded: { by, code, message },
-        })),
-      ],
-      hooks,
-      timeouts: (provider ? built.providers.get(provider)?.timeouts : undefined) ?? config.timeouts,
-      notes: explained.notes,
-    };
-  }
-
-  /** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
-  #speaker(model: string): Built["frontends"][number] | undefined {
-    const { frontends, gen } = this.#current.built;
-    const able = frontends.filter((f) => {
-      if (!f.server) return false;
-      try {
-        return gen.switchboard.resolve(f, model, false).seats.length > 0;
-      } catch {
-        return false;
-      }
-    });
-    return (
-      able.find((f) => gen.switchboard.resolve(f, model, false).seats[0]!.lane === "verbatim") ??
-      able[0] ??
-      frontends.find((f) => f.server)
-    );
+    return explainIn(built, config, model, frontend);
   }
 
   stop(): Promise<void> {
@@ -378,6 +323,7 @@ class Running implements Gateway {
   async #swap(serving: Serving): Promise<void> {
     const old = this.#current as Serving | undefined;
     this.#current = serving;
+    this.#of.log.level(serving.config.log.level);
     const lines = [...serving.built.providers.values()].flatMap((provider) =>
       provider.provider.models
         ? provider.credentials.map((credential, i) => ({
@@ -432,7 +378,7 @@ class Running implements Gateway {
       this.#scope.own(
         watchFiles({
           files: () => this.#current.loaded.sources,
-          changed: () => void this.reload("file"),
+          changed: () => this.reload("file"),
           failed: (error: unknown) => log.error({ err: error }, "the config cannot be watched"),
         }),
       );
@@ -445,6 +391,10 @@ class Running implements Gateway {
       explain: async ({ model, frontend }) =>
         this.explain(String(model), frontend === undefined ? undefined : String(frontend)),
       models: async () => this.#refresh.now().then(() => this.status()),
+      ...keyCommands({
+        list: (page) => this.#house.store.keys(page),
+        write: (record) => this.#house.ledger.key(record).then(() => this.#house.keys.forget()),
+      }),
     };
   }
 

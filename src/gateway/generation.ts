@@ -45,6 +45,8 @@ export async function build(of: {
   config: GatewayConfig;
   house: House;
   place: Place;
+  /** False: providers are not asked whether they are ready, and nobody upstream hears of it. */
+  probe?: boolean;
 }): Promise<Built | { problems: readonly Located[] }> {
   const { config, house, place } = of;
   const scope = new Scope();
@@ -170,7 +172,7 @@ export async function build(of: {
       chain: compile(middleware, name),
     });
   }
-  if (problems.length === 0)
+  if (problems.length === 0 && of.probe !== false)
     problems.push(...(await ready(config, providers, house, scope, place)));
   if (problems.some((p) => p.severity === "error")) {
     await scope[Symbol.asyncDispose]().catch((error: unknown) =>

@@ -15,12 +15,14 @@ export interface Minted {
   digest: string;
 }
 
-export function mint(): Minted {
-  const id = Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
+/** With an id, a new secret for a key that is known already. */
+export function mint(id = newId()): Minted {
   const stem = `tg_${id}${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
   const secret = stem + checksum(stem);
   return { id, secret, digest: digest(secret) };
 }
+
+const newId = (): string => Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
 
 /** The public id, or undefined for what cannot be a key of ours. */
 export function parse(secret: string): { id: string } | undefined {

@@ -1,0 +1,72 @@
+// What a request for a model would meet in a generation, in words for people and as data for programs.
+import type { GatewayConfig } from "../config/types.ts";
+import { fail } from "../model/error.ts";
+import { explain } from "../walk/explain.ts";
+import type { Built } from "./generation.ts";
+import type { Explanation } from "./types.ts";
+
+export async function explainIn(
+  built: Built,
+  config: GatewayConfig,
+  model: string,
+  name?: string,
+): Promise<Explanation> {
+  const speaking = built.frontends.filter((f) => f.server);
+  const frontend =
+    name === undefined
+      ? speaker(built, model)
+      : speaking.find((f) => f.name === name || f.protocol?.id === name);
+  if (!frontend)
+    return fail(
+      "not_found",
+      `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
+    );
+  const explained = await explain(built.gen, frontend, model);
+  const provider = explained.seats[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
+  const hooks = Object.fromEntries(
+    Object.entries(frontend.chain)
+      .filter(([hook]) => hook !== "senders")
+      .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
+  );
+  return {
+    model,
+    frontend: frontend.name,
+    candidates: [
+      ...explained.seats.map(({ seat, closedBy }) => ({
+        id: seat.id,
+        credential: seat.credential,
+        protocol: seat.protocol,
+        lane: seat.lane,
+        closedBy,
+      })),
+      ...explained.excluded.map(({ seat, by, code, message }) => ({
+        id: seat.id,
+        credential: seat.credential,
+        protocol: seat.protocol,
+        lane: seat.lane,
+        excluded: { by, code, message },
+      })),
+    ],
+    hooks,
+    timeouts: (provider ? built.providers.get(provider)?.timeouts : undefined) ?? config.timeouts,
+    notes: explained.notes,
+  };
+}
+
+/** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
+function speaker({ frontends, gen }: Built, model: string): Built["frontends"][number] | undefined {
+  const lanes = frontends.flatMap((frontend) => {
+    if (!frontend.server) return [];
+    try {
+      const [seat] = gen.switchboard.resolve(frontend, model, false).seats;
+      return seat ? [{ frontend, lane: seat.lane }] : [];
+    } catch {
+      return [];
+    }
+  });
+  return (
+    lanes.find(({ lane }) => lane === "verbatim")?.frontend ??
+    lanes[0]?.frontend ??
+    frontends.find((f) => f.server)
+  );
+}
