@@ -2,6 +2,8 @@
 // names it, so that what is not used costs nothing at start.
 export const builtin = {
   frontend: {
+    images: () => import("./frontends/images.ts"),
+    models: () => import("./frontends/models.ts"),
     messages: () => import("./frontends/messages.ts"),
   },
   provider: {

@@ -1,0 +1,28 @@
+// POST /v1/images/generations, for OpenAI's SDKs and whatever speaks like them; also without /v1, since people paste
+// base addresses both ways.
+import { defineFrontend } from "tollgate/plugin";
+import { images } from "tollgate/protocols/images";
+import { accept, presented } from "./presented.ts";
+
+export default defineFrontend({
+  api: 1,
+  name: "images",
+  summary: "OpenAI's image generation",
+  stability: "beta",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: { accept: accept("bearer") },
+  },
+  setup: ({ accept: schemes }) => ({
+    protocol: images(),
+    secret: (headers) => presented(headers, schemes),
+    routes: [
+      {
+        method: "POST",
+        path: ["/v1/images/generations", "/images/generations"],
+        op: "generate",
+      },
+    ],
+  }),
+});

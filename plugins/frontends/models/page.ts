@@ -1,0 +1,45 @@
+import { fail, type JsonObject } from "tollgate/plugin";
+
+/** What the messages SDKs are used to; clients of the other family send no limit and want everything. */
+const USUAL = 20;
+const MOST = 1_000;
+
+/** One page of a list, with the fields that OpenAI's and Anthropic's SDKs each look for. */
+export function page(
+  rows: readonly (JsonObject & { id: string })[],
+  query: URLSearchParams,
+  paged: boolean,
+): JsonObject {
+  const limit = limitOf(query.get("limit")) ?? (paged ? USUAL : rows.length);
+  const after = query.get("after_id");
+  const before = query.get("before_id");
+  if (after !== null && before !== null)
+    fail("invalid", "after_id and before_id exclude each other.", { param: "before_id" });
+  const at = (id: string, param: string): number => {
+    const found = rows.findIndex((row) => row.id === id);
+    return found >= 0 ? found : fail("invalid", `${param} names no model of this list.`, { param });
+  };
+  let from = 0;
+  let to = rows.length;
+  if (after !== null) from = at(after, "after_id") + 1;
+  if (before !== null) {
+    to = at(before, "before_id");
+    from = Math.max(0, to - limit);
+  }
+  const data = rows.slice(from, Math.min(to, from + limit));
+  return {
+    object: "list",
+    data,
+    has_more: before === null ? from + data.length < rows.length : from > 0,
+    first_id: data[0]?.id ?? null,
+    last_id: data[data.length - 1]?.id ?? null,
+  };
+}
+
+function limitOf(said: string | null): number | undefined {
+  if (said === null) return undefined;
+  const limit = /^\d{1,6}$/.test(said) ? Number(said) : 0;
+  if (limit < 1 || limit > MOST)
+    fail("invalid", `limit is a number from 1 to ${MOST}.`, { param: "limit" });
+  return limit;
+}

@@ -1,0 +1,40 @@
+import { fail, type Arrival, type Kind, type Privacy } from "tollgate/plugin";
+
+export interface Wanted {
+  kind: Kind | undefined;
+  provider: string | undefined;
+  privacy: Privacy;
+}
+
+const ORDER: readonly Privacy[] = ["off", "required", "strict"];
+/** As the Service-ZDR header has it. */
+const ZDR: Readonly<Record<string, Privacy>> = {
+  "": "required",
+  required: "required",
+  true: "required",
+  "1": "required",
+  strict: "strict",
+  off: "off",
+  false: "off",
+  "0": "off",
+};
+
+/** ?kind=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
+export function wanted(x: Arrival): Wanted {
+  const kind = x.query.get("kind") ?? undefined;
+  if (kind !== undefined && kind !== "chat" && kind !== "image")
+    fail("invalid", "kind is chat or image.", { param: "kind" });
+  const zdr = x.query.get("zdr")?.toLowerCase();
+  const asked: Privacy =
+    zdr === undefined
+      ? "off"
+      : Object.hasOwn(ZDR, zdr)
+        ? ZDR[zdr]!
+        : fail("invalid", "zdr is required, strict or off.", { param: "zdr" });
+  const privacy = ORDER.indexOf(asked) > ORDER.indexOf(x.privacy) ? asked : x.privacy;
+  return {
+    kind: kind as Kind | undefined,
+    provider: x.query.get("provider") ?? undefined,
+    privacy,
+  };
+}

@@ -1,0 +1,345 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import models from "../../plugins/frontends/models.ts";
+import imagesFrontend from "../../plugins/frontends/images.ts";
+import { page } from "../../plugins/frontends/models/page.ts";
+import { millionth, row } from "../../plugins/frontends/models/row.ts";
+import { createCatalogue } from "../../src/catalogue/catalogue.ts";
+import { formatDecimal, parseDecimal } from "../../src/money/decimal.ts";
+import { fail, faultOf, ERRORS, type Fault } from "../../src/model/error.ts";
+import type { ModelInfo, Privacy } from "../../src/model/facts.ts";
+import type { Arrival, Identity } from "../../src/plugin/exchange.ts";
+import type { Frontend } from "../../src/plugin/frontend.ts";
+import { context } from "../../src/testing/context.ts";
+import { matches } from "../../src/walk/pattern.ts";
+
+const MODELS: ModelInfo[] = [
+  {
+    model: "gpt-6",
+    kind: "chat",
+    name: "GPT-6",
+    released: "2026-05-01",
+    retires: "2027-03-01",
+    limits: { context: 400_000, output: 128_000 },
+    can: { tools: true, vision: true, json_schema: true, reasoning: false },
+    refuses: ["temperature"],
+    price: {
+      lines: [
+        { unit: "input", usd: "1.25", per: 1_000_000 },
+        { unit: "output", usd: "10", per: 1_000_000 },
+        { unit: "cache_read", usd: "0.125", per: 1_000_000 },
+        { unit: "images", usd: "0.04", per: 1 },
+        { unit: "output", usd: "99", per: 1_000_000, variant: { quality: "high" } },
+      ],
+    },
+  },
+  { model: "picture-1", kind: "image", image: { sizes: ["1024x1024"] }, limits: { images: 4 } },
+  { model: "openai/gpt-6:free", kind: "chat" },
+];
+const many = Array.from({ length: 45 }, (_, i): ModelInfo => ({
+  model: `m${String(i).padStart(2, "0")}`,
+  kind: "chat",
+}));
+
+const catalogue = createCatalogue({
+  providers: new Map([
+    ["openai", { shipped: { asOf: "2026-11-01", models: MODELS } }],
+    ["bulk", { shipped: { asOf: "2026-11-01", models: many } }],
+  ]),
+  policy: (provider) => ({
+    retention: { kind: provider === "openai" ? "zero" : "unknown" },
+    trains: provider === "openai" ? "no" : "unknown",
+    basis: provider === "openai" ? "published" : "unknown",
+    because: [],
+  }),
+});
+
+/** As the host does it: what a key may not use is not there. */
+const KEYS: Record<string, Identity> = {
+  all: { id: "k1" },
+  some: { id: "k2", models: ["openai/*"] },
+};
+
+let frontend: Frontend;
+let server: Server;
+let base: string;
+beforeAll(async () => {
+  const ctx = {
+    ...context().ctx,
+    catalogue: {
+      list: ({ identity, privacy, kind }: { identity?: Identity; privacy?: Privacy; kind?: any }) =>
+        catalogue.list({
+          kind,
+          privacy,
+          may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
+        }),
+      find: (id: string) => catalogue.listing(id),
+    },
+  };
+  frontend = await models.setup({ accept: ["bearer", "x-api-key"] }, ctx as never);
+  server = createServer(async (asked, answer) => {
+    const url = new URL(asked.url!, "http://gateway.test");
+    const [list, byId] = frontend.routes;
+    const id = /^\/v1\/models\/(.+)$/.exec(url.pathname)?.[1];
+    const x = {
+      id: "r1",
+      query: url.searchParams,
+      headers: asked.headers,
+      params: id === undefined ? {} : { id: decodeURIComponent(id) },
+      privacy: (asked.headers["x-test-privacy"] ?? "off") as Privacy,
+    };
+    const reply = (status: number, body: unknown) =>
+      answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    try {
+      const secret = frontend.secret!(asked.headers);
+      const identity = KEYS[secret ?? ""] ?? fail("unauthenticated", "Who are you?");
+      const route = id === undefined ? list! : byId!;
+      if (!("serve" in route)) throw new Error("not a serve route");
+      const served = await route.serve({ ...x, identity } as unknown as Arrival);
+      reply(served.status, served.body);
+    } catch (error) {
+      const fault: Fault = faultOf(error) ?? { kind: "internal", message: String(error) };
+      const { status, body } = frontend.fault!(fault, x as unknown as Arrival);
+      reply(status ?? ERRORS[fault.kind][0], body);
+    }
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => server.close().closeAllConnections());
+
+const get = async (path: string, headers: Record<string, string> = {}) => {
+  const answer = await fetch(`${base}${path}`, {
+    headers: { authorization: "Bearer all", ...headers },
+  });
+  return { status: answer.status, body: (await answer.json()) as any };
+};
+
+describe("the SDKs", () => {
+  it("OpenAI's lists everything and gets one, slash, colon and all", async () => {
+    const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: "all", maxRetries: 0 });
+    const ids: string[] = [];
+    for await (const model of client.models.list()) ids.push(model.id);
+    expect(ids).toHaveLength(48);
+    const model = await client.models.retrieve("openai/openai/gpt-6:free");
+    expect(model).toMatchObject({
+      id: "openai/openai/gpt-6:free",
+      object: "model",
+      owned_by: "openai",
+      created: 0,
+    });
+    await expect(client.models.retrieve("openai/none")).rejects.toMatchObject({
+      status: 404,
+      code: "model_not_found",
+      type: "invalid_request_error",
+    });
+  });
+
+  it("Anthropic's goes from page to page in both directions and gets one", async () => {
+    for (const auth of [{ apiKey: "all" }, { authToken: "all", apiKey: null }]) {
+      const client = new Anthropic({ baseURL: base, maxRetries: 0, ...auth });
+      const first = await client.models.list();
+      expect(first.data).toHaveLength(20);
+      const ids: string[] = [];
+      for await (const model of client.models.list({ limit: 7 })) ids.push(model.id);
+      expect(ids).toEqual(catalogue.list().map((l) => l.id));
+      const back: string[] = [];
+      let at = await client.models.list({ limit: 7, before_id: ids[ids.length - 1]! });
+      for (;;) {
+        back.unshift(...at.data.map((m) => m.id));
+        if (!at.has_more) break;
+        at = await client.models.list({ limit: 7, before_id: at.first_id! });
+      }
+      expect(back).toEqual(ids.slice(0, -1));
+      const model = await client.models.retrieve("openai/gpt-6");
+      expect(model).toMatchObject({
+        type: "model",
+        id: "openai/gpt-6",
+        display_name: "GPT-6",
+        created_at: "2026-05-01T00:00:00Z",
+        max_input_tokens: 400_000,
+        max_tokens: 128_000,
+        lifecycle: "deprecated",
+        retires_at: "2027-03-01T00:00:00Z",
+      });
+      await expect(client.models.retrieve("openai/none")).rejects.toMatchObject({
+        status: 404,
+        error: { type: "error", error: { type: "not_found_error" } },
+      });
+    }
+  });
+});
+
+describe("what is shown", () => {
+  it("is only what the key may use", async () => {
+    const { body } = await get("/v1/models", { authorization: "Bearer some" });
+    expect(body.data.map((m: any) => m.id)).toEqual([
+      "openai/gpt-6",
+      "openai/openai/gpt-6:free",
+      "openai/picture-1",
+    ]);
+    expect((await get("/v1/models/bulk/m01")).status).toBe(200);
+    expect((await get("/v1/models/bulk/m01", { authorization: "Bearer some" })).status).toBe(404);
+  });
+
+  it("is narrowed by kind, provider and zdr, and never widened", async () => {
+    const ids = async (query: string, headers = {}) =>
+      (await get(`/v1/models?${query}`, headers)).body.data?.map((m: any) => m.id);
+    expect(await ids("kind=image")).toEqual(["openai/picture-1"]);
+    expect(await ids("provider=openai&kind=chat")).toEqual([
+      "openai/gpt-6",
+      "openai/openai/gpt-6:free",
+    ]);
+    for (const zdr of ["required", "true", "1", "", "strict", "STRICT"])
+      expect(await ids(`zdr=${zdr}`)).toHaveLength(3);
+    expect(await ids("zdr=off")).toHaveLength(48);
+    expect(await ids("zdr=off", { "x-test-privacy": "required" })).toHaveLength(3);
+    for (const query of ["kind=video", "zdr=maybe", "limit=0", "limit=1001", "limit=x"])
+      expect((await get(`/v1/models?${query}`)).status).toBe(400);
+    expect((await get("/v1/models?after_id=nobody")).status).toBe(400);
+    expect((await get("/v1/models?after_id=a&before_id=b")).status).toBe(400);
+  });
+
+  it("an escaped slash is a slash, even one that was escaped twice", async () => {
+    for (const path of ["openai%2Fgpt-6", "openai%252Fgpt-6", "openai/gpt-6"])
+      expect((await get(`/v1/models/${path}`)).body.id).toBe("openai/gpt-6");
+    expect((await get("/v1/models/100%25")).status).toBe(404);
+  });
+
+  it("has the extras that editors read, and nothing that is not known", () => {
+    const [gpt, , picture] = catalogue.list({ provider: "openai" }).map(row);
+    expect(gpt).toMatchObject({
+      created: 1_777_593_600,
+      context_length: 400_000,
+      top_provider: { context_length: 400_000, max_completion_tokens: 128_000 },
+      architecture: { input_modalities: ["text", "image"], output_modalities: ["text"] },
+      supported_parameters: [
+        "max_tokens",
+        "top_p",
+        "stop",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "structured_outputs",
+      ],
+      pricing: {
+        prompt: "0.00000125",
+        completion: "0.00001",
+        input_cache_read: "0.000000125",
+        image: "0.04",
+      },
+      expiration_date: "2027-03-01",
+      data_policy: { retention: { kind: "zero" }, trains: "no", basis: "published" },
+    });
+    expect(JSON.parse(JSON.stringify(picture))).toEqual({
+      id: "openai/picture-1",
+      object: "model",
+      created: 0,
+      owned_by: "openai",
+      type: "model",
+      display_name: "openai/picture-1",
+      created_at: "1970-01-01T00:00:00Z",
+      max_input_tokens: null,
+      max_tokens: null,
+      lifecycle: "active",
+      line: null,
+      deprecated_at: null,
+      retires_at: null,
+      capabilities: null,
+      kind: "image",
+      top_provider: { context_length: null, max_completion_tokens: null },
+      image: { sizes: ["1024x1024"], max_n: 4 },
+      data_policy: { retention: { kind: "zero" }, trains: "no", basis: "published" },
+    });
+  });
+});
+
+describe("the key", () => {
+  it("may stand in either header, and errors have the caller's shape", async () => {
+    const status = async (headers: Record<string, string>) =>
+      (await fetch(`${base}/v1/models`, { headers })).status;
+    expect(await status({ authorization: "Bearer all" })).toBe(200);
+    expect(await status({ "x-api-key": "all" })).toBe(200);
+    expect(await status({ authorization: "bearer  all", "x-api-key": "some" })).toBe(200);
+    expect(await status({ authorization: "Basic x", "x-api-key": "all" })).toBe(200);
+    expect(await status({})).toBe(401);
+    const shape = async (headers: Record<string, string>) =>
+      (await get("/v1/models", { authorization: "Basic abc", ...headers })).body;
+    expect(await shape({})).toMatchObject({
+      error: { type: "authentication_error", message: expect.stringContaining("Bearer <key>") },
+    });
+    expect(await shape({ "anthropic-version": "2023-06-01" })).toMatchObject({
+      type: "error",
+      error: { type: "authentication_error" },
+    });
+  });
+
+  it("of the images endpoint is a Bearer key unless the operator says otherwise", async () => {
+    const { ctx } = context();
+    const strict = await imagesFrontend.setup({ accept: ["bearer"] }, ctx);
+    expect(strict.secret!({ authorization: "Bearer k" })).toBe("k");
+    expect(strict.secret!({})).toBeUndefined();
+    expect(() => strict.secret!({ "x-api-key": "k" })).toThrowError(/Authorization: Bearer/);
+    const open = await imagesFrontend.setup({ accept: ["x-api-key", "bearer"] }, ctx);
+    expect(open.secret!({ "x-api-key": "a", authorization: "Bearer b" })).toBe("a");
+    expect(open.secret!({ authorization: "Bearer b" })).toBe("b");
+    expect(strict.routes.flatMap((r) => r.path)).toEqual([
+      "/v1/images/generations",
+      "/images/generations",
+    ]);
+  });
+});
+
+describe("laws", () => {
+  it("the pages of a list are the list, whichever way they are turned", () => {
+    const list = fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 30 });
+    fc.assert(
+      fc.property(list, fc.integer({ min: 1, max: 12 }), (ids, limit) => {
+        const rows = ids.map((id) => ({ id }));
+        const turn = (more: Record<string, string>) =>
+          page(rows, new URLSearchParams({ limit: String(limit), ...more }), true) as any;
+        const forward: string[] = [];
+        let at = turn({});
+        for (;;) {
+          expect(at.data.length).toBeLessThanOrEqual(limit);
+          expect([at.first_id, at.last_id]).toEqual([
+            at.data[0]?.id ?? null,
+            at.data.at(-1)?.id ?? null,
+          ]);
+          forward.push(...at.data.map((r: any) => r.id));
+          if (!at.has_more) break;
+          at = turn({ after_id: at.last_id });
+        }
+        expect(forward).toEqual(ids);
+        const [first, ...rest] = ids;
+        if (first === undefined) return;
+        at = turn({ after_id: first });
+        expect(at.data.map((r: any) => r.id)).toEqual(rest.slice(0, limit));
+        expect(turn({ before_id: first })).toMatchObject({ data: [], has_more: false });
+      }),
+    );
+  });
+
+  it("a price per token is the price per million, exactly", () => {
+    const usd = fc
+      .tuple(fc.bigInt({ min: 0n, max: 10n ** 12n }), fc.nat(6))
+      .map(([n, places]) => formatDecimal(n, places));
+    fc.assert(
+      fc.property(usd, (price) => {
+        const token = millionth(price);
+        expect(token).toBe(formatDecimal(parseDecimal(price, 6), 12));
+      }),
+    );
+    expect(["0", "1", "1.250", "1000000", "10000000"].map(millionth)).toEqual([
+      "0",
+      "0.000001",
+      "0.00000125",
+      "1",
+      "10",
+    ]);
+  });
+});
