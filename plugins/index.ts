@@ -5,6 +5,7 @@ export const builtin = {
     images: () => import("./frontends/images.ts"),
     models: () => import("./frontends/models.ts"),
     messages: () => import("./frontends/messages.ts"),
+    responses: () => import("./frontends/responses.ts"),
   },
   provider: {
     anthropic: () => import("./providers/anthropic.ts"),

@@ -47,7 +47,6 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
         count: "/responses/input_tokens",
         retrieve: by(""),
         delete: by(""),
-        cancel: by("/cancel"),
         input_items: by("/input_items"),
       },
       request: (r, of) => bodyOf(r, of, dialect),

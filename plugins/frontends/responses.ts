@@ -1,0 +1,203 @@
+// The responses endpoint: what OpenAI's newer SDKs, the AI SDK and Codex call.
+import {
+  defineFrontend,
+  fail,
+  type Arrival,
+  type Body,
+  type Context,
+  type Entry,
+  type HeadersIn,
+  type Json,
+  type JsonObject,
+  type Reading,
+} from "tollgate/plugin";
+import { noItem, noPrevious, noResponse, responses } from "tollgate/protocols/responses";
+import { ItemMemory, lastWord } from "./item-memory.ts";
+
+const MIB = 1024 * 1024;
+/** What a client may still refer to is what its conversation is about. */
+const HOUR = 3_600_000;
+/** Longer answers hold pictures; nobody refers to those. */
+const LONGEST = 2 * MIB;
+
+/** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
+const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
+
+export default defineFrontend({
+  api: 1,
+  name: "responses",
+  summary: "OpenAI responses: POST /v1/responses",
+  stability: "beta",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      accept: {
+        type: "array",
+        items: { enum: ["bearer", "x-api-key"] },
+        minItems: 1,
+        uniqueItems: true,
+        default: ["bearer"],
+        description: "Where the key may stand: Authorization: Bearer, x-api-key",
+      },
+      reasoning: {
+        enum: ["summary", "text"],
+        default: "summary",
+        description:
+          "How reasoning of other protocols is shown: as a summary, which every client knows, or as reasoning text",
+      },
+      item_memory_mb: {
+        type: "integer",
+        minimum: 0,
+        maximum: 4096,
+        default: 64,
+        description:
+          "How much of recent answers is kept in memory, per process, for SDKs that refer to items by id; 0 keeps nothing",
+      },
+    },
+  },
+  setup({ accept, reasoning, item_memory_mb }, ctx) {
+    const memory = memoryOf(item_memory_mb, ctx);
+    const made = (x: Arrival, id: string) => entryOf(ctx, x, id);
+    /** A by-id operation goes to whoever made the answer, for the key that asked for it. */
+    const byId = (name: string) => ({
+      op: "relay" as const,
+      name,
+      async read(x: Arrival): Promise<Reading> {
+        const id = x.params["id"] ?? "";
+        const entry = await made(x, id);
+        return { model: entry?.target ?? noResponse(id), stream: x.query.get("stream") === "true" };
+      },
+    });
+    return {
+      protocol: responses({ reasoning }),
+      secret: (headers) => secretOf(headers, accept),
+      routes: [
+        {
+          method: "POST",
+          path: at("/responses"),
+          op: "generate",
+          async read(x, body) {
+            refuseLasting(body);
+            return {
+              model: await modelOf(x, body, made),
+              edits: settled(x, body, memory),
+              record:
+                memory && body["store"] !== false && x.privacy === "off"
+                  ? { max: LONGEST, to: (got) => keep(memory, x, got) }
+                  : undefined,
+            };
+          },
+        },
+        {
+          method: "POST",
+          path: at("/responses/input_tokens"),
+          op: "count",
+          async read(x, body) {
+            return {
+              model: await modelOf(x, body, made),
+              edits: countable(whole(x, body["input"], memory)),
+              stream: false,
+            };
+          },
+        },
+        { method: "GET", path: at("/responses/:id"), ...byId("retrieve") },
+        { method: "DELETE", path: at("/responses/:id"), ...byId("delete") },
+        { method: "GET", path: at("/responses/:id/input_items"), ...byId("input_items") },
+      ],
+    };
+  },
+});
+
+function memoryOf(mb: number, ctx: Context): ItemMemory | undefined {
+  if (mb === 0) return undefined;
+  const bounds = { bytes: mb * MIB, each: Math.min(mb, 8) * MIB, ms: HOUR };
+  const memory = ctx.shared(`items ${mb}`, () => new ItemMemory(bounds));
+  ctx.every(60_000, () => memory.sweep());
+  return memory;
+}
+
+const ownerOf = (x: Arrival): string => x.identity?.id ?? "";
+
+function keep(memory: ItemMemory, x: Arrival, got: { mime: string; body: Buffer }): void {
+  const answer = lastWord(got.mime, got.body);
+  if (answer !== undefined) memory.keep(ownerOf(x), answer);
+}
+
+/** Whole items where references stood; and under privacy, no word that could be taken for leave to keep anything. */
+function settled(x: Arrival, body: Body, memory: ItemMemory | undefined): Body {
+  const input = whole(x, body["input"], memory);
+  const store = x.privacy !== "off" && body["store"] == null ? { store: false } : {};
+  return { ...(input && { input }), ...store };
+}
+
+function whole(x: Arrival, input: unknown, memory: ItemMemory | undefined): Json[] | undefined {
+  if (!Array.isArray(input) || !input.some(isReference)) return undefined;
+  const found = (id: string) => (x.privacy === "off" ? memory?.find(ownerOf(x), id) : undefined);
+  return (input as readonly JsonObject[]).map((item, i): Json => {
+    if (!isReference(item)) return item;
+    const id = String(item["id"]);
+    return found(id) ?? noItem(id, `input[${i}]`);
+  });
+}
+
+const countable = (input: Json[] | undefined): Body => (input ? { input } : {});
+
+/** Its type may be missing: then it has nothing but its id. */
+function isReference(item: JsonObject): boolean {
+  const type = item["type"] ?? undefined;
+  if (type === undefined) return item["role"] === undefined && typeof item["id"] === "string";
+  return type === "item_reference";
+}
+
+/** What would go on after the answer, or be found again by everybody: no provider's setting makes it safe. */
+function refuseLasting(body: Body): void {
+  if (body["background"] === true)
+    fail(
+      "invalid",
+      "background is not served here: what runs on unasked cannot be billed to anybody. Use stream: true.",
+      { param: "background", code: "unsupported_parameter" },
+    );
+  if (body["conversation"] != null)
+    fail("invalid", "conversation is not served here. Send the whole conversation in input.", {
+      param: "conversation",
+      code: "unsupported_parameter",
+    });
+}
+
+type Made = (x: Arrival, id: string) => Promise<Entry | undefined>;
+
+/** Who made an answer is in the ledger, under the key that paid for it; under privacy nothing was kept anywhere. */
+async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | undefined> {
+  if (x.privacy !== "off" || !x.identity || id === "") return undefined;
+  const { items } = await ctx.ledger.entries({ upstreamId: id, key: x.identity.id }, { limit: 8 });
+  return items.find((entry) => entry.target.protocol === "responses");
+}
+
+/** A continued answer goes on where it was made; whoever cannot be continued is told to send everything again. */
+async function modelOf(x: Arrival, body: Body, made: Made): Promise<Reading["model"]> {
+  const model = String(body["model"]);
+  const previous = body["previous_response_id"];
+  if (previous == null) return model;
+  const id = String(previous);
+  const entry = (await made(x, id)) ?? noPrevious(id);
+  const { provider, credential } = entry.target;
+  if (model.startsWith(`${provider}/`))
+    return { provider, credential, model: model.slice(provider.length + 1) };
+  return entry.asked?.model === model ? entry.target : noPrevious(id);
+}
+
+function secretOf(headers: HeadersIn, accept: readonly string[]): string | undefined {
+  const bearer = /^Bearer +(\S.*)$/i.exec(headers.authorization ?? "")?.[1];
+  const key = [headers["x-api-key"]].flat()[0] || undefined;
+  if (bearer !== undefined && accept.includes("bearer")) return bearer;
+  if (key !== undefined && accept.includes("x-api-key")) return key;
+  if (bearer === undefined && key === undefined) return undefined;
+  return fail(
+    "unauthenticated",
+    accept.includes("bearer")
+      ? "This endpoint takes the key as Authorization: Bearer, not in x-api-key; the operator can allow it with `accept: [bearer, x-api-key]`."
+      : "This endpoint takes the key in the x-api-key header.",
+    { code: "invalid_api_key" },
+  );
+}
