@@ -2,12 +2,12 @@
 // not change is the same message.
 import type { Json, JsonObject } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
+import { isSealed } from "../../envelope.ts";
 import { textIn } from "../server/reasoning.ts";
 import { digest, list, object, text } from "../words.ts";
 
 /** The messages as this backend takes them; the same list when nothing had to change. */
 export function messagesFor(messages: readonly Json[], traits: ChatTraits): readonly Json[] {
-  if (!wants(traits)) return messages;
   let changed = false;
   const all = messages.map((raw) => {
     const message = object(raw);
@@ -19,14 +19,8 @@ export function messagesFor(messages: readonly Json[], traits: ChatTraits): read
   return changed ? all : messages;
 }
 
-const wants = (t: ChatTraits): boolean =>
-  t.developerRole === false ||
-  t.toolIds !== undefined ||
-  t.parts === false ||
-  t.reasoning?.echo !== undefined;
-
 function messageFor(message: JsonObject, traits: ChatTraits): JsonObject {
-  let now = message;
+  let now = message["role"] === "assistant" ? opened(message) : message;
   if (traits.developerRole === false && now["role"] === "developer")
     now = { ...now, role: "system" };
   if (traits.parts === false) now = stringed(now);
@@ -34,6 +28,28 @@ function messageFor(message: JsonObject, traits: ChatTraits): JsonObject {
   if (traits.reasoning?.echo !== undefined && now["role"] === "assistant")
     now = echoed(now, traits.reasoning);
   return now;
+}
+
+/** Envelopes are ours, for clients to keep: what is in them was another provider's, and is not for this one. */
+function opened(message: JsonObject): JsonObject {
+  let now = message;
+  const details = list(message["reasoning_details"]);
+  const native = details.filter((d) => !isSealed(text(object(d)?.["data"]) ?? ""));
+  if (native.length < details.length) {
+    const { reasoning_details: _, ...rest } = message;
+    now = native.length === 0 ? rest : { ...rest, reasoning_details: native };
+  }
+  const calls = list(message["tool_calls"]);
+  const bare = calls.map((raw) => {
+    const call = object(raw);
+    const signature = text(
+      object(object(call?.["extra_content"])?.["google"])?.["thought_signature"],
+    );
+    if (signature === undefined || !isSealed(signature)) return raw;
+    const { extra_content: _, ...rest } = call!;
+    return rest;
+  });
+  return bare.some((call, i) => call !== calls[i]) ? { ...now, tool_calls: bare } : now;
 }
 
 /** Nothing but texts, as one text. */

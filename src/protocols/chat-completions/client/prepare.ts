@@ -14,6 +14,7 @@ export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
   limit(out, traits);
   usage(out, of, traits);
   const messages = list(out.get("messages"));
+  if (of.state !== "relay") refuseState(messages);
   const fit = messagesFor(messages, traits);
   if (fit !== messages) out.set("messages", fit);
   tools(out, of, traits);
@@ -29,6 +30,26 @@ export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
     out.drop(field);
     if (value !== null && value !== false) of.lose(field, "dropped");
   }
+}
+
+/** An upstream's files are all its users': an id that one of them was given, another could name. */
+function refuseState(messages: readonly Json[]): void {
+  const no = (param: string, instead: string) =>
+    fail("unsupported", `${param} is not served here. ${instead}`, {
+      code: "unsupported_parameter",
+      param,
+    });
+  messages.forEach((raw, i) => {
+    const message = object(raw);
+    const content = message?.["content"];
+    if (object(message?.["audio"])?.["id"] != null)
+      no(`messages[${i}].audio.id`, "Send what was said as text.");
+    if (Array.isArray(content))
+      content.forEach((part: Json, j) => {
+        if (object(object(part)?.["file"])?.["file_id"] != null)
+          no(`messages[${i}].content[${j}].file.file_id`, "Send the file's bytes.");
+      });
+  });
 }
 
 /** Fields that change what the model must do are not dropped; one choice, though, is what everybody gives. */

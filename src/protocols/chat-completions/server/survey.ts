@@ -54,6 +54,6 @@ function look(message: JsonObject | undefined, found: Set<Feature>): void {
     const type = text(part?.["type"]);
     const feature = type === undefined ? undefined : PARTS[type];
     if (feature) found.add(feature);
-    if (object(part?.["file"])?.["file_id"] !== undefined) found.add("state.files");
+    if (object(part?.["file"])?.["file_id"] !== undefined) found.add("state.file");
   }
 }

@@ -1,0 +1,129 @@
+// tollgate/protocols/compatible: a provider that speaks known protocols is a row of data; `fromRow` makes the plugin of
+// it. It uses only the public contract and the codecs beside it, so a third party's row is as good as one of ours.
+// May import: plugin, model, and the codecs of this floor.
+import {
+  defineProvider,
+  type Branded,
+  type Endpoint,
+  type HeadersOut,
+  type ObjectSchema,
+  type ProviderDef,
+  type Protocol,
+} from "../../plugin/index.ts";
+import { chatCompletions } from "../chat-completions/index.ts";
+import { images } from "../images/index.ts";
+import { messages } from "../messages/index.ts";
+import { responses } from "../responses/index.ts";
+import { fits, listed } from "./listed.ts";
+import type { Row, Where } from "./row.ts";
+
+export type { Row, Where } from "./row.ts";
+export { listed, modelsIn, type Shape } from "./listed.ts";
+
+type Spoken = keyof Row["speaks"];
+
+const REQUIRED = {
+  type: "object",
+  additionalProperties: false,
+  required: ["api_key"],
+  properties: {
+    api_key: { type: "string", minLength: 1, "x-secret": true, description: "API key" },
+  },
+} as const;
+
+const OPTIONAL = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    api_key: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "API key; none for servers that ask for none",
+    },
+  },
+} as const;
+
+/** Any provider definition: what its options and its credential are, its schemas say. */
+export type Compatible = ProviderDef<any, any> & Branded<"provider">;
+
+export function fromRow(row: Row): Compatible {
+  return defineProvider({
+    api: 1,
+    name: row.name,
+    summary: row.summary,
+    stability: row.stability ?? "experimental",
+    credential: row.key === "optional" ? OPTIONAL : REQUIRED,
+    options: optionsOf(row),
+    ...(row.data && { data: row.data }),
+    ...(row.facts && { facts: row.facts }),
+    setup: (options) => {
+      const base = based((options as { base_url: string }).base_url, row.base);
+      return {
+        endpoints: endpointsOf(row, base),
+        ...(row.models !== false && { models: (line) => listed(line, row.models || {}) }),
+      };
+    },
+  });
+}
+
+function optionsOf(row: Row): ObjectSchema {
+  const description = "Where the API is, up to but without the protocol's own path";
+  const base_url = { type: "string", minLength: 1, description } as const;
+  const closed = { type: "object", additionalProperties: false } as const;
+  return row.base === undefined
+    ? { ...closed, required: ["base_url"], properties: { base_url } }
+    : { ...closed, properties: { base_url: { ...base_url, default: row.base } } };
+}
+
+/** Every endpoint that is reached from this base. One at an address of its own stays behind when the operator moves the base: no key goes where nobody sent it. */
+export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string }>[] {
+  return (Object.keys(row.speaks) as Spoken[]).flatMap((id) => {
+    const { base: own, header, headers, serves, ...dialect } = row.speaks[id] as Where & object;
+    const foreign = own !== undefined && /^https?:/.test(own);
+    if (foreign && base !== based(row.base ?? base, row.base)) return [];
+    const all: HeadersOut = { ...VERSIONED[id], ...row.headers, ...headers };
+    return [
+      {
+        protocol: PROTOCOLS[id](dialect, row),
+        base: own === undefined ? base : below(base, own),
+        auth:
+          header !== undefined
+            ? { header, field: "api_key" }
+            : row.auth
+              ? { ...row.auth, field: "api_key" }
+              : { header: "authorization", prefix: "Bearer ", field: "api_key" },
+        ...(Object.keys(all).length > 0 && { headers: all }),
+        ...(serves && {
+          serves: (model: string) => serves.some((pattern) => fits(pattern, model)),
+        }),
+        ...(row.can && { can: row.can }),
+      },
+    ];
+  });
+}
+
+/** Without its version a request of this protocol is refused. */
+const VERSIONED: { readonly [id in Spoken]?: HeadersOut } = {
+  messages: { "anthropic-version": "2023-06-01" },
+};
+
+const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Protocol } = {
+  "chat-completions": chatCompletions,
+  responses,
+  images,
+  // Proofs are its own, and go back to it alone; betas and token counts are Anthropic's unless the row says more.
+  messages: (dialect, row) =>
+    messages({ signer: row.name, unsigned: true, betas: false, counts: false, ...dialect }),
+};
+
+/** As people write it: with a slash at the end, or without the path that the API has everywhere. */
+export function based(given: string, usual: string | undefined): string {
+  const url = URL.parse(given);
+  const path = usual === undefined ? "/v1" : new URL(usual).pathname;
+  const whole = url?.pathname === "/" && !url.search ? url.origin + path : given;
+  return whole.replace(/\/+$/, "");
+}
+
+const below = (base: string, own: string): string =>
+  new URL(own, `${base}/`).href.replace(/\/+$/, "");

@@ -1,0 +1,155 @@
+// Lists of models, as compatible servers answer them: the ids are in all of them, the rest is where it happens to be.
+import {
+  fail,
+  type Json,
+  type JsonObject,
+  type Kind,
+  type Line,
+  type ModelInfo,
+  type Opt,
+  type Price,
+} from "../../plugin/index.ts";
+
+export interface Shape {
+  /** Below the base; absent: `models`. */
+  path?: string;
+  /** How the list says prices: in dollars a token, or a million tokens. Absent: not at all. */
+  prices?: "per_token" | "per_million";
+  /** Ids of models that make images. One `*` in each stands for anything. Absent: it has none. */
+  images?: readonly string[];
+}
+
+const object = (v: unknown): JsonObject | undefined =>
+  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
+const text = (v: unknown): string | undefined =>
+  typeof v === "string" && v !== "" ? v : undefined;
+
+export async function listed(line: Line, shape: Shape): Promise<readonly ModelInfo[]> {
+  const answer = await line.fetch(shape.path ?? "models");
+  if (!answer.ok)
+    fail("upstream", `The list of models was answered with status ${answer.status}.`, {
+      code: "models_unavailable",
+    });
+  return modelsIn((await answer.json()) as Json, shape);
+}
+
+/** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
+export function modelsIn(body: Json, shape: Shape): readonly ModelInfo[] {
+  const rows: unknown = Array.isArray(body)
+    ? body
+    : (object(body)?.["data"] ?? object(body)?.["models"]);
+  if (!Array.isArray(rows))
+    return fail("upstream", "The list of models is not a list.", { code: "models_unavailable" });
+  return rows.flatMap((raw) => {
+    const row = object(raw);
+    const model = text(row?.["id"]) ?? text(row?.["model"]) ?? text(row?.["name"]);
+    const kind = row && model !== undefined ? kindOf(model, row, shape) : undefined;
+    return row && model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
+  });
+}
+
+/** What neither chats nor draws: it would be offered, and fail. */
+const OTHER =
+  /embed|whisper|transcri|\btts\b|-tts|speech|moderation|rerank|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
+
+function kindOf(model: string, row: JsonObject, { images = [] }: Shape): Kind | undefined {
+  const type = text(row["type"]) ?? text(row["model_type"]);
+  if (type === "image" || images.some((pattern) => fits(pattern, model))) return "image";
+  if (type !== undefined && /embed|rerank|audio|transcribe|video|moderation|speech/.test(type))
+    return undefined;
+  return OTHER.test(model) ? undefined : "chat";
+}
+
+export function fits(pattern: string, model: string): boolean {
+  const star = pattern.indexOf("*");
+  if (star < 0) return pattern === model;
+  const tail = pattern.slice(star + 1);
+  return (
+    model.length >= pattern.length - 1 &&
+    model.startsWith(pattern.slice(0, star)) &&
+    model.endsWith(tail)
+  );
+}
+
+function infoOf(model: string, kind: Kind, row: JsonObject, shape: Shape): ModelInfo {
+  const top = object(row["top_provider"]);
+  const context = first(
+    row,
+    "context_length",
+    "context_window",
+    "max_model_len",
+    "max_context_length",
+  );
+  const output =
+    first(row, "max_output_tokens", "max_completion_tokens", "max_output_length") ??
+    first(top ?? {}, "max_completion_tokens");
+  const name = text(row["display_name"]) ?? (text(row["id"]) ? text(row["name"]) : undefined);
+  return {
+    model,
+    kind,
+    ...(name !== undefined && { name }),
+    ...((context !== undefined || output !== undefined) && { limits: { context, output } }),
+    ...priced(object(row["pricing"]), shape),
+  };
+}
+
+function first(row: JsonObject, ...names: readonly string[]): number | undefined {
+  for (const name of names) {
+    const value = row[name];
+    if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
+  }
+  return undefined;
+}
+
+/** A price is only believed whole: what it costs to read and to write, as decimals. */
+function priced(pricing: Opt<JsonObject>, { prices }: Shape): { price?: Price } {
+  if (!pricing || !prices) return {};
+  const usd = (...names: readonly string[]): string | undefined => {
+    for (const name of names) {
+      const said = pricing[name];
+      const decimal =
+        typeof said === "number" || typeof said === "string" ? plain(String(said)) : undefined;
+      if (decimal !== undefined) return prices === "per_token" ? millionfold(decimal) : decimal;
+    }
+    return undefined;
+  };
+  const input = usd("prompt", "input");
+  const output = usd("completion", "output");
+  if (input === undefined || output === undefined) return {};
+  const read = usd("input_cache_read", "cached_input", "cached") ?? input;
+  const written = usd("input_cache_write") ?? input;
+  return {
+    price: {
+      lines: [
+        { unit: "input", usd: input, per: 1_000_000 },
+        { unit: "cache_read", usd: read, per: 1_000_000 },
+        { unit: "cache_write_5m", usd: written, per: 1_000_000 },
+        { unit: "cache_write_30m", usd: written, per: 1_000_000 },
+        { unit: "output", usd: output, per: 1_000_000 },
+      ],
+    },
+  };
+}
+
+/** Digits and a point; small numbers come with an exponent. Negative prices mean "it depends". */
+function plain(said: string): string | undefined {
+  const [, whole = "", fraction = "", exponent = "0"] =
+    /^(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(said.trim()) ?? [];
+  return whole === "" ? undefined : shifted(whole, fraction, Number(exponent));
+}
+
+const millionfold = (decimal: string): string => {
+  const [whole = "0", fraction = ""] = decimal.split(".");
+  return shifted(whole, fraction, 6);
+};
+
+/** The point, moved so many places: money is never a float. */
+function shifted(whole: string, fraction: string, places: number): string {
+  const digits = whole + fraction;
+  const point = whole.length + places;
+  const padded = point <= 0 ? "0".repeat(1 - point) + digits : digits.padEnd(point, "0");
+  const at = point <= 0 ? 1 : point;
+  const left = padded.slice(0, at).replace(/^0+(?=\d)/, "");
+  const right = padded.slice(at).replace(/0+$/, "");
+  return right === "" ? left : `${left}.${right}`;
+}

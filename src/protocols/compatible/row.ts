@@ -1,0 +1,47 @@
+// A provider as data: who it is, where it is, what it speaks, and how it differs. No code, so that adding one is a line
+// in a list and reading one is reading a fact.
+import type { Can, DataPolicy, Facts, HeadersOut, Stability } from "../../plugin/index.ts";
+import type { ChatDialect } from "../chat-completions/index.ts";
+import type { ImageDialect } from "../images/index.ts";
+import type { Dialect as MessagesDialect } from "../messages/index.ts";
+import type { ResponsesDialect } from "../responses/index.ts";
+import type { Shape } from "./listed.ts";
+
+/** Where one protocol is spoken, when that is not where the row says. */
+export interface Where {
+  /** Relative to the row's base: "../anthropic/v1". An address of its own when it begins with https://. */
+  base?: string;
+  /** The header that carries the key, bare. Absent: as the row says. */
+  header?: string;
+  /** Sent with every request to this endpoint. */
+  headers?: HeadersOut;
+  /** Models that are served here; absent: all. One `*` in each stands for anything. */
+  serves?: readonly string[];
+}
+
+export interface Row {
+  /** Lower case, dashes: what `use:` says. */
+  name: string;
+  summary: string;
+  /** Where the API is, up to but without the protocol's own path. Absent: `base_url` must be given. */
+  base?: string;
+  /** In the order in which they are preferred when a request has to be translated. */
+  speaks: {
+    "chat-completions"?: ChatDialect & Where;
+    responses?: ResponsesDialect & Where;
+    messages?: MessagesDialect & Where;
+    images?: ImageDialect & Where;
+  };
+  /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
+  auth?: { header: string; prefix?: string };
+  /** required: nobody is answered without one. optional: a server of one's own may ask for none. Absent: required. */
+  key?: "required" | "optional";
+  headers?: HeadersOut;
+  /** How it lists its models; false: it does not. Absent: as OpenAI does, at `models`. */
+  models?: Shape | false;
+  can?: Can;
+  data?: DataPolicy;
+  facts?: Facts;
+  /** Absent: experimental, which is to say that what stands here was read, not tried. */
+  stability?: Stability;
+}
