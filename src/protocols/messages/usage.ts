@@ -98,10 +98,7 @@ export function usageTo(usage: Usage): JsonObject {
     cache_creation:
       written === undefined
         ? null
-        : {
-            ...(brief !== undefined && { ephemeral_5m_input_tokens: brief }),
-            ...(long !== undefined && { ephemeral_1h_input_tokens: long }),
-          },
+        : { ephemeral_5m_input_tokens: brief ?? 0, ephemeral_1h_input_tokens: long ?? 0 },
     output_tokens: outputTokens(usage),
     output_tokens_details:
       usage.reasoning === undefined ? null : { thinking_tokens: usage.reasoning },

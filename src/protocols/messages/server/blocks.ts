@@ -165,6 +165,8 @@ function redacted(raw: JsonObject, before: Block | undefined): Block | undefined
   const proof = sealed.proof && { proof: sealed.proof };
   if (sealed.of !== undefined) {
     if (before?.type === sealed.of) Object.assign(before, proof);
+    // A signed text without a word had no block of its own.
+    else if (sealed.of === "text") return { type: "text", text: "", ...proof };
     return undefined;
   }
   return { type: "reasoning", ...(sealed.text !== undefined && { text: sealed.text }), ...proof };

@@ -97,13 +97,16 @@ export const callBlock = (id: string, name: string, input: Json): JsonObject => 
 
 const callId = (id: string): string => fitName(id, 64);
 
-/** A name as this client declared it, whatever another wire made of it on the way. */
+/** A name as this client declared it, whatever another wire made of it on the way; one that nobody declared is made legal. */
 export function namesOf(to: Answering): (name: string) => string {
   const tools = to.body["tools"];
-  const declared = Array.isArray(tools)
-    ? tools.flatMap((t) => (isObject(t) && typeof t["name"] === "string" ? [t["name"]] : []))
-    : [];
-  return (name) => unfitName(name, declared);
+  const declared = new Set(
+    Array.isArray(tools) ? tools.flatMap((t) => (isObject(t) ? (str(t["name"]) ?? []) : [])) : [],
+  );
+  return (name) => {
+    const own = unfitName(name, declared);
+    return declared.has(own) ? own : fitName(own, 128);
+  };
 }
 
 /** This wire's own blocks that only hosted tools write come back as they were. */

@@ -1,0 +1,279 @@
+// What clients of this wire get: the grammar of the stream, the whole answer, and what they can send back.
+import Anthropic from "@anthropic-ai/sdk";
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { fail, faultOf } from "../../../src/model/error.ts";
+import type { ModelEvent } from "../../../src/model/event.ts";
+import { fold } from "../../../src/model/fold.ts";
+import type { Block, ChatRequest } from "../../../src/model/request.ts";
+import { unfitName } from "../../../src/protocols/names.ts";
+import { answering, asking } from "../../../src/testing/asking.ts";
+import { decode, decodeWhole, encode, essence } from "../../../src/testing/codec.ts";
+import { checkStream, checkWhole } from "../wire/messages.ts";
+import { answers } from "./answers.ts";
+import { client, server } from "./recorded.ts";
+
+const streamed = (events: readonly ModelEvent[], body = {}) =>
+  encode(server, events, answering({ stream: true, body }));
+
+const wholly = (events: readonly ModelEvent[], body = {}) =>
+  JSON.parse(JSON.stringify(server.whole(fold(events), answering({ body }))));
+
+test("every stream obeys the grammar, whatever is said and in whichever order", () => {
+  fc.assert(fc.property(answers, (events) => checkStream(streamed(events), "complete")));
+});
+
+test("every whole answer has its shape", () => {
+  fc.assert(fc.property(answers, (events) => checkWhole(wholly(events))));
+});
+
+test("stream and whole say the same", () => {
+  fc.assert(
+    fc.property(answers, (events) => {
+      const stream = decode(client, [Buffer.from(streamed(events))], asking({ stream: true }));
+      const whole = decodeWhole(client, Buffer.from(JSON.stringify(wholly(events))), asking());
+      expect(essence(stream)).toEqual(essence(whole));
+    }),
+  );
+});
+
+test("the official SDK puts the stream together to the whole answer", async () => {
+  await fc.assert(
+    fc.asyncProperty(answers, async (events) => {
+      const sdk = new Anthropic({
+        apiKey: "k",
+        maxRetries: 0,
+        fetch: async () =>
+          new Response(streamed(events), { headers: { "content-type": "text/event-stream" } }),
+      });
+      const stream = sdk.messages.stream({
+        model: "m",
+        max_tokens: 1,
+        messages: [{ role: "user", content: "x" }],
+      });
+      const message = JSON.parse(JSON.stringify(await stream.finalMessage()));
+      const { usage, ...whole } = wholly(events);
+      expect(message).toMatchObject(whole);
+      expect(message.usage.output_tokens).toBe(usage.output_tokens);
+      expect(message.usage.input_tokens).toBe(usage.input_tokens);
+      expect(message.usage.cache_read_input_tokens).toBe(usage.cache_read_input_tokens);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+/** What a client that echoes the answer to the letter brings back. */
+const echoed = (content: unknown): readonly Block[] =>
+  (
+    server.request(
+      {
+        model: "m",
+        max_tokens: 1,
+        messages: [
+          { role: "user", content: "x" },
+          { role: "assistant", content: content as never },
+        ],
+      },
+      "generate",
+    ) as ChatRequest
+  ).turns.at(-1)!.blocks;
+
+test("an answer comes back as it was, proofs of other providers included", () => {
+  fc.assert(
+    fc.property(answers, (events) => {
+      const { blocks, finish } = fold(events);
+      const expected = blocks.flatMap((block): Block[] => {
+        if ((block.type === "text" || block.type === "refusal") && block.text === "") return [];
+        if (block.type === "reasoning") {
+          const said = block.text ?? block.summary?.[0] ?? "";
+          if (said === "" && !block.proof) return [];
+          // Of a digest without words only the proof is left, and of our own upstream's there are none.
+          const native = block.proof?.origin === "messages";
+          if (block.summary && native && block.proof!.kind === "signature")
+            return [{ type: "reasoning", text: said, proof: block.proof! }];
+          if (said === "") return [{ type: "reasoning", ...own(block) }];
+          return [block];
+        }
+        if (block.type === "refusal") return [{ ...block, type: "text" }];
+        if (block.type === "text") return [textOf(block)];
+        return [block];
+      });
+      const { content } = wholly(events);
+      if (content.length === 0) return;
+      const got = echoed(content);
+      const names = blocks.flatMap((b) => (b.type === "call" ? [b.name] : []));
+      const back = got.map((b) =>
+        b.type === "call" ? { ...b, name: unfitName(b.name, names) } : b,
+      );
+      expect(finish).toBeDefined();
+      expect(back.map(comparable)).toEqual(expected.map(comparable));
+    }),
+  );
+});
+
+/** A signature without a word stays a thinking block with an empty text. */
+const own = (block: Extract<Block, { type: "reasoning" }>) =>
+  block.proof?.origin === "messages" && block.proof.kind === "signature"
+    ? { text: "", proof: block.proof }
+    : { proof: block.proof! };
+
+const textOf = (block: Extract<Block, { type: "text" }>): Block => {
+  const { citations, ...text } = block;
+  const kept = citations?.filter((c) => (c as { type: string }).type !== "url_citation") ?? [];
+  return kept.length > 0 ? { ...text, citations: kept } : text;
+};
+
+const comparable = (block: Block): unknown => {
+  // A proof of our own on a text or a redaction beside words cannot be: no upstream of this wire says so.
+  if (block.type === "reasoning" && block.proof?.origin === "messages")
+    return { type: "reasoning", data: block.proof.data };
+  return JSON.parse(JSON.stringify(block));
+};
+
+describe("names and ids", () => {
+  const tools = [{ name: "files.read", input_schema: {} }];
+  const call: ModelEvent[] = [
+    { type: "start" },
+    {
+      type: "open",
+      index: 0,
+      block: { type: "call", id: "call|1:é", name: "files_read_5d8f0ac3", tool: "function" },
+    },
+    { type: "close", index: 0 },
+    { type: "finish", reason: "stop" },
+  ];
+
+  test("an id that this wire forbids is changed, the same way every time", () => {
+    const [block] = wholly(call).content;
+    expect(block.id).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+    expect(wholly(call).content[0].id).toBe(block.id);
+  });
+
+  test("a name that was fitted to another wire is the client's own again", () => {
+    const request = server.request(
+      { model: "m", max_tokens: 1, messages: [{ role: "user", content: "x" }], tools },
+      "generate",
+    ) as ChatRequest;
+    const sent = client.request(request, asking()) as { tools: { name: string }[] };
+    const [open, ...rest] = call.slice(1);
+    const events = [
+      call[0]!,
+      { ...open!, block: { ...(open as any).block, name: sent.tools[0]!.name } } as ModelEvent,
+      ...rest,
+    ];
+    expect(sent.tools[0]!.name).toMatch(/^[a-zA-Z0-9_-]+$/);
+    expect(wholly(events, { tools }).content[0].name).toBe("files.read");
+    expect(streamed(events, { tools })).toContain('"name":"files.read"');
+  });
+});
+
+describe("what calls ask for", () => {
+  const called = (args: string, reason: "stop" | "length" = "stop"): ModelEvent[] => [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "call", id: "a", name: "f", tool: "function" } },
+    { type: "delta", index: 0, text: args },
+    { type: "close", index: 0 },
+    { type: "finish", reason },
+  ];
+
+  test.each([
+    ["", {}],
+    ["  ", {}],
+    ['{"a":1}', { a: 1 }],
+    ['"{\\"a\\":1}"', { a: 1 }],
+  ])("%j becomes an object", (args, input) => {
+    expect(wholly(called(args)).content[0].input).toEqual(input);
+  });
+
+  test("a large number keeps its digits", () => {
+    const args = '{"channel":1234567890123456789}';
+    const text = JSON.stringify(server.whole(fold(called(args)), answering()));
+    expect(text).toContain('"input":{"channel":1234567890123456789}');
+  });
+
+  test("what is no object is an error, never an empty one", () => {
+    for (const args of ["{'a':1}", "[1]", '{"a":1} and more', "null"])
+      try {
+        server.whole(fold(called(args)), answering());
+        expect.unreachable(args);
+      } catch (error) {
+        expect(faultOf(error)).toMatchObject({ kind: "upstream", code: "invalid_tool_arguments" });
+      }
+  });
+
+  test("what the cap cut off is left out, and the reason says so", () => {
+    const whole = wholly(called('{"a":', "length"));
+    expect(whole).toMatchObject({ content: [], stop_reason: "max_tokens" });
+  });
+
+  test("a call that waits is tool_use, whatever the upstream called its end", () => {
+    expect(wholly(called("{}")).stop_reason).toBe("tool_use");
+    expect(streamed(called("{}"))).toContain('"stop_reason":"tool_use"');
+  });
+
+  test("free text travels in the one member of its wrapper", () => {
+    const events = called('a "quoted"\n\ud83d').map((e) =>
+      e.type === "open" ? { ...e, block: { ...(e.block as any), tool: "custom" } } : e,
+    ) as ModelEvent[];
+    const more: ModelEvent = { type: "delta", index: 0, text: "\ude00 end" };
+    events.splice(3, 0, more);
+    const input = { input: 'a "quoted"\n😀 end' };
+    expect(wholly(events).content[0].input).toEqual(input);
+    const decoded = fold(decode(client, [Buffer.from(streamed(events))], asking()));
+    expect(JSON.parse((decoded.blocks[0] as { args: string }).args)).toEqual(input);
+  });
+});
+
+describe("a stream that fails", () => {
+  const cut: ModelEvent[] = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "Hel" },
+  ];
+
+  const broken = () => {
+    let text = "";
+    const encoder = server.stream((more) => (text += more), answering({ stream: true }));
+    for (const e of cut) encoder.event(e);
+    try {
+      fail("overloaded", "Too busy.", { code: "busy" });
+    } catch (error) {
+      encoder.fail(faultOf(error)!);
+    }
+    return text;
+  };
+
+  test("ends in the protocol's own error, and in nothing that looks like an end", () => {
+    checkStream(broken(), "failed");
+    expect(broken()).toContain('"type":"overloaded_error","message":"Too busy."');
+    expect(broken()).not.toContain("message_stop");
+  });
+
+  test("raises in the official SDK", async () => {
+    const sdk = new Anthropic({
+      apiKey: "k",
+      maxRetries: 0,
+      fetch: async () =>
+        new Response(broken(), { headers: { "content-type": "text/event-stream" } }),
+    });
+    const stream = sdk.messages.stream({ model: "m", max_tokens: 1, messages: [] });
+    await expect(stream.finalMessage()).rejects.toThrow(/Too busy/);
+  });
+});
+
+test("counts that are known when the message begins stand in its first event", () => {
+  const events: ModelEvent[] = [
+    { type: "start" },
+    { type: "usage", usage: { input: 7, cache_read: 3 } },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "x" },
+    { type: "close", index: 0 },
+    { type: "usage", usage: { output: 2 } },
+    { type: "finish", reason: "stop" },
+  ];
+  let text = "";
+  const encoder = server.stream((more) => (text += more), answering({ stream: true }));
+  for (const e of events) encoder.event(e);
+  expect(text.slice(0, text.indexOf("\n\n"))).toContain('"input_tokens":7');
+  expect(text).toMatch(/message_delta.*"input_tokens":7.*"output_tokens":2/);
+});
