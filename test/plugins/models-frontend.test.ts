@@ -315,6 +315,16 @@ describe("laws", () => {
           at = turn({ after_id: at.last_id });
         }
         expect(forward).toEqual(ids);
+        const back: string[] = [];
+        for (
+          let last = ids.at(-1);
+          last !== undefined;
+          last = at.has_more ? at.first_id : undefined
+        ) {
+          at = turn({ before_id: last });
+          back.unshift(...at.data.map((r: any) => r.id));
+        }
+        expect(back).toEqual(ids.slice(0, -1));
         const [first, ...rest] = ids;
         if (first === undefined) return;
         at = turn({ after_id: first });

@@ -56,12 +56,13 @@ export function createBook(journal: Journal, instance: string): Book {
   const changed = new Map<string, Meter>();
   let undoing: (() => void)[] = [];
   let clock = 0;
+  let clockBefore = 0;
   let sweepAt = 512;
 
   /** Never back by a little; back by a lot is where time goes on, for the meters too. */
   function now(at: number): number {
     if (at < clock - DISORDER_MS) {
-      for (const meter of all.values()) meter.at = Math.min(meter.at, at);
+      for (const meter of all.values()) if (meter.at > at) touch(meter.id).at = at;
       clock = at;
     } else clock = Math.max(at, clock);
     return clock;
@@ -93,7 +94,6 @@ export function createBook(journal: Journal, instance: string): Book {
   function reserve(c: Reserve & { at: number }): Verdict {
     const t = now(c.at);
     const claims = meters.claimed(c.claims, t);
-    if (open.has(c.attempt)) return standing(claims, t);
     const denied = claims
       .map((claim) => ({ claim, seen: look(claim, t) }))
       .filter(({ seen }) => seen.waitMs > 0)
@@ -199,7 +199,8 @@ export function createBook(journal: Journal, instance: string): Book {
       settle({
         do: "settle",
         attempt: row.attempt,
-        at,
+        // Not before it began, whatever the clock says now.
+        at: Math.max(at, row.at),
         // Without a price there is no amount to estimate.
         state: costNano === null && row.holdNano === null ? "unpriced" : "estimated",
         usage,
@@ -210,9 +211,11 @@ export function createBook(journal: Journal, instance: string): Book {
     undo() {
       for (const step of undoing.reverse()) step();
       undoing = [];
+      clock = clockBefore;
       changed.clear();
     },
     done() {
+      clockBefore = clock;
       undoing = [];
       changed.clear();
     },
@@ -226,7 +229,7 @@ export function createBook(journal: Journal, instance: string): Book {
     },
     load(meter) {
       all.set(meter.id, meter);
-      clock = Math.max(clock, meter.at);
+      clock = clockBefore = Math.max(clock, meter.at);
     },
     restore(call) {
       open.set(call.row.attempt, call);

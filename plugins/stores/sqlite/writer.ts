@@ -77,7 +77,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     for (const call of calls) book.restore(call);
     const dead = calls.filter(({ row }) => row.instance !== owner);
     const now = Date.now();
-    for (const call of dead) book.presume(call, Math.max(now, call.row.at));
+    for (const call of dead) book.presume(call, now);
     return { epoch: journal.begun(owner, now), presumed: dead.length };
   }
 
