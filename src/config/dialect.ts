@@ -45,6 +45,8 @@ const ajv = new Ajv({
   verbose: true,
   useDefaults: true,
   passContext: true,
+  // Ours are right, and the meta-schema takes longer than all of them: it is for what comes from elsewhere.
+  validateSchema: false,
   logger: false,
   formats: FORMATS,
   keywords: [
@@ -87,6 +89,17 @@ export function validator(schema: Schema): Validator {
   };
   compiled.set(schema, validate);
   return validate;
+}
+
+/** What is wrong with it as a schema, by draft-07 and by strictness. */
+export function schemaFlaw(schema: Schema): string | undefined {
+  try {
+    if (!ajv.validateSchema(schema)) return ajv.errorsText(ajv.errors, { dataVar: "schema" });
+    validator(schema);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** What a plugin without `options` or `credential` takes. */

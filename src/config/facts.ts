@@ -2,6 +2,7 @@
 import type { DataPolicy, ModelInfo, Price, PriceLine, Retention } from "../model/facts.ts";
 import { UNITS, type Unit } from "../model/usage.ts";
 import type { Schema } from "./dialect.ts";
+import { closed, date, named, names, whole } from "./shapes.ts";
 import type { Mapping } from "./tree.ts";
 import type { FactsOverride } from "./types.ts";
 
@@ -15,26 +16,6 @@ const usd = (description: string): Schema => ({
   "x-expects": 'an amount in dollars, such as "0.25"',
   description,
 });
-const whole = (description: string): Schema => ({ type: "integer", minimum: 1, description });
-const named = (description: string): Schema => ({ type: "string", minLength: 1, description });
-const texts = (description: string): Schema => ({
-  type: "array",
-  items: { type: "string", minLength: 1 },
-  description,
-});
-const date = (description: string): Schema => ({
-  type: "string",
-  format: "date",
-  "x-expects": "a date such as 2027-03-01",
-  description,
-});
-const closed = (properties: Schema, more: Schema = {}): Schema => ({
-  type: "object",
-  additionalProperties: false,
-  properties,
-  ...more,
-});
-
 const RATES = Object.fromEntries(
   UNITS.map((unit) => [unit, usd(PIECES.includes(unit) ? "Dollars each" : "Dollars per million")]),
 );
@@ -91,7 +72,7 @@ const RETENTION: Schema = {
 export const FACTS: Schema = closed({
   kind: { enum: ["chat", "image"], description: "What it makes" },
   name: named("For people"),
-  protocols: texts("Which of the provider's protocols serve it"),
+  protocols: names("Which of the provider's protocols serve it"),
   can: {
     type: "object",
     additionalProperties: { type: "boolean" },
@@ -103,9 +84,9 @@ export const FACTS: Schema = closed({
         "stream, tools, parallel_tools, vision, documents, audio, json, json_schema, reasoning, system, logprobs, n, or state.…, hosted.…, cache.…",
     },
   },
-  refuses: texts("Top-level fields that it answers with an error"),
+  refuses: names("Top-level fields that it answers with an error"),
   price: { ...PRICE, description: "free, or dollars by unit; without it the catalogue's" },
-  priced_as: { type: "string", minLength: 1, description: "The model whose price holds for it" },
+  priced_as: named("The model whose price holds for it"),
   data: closed(
     {
       retention: { ...RETENTION, description: "How long it keeps what people wrote" },
@@ -113,8 +94,8 @@ export const FACTS: Schema = closed({
         enum: ["no", "yes", "opt_out", "unknown"],
         description: "Whether it learns from it",
       },
-      region: texts("Where it is processed"),
-      evidence: texts("Where that is written; without it nothing counts as zero"),
+      region: names("Where it is processed"),
+      evidence: names("Where that is written; without it nothing counts as zero"),
       verified_at: date("When somebody last read it there"),
       expires: date("Until when it may be believed"),
     },
@@ -131,13 +112,13 @@ export const FACTS: Schema = closed({
   ),
   image: closed(
     {
-      sizes: texts('As clients write them: "1024x1024", "auto"'),
+      sizes: names('As clients write them: "1024x1024", "auto"'),
       sides: closed(
         { min: whole("Least"), max: whole("Most"), step: whole("Both sides are multiples of it") },
         { required: ["min", "max"], description: "Bounds of a free size, in pixels of one side" },
       ),
-      qualities: texts("Quality tiers"),
-      formats: texts("File formats"),
+      qualities: names("Quality tiers"),
+      formats: names("File formats"),
     },
     { description: "What an image model takes; what is not listed here is unknown and forwarded" },
   ),

@@ -1,8 +1,8 @@
 // The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
 // the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
-import { type Finding, type Spot } from "./source.ts";
-import { mount, type Desk } from "./mounts.ts";
+import { FACTS } from "./facts.ts";
+import { type Desk, mount } from "./mounts.ts";
 import { readConfig } from "./read.ts";
 import { checkMiddleware, checkModels } from "./references.ts";
 import type { Words } from "./problems.ts";
@@ -10,8 +10,9 @@ import { printConfig } from "./redact.ts";
 import { locateAll } from "./report.ts";
 import { checkDurations, type Overrides, resolve } from "./resolve.ts";
 import { SKELETON } from "./skeleton.ts";
+import type { Finding, Spot } from "./source.ts";
 import { type Report, substitute } from "./substitute.ts";
-import { below, isMapping, locate, type Mapping, pathOf, type Tree, within } from "./tree.ts";
+import { below, isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
 import type { GatewayConfig, Load, Located } from "./types.ts";
 import { validate } from "./validate.ts";
 
@@ -41,13 +42,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
   const { tree, files, findings, read } = await readConfig(file, of.text);
   if (read === "none") {
     const problems = locateAll(findings, { root: {}, files, hide: [] });
-    const place = (id: string, words: Words): Located => ({
-      ...words,
-      file,
-      line: 0,
-      column: 0,
-      path: id,
-    });
+    const place = (path: string, words: Words) => ({ ...words, file, line: 0, column: 0, path });
     return { config: undefined, problems, sources: files, place, print: () => "" };
   }
   const say = reporter(tree, file, findings);
@@ -74,6 +69,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
   const skeleton = validate(SKELETON, said, (pointer) => written.has(pointer), desk.written);
   for (const { words, pointer, side } of skeleton.complaints) report(words, pointer, side);
   const root = skeleton.value as Mapping;
+  checkFacts(root, desk);
   checkDurations(root, report);
   const mounts = await mount(root, file, of.load, desk);
   // What a broken file would have declared cannot be missed.
@@ -104,14 +100,30 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     problems: locateAll(findings, { root: said, files, hide }),
     sources,
     place(id, words) {
-      const pointer = mounts.map((m) => m.pointer).find((p) => pathOf(said, p) === id) ?? "";
-      const at = locate(tree, below(pointer, "use"), "key") ?? locate(tree, pointer, "key");
-      const finding = { words, file: at?.source.file ?? file, pointer, ...(at && { spot: at }) };
-      return locateAll([finding], { root: said, files, hide })[0]!;
+      const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? ["", "key"];
+      const spot = locate(tree, pointer, side);
+      const finding = { words, file: spot?.source.file ?? file, pointer, ...(spot && { spot }) };
+      return { ...locateAll([finding], { root: said, files, hide })[0]!, path: id };
     },
     print: (json) =>
       config ? printConfig(config, { root: said, written, secrets: desk.secrets }, json) : "",
   };
+}
+
+/** Puts what has come from outside as the numbers it should be. */
+function checkFacts(root: Mapping, desk: Desk): void {
+  const providers = isMapping(root["providers"]) ? root["providers"] : {};
+  for (const [name, provider] of Object.entries(providers)) {
+    const models = isMapping(provider) && isMapping(provider["models"]) ? provider["models"] : {};
+    for (const [model, facts] of Object.entries(models)) {
+      const at = below(below(below("/providers", name), "models"), model);
+      const outside = (pointer: string) => desk.substituted.written.has(at + pointer);
+      const checked = validate(FACTS, facts, outside, (pointer) => desk.written(at + pointer));
+      models[model] = checked.value;
+      for (const { words, pointer, side } of checked.complaints)
+        desk.report(words, at + pointer, side);
+    }
+  }
 }
 
 function reporter(tree: Tree, file: string, findings: Finding[]): Report {

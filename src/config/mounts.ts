@@ -11,11 +11,17 @@ import type { Load } from "./types.ts";
 import { validate } from "./validate.ts";
 import type { Written } from "./diagnose.ts";
 
+/** The pointer of what says which plugin it is, and the side of it. */
+type UseAt = readonly [pointer: string, side: "key" | "value"];
+
 export interface Mount {
+  /** "middleware.guard"; of two, the second is "middleware.guard-2". */
+  readonly id: string;
   readonly kind: PluginKind;
   /** Of the entry in the file. */
   readonly pointer: string;
   readonly use: string;
+  readonly useAt: UseAt;
   readonly definition: any;
   readonly from: string;
   readonly options: Mapping;
@@ -36,14 +42,13 @@ interface Entry {
   readonly kind: PluginKind;
   readonly pointer: string;
   readonly use: string;
-  /** Where `use` stands, or what stands for it. */
-  readonly useAt: readonly [pointer: string, side: "key" | "value"];
+  readonly useAt: UseAt;
   readonly said: Mapping;
 }
 
 export async function mount(root: Mapping, mainFile: string, load: Load, desk: Desk) {
   const mounts = await Promise.all(
-    entriesOf(root, desk).map(async (entry): Promise<Mount | undefined> => {
+    entriesOf(root, desk).map(async (entry): Promise<Omit<Mount, "id"> | undefined> => {
       const { kind, pointer, use, useAt } = entry;
       const found = await load(use, kind, locate(desk.tree, useAt[0])?.source.file ?? mainFile);
       if ("problem" in found) {
@@ -53,10 +58,23 @@ export async function mount(root: Mapping, mainFile: string, load: Load, desk: D
       const { definition, from } = found;
       const { options, credentials } = optionsOf(entry, definition, desk);
       if (options) complain(entry, definition, from, options, desk);
-      return { kind, pointer, use, definition, from, options: options ?? {}, credentials };
+      const checked = { options: options ?? {}, credentials };
+      return { kind, pointer, use, useAt, definition, from, ...checked };
     }),
   );
-  return mounts.filter((each) => each !== undefined);
+  const ids = new Set<string>();
+  return mounts.flatMap((each): Mount[] => (each ? [{ id: idOf(each, ids), ...each }] : []));
+}
+
+/** Stable while the order of its namesakes is. */
+function idOf({ kind, pointer, definition }: Omit<Mount, "id">, taken: Set<string>): string {
+  if (kind === "store") return "store";
+  if (kind === "provider") return `providers.${steps(pointer)[1]}`;
+  const id = `${steps(pointer)[0]}.${definition.name}`;
+  let free = id;
+  for (let n = 2; taken.has(free); n++) free = `${id}-${n}`;
+  taken.add(free);
+  return free;
 }
 
 /** Whatever has a `use` that can be read, however wrong the rest of it is. */

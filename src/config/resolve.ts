@@ -8,7 +8,7 @@ import { factsOf } from "./facts.ts";
 import type { Mount } from "./mounts.ts";
 import { problem } from "./problems.ts";
 import { candidatesOf } from "./references.ts";
-import { RETRYABLE } from "./skeleton.ts";
+import { RETRYABLE } from "./entries.ts";
 import type { Report } from "./substitute.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 import type {
@@ -43,7 +43,6 @@ export interface Resolving {
 export function resolve(root: any, mounts: readonly Mount[], of: Resolving): GatewayConfig {
   const timeouts = timeoutsOf(root.timeouts, undefined);
   const { overrides } = of;
-  const ids = new Set<string>();
   const config = {
     file: of.file,
     listen: {
@@ -63,16 +62,9 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
       level: overrides.logLevel ?? root.log.level,
       slowMs: parseDuration(root.log.slow)!,
     },
-    store: mountedOf(
-      mounts.find((m) => m.kind === "store")!,
-      "store",
-    ),
-    frontends: mounts
-      .filter((m) => m.kind === "frontend")
-      .map((m) => mountedOf(m, unique(`frontends.${m.definition.name}`, ids))),
-    middleware: mounts
-      .filter((m) => m.kind === "middleware")
-      .map((m) => middlewareOf(m, root, unique(`middleware.${m.definition.name}`, ids))),
+    store: mountedOf(mounts.find((m) => m.kind === "store")!),
+    frontends: mounts.filter((m) => m.kind === "frontend").map(mountedOf),
+    middleware: mounts.filter((m) => m.kind === "middleware").map((m) => middlewareOf(m, root)),
     providers: new Map(
       mounts
         .filter((m) => m.kind === "provider")
@@ -85,15 +77,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
 }
 
-/** Two of one kind: the second is `guard-2`. */
-function unique(id: string, taken: Set<string>): string {
-  let free = id;
-  for (let n = 2; taken.has(free); n++) free = `${id}-${n}`;
-  taken.add(free);
-  return free;
-}
-
-const mountedOf = ({ use, definition, from, options }: Mount, id: string): Mounted<any> => ({
+const mountedOf = ({ id, use, definition, from, options }: Mount): Mounted<any> => ({
   id,
   use,
   definition,
@@ -101,16 +85,16 @@ const mountedOf = ({ use, definition, from, options }: Mount, id: string): Mount
   options,
 });
 
-function middlewareOf(mount: Mount, root: any, id: string): MountedMiddleware {
+function middlewareOf(mount: Mount, root: any): MountedMiddleware {
   const said = root.middleware[Number(mount.pointer.split("/").at(-1))];
-  return { ...mountedOf(mount, id), for: isMapping(said) ? (said["for"] as any) : undefined };
+  return { ...mountedOf(mount), for: isMapping(said) ? (said["for"] as any) : undefined };
 }
 
 function providerOf(mount: Mount, all: Mapping, timeouts: Timeouts): ProviderConfig {
   const name = Object.keys(all).find((key) => below("/providers", key) === mount.pointer)!;
   const said: any = isMapping(all[name]) ? all[name] : {};
   return {
-    ...mountedOf(mount, `providers.${name}`),
+    ...mountedOf(mount),
     name,
     credentials: mount.credentials.map((fields, i) => credentialOf(said.credentials?.[i], fields)),
     trustPolicy: said.trust_policy ?? false,

@@ -19,7 +19,7 @@ export type Found =
   | { readonly words: Words };
 
 /** Entry of a package or a file, with Node's own rules for imports; undefined when there is none. */
-export type Resolve = (specifier: string, fromFile: string) => string | undefined;
+export type Resolve = (specifier: string, fromFile: string) => Promise<string | undefined>;
 
 const NAME = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const PACKAGE = /^(?:@[a-z0-9-][a-z0-9._-]*\/)?[a-z0-9-][a-z0-9._-]*/;
@@ -30,13 +30,13 @@ export const isName = (name: unknown): name is string =>
 
 export const conventional = (kind: PluginKind, name: string): string => `tollgate-${kind}-${name}`;
 
-export function find(
+export async function find(
   use: string,
   kind: PluginKind,
   fromFile: string,
   builtin: Builtin,
   resolveEntry: Resolve,
-): Found {
+): Promise<Found> {
   const why = forbidden(use);
   if (why !== undefined) return { words: problem.badSpecifier(use, why) };
   if (/^(\.{0,2})\//.test(use))
@@ -44,7 +44,7 @@ export function find(
   const known = Object.keys(builtin[kind]);
   if (use.includes("/") || use.startsWith("@"))
     return (
-      findPackage(use, fromFile, resolveEntry) ?? {
+      (await findPackage(use, fromFile, resolveEntry)) ?? {
         words: problem.pluginNotFound(use, kind, PACKAGE.exec(use)![0], []),
       }
     );
@@ -60,7 +60,7 @@ export function find(
     };
   const name = conventional(kind, use);
   return (
-    findPackage(name, fromFile, resolveEntry) ?? {
+    (await findPackage(name, fromFile, resolveEntry)) ?? {
       words: problem.pluginNotFound(use, kind, name, known),
     }
   );
@@ -82,17 +82,21 @@ function forbidden(use: string): string | undefined {
   return undefined;
 }
 
-function findFile(file: string, fromFile: string, resolveEntry: Resolve): Found {
-  const entry = isFile(file) ? file : resolveEntry(file, fromFile);
+async function findFile(file: string, fromFile: string, resolveEntry: Resolve): Promise<Found> {
+  const entry = isFile(file) ? file : await resolveEntry(file, fromFile);
   return entry === undefined ? { words: problem.pluginFileMissing(file) } : { from: entry, entry };
 }
 
 const isFile = (file: string) => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
 
 /** Only in a node_modules at or above the file that names it: not by NODE_PATH, not by a folder of the user's. */
-function findPackage(use: string, fromFile: string, resolveEntry: Resolve): Found | undefined {
+async function findPackage(
+  use: string,
+  fromFile: string,
+  resolveEntry: Resolve,
+): Promise<Found | undefined> {
   const manifest = manifestOf(use, fromFile);
-  const entry = manifest && resolveEntry(use, fromFile);
+  const entry = manifest && (await resolveEntry(use, fromFile));
   if (!manifest || !entry) return undefined;
   if (!realpathSync(entry).startsWith(realpathSync(dirname(manifest)) + sep)) return undefined;
   const { name, version } = JSON.parse(readFileSync(manifest, "utf8"));

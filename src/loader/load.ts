@@ -3,11 +3,10 @@
 // May import: lib, plugin, config. May not: the walk, the gateway, a plugin of ours.
 import { chmodSync, lstatSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { createJiti } from "jiti";
-import type { PluginKind } from "../plugin/define.ts";
+import type { Jiti, JitiOptions } from "jiti";
 import { problem, type Words } from "../config/problems.ts";
 import type { Load } from "../config/types.ts";
-import { asPath, type Builtin, find, type Found, type Resolve } from "./find.ts";
+import { asPath, type Builtin, find, type Resolve } from "./find.ts";
 import { definitionIn } from "./definition.ts";
 
 export interface LoaderOptions {
@@ -22,39 +21,25 @@ export interface LoaderOptions {
 /** What has been imported stays: Node cannot forget a module, and a reload of the config reuses its code. */
 export function createLoader(of: LoaderOptions): Load {
   const { builtin, importMs = 10_000 } = of;
-  const jiti = createJiti(import.meta.filename, {
-    // Node's own import first; what it cannot resolve (tollgate/plugin beside a global install) is tried again here.
-    tryNative: true,
-    virtualModules: Object.assign(Object.create(null), of.host),
-    fsCache: of.stateDir === undefined ? false : privateFolder(of.stateDir),
-    interopDefault: false,
-    // Whatever is not said here would be read from JITI_* variables.
-    rebuildFsCache: false,
-    moduleCache: true,
-    debug: false,
-    sourceMaps: false,
-    extensions: [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"],
-    alias: {},
-    nativeModules: [],
-    transformModules: [],
-    esmEvalTempFile: false,
-    jsx: false,
-    tsconfigPaths: false,
-  });
-  const resolveEntry: Resolve = (specifier, fromFile) =>
-    asPath(jiti.esmResolve(specifier, { parentURL: fromFile, try: true }));
+  // Made when the first plugin is not one of ours: most gateways never need it.
+  let made: Promise<Jiti> | undefined;
+  const jiti = () =>
+    (made ??= import("jiti").then((lib) => lib.createJiti(import.meta.filename, options(of))));
+  const resolveEntry: Resolve = async (specifier, fromFile) =>
+    asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true }));
 
   const loaded = new Map<string, { definition: unknown; from: string }>();
   return async (use, kind, fromFile) => {
-    const found = find(use, kind, fromFile, builtin, resolveEntry);
+    const found = await find(use, kind, fromFile, builtin, resolveEntry);
     if ("words" in found) return { problem: found.words };
     const key = "entry" in found ? `${kind} ${found.entry}` : `${kind} built-in ${use}`;
     const known = loaded.get(key);
     if (known) return known;
-    const imported = await importing(found, importMs, (entry) => jiti.import(entry));
-    if ("words" in imported) return { problem: imported.words };
     const name = "entry" in found ? found.from : `the built-in ${use}`;
-    const checked = definitionIn(imported.module, kind as PluginKind, name);
+    const module = "entry" in found ? jiti().then((j) => j.import(found.entry)) : found.module();
+    const imported = await importing(module, name, importMs);
+    if ("words" in imported) return { problem: imported.words };
+    const checked = definitionIn(imported.module, kind, name, found.from === "built-in");
     if ("words" in checked) return { problem: checked.words };
     const result = { definition: checked.definition, from: found.from };
     loaded.set(key, result);
@@ -62,15 +47,33 @@ export function createLoader(of: LoaderOptions): Load {
   };
 }
 
+const options = (of: LoaderOptions): JitiOptions => ({
+  // Node's own import first; what it cannot resolve (tollgate/plugin beside a global install) is tried again here.
+  tryNative: true,
+  virtualModules: Object.assign(Object.create(null), of.host),
+  fsCache: of.stateDir === undefined ? false : privateFolder(of.stateDir),
+  interopDefault: false,
+  // Whatever is not said here would be read from JITI_* variables.
+  rebuildFsCache: false,
+  moduleCache: true,
+  debug: false,
+  sourceMaps: false,
+  extensions: [".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"],
+  alias: {},
+  nativeModules: [],
+  transformModules: [],
+  esmEvalTempFile: false,
+  jsx: false,
+  tsconfigPaths: false,
+});
+
 async function importing(
-  found: Exclude<Found, { words: Words }>,
+  module: Promise<unknown>,
+  from: string,
   ms: number,
-  load: (entry: string) => Promise<unknown>,
 ): Promise<{ module: unknown } | { words: Words }> {
-  const from = "entry" in found ? found.from : "a built-in";
   const { promise: late, resolve } = Promise.withResolvers<{ words: Words }>();
   const timer = setTimeout(() => resolve({ words: problem.importSlow(from, ms) }), ms);
-  const module = "entry" in found ? load(found.entry) : found.module();
   try {
     return await Promise.race([module.then((each) => ({ module: each })), late]);
   } catch (error) {

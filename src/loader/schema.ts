@@ -2,7 +2,7 @@
 // schemas/gateway.schema.json; the gateway itself validates in two phases, for better sentences.
 // Draft-07, which is what yaml-language-server reads.
 import { NOTHING, type Schema } from "../config/dialect.ts";
-import { SKELETON } from "../config/skeleton.ts";
+import { WHOLE } from "../config/skeleton.ts";
 import { isMapping, type Mapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
 
@@ -14,7 +14,7 @@ export interface Known {
 }
 
 export function editorSchema(plugins: readonly Known[]): Mapping {
-  const schema = forEditors(SKELETON, "#") as any;
+  const schema = forEditors(WHOLE, "#") as any;
   const definitions: Mapping = {
     reference: {
       type: "string",

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
 import { defaultText, packageRoot } from "../../../src/config/default.ts";
 import { loadConfig, type LoadOptions } from "../../../src/config/load.ts";
+import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
@@ -339,6 +340,32 @@ describe("include", () => {
     const { problems, sources } = await loadConfig(main, { env: {}, load });
     expect(problems.map((p) => p.id)).toEqual(["config/file-missing", "config/syntax"]);
     expect(sources).toContain(join(main, "..", "gone.yaml"));
+  });
+});
+
+describe("place", () => {
+  it("puts what is found later at the plugin's own line, in whatever file and form", async () => {
+    const guard = "{ use: guard, with: { words: [x] } }";
+    const main = write({
+      "gateway.yaml": `include: ./b.yaml\nmiddleware:\n  - auth\n  - ${guard}\n  - ${guard}\nstore: sqlite\n`,
+      "b.yaml": "providers:\n  demo:\n  other: { use: demo }\n",
+    });
+    const { place } = await loadConfig(main, { env: {}, load });
+    const b = join(main, "..", "b.yaml");
+    const words = problem.setupFailed("x", "boom");
+    const at = (id: string) => {
+      const { file, line, column, path, frame } = place(id, words);
+      expect([path, frame === undefined]).toEqual([id, line === 0]);
+      return [file, line, column];
+    };
+    expect(at("middleware.auth")).toEqual([main, 3, 5]);
+    expect(at("middleware.guard")).toEqual([main, 4, 12]);
+    expect(at("middleware.guard-2")).toEqual([main, 5, 12]);
+    expect(at("store")).toEqual([main, 6, 8]);
+    expect(at("providers.demo")).toEqual([b, 2, 3]);
+    expect(at("providers.other")).toEqual([b, 3, 17]);
+    // A default, which stands nowhere.
+    expect(at("frontends.messages")).toEqual([main, 0, 0]);
   });
 });
 

@@ -2,7 +2,7 @@ import { Ajv } from "ajv";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { defaultText } from "../../../src/config/default.ts";
-import { SKELETON } from "../../../src/config/skeleton.ts";
+import { WHOLE } from "../../../src/config/skeleton.ts";
 import { editorSchema, editorSchemaText, type Known } from "../../../src/loader/schema.ts";
 import { type Definition, defineProvider } from "../../../src/plugin/index.ts";
 import { builtin } from "../config/stubs.ts";
@@ -151,7 +151,7 @@ describe("for whoever hovers", () => {
         : Object.entries(value).flatMap(([key, each]) =>
             key === "description" && typeof each === "string" ? [each] : described(each),
           );
-    const all = [SKELETON, ...known.map((k) => k.definition as object)].flatMap(described);
+    const all = [WHOLE, ...known.map((k) => k.definition as object)].flatMap(described);
     expect(all.length).toBeGreaterThan(50);
     for (const description of all) expect(text).toContain(JSON.stringify(description));
   });
@@ -166,7 +166,7 @@ describe("for whoever hovers", () => {
       for (const part of ["else", "then", "items", "additionalProperties"])
         if (typeof node?.[part] === "object") walk(node[part], path);
     };
-    walk(SKELETON, "");
+    walk(WHOLE, "");
     expect(bare).toEqual([]);
   });
   it("is the same text whatever the order plugins were found in", () => {

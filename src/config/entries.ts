@@ -1,0 +1,143 @@
+// What may stand under store, frontends, middleware, providers and models: short forms and long ones.
+import { ERRORS, type ErrorKind } from "../model/error.ts";
+import type { Schema } from "./dialect.ts";
+import { closed, date, list, name, named, names, text, timeouts } from "./shapes.ts";
+
+/** Failures that another candidate may mend. */
+export const RETRYABLE = (Object.keys(ERRORS) as ErrorKind[]).filter(
+  (k) => ERRORS[k][1] === "next",
+);
+
+const USE = named("A built-in's name, a package, or a path such as ./plugin.ts");
+const WITH = { type: ["object", "null"], description: "The plugin's own options" };
+
+/** A name alone, or the long form. */
+export const mounted = (long: Schema): Schema => ({
+  if: { type: "string" },
+  then: {
+    minLength: 1,
+    description: "A built-in's name, a package, or a path such as ./plugin.ts",
+  },
+  else: { "x-expects": "a plugin's name or { use, with }", ...long },
+});
+
+export const plugin = closed({ use: USE, with: WITH }, { required: ["use"] });
+
+export const middleware = closed(
+  {
+    use: USE,
+    with: WITH,
+    for: closed(
+      {
+        models: names("Model names, one star allowed", { minItems: 1 }),
+        frontends: names("Frontends, by name", { minItems: 1 }),
+        providers: names("Providers, by their key", { minItems: 1 }),
+      },
+      { description: "Where it runs; everywhere if absent", minProperties: 1 },
+    ),
+  },
+  { required: ["use"] },
+);
+
+const credential = closed(
+  {
+    name: { ...name("a credential's name"), description: "What the ledger and the logs call it" },
+    with: { ...WITH, description: "The credential's fields, as the plugin names them" },
+    zdr: closed(
+      {
+        declared: {
+          type: "boolean",
+          description: "This account has an agreement on zero retention",
+        },
+        note: text("Where that is written"),
+        until: date("Last day on which it holds"),
+      },
+      {
+        required: ["declared"],
+        description: "Your own word on what the provider keeps under this credential",
+      },
+    ),
+    weight: {
+      type: "integer",
+      minimum: 0,
+      maximum: 1_000_000,
+      description: "Share of the calls, beside the others'; 1 if absent",
+    },
+    models: names("What it may call, one star allowed; all if absent", { minItems: 1 }),
+  },
+  { required: ["name"] },
+);
+
+/** `facts`: the schema of one model's facts. */
+export const provider = (facts: Schema) =>
+  closed(
+    {
+      use: {
+        ...USE,
+        description:
+          "The plugin: a built-in's name, a package, or a path. The key itself if absent",
+      },
+      with: { ...WITH, description: "The plugin's options, and the fields of its one credential" },
+      when: {
+        type: ["string", "boolean", "number", "null"],
+        description: "Empty, false or 0: this provider is left out, and nothing in it is read",
+      },
+      credentials: list(credential, "Several credentials, each with a name", { minItems: 1 }),
+      trust_policy: {
+        type: "boolean",
+        description: "Believe this plugin when it claims that nothing is kept",
+      },
+      state: {
+        enum: ["refuse", "relay"],
+        description: "relay: let clients refer to what upstream keeps. Only with one tenant",
+      },
+      on_disconnect: {
+        enum: ["cancel", "drain"],
+        description: "drain: read on for the usage when the client has gone",
+      },
+      require_ready: {
+        type: "boolean",
+        description: "Refuse a config under which this provider does not answer",
+      },
+      timeouts: closed(timeouts({}), { description: "In place of the gateway's" }),
+      models: {
+        type: "object",
+        additionalProperties: facts,
+        description: "Facts of your own about its models: they win over what is shipped or listed",
+      },
+    },
+    { type: ["object", "null"] },
+  );
+
+const candidate = {
+  type: "string",
+  pattern: "^[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
+  "x-expects": "provider/model, or another name under models",
+};
+
+export const route: Schema = {
+  if: { type: "string" },
+  then: candidate,
+  else: {
+    if: { type: "array" },
+    then: { items: candidate, minItems: 1 },
+    else: {
+      "x-expects": "provider/model, a list of them, or { candidates, pick, on }",
+      ...closed(
+        {
+          candidates: list(candidate, "In the order in which they are tried", { minItems: 1 }),
+          pick: {
+            enum: ["ordered", "weighted"],
+            description: "weighted: the first one by its credentials' weights",
+          },
+          on: list(
+            { enum: RETRYABLE },
+            "Failures after which the next one is tried; all that another may mend if absent",
+            { uniqueItems: true },
+          ),
+        },
+        { required: ["candidates"] },
+      ),
+    },
+  },
+};

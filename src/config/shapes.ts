@@ -1,0 +1,64 @@
+// The few forms that the gateway's own schemas are made of: closed maps, lists, durations, names, dates.
+import { DURATION_PATTERN } from "../lib/duration.ts";
+import type { Schema } from "./dialect.ts";
+
+export const text = (description: string, more: Schema = {}) => ({
+  type: "string",
+  description,
+  ...more,
+});
+export const flag = (description: string, value: boolean) => ({
+  type: "boolean",
+  description,
+  default: value,
+});
+export const list = (items: Schema, description: string, more: Schema = {}) => ({
+  type: "array",
+  items,
+  description,
+  ...more,
+});
+export const closed = (properties: Schema, more: Schema = {}) => ({
+  type: "object",
+  additionalProperties: false,
+  properties,
+  ...more,
+});
+/** Where only a default keeps a map from being there, it is filled in like any other. */
+export const section = (description: string, properties: Schema) =>
+  closed(properties, { description, default: {} });
+
+export const duration = (description: string, value?: string) =>
+  text(description, {
+    pattern: DURATION_PATTERN,
+    "x-expects": "a duration with its unit, such as 300s, 5m or 250ms",
+    ...(value === undefined ? {} : { default: value }),
+  });
+
+export const timeouts = (defaults: { [name: string]: string | undefined }) => ({
+  connect: duration("Until the connection to a provider stands", defaults["connect"]),
+  first_byte: duration(
+    "Until the provider's first byte; reasoning models think",
+    defaults["first_byte"],
+  ),
+  idle: duration("Between two pieces of a provider's answer", defaults["idle"]),
+  total: duration("For one call, all of it", defaults["total"]),
+});
+
+export const name = (what: string) => ({
+  type: "string",
+  pattern: "^[a-z0-9][a-z0-9._-]*$",
+  "x-expects": `${what}: lower-case letters, digits, dashes, dots and underscores`,
+});
+
+export const date = (description: string) =>
+  text(description, { format: "date", "x-expects": "a date such as 2027-03-01" });
+
+export const names = (description: string, more: Schema = {}) =>
+  list({ type: "string", minLength: 1 }, description, more);
+
+/** One, at least. */
+export const whole = (description: string) => ({ type: "integer", minimum: 1, description });
+
+/** What may not be empty. */
+export const named = (description: string) => text(description, { minLength: 1 });
