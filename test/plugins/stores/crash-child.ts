@@ -1,0 +1,48 @@
+// A gateway's worth of ledger traffic until somebody kills it. Says what was acknowledged, after it was.
+import { setTimeout as sleep } from "node:timers/promises";
+import { createLedger } from "../../../src/gateway/ledger.ts";
+import { reserve, settle } from "../../../src/testing/store.ts";
+import { onFile } from "./made.ts";
+
+const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
+const { store } = await onFile(file, { durability });
+const { presumed } = await store.open({ instance: run, leaseMs: 1_000 });
+const ledger = createLedger(store);
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+say(`open ${presumed}`);
+
+const CLIENTS = 16;
+
+async function client(c: number): Promise<never> {
+  for (let i = 0; ; i++) {
+    const attempt = `${run}-${c}-${i}`;
+    const cost = BigInt(1 + ((c * 7919 + i * 104_729) % 1_000));
+    const verdict = await ledger.reserve(
+      reserve(attempt, {
+        at: Date.now(),
+        holdNano: 1_000n,
+        claims: [
+          { scope: "k", unit: "concurrent", max: CLIENTS, per: "open", take: 1n },
+          { scope: "k", unit: "nano_usd", max: 10n ** 15n, per: "total", take: 1_000n },
+        ],
+      }),
+    );
+    // As many clients as there are leases: a denial means that a dead call still holds one.
+    if (!verdict.ok) process.exit(3);
+    say(`reserved ${attempt}`);
+    if (i % 3 === 0) {
+      ledger.progress({
+        do: "progress",
+        at: Date.now(),
+        attempt,
+        usage: { output: 5 },
+        costNano: cost,
+      });
+      await sleep(1);
+    }
+    await ledger.settle(settle(attempt, { at: Date.now(), costNano: cost }));
+    say(`settled ${attempt} ${cost}`);
+  }
+}
+
+await Promise.all(Array.from({ length: CLIENTS }, (_, c) => client(c)));

@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { expect, it, onTestFinished } from "vitest";
+import type { Entry, Store } from "../../../src/plugin/store.ts";
+import { onFile } from "./made.ts";
+
+const CHILD = join(import.meta.dirname, "crash-child.ts");
+
+/** What was acknowledged before the plug was pulled. */
+interface Heard {
+  reserved: Set<string>;
+  settled: Map<string, bigint>;
+}
+
+async function killed(file: string, run: string, durability: string, heard: Heard): Promise<void> {
+  const child = spawn(
+    process.execPath,
+    ["--conditions=tollgate-source", CHILD, file, run, durability],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  let timer: NodeJS.Timeout | undefined;
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [what, attempt, cost] = line.split(" ");
+    timer ??= setTimeout(() => child.kill("SIGKILL"), 10 + Math.random() * 120);
+    if (what === "reserved") heard.reserved.add(attempt!);
+    if (what === "settled") heard.settled.set(attempt!, BigInt(cost!));
+  }
+  clearTimeout(timer);
+  if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+  expect(child.signalCode, `run ${run} ended by itself (${child.exitCode})`).toBe("SIGKILL");
+}
+
+async function everything(store: Store): Promise<Entry[]> {
+  const all: Entry[] = [];
+  for (let after: string | undefined; ;) {
+    const { items, next } = await store.entries({}, { after, limit: 1_000 });
+    all.push(...items);
+    if (next === undefined) return all;
+    after = next;
+  }
+}
+
+async function pull(kills: number, durability: "power" | "relaxed") {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-crash-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "ledger.db");
+  const heard: Heard = { reserved: new Set(), settled: new Map() };
+  for (let run = 0; run < kills; run++) await killed(file, `run${run}`, durability, heard);
+
+  const { store, end } = await onFile(file);
+  onTestFinished(() => end());
+  await store.open({ instance: "checker", leaseMs: 1_000 });
+  const rows = await everything(store);
+  const reserves = rows.filter(({ kind }) => kind === "reserve").map(({ attempt }) => attempt);
+  const settles = rows.filter(({ kind }) => kind === "settle");
+  const bill = new Map(settles.map((entry) => [entry.attempt, entry]));
+  const there = new Set(reserves);
+  const lost = [...heard.reserved].filter((attempt) => !there.has(attempt)).length;
+  const unpaid = [...heard.settled].filter(([attempt, cost]) => {
+    const entry = bill.get(attempt);
+    return entry?.outcome !== "ok" || entry.costNano !== cost;
+  }).length;
+  return {
+    lost,
+    unpaid,
+    twice: reserves.length - there.size + settles.length - bill.size,
+    open: reserves.length - bill.size,
+    presumed: settles.filter(({ outcome }) => outcome === "presumed").length,
+    acknowledged: heard.settled.size,
+    wrong: await store.verify!(),
+  };
+}
+
+it("the plug is pulled twenty times: nothing acknowledged is lost, nothing is there twice", async () => {
+  const found = await pull(20, "power");
+  expect(found).toMatchObject({ lost: 0, unpaid: 0, twice: 0, open: 0, wrong: [] });
+  expect(found.acknowledged).toBeGreaterThan(500);
+  expect(found.presumed).toBeGreaterThan(0);
+});
+
+it("and would be seen to be lost: `relaxed` acknowledges before it commits", async () => {
+  const found = await pull(5, "relaxed");
+  expect(found.lost + found.unpaid).toBeGreaterThan(0);
+  // Even so the books balance.
+  expect(found).toMatchObject({ twice: 0, open: 0, wrong: [] });
+});
