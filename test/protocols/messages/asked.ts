@@ -1,0 +1,56 @@
+// A codec's halves on requests, without a host.
+import { expect } from "vitest";
+import { faultOf, type Fault } from "../../../src/model/error.ts";
+import type { ModelInfo } from "../../../src/model/facts.ts";
+import type { ChatRequest, Tool } from "../../../src/model/request.ts";
+import type { Body } from "../../../src/model/values.ts";
+import { messages, type Dialect } from "../../../src/protocols/messages/index.ts";
+import { asking } from "../../../src/testing/asking.ts";
+import { freeze } from "../../../src/testing/freeze.ts";
+import { server } from "./recorded.ts";
+
+export const decode = (body: object): ChatRequest =>
+  server.request(freeze(body) as Body, "generate") as ChatRequest;
+
+export const encode = (
+  r: ChatRequest,
+  dialect: Dialect = {},
+  more: { info?: Partial<ModelInfo>; op?: "count"; stream?: boolean } = {},
+) => {
+  const of = asking({
+    model: "m",
+    ...(more.op && { op: more.op }),
+    stream: more.stream ?? r.stream,
+    info: { model: "m", kind: "chat", ...more.info },
+  });
+  const body = messages(dialect).client!.request(freeze(r), freeze(of)) as Record<string, any>;
+  return { body, losses: of.losses };
+};
+
+export const refusal = (run: () => unknown): Fault => {
+  try {
+    run();
+  } catch (error) {
+    return faultOf(error) ?? expect.unreachable(String(error));
+  }
+  return expect.unreachable("nothing was refused");
+};
+
+/** As another protocol's server half hands it over. */
+export const asked = (more: Partial<ChatRequest> = {}): ChatRequest => ({
+  kind: "chat",
+  model: "p/m",
+  stream: false,
+  instructions: [],
+  turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+  tools: [],
+  output: { maxTokens: 100 },
+  sampling: {},
+  reasoning: { mode: "auto" },
+  state: {},
+  rest: {},
+  ext: {},
+  ...more,
+});
+
+export const f: Tool = { type: "function", name: "f", schema: { type: "object", properties: {} } };
