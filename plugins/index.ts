@@ -2,6 +2,7 @@
 // names it, so that what is not used costs nothing at start.
 export const builtin = {
   frontend: {
+    "chat-completions": () => import("./frontends/chat-completions.ts"),
     images: () => import("./frontends/images.ts"),
     models: () => import("./frontends/models.ts"),
     messages: () => import("./frontends/messages.ts"),
@@ -10,6 +11,56 @@ export const builtin = {
   provider: {
     anthropic: () => import("./providers/anthropic.ts"),
     "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),
+    openai: () => import("./providers/openai.ts"),
+    "openai-compatible": () => import("./providers/openai-compatible.ts"),
+    ...rows(
+      "mistral",
+      "deepseek",
+      "xai",
+      "perplexity",
+      "cohere",
+      "meta",
+      "recraft",
+      "moonshot",
+      "moonshot-cn",
+      "zai",
+      "zhipu",
+      "alibaba",
+      "alibaba-cn",
+      "minimax",
+      "minimax-cn",
+      "byteplus",
+      "ark",
+      "hunyuan",
+      "xiaomi",
+      "stepfun",
+      "groq",
+      "together",
+      "fireworks",
+      "cerebras",
+      "nvidia",
+      "sambanova",
+      "deepinfra",
+      "cloudflare",
+      "databricks",
+      "baseten",
+      "coreweave",
+      "nebius",
+      "novita",
+      "parasail",
+      "hyperbolic",
+      "siliconflow",
+      "chutes",
+      "openrouter",
+      "vercel",
+      "huggingface",
+      "ollama",
+      "ollama-cloud",
+      "vllm",
+      "sglang",
+      "llama-cpp",
+      "lm-studio",
+    ),
   },
   middleware: {
     auth: () => import("./middleware/auth.ts"),
@@ -22,3 +73,14 @@ export const builtin = {
     sqlite: () => import("./stores/sqlite.ts"),
   },
 };
+
+/** Providers that are data, by name: none of them is read before one of them is used. */
+function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise<unknown>> {
+  const row = (name: N) => async () => ({
+    default: (await import("./providers/rows.ts")).rows[name],
+  });
+  return Object.fromEntries(names.map((name) => [name, row(name)])) as Record<
+    N,
+    () => Promise<unknown>
+  >;
+}

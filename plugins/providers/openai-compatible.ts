@@ -1,0 +1,127 @@
+// Any backend that speaks OpenAI's chat completions, or responses, and has no row of its own.
+import { defineProvider } from "tollgate/plugin";
+import { endpointsOf, based, listed, type Row } from "tollgate/protocols/compatible";
+
+export default defineProvider({
+  api: 1,
+  name: "openai-compatible",
+  summary: "Any API that speaks OpenAI chat completions",
+  stability: "beta",
+  credential: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      api_key: {
+        type: "string",
+        minLength: 1,
+        "x-secret": true,
+        description: "API key; none for servers that ask for none",
+      },
+    },
+  },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["base_url"],
+    properties: {
+      base_url: {
+        type: "string",
+        minLength: 1,
+        description:
+          "Where the API is, up to but without /chat/completions. An address without a path means /v1",
+      },
+      key_header: {
+        type: "string",
+        pattern: "^[A-Za-z0-9-]+$",
+        description: "The header that carries the key, bare; absent: Authorization: Bearer",
+      },
+      responses: {
+        type: "boolean",
+        default: false,
+        description: "It speaks /responses too",
+      },
+      max_tokens_field: {
+        enum: ["max_tokens", "max_completion_tokens"],
+        default: "max_tokens",
+        description: "The one name of the output limit that it understands",
+      },
+      developer_role: {
+        type: "boolean",
+        default: false,
+        description: "It knows the role developer; otherwise system is said",
+      },
+      strict_tools: {
+        type: "boolean",
+        default: false,
+        description: "It knows strict on tools",
+      },
+      thinking: {
+        enum: [
+          "effort",
+          "thinking.type",
+          "enable_thinking",
+          "chat_template_kwargs",
+          "reasoning.enabled",
+          "reasoning",
+          "none",
+        ],
+        description: "How its models are told to think; absent: the client's own words pass",
+      },
+      reasoning_echo: {
+        enum: ["reasoning_content", "reasoning", "reasoning_details", "thinking_parts", "never"],
+        description: "Where earlier reasoning goes back; absent: left as the client sent it",
+      },
+      think_tags: {
+        type: "boolean",
+        default: false,
+        description: "Reasoning stands in the text, between <think> tags, before the answer",
+      },
+      stream_usage: {
+        type: "boolean",
+        default: true,
+        description: "It knows stream_options.include_usage",
+      },
+      drop: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        default: [],
+        description: "Top-level fields that it answers with an error",
+      },
+      models: {
+        type: "boolean",
+        default: true,
+        description: "Lists its models at GET /models",
+      },
+    },
+  },
+  setup(o, ctx) {
+    const row: Row = {
+      name: ctx.id,
+      summary: "",
+      key: "optional",
+      ...(o.key_header !== undefined && { auth: { header: o.key_header } }),
+      speaks: {
+        "chat-completions": {
+          maxTokens: o.max_tokens_field,
+          developerRole: o.developer_role,
+          strictTools: o.strict_tools,
+          customTools: false,
+          thinkTags: o.think_tags,
+          usage: o.stream_usage ? "include_usage" : "none",
+          drop: o.drop,
+          ...((o.thinking ?? o.reasoning_echo) !== undefined && {
+            reasoning: {
+              control: o.thinking ?? "effort",
+              ...(o.reasoning_echo !== undefined && { echo: o.reasoning_echo }),
+            },
+          }),
+        },
+        ...(o.responses && { responses: { drop: o.drop } }),
+      },
+    };
+    return {
+      endpoints: endpointsOf(row, based(o.base_url, undefined)),
+      ...(o.models && { models: (line) => listed(line, {}) }),
+    };
+  },
+});

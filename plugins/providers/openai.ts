@@ -1,0 +1,87 @@
+// OpenAI: responses, chat and images under one base. Responses stand first: what has to be translated loses least there.
+import { fromRow } from "tollgate/protocols/compatible";
+
+export default fromRow({
+  name: "openai",
+  summary: "OpenAI",
+  stability: "beta",
+  base: "https://api.openai.com/v1",
+  models: { images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
+  speaks: {
+    responses: {
+      serves: ["gpt-*", "o1*", "o3*", "o4*", "chatgpt-*", "codex-*", "ft:*", "computer-use-*"],
+    },
+    "chat-completions": {
+      maxTokens: "max_completion_tokens",
+      cacheWrite: "30m",
+      webSearch: true,
+      reasoning: { control: "effort", on: "medium", echo: "never" },
+      models: [
+        // These do not reason, and take no word about it.
+        {
+          of: ["gpt-4*", "chatgpt-4*", "gpt-audio*"],
+          reasoning: { control: "none", echo: "never" },
+        },
+        {
+          of: ["o1*", "o3*", "o4*"],
+          reasoning: {
+            control: "effort",
+            efforts: ["low", "medium", "high"],
+            off: false,
+            on: "medium",
+            echo: "never",
+          },
+        },
+        {
+          of: ["gpt-5", "gpt-5-*"],
+          reasoning: {
+            control: "effort",
+            efforts: ["minimal", "low", "medium", "high"],
+            off: false,
+            on: "medium",
+            echo: "never",
+          },
+        },
+        {
+          of: ["gpt-5.1*"],
+          reasoning: {
+            control: "effort",
+            efforts: ["none", "low", "medium", "high"],
+            on: "medium",
+            echo: "never",
+          },
+        },
+        {
+          of: ["gpt-6-astra*", "gpt-6.1-sol*"],
+          reasoning: { control: "effort", off: false, on: "medium", echo: "never" },
+        },
+      ],
+    },
+    images: { responseFormat: "bytes", serves: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
+  },
+  data: {
+    retention: { kind: "days", days: 30 },
+    trains: "no",
+    requires: "contract",
+    zeroWhen: "credential",
+    controls: [
+      { protocol: "responses", set: { store: false } },
+      { protocol: "chat-completions", set: { store: false } },
+    ],
+    stateful: [
+      "state.store",
+      "state.background",
+      "state.conversation",
+      "state.previous_response_id",
+      "state.file",
+      "state.vector_store",
+      "state.container",
+      "cache.extended",
+      "hosted.code_interpreter",
+      "hosted.file_search",
+    ],
+    evidence: ["https://platform.openai.com/docs/guides/your-data"],
+    verifiedAt: "2026-11-20",
+    expires: "2027-05-20",
+  },
+});

@@ -1,0 +1,211 @@
+// Those who make models, and serve them from outside mainland China.
+import type { Row } from "tollgate/protocols/compatible";
+import { anthropicAt, but, plain } from "./row-dialects.ts";
+
+export const labs: readonly Row[] = [
+  {
+    name: "mistral",
+    summary: "Mistral AI",
+    stability: "beta",
+    base: "https://api.mistral.ai/v1",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        drop: [...but(), "stream_options", "logit_bias", "logprobs", "top_logprobs", "user"],
+        // Usage comes with the last chunk, asked for or not.
+        usage: "none",
+        rename: { seed: "random_seed" },
+        toolChoice: "any",
+        toolIds: "alnum9",
+        reasoning: {
+          control: "effort",
+          efforts: ["none", "low", "medium", "high", "max"],
+          on: "high",
+          echo: "thinking_parts",
+        },
+        models: [
+          {
+            of: ["mistral-small-*", "mistral-medium-*"],
+            reasoning: {
+              control: "effort",
+              efforts: ["none", "high"],
+              on: "high",
+              echo: "thinking_parts",
+            },
+          },
+          {
+            of: ["mistral-large-4*"],
+            reasoning: {
+              control: "effort",
+              efforts: ["low", "medium", "high"],
+              off: false,
+              echo: "thinking_parts",
+            },
+          },
+          {
+            of: ["magistral-*"],
+            reasoning: { control: "none", off: false, echo: "thinking_parts" },
+          },
+          {
+            of: ["codestral-*", "devstral-*", "ministral-*"],
+            reasoning: { control: "none", echo: "never" },
+          },
+        ],
+      },
+    },
+  },
+  {
+    name: "deepseek",
+    summary: "DeepSeek",
+    stability: "beta",
+    base: "https://api.deepseek.com",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        drop: [...but(), "parallel_tool_calls", "logit_bias", "seed", "user"],
+        refuse: ["n"],
+        reasoning: {
+          control: "thinking.type",
+          effortToo: true,
+          efforts: ["low", "high", "max"],
+          echo: "reasoning_content",
+          echoRequired: true,
+        },
+        models: [
+          {
+            of: ["deepseek-v4-pro*"],
+            reasoning: {
+              control: "thinking.type",
+              effortToo: true,
+              efforts: ["high", "max"],
+              echo: "reasoning_content",
+              echoRequired: true,
+            },
+          },
+        ],
+      },
+      messages: anthropicAt("anthropic/v1"),
+    },
+    data: {
+      retention: { kind: "unknown" },
+      trains: "yes",
+      requires: "unavailable",
+      region: ["cn"],
+    },
+  },
+  {
+    name: "xai",
+    summary: "xAI",
+    base: "https://api.x.ai/v1",
+    models: { images: ["grok-imagine-*", "grok-2-image*"] },
+    speaks: {
+      responses: { serves: ["grok-*"] },
+      "chat-completions": {
+        ...plain,
+        maxTokens: "max_completion_tokens",
+        strictTools: true,
+        drop: [...but(), "presence_penalty", "frequency_penalty"],
+        refuse: ["stop"],
+        reasoning: {
+          control: "effort",
+          efforts: ["low", "medium", "high", "xhigh"],
+          off: false,
+          echo: "never",
+        },
+        models: [
+          {
+            of: ["grok-4.3*"],
+            reasoning: {
+              control: "effort",
+              efforts: ["none", "low", "medium", "high", "xhigh"],
+              on: "medium",
+              echo: "never",
+            },
+          },
+        ],
+      },
+      images: {
+        size: "ratio",
+        resolutions: [
+          ["1k", 1024],
+          ["2k", 2048],
+        ],
+        serves: ["grok-imagine-*", "grok-2-image*"],
+      },
+    },
+    data: {
+      retention: { kind: "days", days: 30 },
+      trains: "no",
+      requires: "console",
+      zeroWhen: "credential",
+      attest: { header: "x-zero-data-retention", equals: "true" },
+      controls: [
+        {
+          protocol: "responses",
+          set: { store: false },
+          add: { include: ["reasoning.encrypted_content"] },
+        },
+      ],
+      stateful: ["state.store", "state.background", "state.previous_response_id", "state.file"],
+    },
+  },
+  {
+    name: "perplexity",
+    summary: "Perplexity",
+    stability: "beta",
+    base: "https://api.perplexity.ai",
+    models: false,
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        drop: [...but(), "parallel_tool_calls", "seed", "user", "logit_bias"],
+        refuse: ["n", "tools", "logprobs"],
+        webSearch: true,
+        usage: "none",
+        reasoningOutside: true,
+        thinkTags: true,
+        reasoning: {
+          control: "effort",
+          efforts: ["minimal", "low", "medium", "high"],
+          echo: "never",
+        },
+        models: [
+          {
+            of: ["sonar", "sonar-pro"],
+            thinkTags: false,
+            reasoning: { control: "none", echo: "never" },
+          },
+        ],
+      },
+    },
+  },
+  {
+    name: "cohere",
+    summary: "Cohere, by its compatibility API",
+    base: "https://api.cohere.ai/compatibility/v1",
+    models: false,
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        drop: [...but(), "parallel_tool_calls", "logit_bias", "user", "top_logprobs"],
+        refuse: ["n"],
+        reasoning: { control: "effort", efforts: ["none", "high"], on: "high", echo: "never" },
+      },
+    },
+    data: { retention: { kind: "days", days: 30 }, trains: "opt_out", requires: "contract" },
+  },
+  {
+    name: "meta",
+    summary: "Meta Model API",
+    base: "https://api.meta.ai/v1",
+    models: false,
+    speaks: { responses: {} },
+  },
+  {
+    name: "recraft",
+    summary: "Recraft",
+    base: "https://external.api.recraft.ai/v1",
+    models: false,
+    speaks: { images: { most: 6 } },
+  },
+];

@@ -1,0 +1,129 @@
+// Servers of one's own. What they keep is the operator's to say; what they cost, too (`price: free`).
+import type { Row } from "tollgate/protocols/compatible";
+import { but, plain } from "./row-dialects.ts";
+
+export const local: readonly Row[] = [
+  {
+    name: "ollama",
+    summary: "Ollama on this machine",
+    stability: "beta",
+    base: "http://localhost:11434/v1",
+    key: "optional",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        drop: [...but(), "parallel_tool_calls", "logit_bias", "user"],
+        toolChoice: "auto",
+        refuse: ["n"],
+        reasoning: {
+          control: "effort",
+          efforts: ["none", "low", "medium", "high"],
+          on: "medium",
+          echo: "reasoning",
+        },
+      },
+      messages: { thinking: "budget" },
+      responses: { store: false },
+    },
+  },
+  {
+    name: "ollama-cloud",
+    summary: "Ollama's cloud",
+    base: "https://ollama.com/v1",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        reasoning: {
+          control: "effort",
+          efforts: ["none", "low", "medium", "high"],
+          on: "medium",
+          echo: "reasoning",
+        },
+      },
+    },
+  },
+  {
+    name: "vllm",
+    summary: "vLLM",
+    stability: "beta",
+    base: "http://localhost:8000/v1",
+    key: "optional",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        drop: but(),
+        topK: true,
+        videos: true,
+        reasoning: { control: "chat_template_kwargs", effortToo: true, echo: "reasoning" },
+        models: [
+          {
+            of: ["deepseek-ai/*", "moonshotai/*"],
+            reasoning: {
+              control: "chat_template_kwargs",
+              key: "thinking",
+              effortToo: true,
+              echo: "reasoning",
+            },
+          },
+        ],
+      },
+      messages: { counts: true, thinking: "budget" },
+      responses: {},
+    },
+  },
+  {
+    name: "sglang",
+    summary: "SGLang",
+    stability: "beta",
+    base: "http://localhost:30000/v1",
+    key: "optional",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        topK: true,
+        videos: true,
+        reasoning: { control: "chat_template_kwargs", echo: "reasoning_content" },
+        models: [
+          {
+            of: ["deepseek-ai/*", "moonshotai/*"],
+            reasoning: {
+              control: "chat_template_kwargs",
+              key: "thinking",
+              echo: "reasoning_content",
+            },
+          },
+        ],
+      },
+    },
+  },
+  {
+    name: "llama-cpp",
+    summary: "llama.cpp server",
+    stability: "beta",
+    base: "http://localhost:8080/v1",
+    key: "optional",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        topK: true,
+        reasoning: { control: "chat_template_kwargs", echo: "reasoning_content" },
+      },
+      messages: { thinking: "budget" },
+    },
+  },
+  {
+    name: "lm-studio",
+    summary: "LM Studio",
+    base: "http://localhost:1234/v1",
+    key: "optional",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        topK: true,
+        reasoning: { control: "effort", echo: "reasoning_content" },
+      },
+      messages: { thinking: "budget" },
+      responses: {},
+    },
+  },
+];

@@ -1,0 +1,234 @@
+// Labs of mainland China. The international and the mainland host of one maker are different legal entities with
+// different keys, and so different providers.
+import type { Row } from "tollgate/protocols/compatible";
+import type { ChatDialect } from "tollgate/protocols/chat-completions";
+import { anthropicAt, but, plain } from "./row-dialects.ts";
+
+const kimi: ChatDialect = {
+  ...plain,
+  drop: [
+    ...but("prompt_cache_key", "safety_identifier"),
+    "parallel_tool_calls",
+    "logit_bias",
+    "user",
+  ],
+  reasoning: { control: "thinking.type", echo: "reasoning_content", echoRequired: true },
+  models: [
+    {
+      of: ["kimi-k2.7-code*"],
+      reasoning: {
+        control: "thinking.type",
+        off: false,
+        echo: "reasoning_content",
+        echoRequired: true,
+      },
+    },
+    {
+      of: ["kimi-k3*"],
+      reasoning: {
+        control: "effort",
+        efforts: ["low", "high", "max"],
+        off: false,
+        echo: "reasoning_content",
+        echoRequired: true,
+      },
+    },
+    { of: ["moonshot-v1*"], reasoning: { control: "none", echo: "never" } },
+  ],
+};
+
+const glm: ChatDialect = {
+  ...plain,
+  drop: [
+    ...but(),
+    "parallel_tool_calls",
+    "logit_bias",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+  ],
+  refuse: ["n", "logprobs"],
+  toolChoice: "auto",
+  // Without it, arguments come in one piece at the end.
+  set: { streamedTools: { tool_stream: true } },
+  reasoning: { control: "thinking.type", echo: "reasoning_content" },
+  models: [
+    {
+      of: ["glm-5.2*"],
+      reasoning: {
+        control: "thinking.type",
+        effortToo: true,
+        efforts: ["high", "max"],
+        echo: "reasoning_content",
+      },
+    },
+    {
+      of: ["glm-5.3*"],
+      reasoning: {
+        control: "thinking.type",
+        effortToo: true,
+        efforts: ["low", "high", "max"],
+        off: false,
+        echo: "reasoning_content",
+      },
+    },
+  ],
+};
+
+const qwen: ChatDialect = {
+  ...plain,
+  drop: [...but(), "logit_bias", "user"],
+  cacheMarks: "cache_control",
+  cacheWrite: "5m",
+  topK: true,
+  videos: true,
+  reasoning: { control: "enable_thinking", echo: "reasoning_content" },
+  models: [{ of: ["qwen3-max", "qwen3-coder*"], reasoning: { control: "none", echo: "never" } }],
+};
+
+const abab: ChatDialect = {
+  ...plain,
+  drop: [
+    ...but(),
+    "parallel_tool_calls",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+  ],
+  refuse: ["n"],
+  // Otherwise the reasoning stands between tags in the text.
+  set: { always: { reasoning_split: true } },
+  reasoning: { control: "thinking.type", echo: "reasoning_details" },
+};
+
+const seed: ChatDialect = {
+  ...plain,
+  drop: [...but("service_tier"), "user"],
+  reasoning: { control: "thinking.type", echo: "reasoning_content" },
+  models: [
+    {
+      of: ["seed-2*", "doubao-seed-2*"],
+      reasoning: { control: "thinking.type", effortToo: true, echo: "reasoning_content" },
+    },
+  ],
+};
+
+const seedream = { serves: ["*seedream*"], most: 15 } as const;
+
+export const mainland: readonly Row[] = [
+  {
+    name: "moonshot",
+    summary: "Moonshot AI",
+    stability: "beta",
+    base: "https://api.moonshot.ai/v1",
+    speaks: { "chat-completions": kimi, responses: {}, messages: anthropicAt("../anthropic/v1") },
+  },
+  {
+    name: "moonshot-cn",
+    summary: "Moonshot AI, mainland China",
+    base: "https://api.moonshot.cn/v1",
+    speaks: { "chat-completions": kimi, messages: anthropicAt("../anthropic/v1") },
+  },
+  {
+    name: "zai",
+    summary: "Z.ai",
+    stability: "beta",
+    base: "https://api.z.ai/api/paas/v4",
+    models: false,
+    speaks: {
+      "chat-completions": glm,
+      messages: anthropicAt("../../anthropic/v1"),
+      images: { responseFormat: "url", most: 1, serves: ["cogview-*", "glm-image*"] },
+    },
+  },
+  {
+    name: "zhipu",
+    summary: "Zhipu AI, mainland China",
+    base: "https://open.bigmodel.cn/api/paas/v4",
+    models: false,
+    speaks: { "chat-completions": glm, messages: anthropicAt("../../anthropic/v1") },
+  },
+  {
+    name: "alibaba",
+    summary: "Alibaba Model Studio, Singapore",
+    stability: "beta",
+    base: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    speaks: {
+      "chat-completions": qwen,
+      responses: {},
+      messages: anthropicAt("../../apps/anthropic/v1"),
+    },
+  },
+  {
+    name: "alibaba-cn",
+    summary: "Alibaba Model Studio, mainland China",
+    base: "https://dashscope.aliyuncs.com/compatible-mode/v1",
+    speaks: {
+      "chat-completions": qwen,
+      responses: {},
+      messages: anthropicAt("../../apps/anthropic/v1"),
+    },
+  },
+  {
+    name: "minimax",
+    summary: "MiniMax",
+    stability: "beta",
+    base: "https://api.minimax.io/v1",
+    models: false,
+    // Its maker recommends the other protocol, so what has to be translated goes there.
+    speaks: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
+  },
+  {
+    name: "minimax-cn",
+    summary: "MiniMax, mainland China",
+    base: "https://api.minimaxi.com/v1",
+    models: false,
+    speaks: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
+  },
+  {
+    name: "byteplus",
+    summary: "BytePlus ModelArk",
+    base: "https://ark.ap-southeast.bytepluses.com/api/v3",
+    models: false,
+    speaks: { "chat-completions": seed, responses: {}, images: seedream },
+  },
+  {
+    name: "ark",
+    summary: "Volcengine Ark, mainland China",
+    base: "https://ark.cn-beijing.volces.com/api/v3",
+    models: false,
+    speaks: { "chat-completions": seed, responses: {}, images: seedream },
+  },
+  {
+    name: "hunyuan",
+    summary: "Tencent Hunyuan",
+    base: "https://api.hunyuan.cloud.tencent.com/v1",
+    models: false,
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        reasoning: { control: "thinking.type", echo: "reasoning_content" },
+      },
+    },
+  },
+  {
+    name: "xiaomi",
+    summary: "Xiaomi MiMo",
+    base: "https://api.xiaomimimo.com/v1",
+    speaks: {
+      "chat-completions": {
+        ...plain,
+        reasoning: { control: "thinking.type", echo: "reasoning_content" },
+      },
+    },
+  },
+  {
+    name: "stepfun",
+    summary: "StepFun",
+    base: "https://api.stepfun.com/v1",
+    speaks: { "chat-completions": plain },
+  },
+];

@@ -1,0 +1,69 @@
+// Gateways like this one, with providers behind them. What must be kept secret is passed on, so that the inner one
+// fails closed too.
+import type { Row } from "tollgate/protocols/compatible";
+import { plain } from "./row-dialects.ts";
+
+export const routers: readonly Row[] = [
+  {
+    name: "openrouter",
+    summary: "OpenRouter",
+    stability: "beta",
+    base: "https://openrouter.ai/api/v1",
+    models: { prices: "per_token" },
+    speaks: {
+      "chat-completions": {
+        maxTokens: "max_tokens",
+        developerRole: true,
+        topK: true,
+        videos: true,
+        cacheMarks: "cache_control",
+        cacheWrite: "5m",
+        customTools: false,
+        drop: [
+          "store",
+          "safety_identifier",
+          "prompt_cache_retention",
+          "prompt_cache_options",
+          "moderation",
+        ],
+        reasoning: { control: "reasoning", echo: "reasoning_details" },
+      },
+      responses: {},
+      messages: { thinking: "adaptive" },
+    },
+    data: {
+      retention: { kind: "unknown" },
+      trains: "unknown",
+      zeroWhen: "control",
+      controls: [{ set: { provider: { zdr: true, data_collection: "deny" } } }],
+      stateful: ["state.store", "state.previous_response_id", "state.file", "hosted.web_search"],
+      evidence: ["https://openrouter.ai/docs/guides/features/zdr"],
+      verifiedAt: "2026-11-20",
+      expires: "2027-05-20",
+    },
+  },
+  {
+    name: "vercel",
+    summary: "Vercel AI Gateway",
+    base: "https://ai-gateway.vercel.sh/v1",
+    models: { prices: "per_token" },
+    speaks: {
+      "chat-completions": {
+        maxTokens: "max_tokens",
+        customTools: false,
+        topK: true,
+        cacheMarks: "cache_control",
+        cacheWrite: "5m",
+        reasoning: { control: "reasoning", echo: "reasoning_details" },
+      },
+      responses: {},
+      messages: { header: "x-api-key", thinking: "adaptive" },
+    },
+  },
+  {
+    name: "huggingface",
+    summary: "Hugging Face router",
+    base: "https://router.huggingface.co/v1",
+    speaks: { "chat-completions": plain, responses: {} },
+  },
+];
