@@ -14,6 +14,9 @@ const count = (value: unknown): number | undefined =>
     ? (value as number)
     : undefined;
 
+const within = (part: number | undefined, whole: number | undefined): number | undefined =>
+  part !== undefined && whole !== undefined ? Math.min(part, whole) : part;
+
 /**
  * Cumulative for the whole message, in `message_start`, in `message_delta` and in a whole answer alike. Only the first
  * and the last tell how long caches live; what was `earlier` said of that still holds.
@@ -24,6 +27,7 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
   const tools = isObject(raw["server_tool_use"]) ? raw["server_tool_use"] : {};
   const written = count(raw["cache_creation_input_tokens"]);
   const hour = count(split["ephemeral_1h_input_tokens"]) ?? earlier.cache_write_1h;
+  const output = count(raw["output_tokens"]);
   const usage: Counts = {
     input: count(raw["input_tokens"]),
     cache_read: count(raw["cache_read_input_tokens"]),
@@ -31,8 +35,8 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
       count(split["ephemeral_5m_input_tokens"]) ??
       (written === undefined ? undefined : Math.max(0, written - (hour ?? 0))),
     cache_write_1h: hour,
-    output: count(raw["output_tokens"]),
-    reasoning: count(details["thinking_tokens"]),
+    output,
+    reasoning: within(count(details["thinking_tokens"]), output),
     searches: count(tools["web_search_requests"]),
   };
   for (const unit in usage) if (usage[unit as Unit] === undefined) delete usage[unit as Unit];

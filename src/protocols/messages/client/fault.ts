@@ -38,7 +38,8 @@ const BY_STATUS: Record<number, ErrorKind> = {
 const CONTEXT =
   /prompt is too long|prompt_too_long|exceeds? (?:the )?context (?:limit|window|length)|maximum context length|context_length_exceeded|input is too long|exceeds the maximum number of tokens|exceed_context_size|too many (?:input )?tokens/i;
 const POLICY = /content filtering policy|content[_ ]policy|safety (?:system|policy)/i;
-const MONEY = /credit balance|insufficient (?:balance|credits?|quota)|billing|spend(?:ing)? limit/i;
+const MONEY =
+  /credit balance|insufficient (?:balance|credits?|quota)|billing|spend(?:ing)?[ _]limit/i;
 
 export function fault(status: number, headers: HeadersIn, body: Buffer): Fault {
   const said = read(body);
@@ -65,15 +66,15 @@ function meant(said: Said, byStatus: ErrorKind, status: number): Fault {
   const message = said.message ?? `The provider answered with status ${status} and no words.`;
   const typed = said.type !== undefined && Object.hasOwn(BY_TYPE, said.type);
   // A type contradicts its status only where the status is a mere failure: proxies turn those into one another.
+  const words = `${message} ${said.code ?? ""} ${said.type ?? ""}`;
   let kind =
     typed && (byStatus === "invalid" || byStatus === "upstream") ? BY_TYPE[said.type!]! : byStatus;
   if (kind === "invalid" || kind === "too_large") {
-    if (CONTEXT.test(`${message} ${said.code ?? ""}`)) kind = "context_length";
+    if (CONTEXT.test(words)) kind = "context_length";
     else if (kind === "invalid" && MONEY.test(message)) kind = "upstream_quota";
     else if (kind === "invalid" && POLICY.test(message)) kind = "content_policy";
   }
-  if (kind === "rate_limited" && MONEY.test(`${message} ${said.code ?? ""}`))
-    kind = "upstream_quota";
+  if (kind === "rate_limited" && MONEY.test(words)) kind = "upstream_quota";
   return {
     kind,
     message,

@@ -1,0 +1,216 @@
+// The last look before a request leaves, on both lanes: state, envelopes, dialects, bounds.
+import { describe, expect, test } from "vitest";
+import { faultOf } from "../../../src/model/error.ts";
+import type { Proof } from "../../../src/model/request.ts";
+import type { Outgoing } from "../../../src/plugin/call.ts";
+import { seal } from "../../../src/protocols/envelope.ts";
+import { messages, type Dialect } from "../../../src/protocols/messages/index.ts";
+import { asking } from "../../../src/testing/asking.ts";
+import { freeze } from "../../../src/testing/freeze.ts";
+
+type Fields = Record<string, unknown>;
+
+function leaving(body: Fields, headers: Record<string, string> = {}) {
+  const edits: Fields = {};
+  const out: Outgoing = {
+    method: "POST",
+    path: "/messages",
+    headers,
+    get: (f) => (f in edits ? edits[f] : body[f]) as never,
+    set: (f, v) => void (edits[f] = v),
+    drop: (f) => void (edits[f] = undefined),
+    header: (name, value) =>
+      value === undefined ? void delete headers[name] : void (headers[name] = value),
+  };
+  return { out, edits, headers };
+}
+
+const prepared = (
+  body: Fields,
+  dialect: Dialect = {},
+  of: Parameters<typeof asking>[0] = {},
+  headers: Record<string, string> = {},
+) => {
+  const asked = asking(of);
+  const left = leaving(freeze(body), headers);
+  messages(dialect).client!.prepare!(left.out, asked);
+  return { ...left, losses: asked.losses };
+};
+
+const user = { role: "user", content: "x" };
+const native = { type: "thinking", thinking: "T", signature: "native" };
+const text = { type: "text", text: "x" };
+
+test("a request that needs nothing is left alone", () => {
+  const body = {
+    model: "m",
+    max_tokens: 1,
+    messages: [user, { role: "assistant", content: [native, text] }, user],
+    brand_new: 1,
+  };
+  expect(prepared(body)).toMatchObject({ edits: {}, losses: [] });
+});
+
+describe("state", () => {
+  const file = { type: "file", file_id: "file_1" };
+  test.each<[string, Fields, string]>([
+    ["a thread", { thread: { type: "create" } }, "thread"],
+    ["a container", { container: "c1" }, "container"],
+    ["a container by object", { container: { id: "c1" } }, "container"],
+    [
+      "a file",
+      { messages: [{ role: "user", content: [{ type: "image", source: file }] }] },
+      "messages",
+    ],
+    [
+      "a file in a result",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "tool_result", content: [{ type: "document", source: file }] }],
+          },
+        ],
+      },
+      "messages",
+    ],
+    [
+      "an upload",
+      { messages: [{ role: "user", content: [{ type: "container_upload", file_id: "f" }] }] },
+      "messages",
+    ],
+  ])("%s is refused, unless the operator relays it", (_what, body, param) => {
+    try {
+      prepared(body);
+      expect.unreachable();
+    } catch (error) {
+      expect(faultOf(error)).toMatchObject({ kind: "unsupported", param });
+    }
+    expect(prepared(body, {}, { state: "relay" }).edits).toEqual({});
+  });
+
+  test("a container that is new is no state", () => {
+    expect(prepared({ container: { skills: [] } }).edits).toEqual({});
+  });
+});
+
+describe("envelopes that a client brings to the verbatim lane", () => {
+  const sealed = (proof: Proof | undefined) => ({
+    type: "thinking",
+    thinking: "T",
+    signature: seal({ proof }),
+  });
+  const conversation = (...content: object[]) => ({
+    messages: [user, { role: "assistant", content }, user],
+  });
+  const kept = (content: object[], dialect: Dialect = {}) =>
+    (prepared(conversation(...content), dialect).edits["messages"] as any)?.[1]?.content;
+
+  test("of others are left out: they would be an invalid signature", () => {
+    const foreign = sealed({ origin: "responses", kind: "encrypted", data: "E" });
+    expect(kept([foreign, text])).toEqual([text]);
+    expect(kept([sealed(undefined), text])).toEqual([text]);
+  });
+
+  test("of our own are opened", () => {
+    const own = sealed({ origin: "moonshot", kind: "signature", data: "S" });
+    const hidden = {
+      type: "redacted_thinking",
+      data: seal({ proof: { origin: "moonshot", kind: "redacted", data: "R" } }),
+    };
+    expect(kept([own, hidden, text], { signer: "moonshot" })).toEqual([
+      { type: "thinking", thinking: "T", signature: "S" },
+      { type: "redacted_thinking", data: "R" },
+      text,
+    ]);
+  });
+
+  test("of nobody go to those who sign nothing", () => {
+    expect(kept([sealed(undefined), text], { unsigned: true })).toEqual([
+      { type: "thinking", thinking: "T", signature: "" },
+      text,
+    ]);
+  });
+
+  test("that carry another block's proof are left out, and so is a message of nothing else", () => {
+    const proof = { origin: "gemini", kind: "thoughtSignature", data: "G" };
+    const carried = { type: "redacted_thinking", data: seal({ proof, of: "call" }) };
+    expect(prepared(conversation(carried)).edits["messages"]).toEqual([user, user]);
+  });
+
+  test("native signatures are nobody's business", () => {
+    expect(prepared(conversation(native, text)).edits).toEqual({});
+  });
+});
+
+describe("dialects", () => {
+  test("beta features go where they are known", () => {
+    const beta = { "anthropic-beta": "x-2026-01-01" };
+    expect(prepared({}, {}, {}, { ...beta }).headers).toEqual(beta);
+    expect(prepared({}, { betas: false }, {}, { ...beta }).headers).toEqual({});
+    const path = (dialect: Dialect, query: string) => {
+      const { generate } = messages(dialect).client!.paths;
+      return (generate as (of: object) => string)(asking({ query: new URLSearchParams(query) }));
+    };
+    expect(path({}, "beta=true&x=1")).toBe("/messages?beta=true");
+    expect(path({}, "")).toBe("/messages");
+    expect(path({ betas: false }, "beta=true")).toBe("/messages");
+  });
+
+  test("fields that are refused are dropped and named", () => {
+    const { edits, losses } = prepared(
+      { metadata: { user_id: "u" } },
+      { drop: ["metadata", "speed"] },
+    );
+    expect(edits).toEqual({ metadata: undefined });
+    expect(losses.map((l) => l.field)).toEqual(["metadata"]);
+  });
+
+  test("a client's note to Anthropic stays with Anthropic", () => {
+    const note = { type: "text", text: "x-anthropic-billing-header: cc_version=2;" };
+    expect(prepared({ system: [note, text] }).edits).toEqual({});
+    expect(prepared({ system: [note, text] }, { signer: "x" }).edits).toEqual({ system: [text] });
+    expect(prepared({ system: [note] }, { signer: "x" }).edits).toEqual({ system: undefined });
+  });
+
+  test("without a way to count there is none", () => {
+    const { client } = messages({ counts: false });
+    expect(client!.paths["count"]).toBeUndefined();
+    expect(client!.count).toBeUndefined();
+  });
+});
+
+test("a count leaves out what does not count", () => {
+  const body = { model: "m", max_tokens: 5, stream: true, messages: [user], brand_new: 1 };
+  expect(prepared(body, {}, { op: "count" }).edits).toEqual({
+    max_tokens: undefined,
+    stream: undefined,
+  });
+});
+
+describe("a bound", () => {
+  const capped = (body: Fields, tokens: number) => {
+    const { out, edits } = leaving(body);
+    messages().client!.cap!(out, tokens);
+    return edits;
+  };
+
+  test("is set, or lowered, and never raised", () => {
+    expect(capped({}, 100)).toEqual({ max_tokens: 100 });
+    expect(capped({ max_tokens: 900 }, 100)).toEqual({ max_tokens: 100 });
+    expect(capped({ max_tokens: 50 }, 100)).toEqual({});
+  });
+
+  test("holds thinking too", () => {
+    const thinking = { type: "enabled", budget_tokens: 5000 };
+    expect(capped({ max_tokens: 9000, thinking }, 6000)).toEqual({ max_tokens: 6000 });
+    expect(capped({ max_tokens: 9000, thinking }, 3000)).toEqual({
+      max_tokens: 3000,
+      thinking: { ...thinking, budget_tokens: 1024 },
+    });
+    expect(capped({ max_tokens: 9000, thinking }, 800)).toEqual({
+      max_tokens: 800,
+      thinking: { type: "disabled" },
+    });
+  });
+});
