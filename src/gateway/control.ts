@@ -22,7 +22,9 @@ export async function serveControl(of: {
   readonly commands: ControlCommandsOf;
 }): Promise<Control> {
   const place = await makePlace(of.path);
-  await clear(place.socket, of.path);
+  await refuseSecond(of.path);
+  // What a dead one left behind.
+  await rm(place.socket, { force: true });
   const server = createServer((req, res) => {
     void answer(req, of.commands).then(({ status, text }) => {
       res.writeHead(status, { "content-type": "application/json", connection: "close" });
@@ -108,9 +110,9 @@ async function read(req: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** What a dead gateway left behind goes; a living one is an error. */
-async function clear(socket: string, stateDir: string): Promise<void> {
-  const alive = await post(socket, "status", "{}").then(
+/** Fails when a gateway runs on this state folder. Worth asking before anything of the folder is opened. */
+export async function refuseSecond(stateDir: string): Promise<void> {
+  const alive = await post(await placeOf(stateDir), "status", "{}").then(
     ({ text }) => text,
     (error: NodeJS.ErrnoException) => (nobody(error) ? undefined : "{}"),
   );
@@ -120,7 +122,6 @@ async function clear(socket: string, stateDir: string): Promise<void> {
       `Another gateway${pidIn(alive)} is running on ${stateDir}. Stop it, or give this one its own state_dir.`,
       { code: "already_running" },
     );
-  await rm(socket, { force: true });
 }
 
 function pidIn(text: string): string {

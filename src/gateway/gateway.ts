@@ -22,7 +22,7 @@ import { Watchdog } from "../walk/watchdog.ts";
 import { toHandler } from "./adapter.ts";
 import { createApp } from "./app.ts";
 import { createContext } from "./context.ts";
-import { serveControl } from "./control.ts";
+import { refuseSecond, serveControl } from "./control.ts";
 import { explainIn } from "./explanation.ts";
 import { build, lineTo, type Built } from "./generation.ts";
 import type { House } from "./house.ts";
@@ -235,6 +235,7 @@ class Running implements Gateway {
   /** Everything that is there once per process, in the order in which it ends in reverse. */
   async #open(config: GatewayConfig): Promise<void> {
     const { log, mask } = this.#of;
+    await refuseSecond(config.stateDir);
     await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
     const scope = this.#scope;
     const house = {

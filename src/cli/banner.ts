@@ -1,0 +1,43 @@
+// What somebody at a terminal sees first: where it is, the key, and a request that answers.
+import type { Gateway } from "../gateway/types.ts";
+import { version } from "./house.ts";
+import { near } from "./report.ts";
+import { columns, paint } from "./terminal.ts";
+
+export async function banner(gateway: Gateway, file: string | undefined): Promise<string> {
+  const key = gateway.firstKey;
+  const facts = [
+    ["url", paint("cyan", gateway.url)],
+    key === undefined
+      ? ["key", "made before; `tollgate keys create` makes another"]
+      : ["key", `${paint("yellow", key)}  shown this once`],
+    [
+      "config",
+      file === undefined
+        ? "none here: the default, which answers offline; `tollgate init > gateway.yaml` writes one"
+        : near(file),
+    ],
+    ["state", near(gateway.stateDir)],
+  ].map(([name, value]) => [paint("gray", name!), value!]);
+  const body = `{"model":"${await someModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
+  return [
+    "",
+    `  ${paint("bold", `tollgate ${version}`)}`,
+    "",
+    columns(facts, "  "),
+    "",
+    `  curl ${gateway.url}/v1/chat/completions \\`,
+    `    -H 'authorization: Bearer ${key ?? "<key>"}' -H 'content-type: application/json' \\`,
+    `    -d '${body}'`,
+    "",
+    `  ${paint("gray", `Ctrl-C stops it, kill -HUP ${process.pid} reloads the config.`)}`,
+    "",
+  ].join("\n");
+}
+
+/** The one that answers on any machine, if it is there. */
+const someModel = (gateway: Gateway): Promise<string> =>
+  gateway.explain("demo/echo").then(
+    ({ candidates }) => (candidates.length > 0 ? "demo/echo" : "<provider>/<model>"),
+    () => "<provider>/<model>",
+  );

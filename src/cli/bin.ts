@@ -1,0 +1,18 @@
+#!/usr/bin/env node
+// The first thing that runs, on whatever Node there is: nothing newer than ten years may stand here, and nothing is
+// imported before the version is known.
+const needed = 24;
+const [major = 0] = process.versions.node.split(".").map(Number);
+if (major < needed) {
+  process.stderr.write(
+    `Tollgate needs Node ${needed} or newer; this is ${process.version}.\n` +
+      `Install one from https://nodejs.org, or try it without installing:\n` +
+      `  npx -y -p node@${needed} -p tollgate tollgate ${process.argv.slice(2).join(" ")}\n`,
+  );
+  process.exitCode = 1;
+} else {
+  import("./main.ts")
+    .then(({ main }) => main(process.argv.slice(2)))
+    // Plugins may leave timers behind; a command is over when it says so.
+    .then((code) => process.stdout.write("", () => process.exit(code)));
+}

@@ -1,0 +1,49 @@
+import { rehearse } from "../gateway/rehearse.ts";
+import type { Located } from "../config/types.ts";
+import { plural } from "../lib/text.ts";
+import { type Command, CONFIG, EXIT } from "./command.ts";
+import { configFile, load, nameOf, quietLog } from "./house.ts";
+import { counted, errorsIn, near, reported } from "./report.ts";
+import { paint, say, sayJson } from "./terminal.ts";
+
+export const command: Command = {
+  usage: "check [options]",
+  about:
+    "Finds every mistake in gateway.yaml at once: words, values, variables, plugins and their setup. Sends nothing\n" +
+    "and starts nothing. Exits with 1 when there are errors.",
+  options: {
+    ...CONFIG,
+    "no-setup": { about: "do not set plugins up: for machines without the secrets' services" },
+    strict: { about: "exit with 1 for warnings too" },
+  },
+  examples: ["tollgate check", "tollgate check -c staging.yaml --strict --json"],
+  async run(given) {
+    const file = configFile(given);
+    const loaded = await load(file);
+    const problems: Located[] = [...loaded.problems];
+    const { config } = loaded;
+    if (config && !given.has("no-setup")) {
+      const rehearsed = await rehearse({ loaded, config, ...quietLog() });
+      if ("problems" in rehearsed) problems.push(...rehearsed.problems);
+      else await rehearsed[Symbol.asyncDispose]();
+    }
+    const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");
+    const ok = errorsIn(problems) === 0 && !bad;
+    if (given.json) sayJson({ ok, file: file ?? null, problems });
+    else {
+      if (problems.length > 0) say(`${reported(problems, paint)}\n`);
+      const name = file === undefined ? nameOf(file) : near(file);
+      const found = counted(problems);
+      if (!config || !ok) say(`${name}: ${found}`);
+      else {
+        const parts = [
+          plural(config.providers.size, "provider"),
+          plural(config.frontends.length, "frontend"),
+          plural(config.models.size, "model name"),
+        ];
+        say(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
+      }
+    }
+    return ok ? EXIT.fine : EXIT.failed;
+  },
+};

@@ -1,0 +1,52 @@
+// What a command is: a few words for people, its options, and the work.
+export interface Command {
+  /** After "tollgate": "explain <model>". */
+  readonly usage: string;
+  /** What it does, in one to three sentences. */
+  readonly about: string;
+  readonly options: Options;
+  /** How many words may follow; none by default. */
+  readonly words?: { readonly least: number; readonly most: number };
+  readonly examples: readonly string[];
+  /** The exit code: 0 fine, 1 failed, 78 gateway.yaml has errors. */
+  run(given: Given): Promise<number>;
+}
+
+export type Options = Readonly<Record<string, Option>>;
+
+export interface Option {
+  /** What stands for the value: "file". Without it the option is a yes. */
+  readonly value?: string;
+  readonly short?: string;
+  readonly about: string;
+  /** May be given several times. */
+  readonly many?: true;
+}
+
+export interface Given {
+  readonly words: readonly string[];
+  readonly json: boolean;
+  /** The value of an option, if it was given. */
+  text(name: string): string | undefined;
+  texts(name: string): readonly string[];
+  has(name: string): boolean;
+}
+
+export const EXIT = { fine: 0, failed: 1, config: 78 } as const;
+
+/** Shared by all that read a gateway.yaml. */
+export const CONFIG: Options = {
+  config: {
+    short: "c",
+    value: "file",
+    about: "the gateway.yaml to use; ./gateway.yaml by default",
+  },
+};
+
+/** Shared by all that may talk to a running gateway. */
+export const STATE: Options = {
+  "state-dir": {
+    value: "folder",
+    about: "the running gateway's state folder, in place of the file's",
+  },
+};

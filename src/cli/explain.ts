@@ -1,0 +1,121 @@
+import { askControl } from "../gateway/control.ts";
+import { rehearse } from "../gateway/rehearse.ts";
+import type { Explanation } from "../gateway/types.ts";
+import { sayDuration } from "../lib/duration.ts";
+import { faultOf } from "../model/error.ts";
+import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { counted, reported } from "./report.ts";
+import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+
+export const command: Command = {
+  usage: "explain <model> [options]",
+  about:
+    "Says what a request for a model would meet: who would be tried and in which order, who is left out, by whom and\n" +
+    "why, whether the client's bytes travel as they are, and which plugins see the request. Sends nothing. Asks the\n" +
+    "running gateway; without one, the file.",
+  options: {
+    ...CONFIG,
+    ...STATE,
+    frontend: {
+      short: "f",
+      value: "name",
+      about: "as if it were asked there: messages, responses, …",
+    },
+  },
+  words: { least: 1, most: 1 },
+  examples: ["tollgate explain demo/echo", "tollgate explain fast --frontend messages --json"],
+  async run(given) {
+    const explained = (await fromGateway(given)) ?? (await fromFile(given));
+    if (!explained) return EXIT.failed;
+    if (given.json) sayJson(explained);
+    else say(inWords(explained));
+    return explained.candidates.some(({ excluded }) => !excluded) ? EXIT.fine : EXIT.failed;
+  },
+};
+
+async function fromGateway(given: Given): Promise<Explanation | undefined> {
+  const [model] = given.words;
+  try {
+    const input = { model: model!, frontend: given.text("frontend") };
+    const answer = await askControl(await stateDirOf(given), "explain", input);
+    remark(paintRemark("gray", "The running gateway says:"));
+    return answer as unknown as Explanation;
+  } catch (error) {
+    const code = faultOf(error)?.code;
+    if (code === "not_running" && given.text("state-dir") === undefined) return undefined;
+    throw error;
+  }
+}
+
+async function fromFile(given: Given): Promise<Explanation | undefined> {
+  const file = configFile(given);
+  const loaded = await load(file);
+  const { config } = loaded;
+  const rehearsed = config && (await rehearse({ loaded, config, ...quietLog() }));
+  if (!rehearsed || "problems" in rehearsed) {
+    const problems = [...loaded.problems, ...(rehearsed?.problems ?? [])];
+    if (given.json) sayJson({ ok: false, file: file ?? null, problems });
+    remark(reported(problems, paintRemark));
+    remark(`\n${nameOf(file)}: ${counted(problems)}`);
+    return undefined;
+  }
+  try {
+    return await rehearsed.explain(given.words[0]!, given.text("frontend"));
+  } finally {
+    await rehearsed[Symbol.asyncDispose]();
+  }
+}
+
+function inWords(of: Explanation): string {
+  const served = of.candidates.filter(({ excluded }) => !excluded);
+  const out = of.candidates.filter(({ excluded }) => excluded);
+  const heading = (text: string) => `\n${paint("bold", text)}`;
+  const { connectMs, firstByteMs, idleMs, totalMs } = of.timeouts;
+  const lines = [`${paint("bold", of.model)} on ${of.frontend}`];
+  if (served.length > 0)
+    lines.push(
+      heading("would be tried, in this order"),
+      columns(
+        served.map((c, i) => [
+          `${i + 1}`,
+          c.id,
+          `credential ${c.credential}`,
+          c.protocol ?? "native",
+          c.lane === "verbatim"
+            ? paint("green", c.lane)
+            : `${paint("yellow", c.lane)}${c.closedBy === undefined ? "" : ` (${c.closedBy})`}`,
+        ]),
+        "  ",
+      ),
+    );
+  else lines.push(heading("nobody would be tried"));
+  if (out.length > 0)
+    lines.push(
+      heading("left out"),
+      columns(
+        out.map(({ id, credential, excluded }) => [
+          id,
+          `credential ${credential}`,
+          `${excluded!.by}: ${excluded!.message} (${excluded!.code})`,
+        ]),
+        "  ",
+      ),
+    );
+  const hooks = Object.entries(of.hooks).filter(([, plugins]) => plugins.length > 0);
+  if (hooks.length > 0)
+    lines.push(
+      heading("plugins, in order"),
+      columns(
+        hooks.map(([hook, plugins]) => [hook, plugins.join(" → ")]),
+        "  ",
+      ),
+    );
+  lines.push(
+    heading("timeouts"),
+    `  connect ${sayDuration(connectMs)}, first byte ${sayDuration(firstByteMs)}, idle ${sayDuration(idleMs)}, total ${sayDuration(totalMs)}`,
+  );
+  if ((of.notes ?? []).length > 0)
+    lines.push(heading("notes"), ...of.notes!.map((note) => `  ${note}`));
+  return lines.join("\n");
+}

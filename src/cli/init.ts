@@ -1,0 +1,93 @@
+import { stringify } from "yaml";
+import { defaultText } from "../config/default.ts";
+import { nearest } from "../lib/text.ts";
+import { fail } from "../model/error.ts";
+import { type Command, EXIT } from "./command.ts";
+import { builtins } from "./house.ts";
+import { paintRemark, remark, say, sayJson } from "./terminal.ts";
+
+export const command: Command = {
+  usage: "init [provider…] [options]",
+  about:
+    "Prints a gateway.yaml to start from: what ships with Tollgate, or the providers that are named, each with what it\n" +
+    "takes. Secrets come from variables.",
+  options: {},
+  words: { least: 0, most: 50 },
+  examples: ["tollgate init > gateway.yaml", "tollgate init anthropic,openai > gateway.yaml"],
+  async run(given) {
+    const names = given.words.flatMap((word) => word.split(",")).filter(Boolean);
+    const text = names.length === 0 ? defaultText() : await starter(names);
+    if (given.json) sayJson({ providers: names, text });
+    else say(text.trimEnd());
+    if (process.stdout.isTTY)
+      remark(paintRemark("gray", "\nKeep it: tollgate init … > gateway.yaml, then tollgate check"));
+    return EXIT.fine;
+  },
+};
+
+interface Property {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly "x-secret"?: boolean;
+}
+interface Schema {
+  readonly properties?: Readonly<Record<string, Property>>;
+  readonly required?: readonly string[];
+}
+interface Provider {
+  readonly summary: string;
+  readonly credential?: Schema;
+  readonly options?: Schema;
+}
+
+/** What ships, down to its providers, and then those that were asked for. */
+async function starter(names: readonly string[]): Promise<string> {
+  const known = Object.keys(builtins.provider);
+  const [modeline, ...rest] = defaultText().split("\n");
+  const settings = rest.slice(
+    rest.findIndex((line) => line.startsWith("listen:")),
+    rest.findIndex((line) => line.startsWith("providers:")),
+  );
+  const blocks = await Promise.all(
+    [...new Set(names)].map(async (name) => {
+      const load = Object.hasOwn(builtins.provider, name) ? builtins.provider[name] : undefined;
+      if (!load) {
+        const near = nearest(name, known);
+        return fail(
+          "not_found",
+          `There is no provider "${name}".${near === undefined ? "" : ` Did you mean "${near}"?`} See tollgate list provider.`,
+        );
+      }
+      const { default: definition } = (await load()) as { default: Provider };
+      return provider(name, definition);
+    }),
+  );
+  return [modeline, "", ...settings, "providers:", blocks.join("\n")].join("\n");
+}
+
+/** What must be said stands there, read from a variable; what may be said stands beside it as a comment. */
+function provider(name: string, { summary, credential = {}, options = {} }: Provider): string {
+  const variable = (key: string) => `${name}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, "_");
+  const needed: string[] = [];
+  const fields = [credential, options].flatMap((schema) =>
+    Object.entries(schema.properties ?? {}).map(([key, property]) => {
+      const about = property.description === undefined ? "" : `  # ${property.description}`;
+      const must = (schema.required ?? []).includes(key) || property["x-secret"] === true;
+      const always = (schema.required ?? []).includes(key);
+      if (always) needed.push(variable(key));
+      const value = must
+        ? `"\${env:${variable(key)}}"`
+        : stringify(property.default ?? null).trim();
+      return { always, line: `${key}: ${value}${about}` };
+    }),
+  );
+  const [gate] = needed;
+  const lines = [`  ${name}:`, `    use: ${name}  # ${summary}`];
+  if (gate !== undefined)
+    lines.push(`    when: "\${env:${gate}:-}"  # left out while the variable is empty`);
+  if (fields.length > 0) {
+    lines.push(fields.some(({ always }) => always) ? "    with:" : "    # with:");
+    for (const { always, line } of fields) lines.push(`      ${always ? "" : "# "}${line}`);
+  }
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,52 @@
+import { fail } from "../model/error.ts";
+import { type Command, CONFIG, EXIT } from "./command.ts";
+import { configFile, load, nameOf } from "./house.ts";
+import { KINDS, knownPlugins } from "./plugins.ts";
+import { errorsIn } from "./report.ts";
+import { columns, paint, remark, say, sayJson } from "./terminal.ts";
+
+export const command: Command = {
+  usage: "list [frontend|middleware|provider|store] [options]",
+  about:
+    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.",
+  options: CONFIG,
+  words: { least: 0, most: 1 },
+  examples: ["tollgate list", "tollgate list provider --json"],
+  async run(given) {
+    const wanted = given.words[0]?.replace(/s$/, "");
+    if (wanted !== undefined && !KINDS.some((kind) => kind === wanted))
+      fail("invalid", `"${given.words[0]}" is no kind of plugin. There are: ${KINDS.join(", ")}.`, {
+        code: "usage",
+      });
+    const file = configFile(given);
+    const loaded = await load(file);
+    const all = await knownPlugins(loaded);
+    const plugins = all
+      .filter(({ kind }) => wanted === undefined || kind === wanted)
+      .map(({ kind, use, from, version, definition }) => ({
+        kind,
+        name: use,
+        stability: definition.stability ?? "stable",
+        from,
+        version,
+        api: definition.api as number,
+        summary: definition.summary,
+      }));
+    if (given.json) sayJson({ plugins });
+    else
+      say(
+        columns(
+          plugins.map(({ kind, name, stability, from, version, summary }) => [
+            paint("gray", kind),
+            paint("bold", name),
+            stability,
+            from === "built-in" ? `${from} ${version}` : from,
+            summary,
+          ]),
+        ),
+      );
+    if (errorsIn(loaded.problems) > 0)
+      remark(`${nameOf(file)} has errors: what it brings is not listed. See tollgate check.`);
+    return EXIT.fine;
+  },
+};

@@ -1,0 +1,173 @@
+// The command line: words on a terminal, and nothing that the other floors do not already do. May import everything;
+// each command is imported when it is asked for. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.
+import { parseArgs } from "node:util";
+import { nearest } from "../lib/text.ts";
+import { faultOf, fail } from "../model/error.ts";
+import { type Command, EXIT, type Given, type Options } from "./command.ts";
+import { version } from "./house.ts";
+import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+
+interface Entry {
+  readonly summary: string;
+  readonly load: () => Promise<{ readonly command: Command }>;
+}
+
+export const COMMANDS: Readonly<Record<string, Entry>> = {
+  serve: { summary: "run the gateway", load: () => import("./serve.ts") },
+  check: { summary: "find every mistake in gateway.yaml", load: () => import("./check.ts") },
+  print: {
+    summary: "show the config with every default filled in",
+    load: () => import("./print.ts"),
+  },
+  explain: {
+    summary: "say what a request for a model would meet",
+    load: () => import("./explain.ts"),
+  },
+  list: { summary: "list the plugins that can be used", load: () => import("./list.ts") },
+  schema: { summary: "write the schema that editors read", load: () => import("./schema.ts") },
+  init: { summary: "print a gateway.yaml to start from", load: () => import("./init.ts") },
+  status: { summary: "say how the running gateway is", load: () => import("./status.ts") },
+  keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
+};
+
+const COMMON: Options = {
+  json: { about: "print JSON" },
+  help: { short: "h", about: "show this" },
+};
+
+export async function main(argv: readonly string[]): Promise<number> {
+  process.stdout.on("error", gone);
+  process.stderr.on("error", gone);
+  const [first = ""] = argv;
+  if (["--version", "-v", "version"].includes(first)) {
+    if (argv.includes("--json")) sayJson({ version, node: process.version });
+    else say(version);
+    return EXIT.fine;
+  }
+  if (["--help", "-h", "help"].includes(first)) {
+    const about = COMMANDS[argv[1] ?? ""];
+    say(about ? helpOf((await about.load()).command) : overview());
+    return EXIT.fine;
+  }
+  // `npx tollgate`, and `npx tollgate --port 9000`, run it.
+  const [name, rest] =
+    first === "" || first.startsWith("-") ? ["serve", argv] : [first, argv.slice(1)];
+  const json = argv.includes("--json");
+  try {
+    const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+    if (!entry) return unknown("command", name, Object.keys(COMMANDS), "tollgate --help");
+    const { command } = await entry.load();
+    if (rest.includes("--help") || rest.includes("-h")) {
+      say(helpOf(command));
+      return EXIT.fine;
+    }
+    return await command.run(read(command, rest));
+  } catch (error) {
+    return failed(error, json);
+  }
+}
+
+/** Whoever read us has left: nothing to complain about. */
+function gone(error: NodeJS.ErrnoException): void {
+  if (error.code === "EPIPE") process.exit();
+}
+
+/** What was said, in words; what nobody foresaw, with its stack. */
+function failed(error: unknown, json: boolean): number {
+  const fault = faultOf(error);
+  const message = fault?.message ?? (error instanceof Error ? error.message : String(error));
+  if (json) sayJson({ error: { code: fault?.code ?? fault?.kind ?? "internal", message } });
+  remark(`${paintRemark("red", "error")}  ${message}`);
+  if (!fault && error instanceof Error) remark(paintRemark("gray", error.stack ?? ""));
+  return EXIT.failed;
+}
+
+function unknown(what: string, word: string, known: readonly string[], help: string): never {
+  const near = nearest(word, known);
+  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
+  return fail("invalid", `There is no ${what} "${word}".${meant} See ${help}.`, { code: "usage" });
+}
+
+/** The words and options of one command. */
+export function read(command: Command, argv: readonly string[]): Given {
+  const options = { ...command.options, ...COMMON };
+  const help = `tollgate ${command.usage.split(" ")[0]} --help`;
+  const { values, positionals, tokens } = parseArgs({
+    args: [...argv],
+    strict: false,
+    tokens: true,
+    allowPositionals: true,
+    options: Object.fromEntries(
+      Object.entries(options).map(([name, { value, short, many }]) => [
+        name,
+        {
+          type: value === undefined ? ("boolean" as const) : ("string" as const),
+          ...(short === undefined ? {} : { short }),
+          ...(many ? { multiple: true } : {}),
+        },
+      ]),
+    ),
+  });
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;
+    if (!option)
+      unknown(
+        "option",
+        token.rawName,
+        Object.keys(options).map((o) => `--${o}`),
+        help,
+      );
+    else if (option.value === undefined && token.value !== undefined)
+      fail("invalid", `${token.rawName} takes no value. See ${help}.`, { code: "usage" });
+    else if (option.value !== undefined && (token.value ?? "") === "")
+      fail("invalid", `${token.rawName} needs a ${option.value}. See ${help}.`, { code: "usage" });
+  }
+  const { least, most } = command.words ?? { least: 0, most: 0 };
+  if (positionals.length > most)
+    fail("invalid", `"${positionals[most]}" is one word too many. See ${help}.`, { code: "usage" });
+  if (positionals.length < least)
+    fail("invalid", `Usage: tollgate ${command.usage}. See ${help}.`, { code: "usage" });
+  const texts = (name: string) => [values[name] ?? []].flat().filter((v) => typeof v === "string");
+  return {
+    words: positionals,
+    json: values["json"] === true,
+    has: (name) => values[name] === true,
+    text: (name) => texts(name).at(-1),
+    texts,
+  };
+}
+
+function overview(): string {
+  const rows = Object.entries(COMMANDS).map(([name, { summary }]) => [
+    paint("bold", name),
+    summary,
+  ]);
+  return [
+    `tollgate ${version}: a model gateway`,
+    "",
+    "Usage: tollgate <command> [options]",
+    "",
+    columns(rows, "  "),
+    "",
+    "tollgate <command> --help says more. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.",
+  ].join("\n");
+}
+
+export function helpOf(command: Command): string {
+  const rows = Object.entries({ ...command.options, ...COMMON }).map(([name, option]) => [
+    `${option.short ? `-${option.short}, ` : "    "}--${name}${option.value ? ` <${option.value}>` : ""}`,
+    `${option.about}${option.many ? " (may be repeated)" : ""}`,
+  ]);
+  return [
+    `Usage: tollgate ${command.usage}`,
+    "",
+    command.about,
+    "",
+    "Options:",
+    columns(rows, "  "),
+    "",
+    command.examples.length > 1 ? "Examples:" : "Example:",
+    ...command.examples.map((line) => `  ${line}`),
+  ].join("\n");
+}

@@ -1,0 +1,38 @@
+// Problems as people read them: file:line:column, what and where, what to do, and the lines themselves.
+import { relative } from "node:path";
+import type { Located } from "../config/types.ts";
+import { plural } from "../lib/text.ts";
+
+type Paint = (style: "red" | "yellow" | "gray" | "bold", text: string) => string;
+
+const COLOUR = { error: "red", warning: "yellow", note: "gray" } as const;
+
+/** A path as it is shorter. */
+export function near(file: string): string {
+  const short = relative(process.cwd(), file);
+  return short !== "" && short.length < file.length ? short : file;
+}
+
+export function reported(problems: readonly Located[], paint: Paint): string {
+  return problems
+    .map((problem) => {
+      const { file, line, column, severity, path, message, hint, frame } = problem;
+      const place = line === 0 ? near(file) : `${near(file)}:${line}:${column}`;
+      const words = `${path === "" ? "" : `${path}: `}${message}${hint === undefined ? "" : ` — ${hint}`}`;
+      const head = `${paint("bold", place)}  ${paint(COLOUR[severity], severity)}  ${words}`;
+      return frame === undefined ? head : `${head}\n${paint("gray", frame)}`;
+    })
+    .join("\n");
+}
+
+export const errorsIn = (problems: readonly Located[]): number =>
+  problems.filter((problem) => problem.severity === "error").length;
+
+/** "2 errors, 1 warning", or nothing. */
+export function counted(problems: readonly Located[]): string {
+  return (["error", "warning", "note"] as const)
+    .map((severity) => [problems.filter((p) => p.severity === severity).length, severity] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, severity]) => plural(count, severity))
+    .join(", ");
+}

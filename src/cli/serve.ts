@@ -1,0 +1,149 @@
+// Runs the gateway until it is told to stop.
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { isatty } from "node:tty";
+import { createGateway } from "../gateway/gateway.ts";
+import type { Gateway } from "../gateway/types.ts";
+import { createLog, type Level, type Log } from "../lib/log.ts";
+import { Mask } from "../lib/mask.ts";
+import { fail } from "../model/error.ts";
+import { banner } from "./banner.ts";
+import { type Command, CONFIG, EXIT, type Given } from "./command.ts";
+import { configFile, createLoad, nameOf, version } from "./house.ts";
+import { counted, reported } from "./report.ts";
+import { paintRemark, remark, say, sayJson } from "./terminal.ts";
+
+const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
+
+/** npm sends a Ctrl-C on that the terminal has sent already. */
+const ECHO_MS = 300;
+
+export const command: Command = {
+  usage: "serve [options]",
+  about:
+    "Runs the gateway. SIGHUP, or a change of the file, reloads the config; SIGTERM and Ctrl-C let what is in flight\n" +
+    "finish first, a second one does not. Without a gateway.yaml it runs a default that answers offline.",
+  options: {
+    ...CONFIG,
+    port: {
+      short: "p",
+      value: "number",
+      about: "listen here, whatever the file says; 0 is any free port",
+    },
+    host: { value: "address", about: "listen on this address, whatever the file says" },
+    "log-level": { value: "level", about: "debug, info, warn or error, whatever the file says" },
+    "no-watch": { about: "reload on SIGHUP only, not when the file changes" },
+  },
+  examples: ["tollgate serve", "tollgate serve -c /etc/tollgate/gateway.yaml --host 0.0.0.0"],
+  async run(given) {
+    const file = configFile(given);
+    const terminal = process.stdout.isTTY && !given.json;
+    const mask = new Mask();
+    const log = createLog({ level: "info", pretty: terminal, mask });
+    const gateway = await createGateway({
+      file,
+      env: process.env,
+      log,
+      mask,
+      version,
+      load: createLoad(),
+      overrides: overridesOf(given),
+      watch: !given.has("no-watch"),
+    });
+    if ("problems" in gateway) {
+      if (given.json) sayJson({ ok: false, file, problems: gateway.problems });
+      remark(reported(gateway.problems, paintRemark));
+      remark(`\n${nameOf(file)}: ${counted(gateway.problems)}. Nothing was started.`);
+      return EXIT.config;
+    }
+    const stopped = untilStopped(gateway, log, terminal);
+    if (terminal) say(await banner(gateway, file));
+    else await announce(gateway, file, log);
+    return stopped;
+  },
+};
+
+function overridesOf(given: Given) {
+  const level = given.text("log-level");
+  const [host, port] = [given.text("host"), given.text("port")];
+  if (level !== undefined && !LEVELS.includes(level))
+    fail("invalid", `--log-level is one of ${LEVELS.join(", ")}.`, { code: "usage" });
+  if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535))
+    fail("invalid", "--port is a number from 0 to 65535.", { code: "usage" });
+  return {
+    ...(host === undefined ? {} : { host }),
+    ...(port === undefined ? {} : { port: Number(port) }),
+    ...(level === undefined ? {} : { logLevel: level as Level }),
+  };
+}
+
+/** For whoever reads lines: where it is, and where the first key is, never the key. */
+async function announce(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
+  if (file === undefined)
+    log.info(
+      { folder: process.cwd() },
+      "no gateway.yaml here: running the default, which answers offline; tollgate init prints one to start from",
+    );
+  if (gateway.firstKey !== undefined) {
+    const path = join(gateway.stateDir, "first-key");
+    await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
+    log.info({ path }, "a first key was made; it is in this file and nowhere else");
+  }
+  const { generation, stateDir } = gateway.status();
+  log.info(
+    { url: gateway.url, version, pid: process.pid, file, stateDir, generation },
+    "listening",
+  );
+}
+
+/** The exit code, when it is over. */
+function untilStopped(gateway: Gateway, log: Log, terminal: boolean): Promise<number> {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  let since: number | undefined;
+  let code: number = EXIT.fine;
+
+  const stop = (why: string) => {
+    if (since !== undefined) {
+      if (performance.now() - since < ECHO_MS) return;
+      if (gateway.busy > 0) code = EXIT.failed;
+      void gateway.kill().catch(() => {});
+      return;
+    }
+    since = performance.now();
+    const inFlight = gateway.busy;
+    log.info(
+      { why, inFlight },
+      inFlight === 0
+        ? "stopping"
+        : "stopping when what is in flight is over; once more cuts it off",
+    );
+    gateway
+      .stop()
+      .catch((error: unknown) => {
+        code = EXIT.failed;
+        log.error({ error }, "it did not stop well");
+      })
+      .finally(() => {
+        log.flush();
+        resolve(code);
+      });
+  };
+  const broken = (error: unknown) => {
+    code = EXIT.failed;
+    log.error({ error }, "an error that nobody caught; stopping");
+    stop("error");
+  };
+
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  process.on("SIGHUP", () => {
+    // A terminal that was closed says so with the same signal.
+    if (terminal && !isatty(1)) stop("the terminal is gone");
+    else
+      void gateway.reload("signal").then(({ unchanged, generation }) => {
+        if (unchanged) log.info({ generation }, "reload: nothing has changed");
+      }, broken);
+  });
+  process.on("uncaughtException", broken);
+  return promise;
+}

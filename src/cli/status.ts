@@ -1,0 +1,67 @@
+import { askControl } from "../gateway/control.ts";
+import type { Status } from "../gateway/types.ts";
+import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
+import { stateDirOf } from "./house.ts";
+import { reported } from "./report.ts";
+import { columns, moment, paint, say, sayJson } from "./terminal.ts";
+
+export const command: Command = {
+  usage: "status [options]",
+  about:
+    "Says how the running gateway is: where, since when, which config, what is in flight, how the last reload went.\n" +
+    "Exits with 1 when none runs.",
+  options: { ...CONFIG, ...STATE },
+  examples: ["tollgate status", "tollgate status --state-dir /var/lib/tollgate --json"],
+  async run(given) {
+    const answer = await askControl(await stateDirOf(given), "status");
+    const status = answer as unknown as Status;
+    if (given.json) sayJson(status);
+    else say(inWords(status));
+    return EXIT.fine;
+  },
+};
+
+function inWords(of: Status): string {
+  const flying = of.generations.reduce((sum, { inFlight }) => sum + inFlight, 0);
+  const older = of.generations.filter(({ generation }) => generation !== of.generation);
+  const rows = [
+    [
+      "gateway",
+      `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)} at ${of.url}`,
+    ],
+    ["version", `${of.version}, pid ${of.pid}, since ${moment(of.startedAt)}`],
+    [
+      "config",
+      `${of.file ?? "the default config"}, generation ${of.generation}, loaded ${moment(of.loadedAt)}`,
+    ],
+    ["state", of.stateDir],
+    [
+      "in flight",
+      `${flying}${older.length === 0 ? "" : `, ${older.map((g) => `${g.inFlight} in generation ${g.generation}`).join(", ")}`}`,
+    ],
+    ["last reload", lastReload(of)],
+    ...of.lists.map(({ provider, count, lastError }) => [
+      `models of ${provider}`,
+      `${count ?? "not known yet"}${lastError ? paint("yellow", `; ${lastError.message}`) : ""}`,
+    ]),
+    ...of.resting.map(({ what, until }) => ["resting", `${what}, until ${moment(until)}`]),
+  ];
+  const problems =
+    of.lastReload?.ok === false ? `\n\n${reported(of.lastReload.problems, paint)}` : "";
+  return columns(rows.map(([name, value]) => [paint("gray", name!), value!])) + problems;
+}
+
+function lastReload({ lastReload: last }: Status): string {
+  if (!last) return "none";
+  const how = last.ok
+    ? last.unchanged
+      ? "nothing had changed"
+      : paint("green", `generation ${last.generation}`)
+    : paint(
+        "red",
+        last.refused
+          ? `refused: ${last.refused.join(", ")} need a restart`
+          : "refused: the config has errors",
+      );
+  return `${how}, by ${last.why}, ${moment(last.at)}`;
+}

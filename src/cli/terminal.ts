@@ -1,0 +1,36 @@
+// Words on a terminal, or in a pipe. Answers go to stdout, remarks to stderr; colour only where somebody sees it.
+import { stripVTControlCharacters, styleText } from "node:util";
+
+type Style = Parameters<typeof styleText>[0];
+
+export const say = (text = ""): void => void process.stdout.write(`${text}\n`);
+export const remark = (text: string): void => void process.stderr.write(`${text}\n`);
+export const sayJson = (value: unknown): void =>
+  say(JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${each}` : each), 2));
+
+/** For stdout. `styleText` knows terminals, NO_COLOR and the rest. */
+export const paint = (style: Style, text: string): string =>
+  styleText(style, text, { stream: process.stdout });
+export const paintRemark = (style: Style, text: string): string =>
+  styleText(style, text, { stream: process.stderr });
+
+/** Rows under each other, each column as wide as its widest cell; the last one runs on. */
+export function columns(rows: readonly (readonly string[])[], indent = ""): string {
+  const width = (text: string) => stripVTControlCharacters(text).length;
+  const widths = rows.reduce<number[]>(
+    (most, row) => row.map((cell, i) => Math.max(most[i] ?? 0, width(cell))),
+    [],
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) => cell + (i === row.length - 1 ? "" : " ".repeat(widths[i]! - width(cell))))
+        .join("  "),
+    )
+    .map((line) => indent + line.trimEnd())
+    .join("\n");
+}
+
+/** "2026-11-21 09:30:00 UTC" */
+export const moment = (at: number): string =>
+  `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -1,0 +1,122 @@
+// What commands work on when no gateway runs: a generation that serves nobody, and the store alone.
+// A rehearsal touches nothing of the state folder and calls nobody upstream.
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLists, openLists } from "../catalogue/lists.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { problem } from "../config/problems.ts";
+import { secretsOf } from "../config/redact.ts";
+import type { GatewayConfig, Located } from "../config/types.ts";
+import type { Log } from "../lib/log.ts";
+import type { Mask } from "../lib/mask.ts";
+import { Scope, Shared } from "../lib/scope.ts";
+import { fail } from "../model/error.ts";
+import type { Store } from "../plugin/store.ts";
+import { Rests } from "../walk/rests.ts";
+import { Watchdog } from "../walk/watchdog.ts";
+import { createContext } from "./context.ts";
+import { explainIn } from "./explanation.ts";
+import { openFiles } from "./files.ts";
+import { build } from "./generation.ts";
+import type { House } from "./house.ts";
+import { createKeys } from "./keys.ts";
+import { createLedger } from "./ledger.ts";
+import { Pools } from "./pools.ts";
+import type { Explanation } from "./types.ts";
+
+export interface RehearseOptions {
+  readonly loaded: LoadedConfig;
+  readonly config: GatewayConfig;
+  readonly log: Log;
+  readonly mask: Mask;
+}
+
+export interface Rehearsal extends AsyncDisposable {
+  explain(model: string, frontend?: string): Promise<Explanation>;
+}
+
+/** Everything up to and including every plugin's setup. */
+export async function rehearse(
+  of: RehearseOptions,
+): Promise<Rehearsal | { problems: readonly Located[] }> {
+  const { config, loaded } = of;
+  const scope = new Scope();
+  const stateDir = await mkdtemp(join(tmpdir(), "tollgate-rehearsal-"));
+  scope.defer(() => rm(stateDir, { recursive: true, force: true }));
+  const house = await furnish(of, scope, stateDir);
+  const problems: Located[] = [];
+  await setupStore(of, house, scope).catch((error: Error) => {
+    const why = of.mask.text(error.message);
+    problems.push(loaded.place("store", problem.setupFailed(config.store.use, why)));
+  });
+  const built = await build({ number: 0, config, house, place: loaded.place, probe: false });
+  if ("problems" in built) problems.push(...built.problems);
+  else scope.defer(() => built.retire());
+  if ("problems" in built || problems.length > 0) {
+    await scope[Symbol.asyncDispose]();
+    return { problems };
+  }
+  return {
+    explain: (model, frontend) => explainIn(built, config, model, frontend),
+    [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
+  };
+}
+
+/** The store of a config, opened; only while no gateway has it. */
+export async function openStore(of: RehearseOptions): Promise<{ store: Store } & AsyncDisposable> {
+  const scope = new Scope();
+  try {
+    await mkdir(of.config.stateDir, { recursive: true, mode: 0o700 });
+    const house = await furnish(of, scope, of.config.stateDir);
+    const store = await setupStore(of, house, scope);
+    const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });
+    if (presumed > 0)
+      of.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+    return { store, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
+  } catch (error) {
+    await scope[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function setupStore(of: RehearseOptions, house: House, scope: Scope): Promise<Store> {
+  const { definition, options } = of.config.store;
+  const nothing = () => fail("internal", "A store has no catalogue.");
+  const ctx = createContext({ id: "store", scope, house, catalogue: nothing });
+  return (await definition.setup(options, ctx)) as Store;
+}
+
+/** A house in which nobody lives: no calls, no keys, nothing written. */
+async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Promise<House> {
+  const { config, log, mask } = of;
+  log.secrets(secretsOf(config));
+  const idle = () => fail("unavailable", "No gateway is running.");
+  const lists = join(config.stateDir, "catalogue");
+  const store: Store = {
+    reach: "process",
+    open: async () => idle(),
+    apply: async () => idle(),
+    key: async () => undefined,
+    keys: async () => ({ items: [] }),
+    entries: async () => ({ items: [] }),
+    totals: async () => [],
+  };
+  return {
+    log,
+    mask,
+    stateDir,
+    store,
+    ledger: createLedger(store),
+    keys: createKeys(store),
+    shared: new Shared(),
+    rests: new Rests(),
+    watchdog: scope.own(new Watchdog()),
+    pools: scope.own(new Pools()),
+    // What providers said last is worth knowing; a folder for it is not worth making.
+    lists: existsSync(lists) ? await openLists(lists) : createLists(),
+    files: await openFiles(join(stateDir, "files")),
+    pictures: { keep: async () => idle(), get: async () => idle() },
+  };
+}
