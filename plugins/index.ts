@@ -9,6 +9,7 @@ export const builtin = {
     responses: () => import("./frontends/responses.ts"),
   },
   provider: {
+    demo: () => import("./providers/demo.ts"),
     anthropic: () => import("./providers/anthropic.ts"),
     "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),
     openai: () => import("./providers/openai.ts"),

@@ -1,0 +1,39 @@
+// Answers without a network: what a fresh machine runs, and what tests talk to. The same words and seed give the same
+// answer, counts are counts (tokens.ts says of what), the price is zero and nothing is kept.
+import { defineProvider } from "tollgate/plugin";
+import { chat } from "./demo/chat.ts";
+import { facts, POLICY } from "./demo/facts.ts";
+import { read } from "./demo/heard.ts";
+import { image } from "./demo/image.ts";
+
+export default defineProvider({
+  api: 1,
+  name: "demo",
+  summary: "Answers offline: echo, think, tools, lorem, slow, fail, image",
+  stability: "stable",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      pace_ms: {
+        type: "integer",
+        minimum: 0,
+        maximum: 60_000,
+        default: 50,
+        description: "How long demo/slow waits before each word, in milliseconds",
+      },
+    },
+  },
+  data: POLICY,
+  facts,
+  setup: ({ pace_ms: paceMs }) => ({
+    endpoints: [
+      {
+        kind: "chat",
+        run: (request, call) => chat(request, call, paceMs),
+        count: async (request) => read(request),
+      },
+      { kind: "image", run: (request, call) => image(request, call) },
+    ],
+  }),
+});

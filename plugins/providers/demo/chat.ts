@@ -1,0 +1,129 @@
+// A plan spoken: word by word, within the limits of the request, counted as it goes.
+import { setImmediate as turn, setTimeout as sleep } from "node:timers/promises";
+import {
+  fail,
+  type Call,
+  type ChatRequest,
+  type FinishReason,
+  type ModelEvent,
+  type OpenBlock,
+} from "tollgate/plugin";
+import { digest } from "./chance.ts";
+import { failed } from "./failing.ts";
+import { read } from "./heard.ts";
+import { plan, type Plan } from "./plan.ts";
+import { tokens, upTo, words } from "./tokens.ts";
+
+export const CONTEXT = 200_000;
+/** Words that are said in one go: then everybody else has a turn. */
+const BURST = 100;
+
+export async function* chat(
+  r: ChatRequest,
+  call: Call,
+  paceMs: number,
+): AsyncGenerator<ModelEvent> {
+  const input = read(r);
+  if (input > CONTEXT)
+    fail("context_length", `prompt is too long: ${input} tokens > ${CONTEXT} maximum`);
+  const planned = plan(call.model, call.provider, r);
+  if (planned.failing?.after === 0) failed(planned.failing);
+  const spoken = new Spoken(r.output.maxTokens ?? Infinity);
+  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  for (const part of parts(planned, r)) {
+    let pieces = words(spoken.take(part.counted));
+    if (part.hidden) continue;
+    if (planned.failing) pieces = pieces.slice(0, planned.failing.after);
+    // What was cut off before its first word was never begun.
+    if (pieces.length === 0 && spoken.full && part.counted !== "") break;
+    const index = spoken.blocks++;
+    yield { type: "open", index, block: part.block };
+    if (part.block.type === "call") pieces = afterName(pieces, part.block.name);
+    for (const [i, piece] of pieces.entries()) {
+      if (planned.paced) await pause(paceMs, call.signal);
+      else if (i % BURST === BURST - 1) await turn();
+      yield { type: "delta", index, text: piece };
+    }
+    if (planned.failing) failed(planned.failing);
+    yield { type: "close", index };
+  }
+  const { output, reasoning } = spoken.counts(planned);
+  yield { type: "usage", usage: { input, cache_read: 0, output, reasoning } };
+  yield { type: "finish", ...spoken.end(planned, r) };
+}
+
+interface Part {
+  block: OpenBlock;
+  /** Every word that the block is made of, the name of a call included. */
+  counted: string;
+  hidden?: boolean;
+}
+
+function* parts({ reasoning, hidden, text, call }: Plan, r: ChatRequest): Generator<Part> {
+  if (reasoning !== undefined)
+    yield { block: { type: "reasoning" }, counted: reasoning, hidden: hidden ?? false };
+  if (text !== undefined) yield { block: { type: "text" }, counted: stopped(text, r).text };
+  if (call) {
+    const { args, ...block } = call;
+    yield { block: { type: "call", ...block }, counted: `${call.name} ${args}` };
+  }
+}
+
+/** The name was said when the block was opened. */
+function afterName(pieces: readonly string[], name: string): readonly string[] {
+  const args = pieces.join("").slice(name.length + 1);
+  return words(args);
+}
+
+class Spoken {
+  blocks = 0;
+  full = false;
+  #left: number;
+  #said: string[] = [];
+
+  constructor(most: number) {
+    this.#left = most;
+  }
+
+  /** As much of it as there is room for. */
+  take(text: string): string {
+    const said = tokens(text) > this.#left ? upTo(text, this.#left) : text;
+    this.full ||= said !== text;
+    this.#left -= tokens(said);
+    this.#said.push(said);
+    return said;
+  }
+
+  counts({ reasoning }: Plan): { output: number; reasoning: number } {
+    const counts = this.#said.map(tokens);
+    return {
+      output: counts.reduce((sum, n) => sum + n, 0),
+      reasoning: reasoning === undefined ? 0 : (counts[0] ?? 0),
+    };
+  }
+
+  end(planned: Plan, r: ChatRequest): { reason: FinishReason; sequence?: string } {
+    if (this.full) return { reason: "length" };
+    if (planned.call) return { reason: "tool_calls" };
+    const { sequence } = stopped(planned.text ?? "", r);
+    return sequence === undefined ? { reason: "stop" } : { reason: "stop_sequence", sequence };
+  }
+}
+
+/** Up to the first of the stop sequences, which is not said itself. */
+function stopped(text: string, { output }: ChatRequest): { text: string; sequence?: string } {
+  let found: { at: number; sequence: string } | undefined;
+  for (const sequence of output.stop ?? []) {
+    const at = sequence === "" ? -1 : text.indexOf(sequence);
+    if (at >= 0 && (!found || at < found.at)) found = { at, sequence };
+  }
+  return found ? { text: text.slice(0, found.at), sequence: found.sequence } : { text };
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(ms, undefined, { signal });
+  } catch (cause) {
+    fail("canceled", "The request was given up.", { cause });
+  }
+}

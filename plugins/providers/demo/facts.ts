@@ -1,0 +1,67 @@
+import { UNITS, type DataPolicy, type Facts, type ModelInfo, type Price } from "tollgate/plugin";
+import { CONTEXT } from "./chat.ts";
+import { CHAT } from "./plan.ts";
+
+const FREE: Price = {
+  lines: UNITS.map((unit) => ({ unit, usd: "0", per: 1 })),
+  tiers: { "*": [] },
+};
+
+/** Nothing is sent anywhere and nothing is written down: what was said is gone with the request. */
+export const POLICY: DataPolicy = {
+  retention: { kind: "zero" },
+  trains: "no",
+  requires: "none",
+  evidence: ["in-process: nothing leaves the gateway, and nobody learns from what stays in it"],
+  verifiedAt: "2026-11-21",
+};
+
+const NAMES: Readonly<Record<(typeof CHAT)[number], string>> = {
+  echo: "Demo: says it again",
+  think: "Demo: thinks, then says it again",
+  tools: "Demo: calls the first tool",
+  lorem: "Demo: as many words as you name",
+  slow: "Demo: the same, slowly",
+  fail: "Demo: fails as it is told",
+};
+
+const chat = (model: (typeof CHAT)[number]): ModelInfo => ({
+  model,
+  kind: "chat",
+  name: NAMES[model],
+  can: {
+    stream: true,
+    system: true,
+    tools: true,
+    json: true,
+    json_schema: true,
+    ...(model === "think" && { reasoning: true }),
+    n: false,
+    logprobs: false,
+  },
+  limits: { context: CONTEXT, output: CONTEXT },
+  price: FREE,
+  released: "2026-11-01",
+});
+
+export const facts: Facts = {
+  asOf: "2026-11-21",
+  models: [
+    ...CHAT.map(chat),
+    {
+      model: "image",
+      kind: "image",
+      name: "Demo: draws a landscape",
+      can: { stream: true },
+      limits: { images: 10 },
+      image: {
+        sizes: ["auto"],
+        sides: { min: 16, max: 2048 },
+        qualities: ["auto", "low", "medium", "high", "standard", "hd"],
+        formats: ["png"],
+      },
+      price: FREE,
+      released: "2026-11-01",
+    },
+  ],
+};

@@ -1,0 +1,58 @@
+// What a request says to a model that only reads words.
+import type { Block, ChatRequest } from "tollgate/plugin";
+import { tokens } from "./tokens.ts";
+
+/** The words of a block; what has none is named in brackets. */
+export function text(block: Block): string {
+  switch (block.type) {
+    case "text":
+    case "refusal":
+      return block.text;
+    case "reasoning":
+      return [block.text, ...(block.summary ?? [])].filter((t) => t !== undefined).join("\n");
+    case "call":
+      return `${block.name} ${block.args}`;
+    case "result":
+      return block.blocks.map(text).join("\n");
+    case "opaque":
+      return block.text ?? "";
+    default:
+      return `[${block.type}]`;
+  }
+}
+
+/** What a person said last. */
+export function lastSaid({ turns }: ChatRequest): string {
+  const last = turns.findLast(
+    ({ role, blocks }) => role === "user" && blocks.some((b) => b.type !== "result"),
+  );
+  return (last?.blocks ?? [])
+    .filter((b) => b.type !== "result")
+    .map(text)
+    .join("\n");
+}
+
+/** The tool results that nobody has answered yet. */
+export function results({ turns }: ChatRequest): readonly Extract<Block, { type: "result" }>[] {
+  const answered = turns.findLastIndex(({ role }) => role === "assistant");
+  return turns
+    .slice(answered + 1)
+    .flatMap((turn) => turn.blocks.filter((b) => b.type === "result"));
+}
+
+/** Everything that was read: instructions, every turn, and the tools as they were declared. */
+export function read({ instructions, turns, tools }: ChatRequest): number {
+  const said = [...instructions, ...turns.flatMap((turn) => turn.blocks)];
+  return (
+    said.reduce((n, block) => n + (isWords(block) ? tokens(text(block)) : 0), 0) +
+    tools.reduce((n, tool) => n + tokens(declared(tool)), 0)
+  );
+}
+
+const isWords = (block: Block): boolean =>
+  !["image", "audio", "video", "document"].includes(block.type);
+
+const declared = ({ name, description, schema, raw }: ChatRequest["tools"][number]): string =>
+  [name, description, schema && JSON.stringify(schema), raw && JSON.stringify(raw)]
+    .filter((part) => part !== undefined)
+    .join(" ");

@@ -1,0 +1,44 @@
+import { fail, type Call, type ImageRequest, type ModelEvent } from "tollgate/plugin";
+import { fitting, sizeOf } from "tollgate/protocols/images";
+import { digest } from "./chance.ts";
+import { scene } from "./draw.ts";
+import { png } from "./png.ts";
+
+const USUAL = { width: 512, height: 512 };
+/** Cells of unfinished pictures, coarse to fine. */
+const PARTIAL = [64, 32, 16];
+const CELLS: Readonly<Record<string, number>> = { low: 8, medium: 2, standard: 2, auto: 2 };
+
+/** Words and seed in, the same picture out, bit for bit. */
+export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelEvent> {
+  if (call.model !== "image")
+    fail("not_found", `There is no demo/${call.model} that draws. There is demo/image.`, {
+      code: "model_not_found",
+      param: "model",
+    });
+  if (r.refs.length > 0 || r.mask)
+    fail("unsupported", "demo/image draws from words alone.", { param: "image" });
+  fitting({ n: r.n, size: r.size, quality: r.quality, format: r.format }, call.info);
+  for (const field of Object.keys((r.ext["images"] ?? {}) as object)) call.lose(field, "dropped");
+  const size = sizeOf(r.size) ?? USUAL;
+  const transparent = r.background === "transparent";
+  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  for (let index = 0; index < r.n; index++) {
+    const of = scene(r.seed ?? r.prompt, r.prompt, index);
+    const drawn = async (cell: number) => {
+      if (call.signal.aborted) fail("canceled", "The request was given up.");
+      return { bytes: await png(of, { ...size, cell, transparent }), mime: "image/png" };
+    };
+    yield { type: "open", index, block: { type: "image" } };
+    if (r.stream)
+      for (const cell of PARTIAL.slice(0, r.partials ?? 0))
+        yield { type: "media", index, media: await drawn(cell), partial: true };
+    yield { type: "media", index, media: await drawn(CELLS[r.quality ?? "auto"] ?? 1) };
+    yield { type: "close", index };
+  }
+  yield {
+    type: "usage",
+    usage: { images: r.n, megapixels: (r.n * size.width * size.height) / 1e6 },
+  };
+  yield { type: "finish", reason: "stop" };
+}

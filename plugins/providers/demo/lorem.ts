@@ -1,0 +1,31 @@
+import { chance } from "./chance.ts";
+
+const WORDS =
+  "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt ut labore et dolore magna aliqua enim ad minim veniam quis nostrud exercitation ullamco laboris nisi aliquip ex ea commodo consequat".split(
+    " ",
+  );
+export const USUAL = 50;
+export const MOST = 100_000;
+
+/** How many words were asked for: the last number in what was said. */
+export function asked(said: string): number {
+  const numbers = said.match(/\d{1,9}/g);
+  return numbers ? Math.min(Number(numbers[numbers.length - 1]), MOST) : USUAL;
+}
+
+/** So many words, in sentences of four to eleven. */
+export function lorem(n: number, ...seed: readonly unknown[]): string {
+  const next = chance("lorem", ...seed);
+  const said: string[] = [];
+  let left = 0;
+  for (let i = 0; i < n; i++) {
+    let word = WORDS[Math.floor(next() * WORDS.length)]!;
+    if (left === 0) {
+      left = 4 + Math.floor(next() * 8);
+      word = word[0]!.toUpperCase() + word.slice(1);
+    }
+    left--;
+    said.push(left === 0 || i === n - 1 ? `${word}.` : word);
+  }
+  return said.join(" ");
+}
