@@ -27,14 +27,15 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
   const own = object(request.ext[ORIGIN]);
   const native = own !== undefined;
   const quiet = (own && cameAs<JsonObject>(own)) ?? {};
-  const chat = object(request.ext["chat-completions"]) ?? {};
+  const chat = object(request.ext[CHAT]) ?? {};
   const losses = once(of);
   refuse(request);
   forgo(request, losses, native);
-  const lead = leadTo(request.instructions, losses);
-  const input = [...lead.items, ...itemsTo(request.turns, losses)];
+  const turns = itemsTo(request.turns, losses);
+  const lead = leadTo(request.instructions, turns.length === 0, losses);
+  const input = [...lead.items, ...turns];
   if (input.length === 0)
-    fail("unsupported", "This model needs at least one message besides the instructions.", {
+    fail("unsupported", "There is nothing in this request that the model could answer.", {
       param: "input",
       code: "empty_input",
     });
@@ -121,9 +122,11 @@ function forgo({ sampling, ext }: ChatRequest, of: Losses, native: boolean): voi
   // What only another protocol knows; chat is the same vendor's, and shares some of its words.
   for (const protocol in ext)
     if (protocol !== ORIGIN)
-      for (const field in object(ext[protocol])) if (!SHARED.has(field)) of.lose(field, "dropped");
+      for (const field in object(ext[protocol]))
+        if (protocol !== CHAT || !SHARED.has(field)) of.lose(field, "dropped");
 }
 
+const CHAT = "chat-completions";
 const SHARED = new Set([...OWN, "safety_identifier"]);
 
 function bounded({ output }: ChatRequest, native: boolean, of: Losses): number | undefined {

@@ -26,9 +26,10 @@ export function itemsTo(turns: readonly Turn[], of: Losses): Json[] {
 /** What one client writes above its system prompt for its own vendor; elsewhere it only makes every prefix new. */
 const TELEMETRY = "x-anthropic-billing-header:";
 
-/** Everything before the first turn that one string cannot say. */
+/** What stands before the first turn: one string, unless it says more than that or says all there is. */
 export function leadTo(
   instructions: readonly Block[],
+  alone: boolean,
   of: Losses,
 ): { instructions?: string; items: Json[] } {
   const own = cameAs<{ instructions?: string; items: Json[] }>(instructions);
@@ -36,7 +37,7 @@ export function leadTo(
   instructions = instructions.filter((b) => b.type !== "text" || !b.text.startsWith(TELEMETRY));
   if (instructions.length === 0) return { items: [] };
   const [only, ...more] = instructions;
-  if (only!.type === "text" && more.length === 0 && only!.cache === undefined)
+  if (!alone && only!.type === "text" && more.length === 0 && only!.cache === undefined)
     return { instructions: only!.text, items: [] };
   const content = instructions.map((block) =>
     block.type === "text"
@@ -147,6 +148,7 @@ function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: Losse
     const part = inputPart(block, of);
     if (part) content.push(part);
   }
+  if (turn.blocks.length === 0) items.push({ type: "message", role, content: [] });
   speak();
 }
 

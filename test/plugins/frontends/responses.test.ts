@@ -1,0 +1,333 @@
+// State, and whose it is: what one key made, no other can reach, continue or even notice.
+import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import type {
+  Arrival,
+  Body,
+  Context,
+  Entry,
+  Fault,
+  Frontend,
+  LedgerQuery,
+  Reading,
+  WalkRoute,
+} from "tollgate/plugin";
+import { faultOf } from "tollgate/plugin";
+import responses from "../../../plugins/frontends/responses.ts";
+import { ItemMemory, lastWord } from "../../../plugins/frontends/item-memory.ts";
+import { answering, context, encode } from "tollgate/testing";
+import { responses as codec } from "tollgate/protocols/responses";
+
+const entry = (key: string, upstreamId: string, more: Partial<Entry["target"]> = {}): Entry => ({
+  seq: 1,
+  kind: "settle",
+  attempt: "a",
+  request: "r",
+  at: 0,
+  key,
+  target: {
+    provider: "openai",
+    model: "gpt-6",
+    protocol: "responses",
+    credential: "main",
+    ...more,
+  },
+  usage: {},
+  costNano: 0n,
+  state: "exact",
+  outcome: "ok",
+  upstreamId,
+  labels: {},
+  asked: {
+    model: "fast",
+    frontend: "responses",
+    protocol: "responses",
+    lane: "verbatim",
+    stream: false,
+  },
+});
+const book = [
+  entry("alice", "resp_alice"),
+  entry("bob", "resp_bob"),
+  entry("alice", "resp_chat", { protocol: "chat-completions" }),
+];
+
+async function mounted(options: Record<string, unknown> = {}, shared?: any) {
+  const lent = context({
+    ...(shared && { shared }),
+    ledger: {
+      entries: async ({ key, upstreamId }: LedgerQuery) => ({
+        items: book.filter((e) => e.key === key && e.upstreamId === upstreamId),
+      }),
+      totals: async () => [],
+    } as Context["ledger"],
+  });
+  const frontend = (await responses.setup(
+    { accept: ["bearer"], reasoning: "summary", item_memory_mb: 1, ...options } as never,
+    lent.ctx,
+  )) as Frontend;
+  const read = async (
+    method: string,
+    path: string,
+    who: string,
+    body: Body = {},
+    more: Partial<Arrival> = {},
+  ): Promise<Reading> => {
+    const route = frontend.routes.find(
+      (r) => r.method === method && r.path.includes(path),
+    ) as WalkRoute;
+    const x = {
+      identity: { id: who },
+      privacy: "off",
+      params: {},
+      query: new URLSearchParams(),
+      ...more,
+    };
+    return route.read!(x as unknown as Arrival, body);
+  };
+  return { frontend, read, lent };
+}
+
+const refused = async (run: Promise<unknown>): Promise<Fault> =>
+  run.then(
+    () => {
+      throw new Error("Nothing was refused.");
+    },
+    (error) => faultOf(error) ?? Promise.reject(error as Error),
+  );
+const hi: Body = { model: "fast", input: "Hi" };
+
+describe("a request", () => {
+  it("goes where it says, unless it continues an answer", async () => {
+    const { read } = await mounted();
+    expect(await read("POST", "/v1/responses", "alice", hi)).toMatchObject({ model: "fast" });
+    const pinned = (model: string) =>
+      read("POST", "/v1/responses", "alice", { ...hi, model, previous_response_id: "resp_alice" });
+    expect((await pinned("fast")).model).toMatchObject({
+      provider: "openai",
+      model: "gpt-6",
+      credential: "main",
+    });
+    expect((await pinned("openai/gpt-7")).model).toEqual({
+      provider: "openai",
+      model: "gpt-7",
+      credential: "main",
+    });
+    expect((await refused(pinned("anthropic/claude"))).code).toBe("previous_response_not_found");
+  });
+
+  it("that would last longer than its answer is refused, whatever the provider", async () => {
+    const { read } = await mounted();
+    for (const [param, field] of [
+      ["background", { background: true }],
+      ["conversation", { conversation: "conv_1" }],
+    ] as const)
+      expect(
+        await refused(read("POST", "/v1/responses", "alice", { ...hi, ...field })),
+      ).toMatchObject({
+        kind: "invalid",
+        param,
+        code: "unsupported_parameter",
+      });
+  });
+
+  it("under privacy has nothing kept, and continues nothing", async () => {
+    const { read } = await mounted();
+    const under = { privacy: "required" } as const;
+    const plain = await read("POST", "/v1/responses", "alice", hi, under);
+    expect(plain.edits).toEqual({ store: false });
+    expect(plain.record).toBeUndefined();
+    expect(
+      await refused(
+        read(
+          "POST",
+          "/v1/responses",
+          "alice",
+          { ...hi, previous_response_id: "resp_alice" },
+          under,
+        ),
+      ),
+    ).toMatchObject({ code: "previous_response_not_found" });
+  });
+
+  it("has the words that make a client send everything again", async () => {
+    const { read } = await mounted();
+    expect(
+      await refused(
+        read("POST", "/v1/responses", "alice", { ...hi, previous_response_id: "resp_none" }),
+      ),
+    ).toMatchObject({
+      kind: "unsupported",
+      code: "previous_response_not_found",
+      param: "previous_response_id",
+      message: expect.stringContaining("Previous response with id 'resp_none' not found."),
+    });
+  });
+});
+
+describe("two keys", () => {
+  const told = async (run: (id: string) => Promise<unknown>, id: string) => {
+    const { message, ...fault } = await refused(run(id));
+    return { ...fault, message: message.replaceAll(id, "<id>") };
+  };
+
+  it.each([
+    "GET /v1/responses/:id",
+    "DELETE /v1/responses/:id",
+    "GET /v1/responses/:id/input_items",
+  ])("%s: another's answer is as unknown as one that never was", async (route) => {
+    const { read } = await mounted();
+    const [method, path] = route.split(" ") as [string, string];
+    const get = (who: string) => (id: string) => read(method, path, who, {}, { params: { id } });
+    expect((await get("alice")("resp_alice")).model).toMatchObject({
+      provider: "openai",
+      credential: "main",
+    });
+    const nobody = await told(get("alice"), "resp_none");
+    expect(nobody).toMatchObject({ kind: "not_found" });
+    expect(await told(get("alice"), "resp_bob")).toEqual(nobody);
+    expect(await told(get("bob"), "resp_alice")).toEqual(nobody);
+    expect(await told(get("alice"), "resp_chat")).toEqual(nobody);
+    expect(await told(get("alice"), "")).toEqual({ ...nobody, message: expect.any(String) });
+  });
+
+  it("previous_response_id: another's answer cannot be continued, nor noticed", async () => {
+    const { read } = await mounted();
+    for (const path of ["/v1/responses", "/v1/responses/input_tokens"]) {
+      const go = (who: string) => (id: string) =>
+        read("POST", path, who, { ...hi, previous_response_id: id });
+      const nobody = await told(go("alice"), "resp_none");
+      expect(await told(go("alice"), "resp_bob")).toEqual(nobody);
+      expect(await told(go("bob"), "resp_alice")).toEqual(nobody);
+    }
+  });
+
+  it("item_reference: another's item is a miss like any other", async () => {
+    const { read } = await mounted();
+    const answer = await read("POST", "/v1/responses", "alice", hi);
+    answer.record!.to({
+      mime: "application/json",
+      body: Buffer.from(JSON.stringify({ output: [{ type: "message", id: "msg_a" }] })),
+      usage: {},
+      model: "m",
+    });
+    const refer = (who: string) => (id: string) =>
+      read("POST", "/v1/responses", who, { ...hi, input: [{ type: "item_reference", id }] });
+    expect((await refer("alice")("msg_a")).edits).toEqual({
+      input: [{ type: "message", id: "msg_a" }],
+    });
+    const nobody = await told(refer("bob"), "msg_none");
+    expect(nobody).toMatchObject({ kind: "invalid", code: "item_not_found", param: "input[0]" });
+    expect(nobody.message).toContain("store: false");
+    expect(await told(refer("bob"), "msg_a")).toEqual(nobody);
+    expect(
+      (
+        await refused(
+          read(
+            "POST",
+            "/v1/responses",
+            "alice",
+            { ...hi, input: [{ id: "msg_a" }] },
+            { privacy: "strict" },
+          ),
+        )
+      ).code,
+    ).toBe("item_not_found");
+  });
+});
+
+describe("the memory of items", () => {
+  const events = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: 'Hi\ndata: {"output":[]}' },
+    { type: "close", index: 0 },
+    { type: "finish", reason: "stop" },
+  ] as const;
+
+  it("reads what left as a stream", () => {
+    const body = Buffer.from(encode(codec().server!, events, answering({ stream: true })));
+    const memory = new ItemMemory({ bytes: 1e6, each: 1e6, ms: 1e6 });
+    memory.keep("a", lastWord("text/event-stream; charset=utf-8", body)!);
+    const id = /"id":"(msg_\w+)"/.exec(body.toString())![1]!;
+    expect(memory.find("a", id)).toMatchObject({ type: "message", role: "assistant" });
+    expect(memory.find("b", id)).toBeUndefined();
+    expect(lastWord("text/event-stream", Buffer.from(": nothing\n\n"))).toBeUndefined();
+  });
+
+  it("can be switched off, and is one across reloads", async () => {
+    const { read } = await mounted({ item_memory_mb: 0 });
+    expect((await read("POST", "/v1/responses", "alice", hi)).record).toBeUndefined();
+    const first = await mounted();
+    expect(
+      (await first.read("POST", "/v1/responses", "alice", { ...hi, store: false })).record,
+    ).toBeUndefined();
+  });
+
+  it("stays within its bounds and forgets in time, whatever happens", () =>
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.oneof(
+            fc.record({
+              do: fc.constant("keep" as const),
+              who: fc.constantFrom("a", "b", "c"),
+              id: fc.nat({ max: 9 }),
+              pad: fc.nat({ max: 60 }),
+            }),
+            fc.record({
+              do: fc.constant("find" as const),
+              who: fc.constantFrom("a", "b", "c"),
+              id: fc.nat({ max: 9 }),
+            }),
+            fc.record({ do: fc.constant("wait" as const), ms: fc.nat({ max: 40 }) }),
+            fc.record({ do: fc.constant("sweep" as const) }),
+          ),
+          { maxLength: 60 },
+        ),
+        (steps) => {
+          let now = 0;
+          const memory = new ItemMemory({ bytes: 400, each: 200, ms: 100 }, () => now);
+          const kept = new Map<string, { at: number; pad: number }>();
+          for (const step of steps) {
+            if (step.do === "wait") now += step.ms;
+            if (step.do === "sweep") memory.sweep();
+            if (step.do === "keep") {
+              memory.keep(
+                step.who,
+                JSON.stringify({ output: [{ id: `m${step.id}`, pad: "x".repeat(step.pad) }] }),
+              );
+              kept.set(`${step.who} m${step.id}`, { at: now, pad: step.pad });
+            }
+            if (step.do === "find") {
+              const found = memory.find(step.who, `m${step.id}`);
+              const expected = kept.get(`${step.who} m${step.id}`);
+              // It may have forgotten, but it never makes up, never mixes up, and never remembers for too long.
+              if (found) {
+                expect(found["pad"]).toBe("x".repeat(expected!.pad));
+                expect(now - expected!.at).toBeLessThan(100);
+              }
+            }
+            expect(memory.bytes).toBeLessThanOrEqual(400);
+            expect(memory.bytes).toBeGreaterThanOrEqual(0);
+          }
+          now += 1000;
+          memory.sweep();
+          expect(memory.bytes).toBe(0);
+        },
+      ),
+    ));
+});
+
+describe("the key", () => {
+  it("stands where this endpoint takes it", async () => {
+    const { frontend } = await mounted();
+    const { secret } = frontend;
+    expect(secret!({ authorization: "Bearer tg_1" })).toBe("tg_1");
+    expect(secret!({})).toBeUndefined();
+    expect(() => secret!({ "x-api-key": "tg_1" })).toThrow(/Authorization: Bearer/);
+    const both = (await mounted({ accept: ["bearer", "x-api-key"] })).frontend.secret!;
+    expect(both({ "x-api-key": "tg_1" })).toBe("tg_1");
+    expect(both({ "x-api-key": "tg_1", authorization: "Bearer tg_2" })).toBe("tg_2");
+  });
+});

@@ -1,0 +1,13 @@
+import { faultOf, type Fault } from "tollgate/plugin";
+
+/** What was refused; nothing else may be thrown. */
+export function faultFrom(run: () => unknown): Fault {
+  try {
+    run();
+  } catch (error) {
+    const fault = faultOf(error);
+    if (fault) return fault;
+    throw error;
+  }
+  throw new Error("Nothing was refused.");
+}

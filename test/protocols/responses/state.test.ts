@@ -1,0 +1,208 @@
+// What leaves for an upstream: nothing is kept unless it was asked for, and nothing is found by an id alone.
+import { describe, expect, it } from "vitest";
+import type { Asking, Body } from "tollgate/plugin";
+import { responses } from "tollgate/protocols/responses";
+import { answering, asking, encode } from "tollgate/testing";
+import { Departure } from "../../../src/walk/outgoing.ts";
+import { faultFrom } from "./kit.ts";
+
+const client = responses().client!;
+
+/** What is left of a body after the codec's last word. */
+function leaving(body: Body, of: Partial<Asking> = {}, codec = client): any {
+  const out = new Departure({ method: "POST", path: "/responses", body });
+  codec.prepare!(out, asking(of));
+  return JSON.parse(out.bytes()!.toString());
+}
+const hi: Body = { model: "m", input: "Hi" };
+const relay = { state: "relay" } as const;
+const reasons = { info: { model: "m", kind: "chat", can: { reasoning: true } } } as const;
+
+describe("what is kept", () => {
+  it("is nothing, unless the client asked or the operator relays state", () => {
+    expect(leaving(hi).store).toBe(false);
+    expect(leaving({ ...hi, store: null }).store).toBe(false);
+    expect(leaving({ ...hi, store: true }).store).toBe(true);
+    expect(leaving({ ...hi, store: false }).store).toBe(false);
+    expect(leaving(hi, relay)).not.toHaveProperty("store");
+    expect(leaving(hi, { op: "count" })).not.toHaveProperty("store");
+    expect(
+      leaving({ ...hi, store: true }, {}, responses({ store: false }).client!),
+    ).not.toHaveProperty("store");
+  });
+
+  it("comes with the secrets that replace it", () => {
+    expect(leaving(hi, reasons).include).toEqual(["reasoning.encrypted_content"]);
+    expect(leaving({ ...hi, reasoning: { effort: "low" }, include: ["x"] }).include).toEqual([
+      "x",
+      "reasoning.encrypted_content",
+    ]);
+    expect(leaving(hi)).not.toHaveProperty("include");
+    expect(leaving({ ...hi, store: true }, reasons)).not.toHaveProperty("include");
+  });
+
+  it("leaves out, and says so, what an upstream does not take", () => {
+    const of = asking();
+    const out = new Departure({ method: "POST", path: "/", body: { ...hi, metadata: {} } });
+    responses({ drop: ["metadata", "user"] }).client!.prepare!(out, of);
+    expect(out.get("metadata")).toBeUndefined();
+    expect(of.losses.map((l) => l.field)).toEqual(["metadata"]);
+  });
+
+  it("is bounded when a budget says so", () => {
+    const bounded = (body: Body) => {
+      const out = new Departure({ method: "POST", path: "/", body });
+      client.cap!(out, 100);
+      return out.get("max_output_tokens");
+    };
+    expect(bounded(hi)).toBe(100);
+    expect(bounded({ ...hi, max_output_tokens: 50 })).toBe(50);
+    expect(bounded({ ...hi, max_output_tokens: 500 })).toBe(100);
+  });
+});
+
+const stateful: Record<string, Body> = {
+  previous_response_id: { previous_response_id: "resp_1" },
+  conversation: { conversation: { id: "conv_1" } },
+  background: { background: true },
+  prompt: { prompt: { id: "pmpt_1" } },
+  "prompt_cache_options.comparison_response_id": {
+    prompt_cache_options: { comparison_response_id: "resp_1" },
+  },
+  "input[0].content[0].file_id": {
+    input: [{ role: "user", content: [{ type: "input_file", file_id: "file_1" }] }],
+  },
+  "input[0].output[0].file_id": {
+    input: [
+      {
+        type: "function_call_output",
+        call_id: "c",
+        output: [{ type: "input_image", file_id: "f" }],
+      },
+    ],
+  },
+  "input[0].output.file_id": {
+    input: [
+      {
+        type: "computer_call_output",
+        call_id: "c",
+        output: { type: "computer_screenshot", file_id: "f" },
+      },
+    ],
+  },
+  "tools[0].vector_store_ids": { tools: [{ type: "file_search", vector_store_ids: ["vs_1"] }] },
+  "tools[0].container": { tools: [{ type: "code_interpreter", container: "cntr_1" }] },
+  "tools[0].container.file_ids": {
+    tools: [{ type: "code_interpreter", container: { type: "auto", file_ids: ["f"] } }],
+  },
+  "tools[0].environment.container_id": {
+    tools: [{ type: "shell", environment: { type: "container_reference", container_id: "c" } }],
+  },
+  "tools[0].input_image_mask.file_id": {
+    tools: [{ type: "image_generation", input_image_mask: { file_id: "f" } }],
+  },
+};
+
+describe.each(Object.entries(stateful))("%s", (param, field) => {
+  const body = { ...hi, ...field };
+
+  it("never reaches an upstream whose key is shared", () => {
+    const fault = faultFrom(() => leaving(body));
+    expect(fault).toMatchObject({
+      kind: "unsupported",
+      param,
+      code:
+        param === "previous_response_id" ? "previous_response_not_found" : "unsupported_parameter",
+    });
+  });
+
+  it("reaches one whose operator relays it", () =>
+    expect(() => leaving(body, relay)).not.toThrow());
+});
+
+describe("an id in the input", () => {
+  it("of an item that is only referred to is nobody's", () => {
+    for (const item of [{ type: "item_reference", id: "msg_1" }, { id: "msg_1" }])
+      for (const state of ["refuse", "relay"] as const)
+        expect(faultFrom(() => leaving({ ...hi, input: [item] }, { state }))).toMatchObject({
+          kind: "invalid",
+          code: "item_not_found",
+          message: expect.stringContaining("store: false"),
+        });
+  });
+
+  const thought = { type: "reasoning", id: "rs_1", summary: [] };
+  const call = { type: "function_call", id: "fc_1", call_id: "c", name: "f", arguments: "{}" };
+
+  it("of reasoning without its secret goes, and with it those that would miss it", () => {
+    expect(leaving({ ...hi, input: [thought, call] }).input).toEqual([
+      { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
+    ]);
+    expect(leaving({ ...hi, input: [thought, call] }, relay).input).toEqual([thought, call]);
+    const whole = [{ ...thought, encrypted_content: "e" }, call];
+    expect(leaving({ ...hi, input: whole }).input).toEqual(whole);
+  });
+
+  it("of a picture without its bytes goes", () =>
+    expect(
+      leaving({
+        ...hi,
+        input: [
+          { type: "image_generation_call", id: "ig_1" },
+          { role: "user", content: "x" },
+        ],
+      }).input,
+    ).toEqual([{ role: "user", content: "x" }]));
+});
+
+describe("proofs of others", () => {
+  const answered = (origin: string) => {
+    const events = [
+      { type: "start" },
+      { type: "open", index: 0, block: { type: "reasoning" } },
+      { type: "delta", index: 0, text: "Hm" },
+      { type: "proof", index: 0, proof: { origin, kind: "k", data: "secret" } },
+      { type: "close", index: 0 },
+      { type: "finish", reason: "stop" },
+    ] as const;
+    const text = encode(responses().server!, events, answering({ stream: true }));
+    const last = text.split("\n").findLast((line) => line.startsWith("data: {"))!;
+    return JSON.parse(last.slice(6)).response.output;
+  };
+
+  it("stay in the gateway when the conversation goes to this protocol's upstreams", () => {
+    const input = [...answered("messages"), { role: "user", content: "x" }];
+    expect(leaving({ ...hi, input }).input).toEqual([{ role: "user", content: "x" }]);
+    expect(leaving({ ...hi, input }, relay).input).toEqual([{ role: "user", content: "x" }]);
+  });
+
+  it("are none when they are its own", () => {
+    const input = answered("responses");
+    expect(input[0].encrypted_content).toBe("secret");
+    expect(leaving({ ...hi, input }).input).toEqual(input);
+  });
+});
+
+describe("an answer by its id", () => {
+  const of = (state?: "relay") =>
+    asking({
+      op: "relay",
+      name: "retrieve",
+      params: { id: "resp_1/../x" },
+      ...(state && { state }),
+    });
+  const out = () => new Departure({ method: "GET", path: "/", body: null });
+
+  it("is not found, unless the operator relays state", () => {
+    expect(faultFrom(() => client.prepare!(out(), of()))).toMatchObject({
+      kind: "not_found",
+      message: "Response with id 'resp_1/../x' not found.",
+    });
+    expect(() => client.prepare!(out(), of("relay"))).not.toThrow();
+  });
+
+  it("is asked for below the base, whatever the id", () => {
+    const path = client.paths["retrieve"];
+    expect((path as (of: Asking) => string)(of("relay"))).toBe("/responses/resp_1%2F..%2Fx");
+  });
+});
