@@ -57,6 +57,8 @@ const SECTION = {
 export const problem = {
   // ── files ──
   fileMissing: (file: string) => error("config/file-missing", `${file} does not exist`),
+  configMissing: (file: string) =>
+    error("config/file-missing", `${file} does not exist`, "`tollgate init` writes one"),
   notAFile: (file: string) => error("config/not-a-file", `${file} is not a file`),
   tooLarge: (file: string, bytes: number) =>
     error("config/file-too-large", `${file} has ${bytes} bytes; 1 MiB is the most that is read`),

@@ -17,6 +17,10 @@ export interface ReadConfig {
 /** `text`: in place of the file's own, which then need not exist. */
 export async function readConfig(file: string, text?: string): Promise<ReadConfig> {
   const main = await readTree(file, text);
+  if (main.missing?.words.id === "config/file-missing") {
+    const words = problem.configMissing(file);
+    return { ...main, files: [file], findings: [{ words, file, pointer: "" }], read: "none" };
+  }
   const { tree, findings } = main;
   const files = [file];
   if (!main.whole) return { tree, files: [file], findings, read: "none" };

@@ -17,14 +17,14 @@ export interface Locating {
 }
 
 export function locateAll(findings: readonly Finding[], of: Locating): readonly Located[] {
-  const shown = new Map<Source, string>();
+  const shown = new Map<Source, readonly string[]>();
   const all = findings.map(({ words, file, pointer, spot }): Located => {
     const path = pathOf(of.root, pointer);
     if (!spot) return Object.freeze({ ...words, file, line: 0, column: 0, path });
     const { line, col: column } = spot.source.lines.linePos(spot.start);
-    const text = shown.get(spot.source) ?? masked(spot.source, of.hide);
-    shown.set(spot.source, text);
-    const frame = codeFrame(text, { line, column, length: spot.end - spot.start });
+    const lines = shown.get(spot.source) ?? masked(spot.source, of.hide).split(/\r?\n/);
+    shown.set(spot.source, lines);
+    const frame = codeFrame(lines, { line, column, length: spot.end - spot.start });
     return Object.freeze({ ...words, file: spot.source.file, line, column, path, frame });
   });
   const order = (p: Located) => of.files.indexOf(p.file);

@@ -57,10 +57,9 @@ export function distance(a: string, b: string): number {
 
 /** Two lines of what comes before, the line itself, and carets under what is meant. Lines and columns count from 1. */
 export function codeFrame(
-  text: string,
+  lines: readonly string[],
   at: { readonly line: number; readonly column: number; readonly length: number },
 ): string {
-  const lines = text.split(/\r?\n/);
   // A tab as wide as every other character, or the caret misses.
   const shown = (n: number) => (lines[n - 1] ?? "").replaceAll("\t", " ");
   const first = Math.max(1, at.line - 2);

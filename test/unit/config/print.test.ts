@@ -296,11 +296,13 @@ describe("problems, printed", () => {
       /^\/etc\/tollgate\/gateway\.yaml:1:11/,
     );
   });
-  it("a secret in a file that cannot be parsed is hidden too", async () => {
+  it("a secret in a file that cannot be parsed is hidden too, also as a default", async () => {
     const { problems } = await read(
       'providers:\n  openai:\n    with: { api_key: "sk-live-77", token: abc-88 }\n   x: [\n',
     );
     expect(problems[0]!.id).toBe("config/syntax");
+    const other = await read("x:\n  api_key: ${env:A:-sk-live-77}\n  token: abc-88\n y: 1\n");
+    expect(other.problems[0]!.frame).toContain("api_key: ${env:A:-**********}");
     expect(printProblems(problems)).not.toMatch(/sk-live-77|abc-88/);
   });
 });

@@ -54,9 +54,7 @@ describe("codeFrame", () => {
         (lines, n, c) => {
           const row = n % lines.length;
           const column = (c % lines[row]!.length) + 1;
-          const frame = codeFrame(lines.join("\n"), { line: row + 1, column, length: 3 }).split(
-            "\n",
-          );
+          const frame = codeFrame(lines, { line: row + 1, column, length: 3 }).split("\n");
           expect(frame).toHaveLength(Math.min(3, row + 1) + 1);
           const carets = frame.at(-1)!;
           const from = carets.indexOf("^");

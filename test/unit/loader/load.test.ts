@@ -387,16 +387,17 @@ describe("the cache of transformed sources", () => {
   });
 
   it("JITI_ variables change nothing", async () => {
-    write("p.ts", PLUGIN);
-    write("evil.ts", EVIL(PLUGIN));
+    write("p.ts", `import "dep";\n${PLUGIN}`);
+    const evil = write("evil.ts", "globalThis.evil = true;");
     const set = {
-      JITI_ALIAS: JSON.stringify({ "tollgate/plugin": join(folder, "evil.ts") }),
+      JITI_ALIAS: JSON.stringify({ dep: evil }),
       JITI_FS_CACHE: "true",
       JITI_DEBUG: "1",
     };
     Object.assign(process.env, set);
     try {
-      expect((await loaded("./p.ts")).definition.name).toBe("honest");
+      expect((await problemOf("./p.ts")).id).toBe("plugin/import-failed");
+      expect(globalThis).not.toHaveProperty("evil");
     } finally {
       for (const name of Object.keys(set)) delete process.env[name];
     }

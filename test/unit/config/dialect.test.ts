@@ -1,0 +1,86 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FORMATS, schemaFlaw, validator } from "../../../src/config/dialect.ts";
+
+describe("formats", () => {
+  it.each([
+    ["uri", ["https://a.test/x", "urn:x:y"], ["a.test", "", "//x"]],
+    [
+      "date",
+      ["2027-02-28", "2028-02-29"],
+      ["2027-02-29", "2027-2-1", "2027-13-01", "27-01-01", ""],
+    ],
+    [
+      "date-time",
+      ["2027-01-01T10:00:00Z", "2027-01-01 10:00:00.5+01:00"],
+      ["2027-01-01", "2027-01-01T10:00Z", "x"],
+    ],
+    ["email", ["a@b"], ["a", "a@", "a b@c"]],
+    ["hostname", ["a", "a-b.test", "1.2"], ["-a", "a_b", "a..b", "", `${"x".repeat(64)}.test`]],
+    ["ipv4", ["127.0.0.1"], ["127.0.0", "::1"]],
+    ["ipv6", ["::1"], ["127.0.0.1", ":"]],
+    ["regex", ["^a+$"], ["(", "\\k<x>("]],
+  ] as const)("%s", (format, good, bad) => {
+    expect(good.filter((text) => !FORMATS[format](text))).toEqual([]);
+    expect(bad.filter((text) => FORMATS[format](text))).toEqual([]);
+  });
+  it("take any text at all, quickly", () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.string({ unit: fc.constantFrom(..."a.-@:/0"), maxLength: 500 }),
+    );
+    fc.assert(
+      fc.property(text, (t) =>
+        Object.values(FORMATS).every((test) => typeof test(t) === "boolean"),
+      ),
+    );
+  });
+});
+
+const schema = {
+  type: "object",
+  additionalProperties: false,
+  definitions: { key: { type: "string", "x-secret": true } },
+  properties: {
+    a: { type: "object", default: {}, properties: { n: { type: "number", default: 1 } } },
+    keys: { type: "array", items: { $ref: "#/definitions/key" } },
+    by: {
+      type: "object",
+      additionalProperties: { anyOf: [{ type: "number" }, { $ref: "#/definitions/key" }] },
+    },
+  },
+} as const;
+
+describe("a validator", () => {
+  it("fills defaults in, in a copy", () => {
+    const given = Object.freeze({ keys: Object.freeze(["x"]) });
+    const first = validator(schema)(given);
+    expect(first.value).toEqual({ keys: ["x"], a: { n: 1 } });
+    (first.value as any).a.n = 2;
+    expect(validator(schema)({}).value).toEqual({ a: { n: 1 } });
+  });
+  it("says which places are secret, through references, lists, maps and alternatives", () => {
+    const { secrets } = validator(schema)({ keys: ["x", "y"], by: { one: 1, two: "z" } });
+    expect([...secrets].sort()).toEqual(["/by/two", "/keys/0", "/keys/1"]);
+  });
+  it("says all that is wrong, and is compiled once", () => {
+    expect(validator(schema)({ b: 1, c: 2, keys: 3 }).errors).toHaveLength(3);
+    expect(validator(schema)).toBe(validator(schema));
+  });
+});
+
+it.each([
+  [{ type: "object", properties: { a: { type: "text" } } }, /type/],
+  [{ type: "object", required: "a" }, /required/],
+  [{ type: "object", proprties: {} }, /proprties/],
+  [{ type: "object", properties: { a: { type: "string", format: "colour" } } }, /colour/],
+  [{ type: "object", properties: { a: { $ref: "#/definitions/none" } } }, /none/],
+  [
+    {
+      type: "object",
+      properties: { a: { anyOf: [{ type: "object", properties: { b: { default: 1 } } }] } },
+    },
+    /default is ignored/,
+  ],
+])("%j is no schema of ours", (bad, why) => expect(schemaFlaw(bad)).toMatch(why));
+it("what is one has no flaw", () => expect(schemaFlaw(schema)).toBeUndefined());
