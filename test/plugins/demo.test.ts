@@ -162,7 +162,7 @@ describe("chat", () => {
     expect(called.finish.reason).toBe("tool_calls");
     expect(block).toMatchObject({ type: "call", name: "weather", tool: "function" });
     if (block?.type !== "call") throw new Error("no call");
-    expect(JSON.parse(block.args)).toEqual({ city: "demooo" });
+    expect(block.args).toBe('{"city":"demooo"}');
     const result = (isError: boolean): Turn => ({
       role: "tool",
       blocks: [
@@ -184,6 +184,12 @@ describe("chat", () => {
       finish: { reason: "stop" },
     });
     expect(await said("tools", more(true))).toBe("weather failed: rain");
+    // A result that was answered already is history.
+    const { turns } = more(false);
+    const again = [...turns, { role: "assistant", blocks: [] } as Turn, user("And now?")];
+    expect((await answer("tools", request(again, { tools: r.tools }))).finish.reason).toBe(
+      "tool_calls",
+    );
     expect(await said("tools", request([user("x")]))).toMatch(/declared no tool/);
   });
 
@@ -297,6 +303,10 @@ describe("what is asked of the output", () => {
           if (blocks.every((b) => b.type !== "call")) expect(usage.output).toBe(written);
           expect(usage.output).toBeLessThanOrEqual(maxTokens ?? Infinity);
           if (finish.reason === "length") expect(usage.output).toBe(maxTokens);
+          if (model === "echo" && prompt !== "")
+            expect(finish.reason).toBe(
+              tokens(prompt) > (maxTokens ?? Infinity) ? "length" : "stop",
+            );
           expect(usage.input).toBe(await chat.count!(r, callOf(model), {}));
           expect(usage.cache_read).toBe(0);
         },
@@ -551,8 +561,26 @@ describe("pictures", () => {
     expect(bytes(await drawn({ ...small, prompt: "A mill" }))).not.toEqual(
       bytes(await drawn(small)),
     );
+    expect(bytes(await drawn({ ...small, prompt: "A mill", seed: 5 }))).not.toEqual(once);
     const events = await drawn(small);
     expect(fold(events).usage).toEqual({ images: 3, megapixels: 0.009216 });
+  });
+
+  it("low quality is the same picture in larger squares, all of them filled", async () => {
+    const rows = async (quality: string) => {
+      const [png] = bytes(await drawn({ size: "32x30", quality }));
+      const data = png!.indexOf("IDAT");
+      const pixels = inflateSync(png!.subarray(data + 4, data + 4 + png!.readUInt32BE(data - 4)));
+      return Array.from({ length: 30 }, (_, y) => pixels.subarray(y * 97, y * 97 + 97));
+    };
+    const [low, high] = [await rows("low"), await rows("high")];
+    for (let y = 0; y < 30; y++) {
+      expect(low[y]!.equals(low[y - (y % 8)]!)).toBe(true);
+      for (let x = 0; x < 32; x++)
+        expect(low[y]!.subarray(1 + x * 3, 4 + x * 3)).toEqual(
+          high[y - (y % 8)]!.subarray(1 + (x - (x % 8)) * 3, 4 + (x - (x % 8)) * 3),
+        );
+    }
   });
 
   it("come unfinished first, in a stream", async () => {

@@ -3,12 +3,14 @@
 import { chance } from "./chance.ts";
 
 export type Colour = readonly [red: number, green: number, blue: number];
-/** x and y from 0 to 1, y downwards; undefined is sky that may be seen through. */
-export type Scene = (x: number, y: number) => { colour: Colour; sky: boolean };
+/** A column first, then a place in it: x and y from 0 to 1, y downwards. Sky may be seen through. */
+export type Scene = (x: number) => (y: number) => { colour: Colour; sky: boolean };
 
 const LAYERS = 4;
+const SUN: Colour = [255, 244, 214];
 
-export function scene(...seed: readonly unknown[]): Scene {
+/** `aspect`: width by height, so that the sun is round. */
+export function scene(aspect: number, ...seed: readonly unknown[]): Scene {
   const next = chance("scene", ...seed);
   const hue = next();
   const high = colour(hue, 0.55, 0.55);
@@ -23,18 +25,22 @@ export function scene(...seed: readonly unknown[]): Scene {
       shift: next() * 2 * Math.PI,
     })),
   }));
-  return (x, y) => {
-    for (const hill of hills.toReversed()) {
-      const edge = hill.waves.reduce(
+  const nearest = hills.toReversed();
+  return (x) => {
+    const edges = nearest.map(({ base, waves }) =>
+      waves.reduce(
         (at, { size, count, shift }) => at - size * Math.sin(2 * Math.PI * count * x + shift),
-        hill.base,
-      );
-      if (y > edge) return { colour: mix(hill.colour, low, 0.25 * (1 - y)), sky: false };
-    }
-    const far = Math.hypot(x - sun.x, y - sun.y) / sun.r;
-    if (far < 1) return { colour: [255, 244, 214], sky: false };
-    const glow = Math.max(0, 1 - (far - 1) / 3) * 0.5;
-    return { colour: mix(mix(high, low, y / 0.7), [255, 244, 214], glow), sky: true };
+        base,
+      ),
+    );
+    return (y) => {
+      const hill = nearest[edges.findIndex((edge) => y > edge)];
+      if (hill) return { colour: mix(hill.colour, low, 0.25 * (1 - y)), sky: false };
+      const far = Math.hypot((x - sun.x) * aspect, y - sun.y) / sun.r;
+      if (far < 1) return { colour: SUN, sky: false };
+      const glow = Math.max(0, 1 - (far - 1) / 3) * 0.5;
+      return { colour: mix(mix(high, low, y / 0.7), SUN, glow), sky: true };
+    };
   };
 }
 

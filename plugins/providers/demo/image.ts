@@ -24,7 +24,7 @@ export async function* image(r: ImageRequest, call: Call): AsyncGenerator<ModelE
   const transparent = r.background === "transparent";
   yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
   for (let index = 0; index < r.n; index++) {
-    const of = scene(r.seed ?? r.prompt, r.prompt, index);
+    const of = scene(size.width / size.height, r.seed ?? null, r.prompt, index);
     const drawn = async (cell: number) => {
       if (call.signal.aborted) fail("canceled", "The request was given up.");
       return { bytes: await png(of, { ...size, cell, transparent }), mime: "image/png" };

@@ -22,11 +22,14 @@ export async function png(
   const depth = transparent ? 4 : 3;
   const row = 1 + width * depth;
   const pixels = Buffer.alloc(row * height);
+  const columns = Array.from({ length: Math.ceil(width / cell) }, (_, i) =>
+    scene((i * cell + 0.5) / width),
+  );
   for (let y = 0; y < height; y += cell) {
     if (y % BAND < cell) await turn();
     const from = y * row;
     for (let x = 0; x < width; x += cell) {
-      const { colour, sky } = scene((x + 0.5) / width, (y + 0.5) / height);
+      const { colour, sky } = columns[x / cell]!((y + 0.5) / height);
       for (let k = x; k < Math.min(x + cell, width); k++) {
         const at = from + 1 + k * depth;
         for (let c = 0; c < 3; c++) pixels[at + c] = Math.round(colour[c]!);
