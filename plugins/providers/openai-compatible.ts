@@ -111,7 +111,7 @@ export default defineProvider({
           drop: o.drop,
           ...((o.thinking ?? o.reasoning_echo) !== undefined && {
             reasoning: {
-              control: o.thinking ?? "effort",
+              ...(o.thinking !== undefined && { control: o.thinking }),
               ...(o.reasoning_echo !== undefined && { echo: o.reasoning_echo }),
             },
           }),

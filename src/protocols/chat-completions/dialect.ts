@@ -49,9 +49,10 @@ export interface ChatTraits {
 export interface ReasoningTraits {
   /**
    * How a model is told to think: `reasoning_effort` · `thinking: {type}` · `enable_thinking` · the same inside
-   * `chat_template_kwargs` · `reasoning: {enabled}` · `reasoning: {effort, enabled}` · not at all.
+   * `chat_template_kwargs` · `reasoning: {enabled}` · `reasoning: {effort, enabled}` · not at all. Absent: the client's
+   * own words pass.
    */
-  control:
+  control?:
     | "effort"
     | "thinking.type"
     | "enable_thinking"

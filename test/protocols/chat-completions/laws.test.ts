@@ -13,7 +13,7 @@ const everything = chatCompletions({
   toolImages: true,
   webSearch: true,
   cacheMarks: "cache_control",
-  reasoning: { control: "effort", echo: "reasoning_details" },
+  reasoning: { echo: "reasoning_details" },
 });
 const tags = chatCompletions({ thinkTags: true, reasoningOutside: true });
 

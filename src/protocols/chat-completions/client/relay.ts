@@ -48,8 +48,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   const telling = (event: Buffer): boolean => {
     if (!started || !committed || keyAt(event, CHOICES) < 0 || keyAt(event, ERROR) >= 0)
       return true;
-    if (!calls && keyAt(event, CALLS) >= 0) calls = true;
-    return said(event, FINISH) || said(event, USAGE);
+    return said(event, FINISH) || said(event, USAGE) || (!calls && said(event, CALLS));
   };
 
   /** Takes what is ours to know; false: the client did not ask for this event. */

@@ -28,7 +28,7 @@ type Wish = "off" | "on" | { effort: string };
 
 export function think(out: Outgoing, of: Asking, traits: ChatTraits): void {
   const { reasoning } = traits;
-  if (!reasoning) return;
+  if (!reasoning?.control) return;
   const thinking = object(out.get("thinking"));
   const effort = text(out.get("reasoning_effort"));
   const wish = wishOf(text(thinking?.["type"]), effort);

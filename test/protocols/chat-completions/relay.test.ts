@@ -1,0 +1,144 @@
+// The verbatim lane: bytes pass, one value changes, and what must be known is read.
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
+import { answering, recordings, relay, type Relayed } from "../../../src/testing/index.ts";
+
+const { client } = chatCompletions();
+const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
+const streams = [
+  ...recordings(folder("chat-completions")),
+  ...recordings(folder("chat-completions-verbatim")),
+].filter(
+  (r) => r.status === 200 && String(r.headers["content-type"]).startsWith("text/event-stream"),
+);
+const asked = { stream_options: { include_usage: true } };
+
+/** What a client reads: the data of every event, parsed. */
+const datas = (bytes: Buffer): unknown[] =>
+  bytes
+    .toString()
+    .replace(/^\ufeff/, "")
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.replace(/^data: ?/, ""))
+    .map((data) => (data === "[DONE]" ? data : JSON.parse(data)));
+
+const renamed = (all: unknown[]): unknown[] =>
+  all.map((d) =>
+    typeof d === "object" && d !== null && "model" in d ? { ...d, model: "provider/model" } : d,
+  );
+
+describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) => {
+  const whole = relay(client!, [recording.body], answering({ stream: true, body: asked }));
+
+  test("everything passes but the model's name", () => {
+    const want = renamed(datas(recording.body));
+    if (want.at(-1) !== "[DONE]") want.push("[DONE]");
+    expect(datas(whole.bytes)).toEqual(want);
+  });
+
+  test("comments pass", () => {
+    const comments = (b: Buffer) => b.toString().match(/^:.*$/gm) ?? [];
+    expect(comments(whole.bytes)).toEqual(comments(recording.body));
+  });
+
+  test("however the bytes come, the client gets the same ones and the host hears the same", () => {
+    const said = ({ bytes, ...rest }: Relayed) => ({ ...rest, bytes: bytes.toString("base64") });
+    const pieces = fc.array(fc.nat({ max: recording.body.length }), { maxLength: 20 });
+    fc.assert(
+      fc.property(pieces, (at) => {
+        const places = [...new Set([0, ...at, recording.body.length])].toSorted((a, b) => a - b);
+        const chunks = places.slice(1).map((to, i) => recording.body.subarray(places[i], to));
+        expect(said(relay(client!, chunks, answering({ stream: true, body: asked })))).toEqual(
+          said(whole),
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("the commit comes before the first byte of content, and the finish before the terminal's", () => {
+    const before = whole.bytes.subarray(0, whole.contentAt).toString();
+    expect(before).not.toMatch(/"(?:content|reasoning_content|reasoning)": ?"[^"]/);
+    expect(whole.bytes.subarray(whole.finishAt).toString()).toBe("data: [DONE]\n\n");
+    expect(whole.id, name).toBe(/"id":\s*"([^"]+)"/.exec(recording.body.toString())![1]);
+  });
+});
+
+test("a client that did not ask for usage does not see the chunk, and is counted nevertheless", () => {
+  const { body } = streams.find((r) => r.name === "openai-text")!;
+  const got = relay(client!, [body], answering({ stream: true, body: {} }));
+  expect(got.usage).toMatchObject({ input: 100, output: 100 });
+  expect(
+    datas(got.bytes).some(
+      (d) =>
+        Array.isArray((d as { choices?: [] }).choices) &&
+        (d as { choices: [] }).choices.length === 0,
+    ),
+  ).toBe(false);
+  expect(datas(got.bytes).at(-1)).toBe("[DONE]");
+});
+
+test("several choices pass, each whole", () => {
+  const { body } = streams.find((r) => r.name === "openai-two-choices")!;
+  const got = relay(client!, [body], answering({ stream: true, body: asked }));
+  expect(got.bytes.toString()).toContain('"index":1,"delta":{"content":"tails"}');
+  expect(got.finish).toBe("stop");
+});
+
+test("an event without changes is not copied: one write holds all that came at once", () => {
+  const out: Buffer[] = [];
+  const sink = {
+    bytes: (b: Buffer) => void out.push(b),
+    content() {},
+    start() {},
+    usage() {},
+    finish() {},
+  };
+  const tap = client!.relay!(sink, answering({ stream: true, body: asked }));
+  const chunk = (content: string) =>
+    Buffer.from(
+      `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]}\n\n`,
+    );
+  tap.push(chunk("a"));
+  out.length = 0;
+  tap.push(Buffer.concat([chunk("b"), chunk("c"), Buffer.from(": ping\n\n")]));
+  expect(out.length).toBe(1);
+  const ping = Buffer.from(": ping\n\n");
+  tap.push(ping);
+  expect(out[1]).toBe(ping);
+  expect(tap.between).toBe(true);
+  tap.push(Buffer.from("data: {"));
+  expect(tap.between).toBe(false);
+});
+
+test("a failure after the commit ends in an error and no [DONE]", () => {
+  const out: Buffer[] = [];
+  const sink = {
+    bytes: (b: Buffer) => void out.push(b),
+    content() {},
+    start() {},
+    usage() {},
+    finish() {},
+  };
+  const tap = client!.relay!(sink, answering({ stream: true, body: asked }));
+  tap.push(Buffer.from('data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'));
+  tap.fail({ kind: "upstream", message: "gone", code: "upstream_disconnected" });
+  expect(datas(Buffer.concat(out)).at(-1)).toEqual({
+    error: { message: "gone", type: "server_error", param: null, code: "upstream_disconnected" },
+  });
+});
+
+test("a whole answer keeps every byte but the name's", () => {
+  for (const { name, body, headers } of recordings(folder("chat-completions"))) {
+    if (headers["content-type"] !== "application/json" || name.startsWith("error-")) continue;
+    const got = relay(client!, [body], answering({ body: {} }));
+    const at = /"model":\s*"([^"]+)"/.exec(body.toString())!;
+    const want =
+      body.toString().slice(0, at.index) +
+      at[0].replace(`"${at[1]}"`, '"provider/model"') +
+      body.toString().slice(at.index + at[0].length);
+    expect(got.bytes.toString()).toBe(want);
+  }
+});
