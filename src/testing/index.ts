@@ -10,6 +10,7 @@ export { context, type Lent, type Logged, type TestContext } from "./context.ts"
 export { failing, type Failing } from "./failing.ts";
 export { freeze } from "./freeze.ts";
 export { grammar } from "./grammar.ts";
+export { outgoing, sending, type TestOutgoing } from "./outgoing.ts";
 export { protocolLaws, type ProtocolLaws } from "./protocol-laws.ts";
 export { recordings, replay, type Recording } from "./recording.ts";
 export { random } from "./random.ts";
@@ -35,3 +36,4 @@ export {
   type Routes,
   type Upstream,
 } from "./upstream.ts";
+export { storeConformance, type StoreUnderTest } from "./store.ts";

@@ -1,0 +1,56 @@
+import type { Body, Field, HeadersOut, Opt } from "../model/values.ts";
+import type { Outgoing } from "../plugin/call.ts";
+import type { Kind, ModelRequest } from "../model/request.ts";
+import type { Asking, ClientHalf } from "../plugin/protocol.ts";
+
+/** A request about to leave, whose edits can be looked at. */
+export interface TestOutgoing extends Outgoing {
+  /** As it would leave now; undefined without a body. */
+  readonly body: Body | undefined;
+  /** Top-level fields that were set or dropped, in order, each once. */
+  readonly edited: readonly string[];
+}
+
+export function outgoing(
+  body: Body | undefined,
+  of: { method?: string; path?: string; headers?: HeadersOut } = {},
+): TestOutgoing {
+  const fields: { [field: string]: Opt<Field> } = { ...body };
+  const headers: { [name: string]: Opt<string> } = { ...of.headers };
+  const edited = new Set<string>();
+  const set = (field: string, value: Opt<Field>) => {
+    if (!body) return;
+    edited.add(field);
+    if (value === undefined) delete fields[field];
+    else fields[field] = value;
+  };
+  return {
+    method: of.method ?? "POST",
+    path: of.path ?? "/",
+    headers,
+    get: (field) => fields[field],
+    set,
+    drop: (field) => set(field, undefined),
+    header(name, value) {
+      if (value === undefined) delete headers[name];
+      else headers[name] = value;
+    },
+    get body() {
+      return body && { ...fields };
+    },
+    get edited() {
+      return [...edited];
+    },
+  };
+}
+
+/** The body that leaves for a translated request: encoded, with what no codec knows, and prepared, as the host does it. */
+export function sending<K extends Kind>(
+  client: ClientHalf<K>,
+  request: ModelRequest<K>,
+  of: Asking,
+): TestOutgoing {
+  const out = outgoing({ ...client.request(request, of), ...request.rest });
+  client.prepare?.(out, of);
+  return out;
+}

@@ -1,0 +1,119 @@
+// Answers over every ordered pair of protocols: what one wire said, another says; whole or streamed, however the bytes
+// come; and each of our streams obeys its wire, as a checker that knows no codec reads it.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { fold, type ModelEvent, type Protocol } from "tollgate/plugin";
+import { answering, asking, cut, decode, decodeWhole, encode } from "tollgate/testing";
+import { answers, chunking } from "./arbitrary.ts";
+import { chats } from "./codecs.ts";
+import { said } from "./essence.ts";
+import * as chat from "./wire/chat-completions.ts";
+import * as messages from "./wire/messages.ts";
+import * as responses from "./wire/responses.ts";
+
+const WIRES: { readonly [id: string]: { stream(text: string): void; whole(body: any): void } } = {
+  "chat-completions": {
+    stream: (text) => chat.checkStream(text, "complete", true),
+    whole: chat.checkWhole,
+  },
+  messages: {
+    stream: (text) => messages.checkStream(text, "complete"),
+    whole: messages.checkWhole,
+  },
+  responses: {
+    stream: (text) => responses.checkStream(text, "complete"),
+    whole: responses.checkWhole,
+  },
+};
+const names = Object.keys(chats);
+const pairs = names.flatMap((a) => names.map((b): [string, string] => [a, b]));
+
+const to = (stream: boolean) =>
+  answering({ stream, body: { stream_options: { include_usage: true } } });
+const streamed = ({ server }: Protocol<"chat">, events: readonly ModelEvent[]) =>
+  encode(server as never, events, to(true));
+const heard = (
+  { client }: Protocol<"chat">,
+  text: string,
+  chunks: Parameters<typeof cut>[1] = "whole",
+) => decode(client as never, cut([Buffer.from(text)], chunks), asking({ stream: true }));
+const inOne = ({ server, client }: Protocol<"chat">, events: readonly ModelEvent[]) => {
+  const body = server!.whole(fold(events), to(false));
+  return {
+    body,
+    events: decodeWhole(client as never, Buffer.from(JSON.stringify(body)), asking()),
+  };
+};
+
+const RUNS = 150;
+
+describe.each(names)("an answer in %s", (name) => {
+  const codec = chats[name]!;
+  const any = answers({ interleaved: true, refusals: true });
+
+  it("obeys the wire's grammar, streamed and whole", () => {
+    fc.assert(
+      fc.property(any, (events) => {
+        WIRES[name]!.stream(streamed(codec, events));
+        WIRES[name]!.whole(JSON.parse(JSON.stringify(inOne(codec, events).body)));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("says what was said, streamed and whole", () => {
+    fc.assert(
+      fc.property(any, (events) => {
+        const expected = said(fold(events));
+        expect(said(fold(heard(codec, streamed(codec, events))))).toEqual(expected);
+        expect(said(fold(inOne(codec, events).events))).toEqual(expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("is the same events however its bytes come", () => {
+    fc.assert(
+      fc.property(any, chunking, (events, chunks) => {
+        const text = streamed(codec, events);
+        expect(heard(codec, text, chunks)).toEqual(heard(codec, text));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("is never whole when it was cut", () => {
+    fc.assert(
+      fc.property(any, fc.nat(), (events, at) => {
+        const bytes = Buffer.from(streamed(codec, events));
+        let got: ModelEvent[];
+        try {
+          got = decode(
+            codec.client as never,
+            [bytes.subarray(0, at % bytes.length)],
+            asking({ stream: true }),
+          );
+        } catch {
+          return;
+        }
+        const { usage: _, ...all } = said(fold(events));
+        expect(said(fold(got))).toMatchObject(all);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe.each(pairs)("an answer from %s to %s", (from, into) => {
+  it("says the same, with the same counts", () => {
+    fc.assert(
+      fc.property(answers({ refusals: true }), (events) => {
+        const first = heard(chats[from]!, streamed(chats[from]!, events));
+        const again = heard(chats[into]!, streamed(chats[into]!, first));
+        expect(said(fold(again))).toEqual(said(fold(events)));
+        expect(said(fold(inOne(chats[into]!, first).events))).toEqual(said(fold(events)));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});

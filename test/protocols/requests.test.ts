@@ -1,0 +1,140 @@
+// Requests over every wire and every ordered pair: what the model reads is what the client wrote, and whatever changed on
+// the way was declared.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  faultOf,
+  type Body,
+  type ClientHalf,
+  type Kind,
+  type ChatRequest,
+  type Protocol,
+} from "tollgate/plugin";
+import { asking, freeze, plain, sending, type Loss } from "tollgate/testing";
+import { requests } from "./arbitrary.ts";
+import { chats } from "./codecs.ts";
+import { conversation, silently } from "./essence.ts";
+
+const names = Object.keys(chats);
+const pairs = names.flatMap((a) =>
+  names.filter((b) => b !== a).map((b): [string, string] => [a, b]),
+);
+const RUNS = 200;
+
+interface Sent {
+  readonly body: Body;
+  readonly losses: readonly Loss[];
+}
+
+/** What leaves for upstream; undefined when this wire refuses to say it. */
+function sent({ client }: Protocol<"chat">, request: ChatRequest): Sent | undefined {
+  const of = asking({ model: request.model, stream: request.stream });
+  try {
+    const { body } = sending(client as ClientHalf<Kind>, freeze(structuredClone(request)), of);
+    return { body: JSON.parse(JSON.stringify(body)), losses: of.losses };
+  } catch (error) {
+    if (faultOf(error)?.kind === "unsupported") return undefined;
+    throw error;
+  }
+}
+const read = ({ server }: Protocol<"chat">, body: Body) =>
+  server!.request(freeze(body), "generate");
+const spoken = ({ field }: Loss) => /system|role|developer|instructions|message/i.test(field);
+
+describe.each(names)("a request in %s", (name) => {
+  const codec = chats[name]!;
+
+  it("says what it said: words, media, calls and results, in order", () => {
+    fc.assert(
+      fc.property(requests({ media: true }), (request) => {
+        const wire = sent(codec, request);
+        expect(wire, "plain things can be said").toBeDefined();
+        expect(conversation(read(codec, wire!.body))).toEqual(conversation(request));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("changes nothing without a word", () => {
+    let refused = 0;
+    fc.assert(
+      fc.property(requests({ knobs: true }), (request) => {
+        const wire = sent(codec, request);
+        if (!wire) return void refused++;
+        expect(silently(request, read(codec, wire.body), wire.losses)).toEqual([]);
+      }),
+      { numRuns: RUNS },
+    );
+    expect(refused, "some are sent").toBeLessThan(RUNS);
+  });
+
+  it("is itself from then on: what came over the wire goes back as it came", () => {
+    fc.assert(
+      fc.property(requests({ media: true, knobs: true, interjections: true }), (request) => {
+        const first = sent(codec, request);
+        if (!first) return;
+        const again = sent(codec, read(codec, first.body));
+        expect(again?.losses).toEqual([]);
+        expect(plain(again!.body)).toEqual(plain(first.body));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("keeps interjections in place, or says what became of them", () => {
+    fc.assert(
+      fc.property(requests({ interjections: true }), (request) => {
+        const wire = sent(codec, request);
+        if (!wire || wire.losses.some(spoken)) return;
+        expect(conversation(read(codec, wire.body))).toEqual(conversation(request));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe.each(pairs)("a request from %s to %s", (from, into) => {
+  const [a, b] = [chats[from]!, chats[into]!];
+  /** As a client of the first protocol wrote it. */
+  const asWritten = (request: ChatRequest) => {
+    const wire = sent(a, request);
+    return wire && read(a, wire.body);
+  };
+
+  it("means the same", () => {
+    fc.assert(
+      fc.property(requests({ media: true }), (request) => {
+        const written = asWritten(request)!;
+        const wire = sent(b, written);
+        expect(wire, "plain things can be said").toBeDefined();
+        expect(conversation(read(b, wire!.body))).toEqual(conversation(request));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("changes nothing without a word", () => {
+    fc.assert(
+      fc.property(requests({ knobs: true }), (request) => {
+        const written = asWritten(request);
+        const wire = written && sent(b, written);
+        if (!wire) return;
+        expect(silently(written, read(b, wire.body), wire.losses)).toEqual([]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("leaks nothing of the first wire onto the second", () => {
+    fc.assert(
+      fc.property(requests({ knobs: true }), (request) => {
+        const written = asWritten(request);
+        const wire = written && sent(b, written);
+        if (!wire) return;
+        // What arrives was said in the second wire's own words: nothing is left over that only the first knows.
+        expect(read(b, wire.body).rest).toEqual({});
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
