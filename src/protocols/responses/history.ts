@@ -154,6 +154,8 @@ function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: Losse
 
 function resultTo(block: Of<"result">, custom: ReadonlySet<string>, of: Losses): JsonObject {
   if (block.isError) of.lose("is_error", "dropped");
+  if (block.blocks.some((b) => b.type === "audio"))
+    fail("unsupported", "This model takes no audio from its tools.", { code: "unsupported_audio" });
   const [only, ...more] = block.blocks;
   const plain = only === undefined ? "" : only.type === "text" && !only.cache ? only.text : null;
   const output: Json =
