@@ -1,0 +1,233 @@
+// The anthropic provider and its compatible sibling, by themselves.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import anthropic from "../../plugins/providers/anthropic.ts";
+import compatible from "../../plugins/providers/anthropic-compatible.ts";
+import type { ChatRequest } from "../../src/model/request.ts";
+import type { Line, Outgoing, Call } from "../../src/plugin/call.ts";
+import type { Provider, WireEndpoint } from "../../src/plugin/provider.ts";
+import { asking } from "../../src/testing/asking.ts";
+import { context, json, upstream, type Upstream } from "../../src/testing/index.ts";
+
+let up: Upstream;
+beforeAll(async () => void (up = await upstream()));
+afterAll(() => up.close());
+
+const ctx = context().ctx;
+const made = (options: object = {}): Provider =>
+  anthropic.setup(
+    { base_url: "https://api.anthropic.com", version: "2023-06-01", ...options } as never,
+    ctx,
+  ) as Provider;
+const endpointOf = (provider: Provider) => provider.endpoints[0] as WireEndpoint;
+
+const line = (base: string): Line => ({
+  credential: "default",
+  signal: new AbortController().signal,
+  fetch: (url, init) => fetch(`${base}/${String(url)}`, init as RequestInit),
+});
+
+test.each([
+  ["https://api.anthropic.com", "https://api.anthropic.com/v1"],
+  ["https://api.anthropic.com/", "https://api.anthropic.com/v1"],
+  ["https://api.anthropic.com/v1", "https://api.anthropic.com/v1"],
+  ["http://127.0.0.1:9/proxy/v1/", "http://127.0.0.1:9/proxy/v1"],
+  ["https://api.moonshot.ai/anthropic", "https://api.moonshot.ai/anthropic/v1"],
+])("%s is reached at %s", (base_url, base) => {
+  expect(endpointOf(made({ base_url })).base).toBe(base);
+});
+
+describe("the live list", () => {
+  const model = (id: string, more: object = {}) => ({
+    type: "model",
+    id,
+    display_name: id.toUpperCase(),
+    created_at: "2026-05-01T00:00:00Z",
+    max_input_tokens: 200_000,
+    max_tokens: 64_000,
+    lifecycle: "active",
+    retires_at: null,
+    capabilities: {
+      image_input: { supported: true },
+      pdf_input: { supported: false },
+      thinking: { supported: true, types: {} },
+    },
+    ...more,
+  });
+
+  test("is read page by page, without what has retired", async () => {
+    up.script({
+      "GET /v1/models": (asked) =>
+        json(
+          asked.query.get("after_id") === "b"
+            ? { data: [model("c", { lifecycle: "retired" }), model("d")], has_more: false }
+            : { data: [model("a"), model("b")], has_more: true, last_id: "b" },
+        ),
+    });
+    const found = await made().models!(line(`${up.url}/v1`));
+    expect(found.map((m) => m.model)).toEqual(["a", "b", "d"]);
+    expect(found[0]).toEqual({
+      model: "a",
+      name: "A",
+      kind: "chat",
+      can: { vision: true, documents: false, json_schema: undefined, reasoning: true },
+      limits: { input: 200_000, output: 64_000 },
+      released: "2026-05-01",
+      retires: undefined,
+    });
+    expect(up.requests[0]!.headers["anthropic-version"]).toBe("2023-06-01");
+  });
+
+  test("that never ends is left alone", async () => {
+    up.forget();
+    up.script({ "GET /v1/models": json({ data: [model("a")], has_more: true, last_id: "a" }) });
+    await made().models!(line(`${up.url}/v1`));
+    expect(up.requests.length).toBeLessThanOrEqual(20);
+  });
+
+  test("that is refused is an error", async () => {
+    up.script({ "GET /v1/models": json({ type: "error" }, 401) });
+    await expect(made().models!(line(`${up.url}/v1`))).rejects.toThrow(/401/);
+  });
+});
+
+describe("headers of a messages client", () => {
+  const sent = (
+    headers: Record<string, string>,
+    exchange: { protocol: string; headers: Record<string, string> },
+    options = {},
+  ) => {
+    const out = {
+      headers,
+      header: (name: string, value?: string) =>
+        value === undefined ? void delete headers[name] : void (headers[name] = value),
+    } as Outgoing;
+    endpointOf(made(options)).prepare!(out, { exchange } as unknown as Call);
+    return headers;
+  };
+  const own = { "anthropic-version": "2023-06-01" };
+
+  test("reach Anthropic on the translated lane too", () => {
+    const headers = { "anthropic-version": "2026-10-21", "anthropic-beta": "a,b" };
+    expect(sent({ ...own }, { protocol: "messages", headers })).toEqual(headers);
+  });
+
+  test("of other protocols do not", () => {
+    const headers = { "anthropic-version": "2026-10-21", "anthropic-beta": "a" };
+    expect(sent({ ...own }, { protocol: "chat-completions", headers })).toEqual(own);
+  });
+
+  test("are narrowed to the betas that the operator allows", () => {
+    const betas = (allowed: string[], value: string) =>
+      sent(
+        { ...own },
+        { protocol: "messages", headers: { "anthropic-beta": value } },
+        { betas: allowed },
+      )["anthropic-beta"];
+    expect(betas(["b"], "a, b,c")).toBe("b");
+    expect(betas(["x"], "a, b")).toBeUndefined();
+  });
+});
+
+describe("what is known of Claude", () => {
+  const sent = (model: string, more: Partial<ChatRequest> = {}) => {
+    const { client } = endpointOf(made()).protocol;
+    return client!.request(
+      {
+        kind: "chat",
+        model,
+        stream: false,
+        instructions: [],
+        turns: [{ role: "user", blocks: [{ type: "text", text: "x" }] }],
+        tools: [],
+        output: {},
+        sampling: { temperature: 0.5, topP: 0.9 },
+        reasoning: { mode: "effort", effort: "high" },
+        state: {},
+        rest: {},
+        ext: {},
+        ...more,
+      },
+      asking({ model }),
+    ) as Record<string, any>;
+  };
+
+  test.each([
+    ["claude-sonnet-4-5-20250929", "enabled", undefined, ["temperature"]],
+    ["claude-opus-4-6", "adaptive", "high", ["temperature"]],
+    ["claude-opus-4-8", "adaptive", "high", []],
+    ["claude-sonnet-5-5", "adaptive", "high", []],
+    ["claude-future-9", "adaptive", "high", []],
+  ])("%s thinks by %s", (model, type, effort, sampling) => {
+    const body = sent(model);
+    expect(body["thinking"].type).toBe(type);
+    expect(body["output_config"]?.effort).toBe(effort);
+    const kept = ["temperature", "top_p"].filter((field) => field in body);
+    // A budget to think with takes the temperature away.
+    expect(kept).toEqual(type === "enabled" ? [] : sampling);
+  });
+
+  test("those that always think say so", () => {
+    expect(() => sent("claude-fable-5-2", { reasoning: { mode: "off" } })).toThrow(/thinking/);
+    expect(sent("claude-haiku-5-5", { reasoning: { mode: "off" } })["thinking"]).toEqual({
+      type: "disabled",
+    });
+  });
+
+  test("its facts are of chat models that speak messages, each named once", () => {
+    const { models } = anthropic.facts!;
+    expect(new Set(models.map((m) => m.model)).size).toBe(models.length);
+    for (const m of models) expect(m).toMatchObject({ kind: "chat", protocols: ["messages"] });
+  });
+});
+
+describe("a compatible backend", () => {
+  const provider = (more: object = {}): Provider =>
+    compatible.setup(
+      {
+        base_url: "http://127.0.0.1:8000",
+        auth: "x-api-key",
+        version: "2023-06-01",
+        thinking: "budget",
+        signed: false,
+        counts: false,
+        betas: false,
+        max_tokens: 8192,
+        drop: [],
+        models: true,
+        ...more,
+      } as never,
+      ctx,
+    ) as Provider;
+
+  test("gets its key as it wants it", () => {
+    expect(endpointOf(provider()).auth).toEqual({ header: "x-api-key", field: "api_key" });
+    expect(endpointOf(provider({ auth: "bearer" })).auth).toMatchObject({ prefix: "Bearer " });
+  });
+
+  test("counts and lists only where it can", () => {
+    expect(endpointOf(provider()).protocol.client!.count).toBeUndefined();
+    expect(endpointOf(provider({ counts: true })).protocol.client!.count).toBeDefined();
+    expect(provider({ models: false }).models).toBeUndefined();
+  });
+
+  test("lists its models in either shape", async () => {
+    up.script({
+      "GET /v1/models": json({ object: "list", data: [{ id: "llama", max_model_len: 8192 }] }),
+    });
+    expect(await provider().models!(line(`${up.url}/v1`))).toMatchObject([
+      { model: "llama", kind: "chat", limits: { context: 8192 } },
+    ]);
+  });
+
+  test("signs for itself: its proofs go back to it and to no other", () => {
+    const events: unknown[] = [];
+    const body = { content: [{ type: "thinking", thinking: "T", signature: "S" }] };
+    const { client } = endpointOf(provider()).protocol;
+    client!.whole(Buffer.from(JSON.stringify(body)), (e) => void events.push(e), asking(), {});
+    expect(events).toContainEqual({
+      type: "proof",
+      index: 0,
+      proof: { origin: ctx.id, kind: "signature", data: "S" },
+    });
+  });
+});

@@ -1,0 +1,382 @@
+// The messages frontend and its providers, as a client meets them: a real gateway, a fake upstream.
+import Anthropic, { AuthenticationError, BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { call, say, speaking, think, upstream, type Upstream } from "../../src/testing/index.ts";
+import { gateway, type House } from "./gateway.ts";
+
+let up: Upstream;
+let house: House;
+
+const speech = think("Hm.", "EqQB").say("Hello").usage({ input: 7, cache_read: 3, output: 5 });
+
+beforeAll(async () => {
+  up = await upstream(speaking(speech));
+  house = await gateway(`frontends: [messages]
+providers:
+  anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
+  local: { use: anthropic-compatible, with: { base_url: "${up.url}/v1" } }
+`);
+});
+afterAll(async () => {
+  await house[Symbol.asyncDispose]();
+  await up[Symbol.asyncDispose]();
+});
+
+const BODY = {
+  model: "anthropic/claude-sonnet-5",
+  max_tokens: 100,
+  messages: [{ role: "user", content: "Hi" }],
+};
+
+const ask = (
+  headers: Record<string, string>,
+  body: object = BODY,
+  path = "/v1/messages",
+  url = house.url,
+) =>
+  fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+
+const last = () => up.requests.at(-1)!;
+
+describe("routes", () => {
+  test.each([
+    "/v1/messages",
+    "/messages",
+    "/v1/v1/messages",
+    "/v1/messages/",
+    "/messages/",
+    "/v1/messages?beta=true",
+  ])("%s", async (path) => {
+    const res = await ask({ "x-api-key": house.key }, BODY, path);
+    expect(res.status).toBe(200);
+    const message = (await res.json()) as Record<string, any>;
+    expect(message).toMatchObject({
+      type: "message",
+      role: "assistant",
+      model: "anthropic/claude-sonnet-5",
+      content: [
+        { type: "thinking", thinking: "Hm.", signature: "EqQB" },
+        { type: "text", text: "Hello" },
+      ],
+      stop_reason: "end_turn",
+      usage: { input_tokens: 7, cache_read_input_tokens: 3, output_tokens: 5 },
+    });
+    expect(last()).toMatchObject({ method: "POST", path: "/v1/messages" });
+    expect(last().query.get("beta")).toBe(path.includes("beta") ? "true" : null);
+  });
+
+  test.each(["/v1/messages/count_tokens", "/messages/count_tokens?beta=true"])(
+    "%s, by the provider itself and without max_tokens",
+    async (path) => {
+      const { max_tokens: _bound, ...body } = BODY;
+      const res = await ask({ "x-api-key": house.key }, body, path);
+      expect([res.status, await res.json()]).toEqual([200, { input_tokens: 42 }]);
+      expect(res.headers.get("x-tollgate-estimated")).toBeNull();
+      expect(last().path).toBe("/v1/messages/count_tokens");
+    },
+  );
+
+  test("a provider that cannot count is estimated for, and that is said", async () => {
+    const body = { ...BODY, model: "local/m" };
+    const res = await ask({ "x-api-key": house.key }, body, "/v1/messages/count_tokens");
+    expect(res.status).toBe(200);
+    expect(((await res.json()) as { input_tokens: number }).input_tokens).toBeGreaterThan(0);
+    expect(res.headers.get("x-tollgate-estimated")).not.toBeNull();
+  });
+
+  test.each(["/", "/api/hello"])("HEAD %s is open", async (path) => {
+    expect((await fetch(house.url + path, { method: "HEAD" })).status).toBe(200);
+  });
+});
+
+describe("max_tokens", () => {
+  test("is required for a message", async () => {
+    const res = await ask({ "x-api-key": house.key }, { ...BODY, max_tokens: undefined });
+    expect(res.status).toBe(400);
+    expect(await res.json()).toMatchObject({
+      type: "error",
+      error: {
+        type: "invalid_request_error",
+        message: expect.stringContaining("max_tokens"),
+        details: { param: "max_tokens" },
+      },
+      request_id: res.headers.get("request-id"),
+    });
+  });
+
+  test("and the schema is judged at the field", async () => {
+    const res = await ask(
+      { "x-api-key": house.key },
+      { ...BODY, messages: [{ role: "wizard", content: "x" }] },
+    );
+    expect(res.status).toBe(400);
+    expect(await res.json()).toMatchObject({
+      error: {
+        message: expect.stringMatching(/messages.*role/),
+        details: { param: "messages.0.role" },
+      },
+    });
+  });
+});
+
+// ── who may bring the key how ────────────────────────────────────────────────────────────────────────────────
+
+const OLD = "2023-06-01";
+const NEW = "2026-10-21";
+
+describe("credentials by version", () => {
+  const key = () => ({ "x-api-key": house.key });
+  const token = () => ({ authorization: `Bearer ${house.key}` });
+  type Row = [string, () => Record<string, string>, number, RegExp?];
+  const rows: Row[] = [
+    ["nothing", () => ({}), 401],
+    ["x-api-key", key, 200],
+    ["x-api-key, old version", () => ({ ...key(), "anthropic-version": OLD }), 200],
+    ["x-api-key, new version", () => ({ ...key(), "anthropic-version": NEW }), 200],
+    ["Bearer", token, 401, /x-api-key.*ANTHROPIC_API_KEY.*bearer: always/],
+    ["Bearer, old version", () => ({ ...token(), "anthropic-version": OLD }), 401, /x-api-key/],
+    ["Bearer, the day before", () => ({ ...token(), "anthropic-version": "2026-10-20" }), 401],
+    ["Bearer, new version", () => ({ ...token(), "anthropic-version": NEW }), 200],
+    ["Bearer, newer version", () => ({ ...token(), "anthropic-version": "2027-01-01" }), 200],
+    [
+      "bearer in small letters, new version",
+      () => ({ authorization: `bearer ${house.key}`, "anthropic-version": NEW }),
+      200,
+    ],
+    ["the same key twice", () => ({ ...key(), ...token() }), 200],
+    [
+      "two different keys",
+      () => ({ ...key(), authorization: "Bearer other" }),
+      401,
+      /two different keys/,
+    ],
+    [
+      "two different keys, new version",
+      () => ({ ...key(), authorization: "Bearer other", "anthropic-version": NEW }),
+      401,
+    ],
+    ["another scheme", () => ({ authorization: "Basic eDp5" }), 401],
+    ["a wrong key", () => ({ "x-api-key": "tg_wrong" }), 401],
+    [
+      "an empty key and a token, new version",
+      () => ({ "x-api-key": "", ...token(), "anthropic-version": NEW }),
+      200,
+    ],
+  ];
+  test.each(rows)("%s", async (_what, headers, status, words) => {
+    const res = await ask(headers());
+    expect(res.status).toBe(status);
+    const body = (await res.json()) as any;
+    if (status !== 401) return;
+    expect(body.error.type).toBe("authentication_error");
+    if (words) expect(body.error.message).toMatch(words);
+  });
+});
+
+describe.each([
+  ["always", 200, 200],
+  ["never", 401, 401],
+])("bearer: %s", (bearer, old, recent) => {
+  test("decides alone", async () => {
+    await using other = await gateway(`frontends: [{ use: messages, with: { bearer: ${bearer} } }]
+providers:
+  anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
+`);
+    const token = { authorization: `Bearer ${other.key}` };
+    const status = async (headers: Record<string, string>) =>
+      (await ask(headers, BODY, "/v1/messages", other.url)).status;
+    expect(await status({ ...token, "anthropic-version": OLD })).toBe(old);
+    expect(await status({ ...token, "anthropic-version": NEW })).toBe(recent);
+    expect(await status({ "x-api-key": other.key })).toBe(200);
+  });
+});
+
+describe("the version", () => {
+  test.each(["2023-02-30", "2023-6-1", "yesterday", "2023-06-01T00:00:00Z", "2023-13-01"])(
+    "%s is no date",
+    async (version) => {
+      const res = await ask({ "x-api-key": house.key, "anthropic-version": version });
+      expect(res.status).toBe(400);
+      expect(await res.json()).toMatchObject({
+        error: { type: "invalid_request_error", details: { param: "anthropic-version" } },
+      });
+    },
+  );
+
+  test("is 2023-06-01 where the client names none", async () => {
+    await (await ask({ "x-api-key": house.key })).arrayBuffer();
+    expect(last().headers["anthropic-version"]).toBe(OLD);
+  });
+
+  test("is forwarded where it does", async () => {
+    const headers = { "x-api-key": house.key, "anthropic-version": NEW, "anthropic-beta": "a,b" };
+    await (await ask(headers)).arrayBuffer();
+    expect(last().headers).toMatchObject({ "anthropic-version": NEW, "anthropic-beta": "a,b" });
+  });
+
+  test("may bear another vendor's name", async () => {
+    await using other = await gateway(`frontends: [{ use: messages, with: { vendor: acme } }]
+providers:
+  anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
+`);
+    const with_ = (version: string) =>
+      ask({ "x-api-key": other.key, "acme-version": version }, BODY, "/v1/messages", other.url);
+    expect((await with_("2026-02-30")).status).toBe(400);
+    expect((await with_(NEW)).status).toBe(200);
+    expect(last().headers["anthropic-version"]).toBe(NEW);
+  });
+
+  test("and the betas that the operator lets through", async () => {
+    await using other = await gateway(`frontends: [messages]
+providers:
+  anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}", betas: [b] } }
+`);
+    const headers = { "x-api-key": other.key, "anthropic-version": NEW, "anthropic-beta": "a, b" };
+    await (await ask(headers, BODY, "/v1/messages", other.url)).arrayBuffer();
+    expect(last().headers).toMatchObject({ "anthropic-version": NEW, "anthropic-beta": "b" });
+  });
+});
+
+describe("what leaves", () => {
+  test("carries our key and not the client's, and the client's bytes", async () => {
+    const body = { ...BODY, brand_new: 12345678901234567890n };
+    const text = JSON.stringify(body, (_k, v) =>
+      typeof v === "bigint" ? JSON.rawJSON(`${v}`) : v,
+    );
+    const res = await fetch(`${house.url}/v1/messages`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "x-api-key": house.key,
+        "x-stainless-lang": "js",
+        cookie: "a=b",
+      },
+      body: text,
+    });
+    expect(res.status).toBe(200);
+    const sent = last();
+    expect(sent.headers["x-api-key"]).toBe("sk-upstream-000000");
+    expect(JSON.stringify(sent.headers)).not.toContain(house.key);
+    expect(sent.headers["x-stainless-lang"]).toBeUndefined();
+    expect(sent.headers.cookie).toBeUndefined();
+    expect(sent.body.toString()).toBe(text.replace("anthropic/claude-sonnet-5", "claude-sonnet-5"));
+  });
+
+  test("to a compatible backend, without what only Anthropic knows", async () => {
+    const headers = { "x-api-key": house.key, "anthropic-beta": "a" };
+    const body = {
+      ...BODY,
+      model: "local/llama",
+      system: [
+        { type: "text", text: "x-anthropic-billing-header: cc_version=2;" },
+        { type: "text", text: "Be kind." },
+      ],
+    };
+    const res = await ask(headers, body);
+    expect(((await res.json()) as { model: string }).model).toBe("local/llama");
+    expect(last().headers["anthropic-beta"]).toBeUndefined();
+    expect(last().headers["x-api-key"]).toBeUndefined();
+    expect(last().json()).toMatchObject({
+      model: "llama",
+      system: [{ type: "text", text: "Be kind." }],
+    });
+  });
+});
+
+describe("the official SDK", () => {
+  const sdk = (more: object = {}) =>
+    new Anthropic({ apiKey: house.key, baseURL: house.url, maxRetries: 0, ...more });
+
+  test("streams", async () => {
+    const message = await sdk()
+      .messages.stream({
+        model: BODY.model,
+        max_tokens: 9,
+        messages: [{ role: "user", content: "x" }],
+      })
+      .finalMessage();
+    expect(message.content.at(-1)).toMatchObject({ type: "text", text: "Hello" });
+    expect(message.model).toBe("anthropic/claude-sonnet-5");
+    expect(last().json()).toMatchObject({ stream: true, model: "claude-sonnet-5" });
+  });
+
+  test("counts tokens", async () => {
+    const { input_tokens } = await sdk().messages.countTokens({
+      model: BODY.model,
+      messages: [{ role: "user", content: "x" }],
+    });
+    expect(input_tokens).toBe(42);
+  });
+
+  test("goes through a round of tools", async () => {
+    up.script({
+      "POST /v1/messages": (asked) =>
+        (asked.json().messages.length > 1
+          ? say("It is sunny.")
+          : think("Weather.", "S1").call("get_weather", { city: "Oslo" }, "toolu_1")
+        ).to(asked),
+    });
+    const client = sdk();
+    const ask = (messages: Anthropic.MessageParam[]) =>
+      client.messages.create({
+        model: BODY.model,
+        max_tokens: 99,
+        messages,
+        tools: [{ name: "get_weather", input_schema: { type: "object" } }],
+      });
+    const first = await ask([{ role: "user", content: "Weather?" }]);
+    expect(first.stop_reason).toBe("tool_use");
+    const second = await ask([
+      { role: "user", content: "Weather?" },
+      { role: "assistant", content: first.content },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "sun" }] },
+    ]);
+    expect(second.content).toMatchObject([{ type: "text", text: "It is sunny." }]);
+    expect(last().json().messages[1].content[0]).toMatchObject({
+      type: "thinking",
+      signature: "S1",
+    });
+    up.script(speaking(speech));
+  });
+
+  test("gets its own typed errors", async () => {
+    const bad = sdk({ apiKey: "tg_wrong" });
+    await expect(
+      bad.messages.create({ model: BODY.model, max_tokens: 1, messages: [] }),
+    ).rejects.toBeInstanceOf(AuthenticationError);
+    await expect(
+      sdk().messages.create({
+        model: "nobody/knows",
+        max_tokens: 1,
+        messages: [{ role: "user", content: "x" }],
+      }),
+    ).rejects.toBeInstanceOf(NotFoundError);
+  });
+
+  test("a thread is refused with the code that makes it send its history", async () => {
+    const error = await sdk()
+      .beta.messages.create({
+        model: BODY.model,
+        max_tokens: 1,
+        messages: [{ role: "user", content: "x" }],
+        thread: { type: "create" },
+      } as never)
+      .catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(BadRequestError);
+    expect((error as { errorCode?: string }).errorCode).toBe("thread_unsupported_request");
+  });
+});
+
+test("a call that only a compatible backend makes is heard by every client", async () => {
+  up.script({ "POST /v1/messages": (asked) => call("f", { a: 1 }).to(asked) });
+  const res = await ask({ "x-api-key": house.key }, { ...BODY, model: "local/m" });
+  expect(await res.json()).toMatchObject({
+    stop_reason: "tool_use",
+    content: [{ input: { a: 1 } }],
+  });
+  up.script(speaking(speech));
+});
