@@ -1,0 +1,91 @@
+// What every law of a store needs: commands with everything filled in, and short questions.
+import assert from "node:assert/strict";
+import { faultOf } from "../../model/error.ts";
+import type { Command, Entry, Limit, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
+
+export interface StoreUnderTest {
+  /** Not yet open. */
+  store: Store;
+  /** The owner dies without a word; what a next owner finds, not yet open. A store of one process may be the same one. */
+  crash(): Promise<Store>;
+  end(): Promise<void>;
+}
+
+/** Noon, the first of June 2026, a Monday. */
+export const NOON = Date.UTC(2026, 5, 1, 12);
+
+export const reserve = (
+  attempt: string,
+  more: Partial<Reserve> & { at?: number } = {},
+): Command & Reserve => ({
+  do: "reserve",
+  at: NOON,
+  attempt,
+  request: `r-${attempt}`,
+  n: 1,
+  key: "alice",
+  target: { provider: "openai", model: "gpt-6", protocol: "chat-completions", credential: "main" },
+  privacy: "off",
+  labels: {},
+  claims: [],
+  holdNano: 1_000n,
+  price: "p1",
+  ...more,
+});
+
+export const settle = (
+  attempt: string,
+  more: Partial<Settle> & { at?: number } = {},
+): Command & Settle => ({
+  do: "settle",
+  at: NOON + 1_000,
+  attempt,
+  state: "exact",
+  usage: { input: 10, output: 20 },
+  costNano: 700n,
+  outcome: "ok",
+  ...more,
+});
+
+export const claim = (limit: Partial<Limit>, take: bigint): Limit & { take: bigint } => ({
+  scope: "key:alice",
+  unit: "nano_usd",
+  max: 10_000n,
+  per: "total",
+  ...limit,
+  take,
+});
+
+export const first = { instance: "first", leaseMs: 10_000 };
+export const second = { instance: "second", leaseMs: 10_000 };
+
+/** A law: its name, and what to do with an open store, and how to crash it. */
+export type Law = (
+  name: string,
+  run: (store: Store, crash: () => Promise<Store>) => Promise<void>,
+) => void;
+
+export const one = async (store: Store, command: Command): Promise<Verdict> =>
+  (await store.apply([command]))[0]!;
+
+export const rows = async (store: Store, attempt: string): Promise<readonly Entry[]> =>
+  (await store.entries({ attempt })).items;
+
+let probes = 0;
+
+/** A claim that takes nothing says what is left, and changes nothing but for its own two rows. */
+export async function left(store: Store, limit: Partial<Limit>, at = NOON): Promise<bigint> {
+  const attempt = `probe-${++probes}`;
+  const verdict = await one(store, reserve(attempt, { at, claims: [claim(limit, 0n)] }));
+  assert.ok(verdict.ok && verdict.limits);
+  await one(store, settle(attempt, { at, state: "void", costNano: 0n, usage: {} }));
+  return BigInt(verdict.limits[0]!.left);
+}
+
+export async function refused(batch: Promise<unknown>): Promise<void> {
+  const error = await batch.then(
+    () => assert.fail("The batch was not rejected."),
+    (e: unknown) => e,
+  );
+  assert.equal(faultOf(error)?.kind, "invalid", String(error));
+}
