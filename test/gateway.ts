@@ -4,6 +4,9 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Json, JsonObject } from "tollgate/plugin";
+import { askControl } from "../src/gateway/control.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const READY_MS = 20_000;
@@ -24,6 +27,10 @@ export interface Daemon extends AsyncDisposable {
   readonly pid: number;
   /** What it has logged so far. */
   readonly log: readonly Line[];
+  /** The first line that is so, now or later. */
+  line(is: (line: Line) => boolean): Promise<Line>;
+  /** Its control socket. */
+  ask(command: string, input?: JsonObject): Promise<Json>;
   /** Everything it wrote, to the letter. */
   output(): string;
   /** Exit code; undefined while it runs. */
@@ -116,6 +123,15 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
     stateDir,
     pid: child.pid!,
     log,
+    async line(is) {
+      for (let i = 0; i < READY_MS / 20; i++) {
+        const found = log.find(is);
+        if (found) return found;
+        await sleep(20);
+      }
+      throw new Error(`no such line:\n${output}`);
+    },
+    ask: (command, input) => askControl(stateDir, command, input),
     output: () => output,
     exit,
     kill: (signal) => void child.kill(signal),

@@ -1,0 +1,222 @@
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { startGateway } from "../gateway.ts";
+
+/** Long by hand (`SECONDS=60`), short in CI. */
+const SECONDS = Number(process.env["SECONDS"] ?? 20);
+const EVERY_MS = 200;
+const STREAM_MS = 4_000;
+
+/** Answers whole at once, and streams a word every 50 ms for a while. */
+async function upstream() {
+  const server = createServer((req, res) => {
+    let body = "";
+    req.on("data", (c: Buffer) => (body += c.toString()));
+    req.on("end", () => {
+      const asked = body === "" ? {} : (JSON.parse(body) as { stream?: boolean });
+      const chunk = (delta: object, finish: string | null = null) =>
+        `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+      if (req.method === "GET") return res.end('{"object":"list","data":[{"id":"m"}]}');
+      if (!asked.stream) {
+        res.setHeader("content-type", "application/json");
+        return res.end(
+          JSON.stringify({
+            id: "c1",
+            object: "chat.completion",
+            created: 1,
+            model: "m",
+            choices: [
+              { index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" },
+            ],
+            usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+          }),
+        );
+      }
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      let n = 0;
+      const timer = setInterval(() => {
+        if (++n * 50 < STREAM_MS) return void res.write(chunk({ content: `w${n} ` }));
+        clearInterval(timer);
+        res.write(chunk({}, "stop"));
+        res.end(
+          `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":9,"total_tokens":10}}\n\ndata: [DONE]\n\n`,
+        );
+      }, 50);
+      res.on("close", () => clearInterval(timer));
+    });
+  });
+  await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const yaml = (base: string, n: number) => `
+frontends: [chat-completions]
+middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-n${n}] } }]
+providers:
+  up: { use: openai-compatible, with: { base_url: "${base}" } }
+`;
+
+describe("reload", () => {
+  it(
+    "under load: nothing fails, nothing breaks, old generations end",
+    { timeout: (SECONDS + 60) * 1000 },
+    async () => {
+      await using up = await upstream();
+      await using gateway = await startGateway({ yaml: yaml(up.base, 0) });
+      const ask = (stream: boolean) =>
+        fetch(`${gateway.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+          body: JSON.stringify({
+            model: "up/m",
+            stream,
+            messages: [{ role: "user", content: "x" }],
+          }),
+        });
+      const served = new Map<number, number>();
+      const failures: string[] = [];
+      let over = false;
+      let outlived = 0;
+      const steady = async () => {
+        while (!over) {
+          try {
+            const res = await ask(false);
+            const generation = Number(res.headers.get("x-tollgate-generation"));
+            served.set(generation, (served.get(generation) ?? 0) + 1);
+            if (res.status !== 200) failures.push(`${res.status} ${await res.text()}`);
+            else await res.json();
+          } catch (error) {
+            failures.push(String(error));
+          }
+          await sleep(10);
+        }
+      };
+      const streams = async () => {
+        while (!over) {
+          try {
+            const res = await ask(true);
+            const began = Number(res.headers.get("x-tollgate-generation"));
+            const text = await res.text();
+            if (!text.trimEnd().endsWith("data: [DONE]"))
+              failures.push(`stream: ${text.slice(-200)}`);
+            if (Math.max(...served.keys()) - began >= 10) outlived++;
+          } catch (error) {
+            failures.push(`stream: ${String(error)}`);
+          }
+        }
+      };
+      const load = [steady(), steady(), ...Array.from({ length: 8 }, streams)];
+      const writes = (SECONDS * 1000) / EVERY_MS;
+      for (let n = 1; n <= writes; n++) {
+        await writeFile(
+          gateway.file,
+          n % 5 === 0 ? `${yaml(up.base, n)}\nmodles: {}\n` : yaml(up.base, n),
+        );
+        await sleep(EVERY_MS);
+      }
+      over = true;
+      await Promise.all(load);
+      const generations = [...served.keys()].toSorted((a, b) => a - b);
+      console.log(
+        `reload: ${generations.length} generations answered (${generations[0]}…${generations.at(-1)}), ` +
+          `${[...served.values()].reduce((a, b) => a + b, 0)} requests, ${outlived} streams outlived ten swaps, ${failures.length} failures`,
+      );
+      console.log(`reload histogram: ${generations.map((g) => `${g}:${served.get(g)}`).join(" ")}`);
+      expect(failures).toEqual([]);
+      expect(generations.length).toBeGreaterThanOrEqual((60 * SECONDS) / 20);
+      expect(outlived).toBeGreaterThan(0);
+      const refused = gateway.log.filter((l) => l.msg.startsWith("reload refused"));
+      expect(refused.length).toBeGreaterThan(0);
+      expect(JSON.stringify(refused[0])).toContain("models");
+      // All but the last have ended.
+      await sleep(300);
+      const ended = await gateway.ask("status");
+      expect((ended as { generations: unknown[] }).generations).toHaveLength(1);
+    },
+  );
+
+  it("refuses to change what is static, by name, and goes on", async () => {
+    await using up = await upstream();
+    await using gateway = await startGateway({ yaml: yaml(up.base, 0) });
+    await gateway.write(
+      `listen: { hosts: [gate.test] }\nstate_dir: ./other\nworkers: 2\n${yaml(up.base, 1)}`,
+    );
+    const line = await gateway.line((l) => l.msg.startsWith("reload refused"));
+    expect(line["refused"]).toEqual(["listen", "workers", "state_dir"]);
+  });
+
+  it("SIGHUP reloads too", async () => {
+    await using up = await upstream();
+    await using gateway = await startGateway({ yaml: yaml(up.base, 0), args: ["--no-watch"] });
+    await gateway.write(yaml(up.base, 1));
+    gateway.kill("SIGHUP");
+    expect((await gateway.line((l) => l.msg === "reloaded"))["generation"]).toBe(2);
+  });
+});
+
+describe("an end", () => {
+  it(
+    "SIGTERM with 100 open streams: none is truncated, exit 0, whatever the environment says",
+    { timeout: 60_000 },
+    async () => {
+      await using up = await upstream();
+      await using gateway = await startGateway({
+        yaml: yaml(up.base, 0),
+        env: { CI: "1", NODE_ENV: "production" },
+      });
+      const streams = Array.from({ length: 100 }, async () => {
+        const res = await fetch(`${gateway.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+          body: JSON.stringify({
+            model: "up/m",
+            stream: true,
+            messages: [{ role: "user", content: "x" }],
+          }),
+        });
+        return { res, text: res.text() };
+      });
+      const begun = await Promise.all(streams);
+      gateway.kill("SIGTERM");
+      const open = await Promise.all(begun.map(({ text }) => text));
+      expect(open.filter((text) => !text.trimEnd().endsWith("data: [DONE]"))).toEqual([]);
+      expect((await gateway.exit).code).toBe(0);
+    },
+  );
+
+  it("a second signal cuts, Ctrl-C at once when idle", async () => {
+    await using up = await upstream();
+    await using gateway = await startGateway({ yaml: yaml(up.base, 0) });
+    const res = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({
+        model: "up/m",
+        stream: true,
+        messages: [{ role: "user", content: "x" }],
+      }),
+    });
+    gateway.kill("SIGTERM");
+    await gateway.line((l) => l.msg.startsWith("stopping when"));
+    // Two in one breath are one: a terminal and npm both pass a Ctrl-C on.
+    await sleep(1_200);
+    gateway.kill("SIGTERM");
+    await expect(res.text()).rejects.toThrow();
+    await gateway.exit;
+
+    await using idle = await startGateway({ yaml: yaml(up.base, 0) });
+    const before = performance.now();
+    idle.kill("SIGINT");
+    await idle.exit;
+    expect(performance.now() - before).toBeLessThan(10_000);
+  });
+});
