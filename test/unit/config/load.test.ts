@@ -250,6 +250,16 @@ describe("when", () => {
   });
 });
 
+it("in what is left out, text that waits for a variable is no wrong type", async () => {
+  const waiting = { use: "demo", when: false, require_ready: "${env:GONE}", state: "${env:GONE}" };
+  expect((await read({ providers: { x: waiting } })).problems).toEqual([]);
+});
+
+it("an alias that is wrong where it stands is wrong there, not where it was named", async () => {
+  const { problems } = await read("listen:\n  host: &name localhost\n  port: *name\n");
+  expect(problems.map((p) => [p.id, p.line, p.column])).toEqual([["config/wrong-type", 3, 9]]);
+});
+
 describe("from outside", () => {
   it("text becomes a number or a truth value exactly where the schema wants one", async () => {
     const env = { N: " 42 ", P: "0123", T: "true", W: "auto", B: "1.50", KEY: "0123" };
