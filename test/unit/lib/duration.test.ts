@@ -76,10 +76,5 @@ it("says it in the largest unit that is exact", () => {
     "5m",
     "1h",
   ]);
-  expect([1, 1024, 33_554_432, 1_000_000].map(saySize)).toEqual([
-    "1B",
-    "1KiB",
-    "32MiB",
-    "1MB",
-  ]);
+  expect([1, 1024, 33_554_432, 1_000_000].map(saySize)).toEqual(["1B", "1KiB", "32MiB", "1MB"]);
 });
