@@ -9,6 +9,7 @@ export const builtin = {
     responses: () => import("./frontends/responses.ts"),
   },
   provider: {
+    bfl: () => import("./providers/bfl.ts"),
     demo: () => import("./providers/demo.ts"),
     anthropic: () => import("./providers/anthropic.ts"),
     "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),

@@ -1,0 +1,189 @@
+// Black Forest Labs: a job is submitted, asked after until it is done, and its picture fetched. It has no way to cancel a
+// job: when the client leaves, nobody asks any more.
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  apiKey,
+  defineProvider,
+  fail,
+  type Call,
+  type Context,
+  type ImageRequest,
+  type JsonObject,
+  type Media,
+  type ModelEvent,
+} from "tollgate/plugin";
+import { fitting, sniff } from "tollgate/protocols/images";
+import { facts, POLICY } from "./bfl/facts.ts";
+import { body, finished, refused, started, type Job } from "./bfl/job.ts";
+
+const FIRST_MS = 500;
+const SLOWEST_MS = 3_000;
+const SLOWER = 1.3;
+const NANO_PER_CREDIT = 1e7;
+
+export default defineProvider({
+  api: 1,
+  name: "bfl",
+  summary: "Black Forest Labs: FLUX images",
+  stability: "beta",
+  credential: apiKey,
+  data: POLICY,
+  facts,
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      base_url: {
+        type: "string",
+        pattern: "^https?://",
+        default: "https://api.bfl.ai/v1",
+        description:
+          "Where the API is; https://api.eu.bfl.ai/v1 and https://api.us.bfl.ai/v1 stay in their region",
+      },
+      timeout_s: {
+        type: "integer",
+        minimum: 1,
+        maximum: 3_600,
+        default: 300,
+        description: "How long a job may take, in seconds",
+      },
+    },
+  },
+  setup: ({ base_url: base, timeout_s: seconds }, ctx) => ({
+    endpoints: [
+      {
+        kind: "image",
+        streams: "never",
+        base,
+        origins: ["https://*.bfl.ai"],
+        auth: { header: "x-key", field: "api_key" },
+        run: (request, call) => run(request, call, { base, deadlineMs: seconds * 1000, ctx }),
+      },
+    ],
+  }),
+});
+
+interface Service {
+  base: string;
+  deadlineMs: number;
+  ctx: Context;
+}
+
+async function* run(r: ImageRequest, call: Call, of: Service): AsyncGenerator<ModelEvent> {
+  if (r.refs.length > 0 || r.mask)
+    fail("unsupported", "Images from other images are not asked for here.", { param: "image" });
+  fitting({ n: r.n, size: r.size, format: r.format }, call.info);
+  const deadline = AbortSignal.timeout(of.deadlineMs);
+  const over = new AbortController();
+  const until = AbortSignal.any([call.signal, deadline, over.signal]);
+  try {
+    const request = JSON.stringify(body(r, call));
+    const submit = async () => started(await asked(call, call.model, until, request));
+    const first = await submit();
+    yield { type: "start", id: first.id };
+    const jobs = [first, ...(await Promise.all(Array.from({ length: r.n - 1 }, submit)))];
+    const pictures = await Promise.all(jobs.map((job) => picture(job, r, call, until, of)));
+    for (const [index, media] of pictures.entries()) {
+      yield { type: "open", index, block: { type: "image" } };
+      yield { type: "media", index, media };
+      yield { type: "close", index };
+    }
+    yield { type: "usage", usage: counts(jobs, pictures), costNano: bill(jobs) };
+    yield { type: "finish", reason: "stop" };
+  } catch (error) {
+    if (call.signal.aborted) fail("canceled", "The request was given up.", { cause: error });
+    if (deadline.aborted)
+      fail("timeout", `The image was not done within ${of.deadlineMs / 1000} s.`, { cause: error });
+    throw error;
+  } finally {
+    // One job that fails, or a reader that has gone, ends the questions after the others.
+    over.abort();
+  }
+}
+
+async function asked(
+  call: Call,
+  url: string,
+  signal: AbortSignal,
+  request?: string,
+): Promise<JsonObject> {
+  const answer = await call.fetch(url, {
+    method: request === undefined ? "GET" : "POST",
+    ...(request !== undefined && { body: request }),
+    headers: { accept: "application/json" },
+    signal,
+  });
+  const said = await answer.json().catch(() => ({}));
+  const object = (typeof said === "object" && said !== null ? said : {}) as JsonObject;
+  return answer.ok ? object : refused(answer.status, object, answer.headers.get("retry-after"));
+}
+
+/** Asks after a job until it is done. It is paid for already, so a stumble on the way is no reason to give it up. */
+async function picture(
+  job: Job,
+  r: ImageRequest,
+  call: Call,
+  signal: AbortSignal,
+  of: Service,
+): Promise<Media> {
+  const at = own(job.pollingUrl, of.base);
+  for (let wait = FIRST_MS; ; wait = Math.min(wait * SLOWER, SLOWEST_MS)) {
+    await sleep(wait, undefined, { signal });
+    const answer = await call
+      .fetch(at, { headers: { accept: "application/json" }, signal })
+      .catch((error: unknown) => (signal.aborted ? Promise.reject(error) : undefined));
+    if (!answer || answer.status === 429 || answer.status >= 500) continue;
+    const said = (await answer.json().catch(() => ({}))) as JsonObject;
+    const sample = finished(said);
+    if (sample !== undefined)
+      return r.want === "url" ? { url: sample } : fetched(sample, call, signal, of);
+    if (!answer.ok) refused(answer.status, said, null);
+  }
+}
+
+/** Jobs are asked after where the service says, as long as that is the service: the key goes along. */
+function own(url: string, base: string): string {
+  const to = URL.parse(url);
+  const bound =
+    to?.origin === new URL(base).origin ||
+    (to?.protocol === "https:" && to.hostname.endsWith(".bfl.ai"));
+  return bound
+    ? url
+    : fail("upstream", "Black Forest Labs named an address for its job that is not its own.", {
+        code: "bad_polling_url",
+      });
+}
+
+/** Pictures stand elsewhere, at signed addresses, and the key is none of their business. */
+async function fetched(url: string, call: Call, signal: AbortSignal, of: Service): Promise<Media> {
+  const { ctx, base } = of;
+  const here = URL.parse(url)?.origin === new URL(base).origin;
+  const answer = await (here ? call.fetch(url, { signal }) : ctx.fetch(url, { signal }));
+  if (!answer.ok)
+    fail("upstream", `The picture could not be fetched: ${answer.status}.`, {
+      code: "download_failed",
+    });
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  const seen = sniff({ bytes });
+  return seen
+    ? { bytes, mime: seen.mime }
+    : fail("upstream", "What was fetched is not a picture.", { code: "no_image" });
+}
+
+function counts(jobs: readonly Job[], pictures: readonly Media[]) {
+  const megapixels = jobs.map((job, i) => {
+    const size = sniff(pictures[i]!)?.size;
+    return job.megapixels ?? (size && (size.width * size.height) / 1e6);
+  });
+  const known = megapixels.every((m) => m !== undefined);
+  return {
+    images: pictures.length,
+    ...(known && { megapixels: megapixels.reduce((sum, m) => sum + m, 0) }),
+  };
+}
+
+/** What the jobs themselves say that they cost; unknown when one does not. */
+function bill(jobs: readonly Job[]): bigint | undefined {
+  if (jobs.some((job) => job.cost === undefined)) return undefined;
+  return jobs.reduce((sum, job) => sum + BigInt(Math.round(job.cost! * NANO_PER_CREDIT)), 0n);
+}

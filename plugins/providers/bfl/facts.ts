@@ -1,0 +1,38 @@
+// What is known of Black Forest Labs' models. It has no list to ask for, so these are the ones that exist; an operator
+// adds others under the provider's `facts:`.
+import type { DataPolicy, Facts, ModelInfo } from "tollgate/plugin";
+
+/** One image a job; more are as many jobs, and this many may run for one request. */
+export const MOST_JOBS = 4;
+const FORMATS = ["png", "jpeg"];
+
+/** Only the prices that the vendor's own page states; the others are told with each job, and unpriced here. */
+const model = (name: string, words: string, usd?: string): ModelInfo => ({
+  model: name,
+  kind: "image",
+  name: words,
+  limits: { images: MOST_JOBS },
+  image: { formats: FORMATS },
+  ...(usd !== undefined && { price: { lines: [{ unit: "images", usd, per: 1 }] } }),
+});
+
+export const facts: Facts = {
+  asOf: "2026-08-01",
+  models: [
+    model("flux-2-max", "FLUX.2 [max]"),
+    model("flux-2-pro", "FLUX.2 [pro]"),
+    model("flux-2-flex", "FLUX.2 [flex]"),
+    model("flux-2-klein-9b", "FLUX.2 [klein] 9B"),
+    model("flux-2-klein-4b", "FLUX.2 [klein] 4B"),
+    model("flux-pro-1.1", "FLUX1.1 [pro]", "0.04"),
+    model("flux-pro-1.1-ultra", "FLUX1.1 [pro] Ultra", "0.06"),
+    model("flux-kontext-pro", "FLUX.1 Kontext [pro]", "0.04"),
+    model("flux-kontext-max", "FLUX.1 Kontext [max]", "0.08"),
+  ],
+};
+
+/** Results stand at a signed address for about ten minutes; for how long prompts are kept is not published. */
+export const POLICY: DataPolicy = { retention: { kind: "unknown" }, trains: "unknown" };
+
+/** These take a shape instead of a size. */
+export const shaped = (name: string): boolean => /ultra|kontext/.test(name);

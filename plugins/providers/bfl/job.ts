@@ -1,0 +1,121 @@
+// The request that starts a job, and what the service says while it runs.
+import { fail, type Call, type ImageRequest, type Json, type JsonObject } from "tollgate/plugin";
+import { ratioOf, sizeOf } from "tollgate/protocols/images";
+import { shaped } from "./facts.ts";
+
+/** With these a request could have its result sent elsewhere. */
+const ELSEWHERE = ["webhook_url", "webhook_secret"];
+
+export function body(r: ImageRequest, call: Call): JsonObject {
+  const size = sizeOf(r.size);
+  for (const field of ["quality", "background"] as const)
+    if (r[field] !== undefined && r[field] !== "auto") call.lose(field, "dropped");
+  for (const field of Object.keys((r.ext["images"] ?? {}) as object)) call.lose(field, "dropped");
+  if (r.user !== undefined) call.lose("user", "dropped");
+  if (r.compression !== undefined) call.lose("output_compression", "dropped");
+  const shape = size && shaped(call.model);
+  if (shape) call.lose("size", "approximated", "size_approximated");
+  return {
+    ...forwarded(r.rest, call),
+    prompt: r.prompt,
+    seed: r.seed,
+    output_format: r.format,
+    ...(shape && { aspect_ratio: ratioOf(size) }),
+    ...(size && !shape && { ...size }),
+  };
+}
+
+/** Fields of the service's own, as the client wrote them. */
+function forwarded(rest: JsonObject, call: Call): Record<string, Json | undefined> {
+  const fields: Record<string, Json | undefined> = {};
+  for (const [field, value] of Object.entries(rest))
+    if (ELSEWHERE.includes(field)) call.lose(field, "dropped");
+    else fields[field] = value;
+  return fields;
+}
+
+export interface Job {
+  id: string;
+  pollingUrl: string;
+  /** Credits; one is a cent. */
+  cost: number | undefined;
+  megapixels: number | undefined;
+}
+
+export function started(said: JsonObject): Job {
+  const { id, polling_url: pollingUrl, cost, output_mp: megapixels } = said;
+  if (typeof id !== "string" || typeof pollingUrl !== "string")
+    return fail("upstream", "Black Forest Labs took a job without saying where to ask for it.", {
+      code: "bad_answer",
+    });
+  return { id, pollingUrl, cost: counted(cost), megapixels: counted(megapixels) };
+}
+
+const counted = (value: Json | undefined): number | undefined =>
+  typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : undefined;
+
+/** The address of the picture once it is there; undefined while it is being made. */
+export function finished(said: JsonObject): string | undefined {
+  const status = String(said["status"] ?? said["state"] ?? "");
+  const result = said["result"] as JsonObject | null | undefined;
+  switch (status) {
+    case "Ready": {
+      const sample = result?.["sample"];
+      return typeof sample === "string"
+        ? sample
+        : fail("upstream", "Black Forest Labs finished a job without a picture.", {
+            code: "no_image",
+          });
+    }
+    case "Request Moderated":
+    case "Content Moderated":
+      return fail("content_policy", `Black Forest Labs refused the image: ${status}.`, {
+        code: "moderation_blocked",
+      });
+    case "Error":
+    case "Failed":
+    case "Task not found":
+      return fail("upstream", `The job at Black Forest Labs ended: ${status}.`, {
+        code: "job_failed",
+      });
+    default:
+      return undefined;
+  }
+}
+
+/** An answer that is not a success, in the service's words. */
+export function refused(status: number, said: JsonObject, retryAfter: string | null): never {
+  const message = wordsOf(said["detail"]) ?? wordsOf(said["message"]) ?? `It answered ${status}.`;
+  const words = `Black Forest Labs: ${message}`;
+  switch (status) {
+    case 401:
+    case 403:
+      return fail("upstream_auth", words);
+    case 402:
+      return fail("upstream_quota", words);
+    case 404:
+      return fail("not_found", words, { param: "model" });
+    case 429: {
+      const seconds = Number(retryAfter ?? Number.NaN);
+      return fail("rate_limited", words, {
+        retryAfterMs: seconds >= 0 ? seconds * 1000 : undefined,
+      });
+    }
+    case 400:
+    case 422:
+      return fail("invalid", words);
+    case 503:
+      return fail("overloaded", words);
+    default:
+      return fail("upstream", words);
+  }
+}
+
+function wordsOf(detail: Json | undefined): string | undefined {
+  if (typeof detail === "string") return detail.slice(0, 500);
+  if (!Array.isArray(detail)) return undefined;
+  return detail
+    .map((one: JsonObject) => `${[one["loc"]].flat().join(".")}: ${String(one["msg"])}`)
+    .join("; ")
+    .slice(0, 500);
+}

@@ -1,0 +1,312 @@
+import { Agent } from "undici";
+import { afterAll, describe, expect, it } from "vitest";
+import bfl from "../../plugins/providers/bfl.ts";
+import { createLine } from "../../src/gateway/line.ts";
+import { faultOf } from "../../src/model/error.ts";
+import type { ModelEvent } from "../../src/model/event.ts";
+import { fold } from "../../src/model/fold.ts";
+import type { ImageRequest } from "../../src/model/request.ts";
+import type { Json } from "../../src/model/values.ts";
+import type { Call } from "../../src/plugin/call.ts";
+import type { NativeEndpoint } from "../../src/plugin/provider.ts";
+import {
+  asking,
+  context,
+  freeze,
+  grammar,
+  json,
+  upstream,
+  type Asked,
+  type Routes,
+  type Upstream,
+} from "../../src/testing/index.ts";
+import { png } from "../protocols/images/pictures.ts";
+
+const agent = new Agent();
+const opened: Upstream[] = [];
+afterAll(async () => {
+  await Promise.all(opened.map((u) => u.close()));
+  await agent.close();
+});
+
+const PICTURE = png(40, 25);
+const image = { headers: { "content-type": "image/png" }, body: PICTURE };
+
+/** The service: takes a job, lets it be pending for a while, then shows it at an address of its own. */
+async function service(more: Routes | ((url: () => string) => Routes) = {}): Promise<Upstream> {
+  let jobs = 0;
+  const url = () => u.url;
+  const u: Upstream = await upstream({
+    "POST *": () => {
+      const id = `job-${++jobs}`;
+      return json({ id, polling_url: `${url()}/poll?id=${id}`, cost: 4, output_mp: 0.001 });
+    },
+    "GET /poll": [
+      json({ id: "x", status: "Pending", result: null }),
+      () => json({ id: "x", status: "Ready", result: { sample: `${url()}/sample.png?sig=1` } }),
+    ],
+    "GET /sample.png": image,
+    ...(typeof more === "function" ? more(url) : more),
+  });
+  opened.push(u);
+  return u;
+}
+
+const wish = (more: Partial<ImageRequest> = {}): ImageRequest =>
+  freeze({
+    kind: "image",
+    model: "bfl/flux-pro-1.1",
+    prompt: "A harbour",
+    stream: false,
+    n: 1,
+    refs: [],
+    want: "bytes",
+    rest: {},
+    ext: {},
+    ...more,
+  });
+
+async function draw(
+  u: Upstream,
+  more: Partial<ImageRequest> = {},
+  of: { model?: string; signal?: AbortSignal; timeout_s?: number; seen?: ModelEvent[] } = {},
+) {
+  const { model = "flux-pro-1.1", signal = new AbortController().signal, timeout_s = 30 } = of;
+  const { endpoints } = await bfl.setup({ base_url: `${u.url}/v1`, timeout_s }, context().ctx);
+  const endpoint = endpoints[0] as NativeEndpoint<{ api_key: string }, "image">;
+  const credential = {
+    name: "main",
+    fields: { api_key: "secret-key" },
+    weight: 1,
+    models: undefined,
+    zdr: undefined,
+  };
+  const line = createLine({ reach: endpoint as never, dispatcher: agent, credential, signal });
+  const losing = asking({ model });
+  const call = {
+    ...losing,
+    ...line,
+    id: `bfl/${model}`,
+    provider: "bfl",
+    model,
+    info: bfl.facts!.models.find((m) => m.model === model)!,
+    attempt: "a1",
+    n: 1,
+    signal,
+    lose: losing.lose,
+  } as unknown as Call;
+  const judge = grammar();
+  const events = of.seen ?? [];
+  for await (const e of endpoint.run(wish(more), call, credential.fields)) {
+    judge.event(e);
+    events.push(e);
+  }
+  judge.end();
+  return { events, answer: fold(events), losses: losing.losses };
+}
+const caught = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error) => faultOf(error) ?? expect.unreachable(String(error)),
+  );
+const bodies = (u: Upstream): Json[] =>
+  u.requests.filter((r) => r.method === "POST").map((r) => r.json());
+
+describe.concurrent("a job", () => {
+  it("is submitted, asked after, fetched, and billed as the service says", async () => {
+    const u = await service();
+    const { answer, events } = await draw(u, { size: "1024x768", seed: 7, format: "png" });
+    expect(events[0]).toEqual({ type: "start", id: "job-1" });
+    expect(answer.blocks).toEqual([
+      { type: "image", media: { bytes: PICTURE, mime: "image/png" } },
+    ]);
+    expect(events.find((e) => e.type === "usage")).toEqual({
+      type: "usage",
+      usage: { images: 1, megapixels: 0.001 },
+      costNano: 40_000_000n,
+    });
+    expect(u.requests.map((r) => `${r.method} ${r.path}`)).toEqual([
+      "POST /v1/flux-pro-1.1",
+      "GET /poll",
+      "GET /poll",
+      "GET /sample.png",
+    ]);
+    expect(u.requests.every((r) => r.headers["x-key"] === "secret-key")).toBe(true);
+    expect(bodies(u)).toEqual([
+      { prompt: "A harbour", seed: 7, output_format: "png", width: 1024, height: 768 },
+    ]);
+  });
+
+  it("is as many jobs as images, side by side", async () => {
+    const u = await service();
+    const began = performance.now();
+    const { answer, events } = await draw(u, { n: 3 });
+    expect(performance.now() - began).toBeLessThan(2_500);
+    expect(answer.blocks).toHaveLength(3);
+    expect(events.find((e) => e.type === "usage")).toMatchObject({
+      usage: { images: 3 },
+      costNano: 120_000_000n,
+    });
+  });
+
+  it("is handed over by address to who wants an address", async () => {
+    const u = await service();
+    const { answer } = await draw(u, { want: "url" });
+    expect(answer.blocks).toEqual([{ type: "image", media: { url: `${u.url}/sample.png?sig=1` } }]);
+    expect(u.requests.some((r) => r.path === "/sample.png")).toBe(false);
+  });
+
+  it("carries the client's own fields, but no address to send the result to", async () => {
+    const u = await service();
+    const { losses } = await draw(u, {
+      want: "url",
+      quality: "hd",
+      user: "me",
+      rest: { safety_tolerance: 2, webhook_url: "https://evil.test/", prompt_upsampling: true },
+      ext: { images: { style: "vivid" } },
+    });
+    expect(bodies(u)).toEqual([
+      { prompt: "A harbour", safety_tolerance: 2, prompt_upsampling: true },
+    ]);
+    expect(losses.map((l) => l.field).sort()).toEqual(["quality", "style", "user", "webhook_url"]);
+  });
+
+  it("has a shape instead of a size where the model wants one", async () => {
+    const u = await service();
+    const { losses } = await draw(
+      u,
+      { want: "url", size: "1920x1080" },
+      { model: "flux-pro-1.1-ultra" },
+    );
+    expect(bodies(u)).toEqual([{ prompt: "A harbour", aspect_ratio: "16:9" }]);
+    expect(losses).toMatchObject([{ field: "size", how: "approximated" }]);
+  });
+
+  it("goes on over stumbles, since it is paid for", async () => {
+    const u = await service((url) => ({
+      "GET /poll": [
+        { status: 503, body: "busy" },
+        { cut: { after: "nothing", how: "reset" } },
+        json({}, 429),
+        () => json({ state: "Ready", result: { sample: `${url()}/sample.png` } }),
+      ],
+    }));
+    expect((await draw(u)).answer.blocks).toHaveLength(1);
+  });
+});
+
+describe.concurrent("a job that does not end well", () => {
+  const REFUSED: [status: number, body: Json, expected: object][] = [
+    [401, { detail: "Not authenticated" }, { kind: "upstream_auth" }],
+    [
+      402,
+      { detail: "Insufficient credits" },
+      { kind: "upstream_quota", message: "Black Forest Labs: Insufficient credits" },
+    ],
+    [404, {}, { kind: "not_found" }],
+    [
+      422,
+      { detail: [{ loc: ["body", "width"], msg: "too small", type: "x" }] },
+      { kind: "invalid", message: "Black Forest Labs: body.width: too small" },
+    ],
+    [429, { detail: "24 active tasks" }, { kind: "rate_limited", retryAfterMs: 7_000 }],
+    [500, "oops", { kind: "upstream" }],
+    [503, {}, { kind: "overloaded" }],
+  ];
+  for (const [status, body, expected] of REFUSED)
+    it(`refused with ${status}`, async () => {
+      const u = await service({
+        "POST *": {
+          ...json(body, status),
+          headers: { "content-type": "application/json", "retry-after": "7" },
+        },
+      });
+      const seen: ModelEvent[] = [];
+      expect(await caught(draw(u, {}, { seen }))).toMatchObject(expected);
+      // Nothing was accepted, so nothing is billed.
+      expect(seen).toEqual([]);
+    });
+
+  const ENDED: [status: string, expected: object][] = [
+    ["Request Moderated", { kind: "content_policy", code: "moderation_blocked" }],
+    ["Content Moderated", { kind: "content_policy" }],
+    ["Error", { kind: "upstream", code: "job_failed" }],
+    ["Task not found", { kind: "upstream" }],
+    ["Ready", { code: "no_image" }],
+  ];
+  for (const [status, expected] of ENDED)
+    it(`ended with ${status}`, async () => {
+      const u = await service({ "GET /poll": json({ status, result: null }) });
+      const seen: ModelEvent[] = [];
+      expect(await caught(draw(u, {}, { seen }))).toMatchObject(expected);
+      expect(seen).toEqual([{ type: "start", id: "job-1" }]);
+    });
+
+  it("one of several ends the questions after the others", async () => {
+    let asks = 0;
+    const u = await service({
+      "GET /poll": (asked: Asked) => {
+        asks++;
+        return json({ status: asked.query.get("id") === "job-2" ? "Failed" : "Pending" });
+      },
+    });
+    expect(await caught(draw(u, { n: 3 }))).toMatchObject({ code: "job_failed" });
+    const then = asks;
+    await new Promise((later) => setTimeout(later, 1_500));
+    expect(asks).toBe(then);
+  });
+
+  it("has a deadline", async () => {
+    const u = await service({ "GET /poll": json({ status: "Pending" }) });
+    expect(await caught(draw(u, {}, { timeout_s: 1 }))).toMatchObject({ kind: "timeout" });
+  });
+
+  it("is let go when the client leaves, in the middle of a question too", async () => {
+    const u = await service({ "GET /poll": { waitMs: 60_000 } });
+    const gone = new AbortController();
+    const drawing = caught(draw(u, {}, { signal: gone.signal }));
+    const poll = await u.request(2);
+    gone.abort();
+    expect(await drawing).toMatchObject({ kind: "canceled" });
+    await poll.over;
+    expect(poll.state).toBe("aborted");
+    expect(u.requests).toHaveLength(2);
+  });
+
+  it("its key goes to nobody else", async () => {
+    const other = await service();
+    const elsewhere = await service({
+      "POST *": json({ id: "j", polling_url: `${other.url}/poll` }),
+    });
+    expect(await caught(draw(elsewhere))).toMatchObject({ code: "bad_polling_url" });
+    for (const url of ["https://bfl.ai.evil.test/", "http://api.bfl.ai/x", "nonsense"]) {
+      const u = await service({ "POST *": json({ id: "j", polling_url: url }) });
+      expect(await caught(draw(u))).toMatchObject({ code: "bad_polling_url" });
+    }
+    // A picture that stands elsewhere is fetched without the key, by whoever guards what leaves: here, nobody.
+    const moved = await service({
+      "GET /poll": json({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
+    });
+    await expect(draw(moved)).rejects.toThrow(/Nobody answers/);
+    expect(other.requests).toEqual([]);
+  });
+
+  it("what is no picture is none", async () => {
+    const u = await service({ "GET /sample.png": { body: "<html>" } });
+    expect(await caught(draw(u))).toMatchObject({ code: "no_image" });
+    const gone = await service({ "GET /sample.png": { status: 403 } });
+    expect(await caught(draw(gone))).toMatchObject({ code: "download_failed" });
+    const silent = await service({ "POST *": json({ id: "j" }) });
+    expect(await caught(draw(silent))).toMatchObject({ code: "bad_answer" });
+  });
+
+  it("what the model cannot do is not asked for", async () => {
+    const u = await service();
+    expect(await caught(draw(u, { format: "webp" }))).toMatchObject({ param: "output_format" });
+    expect(await caught(draw(u, { n: 5 }))).toMatchObject({ param: "n" });
+    expect(await caught(draw(u, { refs: [{ base64: "" }] }))).toMatchObject({
+      kind: "unsupported",
+    });
+    expect(u.requests).toEqual([]);
+  });
+});
