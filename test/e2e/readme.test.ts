@@ -1,0 +1,177 @@
+// What the README shows is run: its YAML is checked, its requests are sent, its provider answers.
+import { execFile } from "node:child_process";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { Ajv } from "ajv";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { builtin } from "../../plugins/index.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { printProblems } from "../../src/config/report.ts";
+import { createLoader } from "../../src/loader/load.ts";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, "../..");
+const PAGES = ["README.md", ...globSync("{plugins,src}/**/README.md", { cwd: ROOT })];
+
+interface Block {
+  page: string;
+  line: number;
+  language: string;
+  text: string;
+}
+
+const blocks: Block[] = PAGES.filter((page) => existsSync(join(ROOT, page))).flatMap((page) => {
+  const text = readFileSync(join(ROOT, page), "utf8");
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].map((m) => ({
+    page,
+    line: text.slice(0, m.index).split("\n").length,
+    language: m[1]!,
+    text: m[2]!,
+  }));
+});
+const of = (language: string) => blocks.filter((b) => b.language === language);
+const named = (b: Block) => `${b.page}:${b.line}`;
+
+/** Keys that the examples ask for. */
+const ENV = new Proxy({} as Record<string, string>, {
+  get: (_t, name) =>
+    typeof name === "string" && /_(KEY|TOKEN)$/.test(name) ? "sk-example-0000" : undefined,
+  has: () => true,
+});
+
+const load = createLoader({ builtin: builtin as never, host: {} });
+
+describe("every YAML example", () => {
+  it("there are some", () => expect(of("yaml").length).toBeGreaterThan(0));
+
+  const schema = JSON.parse(
+    readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8"),
+  ) as object;
+  const valid = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema);
+
+  it.each(of("yaml").map((b) => [named(b), b] as const))(
+    "%s is a config without errors",
+    async (_name, block) => {
+      const { problems } = await loadConfig(join(ROOT, "gateway.yaml"), {
+        env: ENV,
+        load,
+        text: block.text,
+      });
+      expect(printProblems(problems.filter((p) => p.severity === "error"))).toBe("");
+      const tree: unknown = parse(block.text);
+      expect(valid(tree), JSON.stringify(valid.errors)).toBe(true);
+    },
+  );
+
+  it("the shipped gateway.yaml too, and a typo in a plugin's option fails", async () => {
+    const text = await readFile(join(ROOT, "gateway.yaml"), "utf8");
+    expect(valid(parse(text)), JSON.stringify(valid.errors)).toBe(true);
+    expect(valid(parse("middleware: [{ use: auth, with: { anonymus: true } }]"))).toBe(false);
+    expect(valid(parse("providers: { x: { use: openai, with: { api_kee: x } } }"))).toBe(false);
+  });
+});
+
+describe("every request", () => {
+  let gateway: Daemon;
+  beforeAll(async () => {
+    gateway = await startGateway({ yaml: await readFile(join(ROOT, "gateway.yaml"), "utf8") });
+  });
+  afterAll(() => gateway[Symbol.asyncDispose]());
+  const here = (text: string) => text.replaceAll("http://127.0.0.1:8787", gateway.url);
+
+  it.each(
+    of("sh")
+      .filter((b) => b.text.startsWith("curl"))
+      .map((b) => [named(b), b] as const),
+  )("%s answers", async (_name, block) => {
+    const { stdout } = await run("bash", ["-c", here(block.text)], {
+      env: { ...process.env, KEY: gateway.key },
+    });
+    expect(JSON.parse(stdout)).not.toHaveProperty("error");
+    expect(stdout).toContain("Hello, gate.");
+  });
+
+  it.each(of("js").map((b) => [named(b), b] as const))("%s answers", async (_name, block) => {
+    const file = join(ROOT, "test", `.readme-${process.pid}.mjs`);
+    await writeFile(file, here(block.text));
+    try {
+      const { stdout } = await run(join(ROOT, "node_modules/.bin/node"), [file], {
+        env: { ...process.env, KEY: gateway.key },
+      });
+      expect(stdout).toContain("Hello, gate.");
+    } finally {
+      await rm(file);
+    }
+  });
+});
+
+describe("commands", () => {
+  const scripts = (
+    JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {
+      scripts: Record<string, string>;
+    }
+  ).scripts;
+  it.each(
+    of("sh")
+      .filter((b) => b.text.startsWith("npm"))
+      .map((b) => [named(b), b] as const),
+  )("%s are scripts that exist", (_name, block) => {
+    for (const [, script] of block.text.matchAll(/npm (?:run )?(start|test|[\w:]+)(?: |$|\n)/g))
+      if (script !== "ci" && script !== "install" && script !== "i")
+        expect(scripts).toHaveProperty(script!);
+  });
+});
+
+describe("every provider", () => {
+  it.each(
+    of("ts")
+      .filter((b) => b.text.includes("defineProvider"))
+      .map((b) => [named(b), b] as const),
+  )("%s loads from a file and answers", async (_name, block) => {
+    const server = createServer((_req, res) => {
+      res.setHeader("content-type", "application/json");
+      res.end(
+        JSON.stringify({
+          id: "c",
+          object: "chat.completion",
+          created: 1,
+          model: "m",
+          choices: [
+            {
+              index: 0,
+              message: { role: "assistant", content: "from acme" },
+              finish_reason: "stop",
+            },
+          ],
+          usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+        }),
+      );
+    });
+    await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
+    const dir = await mkdtemp(join(tmpdir(), "author-"));
+    try {
+      await using gateway = await startGateway({
+        dir,
+        files: { "my-provider.ts": block.text },
+        yaml: `frontends: [chat-completions]\nproviders:\n  acme: { use: ./my-provider.ts, with: { api_key: "\${env:ACME}", base_url: "http://127.0.0.1:${(server.address() as AddressInfo).port}" } }\n`,
+        env: { ACME: "sk-acme-00000" },
+      });
+      const res = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+        body: JSON.stringify({ model: "acme/m", messages: [{ role: "user", content: "x" }] }),
+      });
+      expect(await res.text()).toContain("from acme");
+    } finally {
+      server.close();
+      await rm(dir, { recursive: true, force: true });
+    }
+  });
+});
