@@ -186,9 +186,7 @@ describe("tools", () => {
   });
 
   test("a grammar is at least told", () => {
-    const raw = {
-      format: { type: "grammar", grammar: { syntax: "lark", definition: "start: /x/" } },
-    };
+    const raw = { type: "grammar", grammar: { syntax: "lark", definition: "start: /x/" } };
     const body = sent({ tools: [{ type: "custom", name: "p", description: "Patch.", raw }] });
     expect(body["tools"][0].description).toBe(
       "Patch.\n\nThe input must follow this grammar:\nstart: /x/",

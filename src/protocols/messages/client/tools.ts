@@ -64,10 +64,8 @@ function toolTo(tool: Tool, e: Encoding): JsonObject {
 
 /** A grammar cannot be enforced here, but it can be asked for. */
 function described(tool: Tool): string {
-  const format =
-    isObject(tool.raw) && isObject(tool.raw["format"]) ? tool.raw["format"] : undefined;
-  const grammar = format && (isObject(format["grammar"]) ? format["grammar"] : format);
-  const definition = grammar?.["definition"];
+  const format = isObject(tool.raw) ? tool.raw : {};
+  const { definition } = isObject(format["grammar"]) ? format["grammar"] : format;
   const said = tool.description ?? "";
   return typeof definition === "string"
     ? `${said}\n\nThe input must follow this grammar:\n${definition}`.trim()
