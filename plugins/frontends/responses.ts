@@ -81,7 +81,7 @@ export default defineFrontend({
             refuseLasting(body);
             return {
               model: await modelOf(x, body, made),
-              edits: settled(x, body, memory),
+              edits: whole(x, body["input"], memory),
               record:
                 memory && body["store"] !== false && x.privacy === "off"
                   ? { max: LONGEST, to: (got) => keep(memory, x, got) }
@@ -96,7 +96,7 @@ export default defineFrontend({
           async read(x, body) {
             return {
               model: await modelOf(x, body, made),
-              edits: countable(whole(x, body["input"], memory)),
+              edits: whole(x, body["input"], memory),
               stream: false,
             };
           },
@@ -124,24 +124,17 @@ function keep(memory: ItemMemory, x: Arrival, got: { mime: string; body: Buffer 
   if (answer !== undefined) memory.keep(ownerOf(x), answer);
 }
 
-/** Whole items where references stood; and under privacy, no word that could be taken for leave to keep anything. */
-function settled(x: Arrival, body: Body, memory: ItemMemory | undefined): Body {
-  const input = whole(x, body["input"], memory);
-  const store = x.privacy !== "off" && body["store"] == null ? { store: false } : {};
-  return { ...(input && { input }), ...store };
-}
-
-function whole(x: Arrival, input: unknown, memory: ItemMemory | undefined): Json[] | undefined {
+/** The input with whole items where references stood; nothing when there were none. */
+function whole(x: Arrival, input: unknown, memory: ItemMemory | undefined): Body | undefined {
   if (!Array.isArray(input) || !input.some(isReference)) return undefined;
   const found = (id: string) => (x.privacy === "off" ? memory?.find(ownerOf(x), id) : undefined);
-  return (input as readonly JsonObject[]).map((item, i): Json => {
+  const items = (input as readonly JsonObject[]).map((item, i): Json => {
     if (!isReference(item)) return item;
     const id = String(item["id"]);
     return found(id) ?? noItem(id, `input[${i}]`);
   });
+  return { input: items };
 }
-
-const countable = (input: Json[] | undefined): Body => (input ? { input } : {});
 
 /** Its type may be missing: then it has nothing but its id. */
 function isReference(item: JsonObject): boolean {

@@ -135,7 +135,7 @@ describe("a request", () => {
     const { read } = await mounted();
     const under = { privacy: "required" } as const;
     const plain = await read("POST", "/v1/responses", "alice", hi, under);
-    expect(plain.edits).toEqual({ store: false });
+    expect(plain.edits).toBeUndefined();
     expect(plain.record).toBeUndefined();
     expect(
       await refused(
