@@ -1,5 +1,5 @@
-// POST /v1/images/generations, for OpenAI's SDKs and whatever speaks like them; also without /v1, since people paste
-// base addresses both ways.
+// POST /v1/images/generations, for OpenAI's SDKs and whatever speaks like them; with /v1, without, or with it twice,
+// since that is how base addresses are pasted.
 import { defineFrontend } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { accept, presented } from "./presented.ts";
@@ -20,7 +20,7 @@ export default defineFrontend({
     routes: [
       {
         method: "POST",
-        path: ["/v1/images/generations", "/images/generations"],
+        path: ["/v1/images/generations", "/images/generations", "/v1/v1/images/generations"],
         op: "generate",
       },
     ],

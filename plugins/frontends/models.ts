@@ -34,7 +34,7 @@ export default defineFrontend({
       routes: [
         {
           method: "GET",
-          path: ["/v1/models", "/models"],
+          path: ["/v1/models", "/models", "/v1/v1/models"],
           serve: (x) => ({
             status: 200,
             body: page(listed(x).map(row), x.query, speaksMessages(x)),
@@ -42,7 +42,7 @@ export default defineFrontend({
         },
         {
           method: "GET",
-          path: ["/v1/models/**:id", "/models/**:id"],
+          path: ["/v1/models/**:id", "/models/**:id", "/v1/v1/models/**:id"],
           serve: (x) => ({ status: 200, body: row(one(listed(x), x.params["id"] ?? "")) }),
         },
       ],

@@ -290,6 +290,7 @@ describe("the key", () => {
     expect(strict.routes.flatMap((r) => r.path)).toEqual([
       "/v1/images/generations",
       "/images/generations",
+      "/v1/v1/images/generations",
     ]);
   });
 });

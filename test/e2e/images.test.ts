@@ -1,0 +1,314 @@
+// Images through a whole gateway: made offline, by hosts of several dialects, by one that must be asked after; in both
+// forms; from a catalogue that follows its upstreams.
+import OpenAI from "openai";
+import Anthropic from "@anthropic-ai/sdk";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { json, upstream, type Upstream } from "tollgate/testing";
+import { digest } from "../../src/lib/key.ts";
+import { sniff } from "../../src/protocols/images/index.ts";
+import { png } from "../protocols/images/pictures.ts";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+const KEY = "alice-key";
+const yaml = (up: string) => `
+frontends: [images, models, chat-completions]
+middleware:
+  - use: auth
+    with: { keys: [{ id: alice, digest: "${digest(KEY)}" }, { id: bob, digest: "${digest("bob")}", models: ["demo/*"] }] }
+  - zdr
+  - usage
+providers:
+  demo: { use: demo }
+  openai: { use: openai, with: { api_key: k, base_url: "${up}/openai/v1" } }
+  together: { use: together, with: { api_key: k, base_url: "${up}/together/v1" } }
+  xai: { use: xai, with: { api_key: k, base_url: "${up}/xai/v1" } }
+  bfl: { use: bfl, with: { api_key: k, base_url: "${up}/bfl/v1" } }
+`;
+
+const PICTURE = png(32, 24);
+const B64 = PICTURE.toString("base64");
+const USAGE = {
+  input_tokens: 9,
+  output_tokens: 1000,
+  total_tokens: 1009,
+  input_tokens_details: { text_tokens: 9, image_tokens: 0 },
+  output_tokens_details: { text_tokens: 0, image_tokens: 1000 },
+};
+const list = (...ids: string[]) =>
+  json({
+    object: "list",
+    data: ids.map((id) => ({ id, object: "model", created: 1, owned_by: "x" })),
+  });
+
+let up: Upstream;
+let gateway: Daemon;
+const client = (apiKey = KEY) =>
+  new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });
+const raised = (run: Promise<unknown>) =>
+  run.then(
+    () => expect.unreachable("nothing was raised"),
+    ({ status, code, param, message }: any) => ({ status, code, param, message }),
+  );
+const refresh = () => gateway.ask("models");
+const lastBody = () => up.requests.findLast((r) => r.method === "POST")!.json();
+
+beforeAll(async () => {
+  up = await upstream({
+    "GET /openai/v1/models": list("gpt-6", "gpt-image-2"),
+    "GET /together/v1/models": json([{ id: "flux/schnell", type: "image" }]),
+    "GET /xai/v1/models": list("grok-5", "grok-imagine-image"),
+    "POST /openai/v1/images/generations": json({
+      created: 1,
+      data: [{ b64_json: B64 }],
+      usage: USAGE,
+    }),
+    "POST /together/v1/images/generations": json({
+      id: "t",
+      model: "flux/schnell",
+      data: [{ b64_json: B64 }],
+    }),
+    "POST /xai/v1/images/generations": json({
+      data: [{ b64_json: B64, revised_prompt: "a harbour" }],
+    }),
+    "POST /bfl/v1/*": (asked) =>
+      json({ id: "j", polling_url: `http://${asked.headers.host}/poll`, cost: 4 }),
+    "GET /poll": (asked) =>
+      json({ status: "Ready", result: { sample: `http://${asked.headers.host}/sample` } }),
+    "GET /sample": { headers: { "content-type": "image/png" }, body: PICTURE },
+  });
+  gateway = await startGateway({ yaml: yaml(up.url) });
+  await refresh();
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await up.close();
+});
+
+describe("the demo", () => {
+  it("draws what it is asked for, as bytes unless told otherwise", async () => {
+    const made = await client().images.generate({
+      model: "demo/image",
+      prompt: "A harbour",
+      size: "64x48" as "1024x1024",
+      n: 2,
+    });
+    expect(made.data).toHaveLength(2);
+    expect(made.size).toBe("64x48");
+    for (const { b64_json } of made.data!)
+      expect(sniff({ base64: b64_json! })).toEqual({
+        mime: "image/png",
+        size: { width: 64, height: 48 },
+      });
+  });
+
+  it("streams unfinished ones first", async () => {
+    const stream = await client().images.generate({
+      model: "demo/image",
+      prompt: "A harbour",
+      size: "64x48" as "1024x1024",
+      stream: true,
+      partial_images: 2,
+    });
+    const types: string[] = [];
+    for await (const event of stream) types.push(event.type);
+    expect(types).toEqual([
+      "image_generation.partial_image",
+      "image_generation.partial_image",
+      "image_generation.completed",
+    ]);
+  });
+
+  it("says what it can when it cannot", async () => {
+    const generate = (more: object) =>
+      raised(client().images.generate({ model: "demo/image", prompt: "x", ...more }));
+    expect(await generate({ n: 11 })).toMatchObject({ status: 400, param: "n" });
+    expect(await generate({ size: "9x9" })).toMatchObject({
+      status: 400,
+      param: "size",
+      message: expect.stringContaining("16 to 2048"),
+    });
+    expect(await generate({ size: "large" })).toMatchObject({ status: 400 });
+    expect(await generate({ prompt: "" })).toMatchObject({ status: 400 });
+  });
+});
+
+describe("an address", () => {
+  it("leads to the picture for a while, to nobody else's, and after a restart", async () => {
+    const made = await client().images.generate({
+      model: "demo/image",
+      prompt: "A harbour",
+      size: "64x48" as "1024x1024",
+      response_format: "url",
+    });
+    const url = made.data![0]!.url!;
+    expect(url.startsWith(`${gateway.url}/files/`)).toBe(true);
+    expect(new URL(url).pathname).toMatch(/\.png$/);
+    const got = await fetch(url);
+    expect(got.headers.get("content-type")).toBe("image/png");
+    expect(sniff({ bytes: Buffer.from(await got.arrayBuffer()) })!.size).toEqual({
+      width: 64,
+      height: 48,
+    });
+    expect((await fetch(url.replace(/.$/, (c) => (c === "A" ? "B" : "A")))).status).toBe(404);
+    expect((await fetch(url.replace(/e=\d+/, "e=99999999999"))).status).toBe(404);
+
+    const { dir } = gateway;
+    await gateway.stop();
+    gateway = await startGateway({ yaml: yaml(up.url), dir });
+    await refresh();
+    const { pathname, search } = new URL(url);
+    expect((await fetch(gateway.url + pathname + search)).status).toBe(200);
+  });
+
+  it("is refused where nothing may be kept", async () => {
+    expect(
+      await raised(
+        client().images.generate(
+          { model: "demo/image", prompt: "x", response_format: "url" },
+          { headers: { "service-zdr": "required" } },
+        ),
+      ),
+    ).toMatchObject({ status: 400, param: "response_format" });
+    const made = await client().images.generate(
+      { model: "demo/image", prompt: "x", size: "64x48" as "1024x1024" },
+      { headers: { "service-zdr": "required" } },
+    );
+    expect(made.data).toHaveLength(1);
+  });
+});
+
+describe("hosts", () => {
+  const generate = (model: string, more: object = {}) =>
+    client().images.generate({ model, prompt: "A harbour", ...more });
+
+  it("OpenAI: bytes that nobody asks for by name, tokens as they were told", async () => {
+    const made = await generate("openai/gpt-image-2", { size: "1024x1024", moderation: "low" });
+    expect(made).toMatchObject({ data: [{ b64_json: B64 }], usage: USAGE });
+    expect(lastBody()).toEqual({
+      model: "gpt-image-2",
+      prompt: "A harbour",
+      size: "1024x1024",
+      moderation: "low",
+    });
+    const kept = await generate("openai/gpt-image-2", { response_format: "url" });
+    expect(kept.usage).toEqual(USAGE);
+    expect(lastBody()).toEqual({ model: "gpt-image-2", prompt: "A harbour" });
+    const got = await fetch(kept.data![0]!.url!);
+    expect(Buffer.from(await got.arrayBuffer()).equals(PICTURE)).toBe(true);
+  });
+
+  it("Together: two numbers, another word for bytes, fields of its own", async () => {
+    const made = await generate("together/flux/schnell", { size: "1024x768", steps: 4 });
+    expect(made.data).toEqual([{ b64_json: B64 }]);
+    expect(lastBody()).toEqual({
+      model: "flux/schnell",
+      prompt: "A harbour",
+      steps: 4,
+      width: 1024,
+      height: 768,
+      response_format: "base64",
+    });
+  });
+
+  it("xAI: a shape instead of a size, and the client is told", async () => {
+    const answer = await client()
+      .images.generate({ model: "xai/grok-imagine-image", prompt: "A harbour", size: "1792x1024" })
+      .withResponse();
+    expect(answer.data.data).toEqual([{ b64_json: B64, revised_prompt: "a harbour" }]);
+    expect(lastBody()).toMatchObject({ aspect_ratio: "7:4", response_format: "b64_json" });
+    expect(lastBody().size).toBeUndefined();
+    expect(answer.response.headers.get("x-tollgate-warnings")).toContain("size");
+  });
+
+  it("Black Forest Labs: a job that is asked after", async () => {
+    const made = await generate("bfl/flux-pro-1.1", { size: "1024x768" });
+    expect(made.data).toEqual([{ b64_json: B64 }]);
+    const address = await generate("bfl/flux-pro-1.1", { response_format: "url" });
+    expect(address.data![0]!.url).toBe(`${up.url}/sample`);
+  });
+});
+
+describe("the catalogue", () => {
+  it("is what the key may use, filtered, for the SDKs of both families", async () => {
+    const ids = async (key: string, query: Record<string, string> = {}) => {
+      const all: string[] = [];
+      for await (const model of client(key).models.list({ query })) all.push(model.id);
+      return all;
+    };
+    expect(await ids(KEY, { kind: "image" })).toEqual(
+      expect.arrayContaining([
+        "demo/image",
+        "openai/gpt-image-2",
+        "xai/grok-imagine-image",
+        "together/flux/schnell",
+        "bfl/flux-pro-1.1",
+      ]),
+    );
+    expect(await ids("bob")).toEqual([
+      "demo/echo",
+      "demo/fail",
+      "demo/image",
+      "demo/lorem",
+      "demo/slow",
+      "demo/think",
+      "demo/tools",
+    ]);
+    expect(await ids(KEY, { zdr: "required", kind: "image" })).toEqual(["demo/image"]);
+    expect((await client().models.retrieve("together/flux/schnell")).id).toBe(
+      "together/flux/schnell",
+    );
+    const anthropic = new Anthropic({ baseURL: gateway.url, apiKey: KEY, maxRetries: 0 });
+    const page = await anthropic.models.list({ limit: 3 });
+    expect(page.data).toHaveLength(3);
+    expect(page.has_more).toBe(true);
+  });
+
+  it("follows its upstreams: what appears can be used, what goes is gone, with its neighbours", async () => {
+    const generate = () => client().images.generate({ model: "openai/gpt-image-3", prompt: "x" });
+    expect(await raised(generate())).toMatchObject({
+      status: 404,
+      code: "model_not_found",
+      message: expect.stringContaining("openai/gpt-image-2"),
+    });
+    up.script({ "GET /openai/v1/models": list("gpt-6", "gpt-image-3") });
+    await refresh();
+    expect((await generate()).data).toHaveLength(1);
+    expect(
+      await raised(client().images.generate({ model: "openai/gpt-image-2", prompt: "x" })),
+    ).toMatchObject({ status: 404, message: expect.stringContaining("openai/gpt-image-3") });
+  });
+
+  it("keeps the last good list when upstream is down, garbage, huge or slow, and says so", async () => {
+    for (const bad of [
+      { status: 503, body: "no" },
+      json({ error: "sorry" }),
+      { body: "<html>" },
+      { cut: { after: "nothing", how: "reset" } } as const,
+    ]) {
+      up.script({ "GET /openai/v1/models": bad });
+      const status: any = await refresh();
+      const line = status.lists.find((l: any) => l.provider === "openai");
+      expect(line).toMatchObject({ count: 2, failures: expect.any(Number) });
+      expect(line.lastError.message).not.toBe("");
+      expect(
+        (await client().images.generate({ model: "openai/gpt-image-3", prompt: "x" })).data,
+      ).toHaveLength(1);
+    }
+    up.script({ "GET /openai/v1/models": list("gpt-6", "gpt-image-2") });
+    await refresh();
+  });
+
+  it("each endpoint names the other for models of the other kind", async () => {
+    expect(
+      await raised(client().images.generate({ model: "openai/gpt-6", prompt: "x" })),
+    ).toMatchObject({ status: 400, message: expect.stringContaining("/v1/chat/completions") });
+    expect(
+      await raised(
+        client().chat.completions.create({
+          model: "openai/gpt-image-2",
+          messages: [{ role: "user", content: "x" }],
+        }),
+      ),
+    ).toMatchObject({ status: 400, message: expect.stringContaining("/v1/images/generations") });
+  });
+});
