@@ -1,5 +1,4 @@
 import { rehearse } from "../gateway/rehearse.ts";
-import type { Located } from "../config/types.ts";
 import { plural } from "../lib/text.ts";
 import { type Command, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./house.ts";
@@ -20,7 +19,8 @@ export const command: Command = {
   async run(given) {
     const file = configFile(given);
     const loaded = await load(file);
-    const problems: Located[] = [...loaded.problems];
+    // What ships is not the operator's to mend.
+    const problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
     const { config } = loaded;
     if (config && !given.has("no-setup")) {
       const rehearsed = await rehearse({ loaded, config, ...quietLog() });

@@ -12,7 +12,7 @@ export const command: Command = {
     "Prints a gateway.yaml to start from: what ships with Tollgate, or the providers that are named, each with what it\n" +
     "takes. Secrets come from variables.",
   options: {},
-  words: { least: 0, most: 50 },
+  words: { least: 0, most: 1_000 },
   examples: ["tollgate init > gateway.yaml", "tollgate init anthropic,openai > gateway.yaml"],
   async run(given) {
     const names = given.words.flatMap((word) => word.split(",")).filter(Boolean);

@@ -1,0 +1,227 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Ajv } from "ajv";
+import { parse } from "yaml";
+import { expect, test } from "vitest";
+import { plural } from "../../src/lib/text.ts";
+import { digest, mint } from "../../src/lib/key.ts";
+import { folder, root, SMALL } from "./cli.ts";
+
+const BROKEN = SMALL.replace("use: demo", "use: dmeo").replace("port: 0", "prot: 0");
+const exists = (path: string) =>
+  stat(path).then(
+    () => true,
+    () => false,
+  );
+
+test("--version, and what nobody knows", async () => {
+  await using here = await folder();
+  const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
+    version: string;
+  };
+  expect(await here.tollgate(["--version"])).toEqual({
+    code: 0,
+    stdout: `${version}\n`,
+    stderr: "",
+  });
+  const unknown = await here.tollgate(["chek"]);
+  expect([unknown.code, unknown.stdout]).toEqual([1, ""]);
+  expect(unknown.stderr).toContain('There is no command "chek". Did you mean "check"?');
+  const json = await here.tollgate(["chek", "--json"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({ error: { code: "usage" } });
+});
+
+test("check: every mistake at once, and nothing is made", async () => {
+  await using here = await folder({ "gateway.yaml": BROKEN });
+  const { code, stdout, stderr } = await here.tollgate(["check"]);
+  expect([code, stderr]).toEqual([1, ""]);
+  expect(stdout).toMatch(/gateway\.yaml:1:11 {2}error {2}listen.*: unknown key "prot".*"port"/);
+  expect(stdout).toMatch(/gateway\.yaml:6:16 {2}error .*"dmeo"/);
+  expect(stdout).toContain("> 6 |   demo: { use: dmeo }");
+  expect(stdout).toMatch(/\n\ngateway\.yaml: 2 errors\n$/);
+  const json = await here.tollgate(["check", "--json"]);
+  expect(json.code).toBe(1);
+  const said = JSON.parse(json.stdout) as { ok: boolean; problems: { line: number }[] };
+  expect([said.ok, said.problems.map(({ line }) => line)]).toEqual([false, [1, 6]]);
+});
+
+test("check: a good file, setup and all, leaves no trace; warnings count under --strict", async () => {
+  await using here = await folder({
+    "gateway.yaml": SMALL.replace(
+      "demo }",
+      "demo }\n  a: { use: anthropic, with: { api_key: sk-ant-1234567890 } }",
+    ),
+  });
+  const fine = await here.tollgate(["check"]);
+  expect(fine.code).toBe(0);
+  expect(fine.stdout).toMatch(
+    /gateway\.yaml is fine: 2 providers, 2 frontends, 0 model names \(1 warning\)\n$/,
+  );
+  expect(fine.stdout).not.toContain("sk-ant-1234567890");
+  expect((await here.tollgate(["check", "--strict"])).code).toBe(1);
+  expect(await exists(join(here.path, ".tollgate"))).toBe(false);
+});
+
+test("check: what only setup finds, at its line", async () => {
+  await using here = await folder({
+    "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./bad.mjs }]"),
+    "bad.mjs": `export default { "~tollgate": "middleware", api: 1, name: "bad", summary: "Bad", sends: "nowhere",
+      setup() { throw new Error("no such region"); } };`,
+  });
+  const { code, stdout } = await here.tollgate(["check"]);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/gateway\.yaml:4:\d+ {2}error .*no such region/);
+  expect((await here.tollgate(["check", "--no-setup"])).code).toBe(0);
+});
+
+test("print: a config that means the same, secrets hidden", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL });
+  const yaml = await here.tollgate(["print"]);
+  expect([yaml.code, yaml.stderr]).toEqual([0, ""]);
+  const said = parse(yaml.stdout) as Record<string, unknown>;
+  expect(said).toMatchObject({ listen: { host: "127.0.0.1", port: 0 }, drain: "5m" });
+  const json = await here.tollgate(["print", "--json"]);
+  expect(JSON.parse(json.stdout)).toEqual(said);
+  await here.write("gateway.yaml", BROKEN);
+  const broken = await here.tollgate(["print"]);
+  expect([broken.code, broken.stdout]).toEqual([1, ""]);
+  expect(broken.stderr).toContain("2 errors");
+});
+
+test("explain: without a gateway, from the file", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL });
+  const words = await here.tollgate(["explain", "demo/echo"]);
+  expect([words.code, words.stderr]).toEqual([0, ""]);
+  expect(words.stdout).toMatch(
+    /demo\/echo on chat-completions[\s\S]*1 {2}demo\/echo {2}credential default/,
+  );
+  const json = await here.tollgate([
+    "explain",
+    "demo/echo",
+    "--frontend",
+    "chat-completions",
+    "--json",
+  ]);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    frontend: "chat-completions",
+    candidates: [{ id: "demo/echo" }],
+    hooks: { admit: ["middleware.auth"] },
+    timeouts: { connectMs: 5_000 },
+  });
+  const nobody = await here.tollgate(["explain", "nobody/x"]);
+  expect(nobody.code).toBe(1);
+  expect(await exists(join(here.path, ".tollgate"))).toBe(false);
+});
+
+test("list: what comes with us, and what the file brings", async () => {
+  await using here = await folder({
+    "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./own.mjs }]"),
+    "own.mjs": `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
+      setup: () => ({}) };`,
+  });
+  const { code, stdout, stderr } = await here.tollgate(["list", "middlewares"]);
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/middleware {2}\.\/own\.mjs +stable +\/.*own\.mjs +Our own/);
+  expect(stdout).not.toMatch(/^provider/m);
+  const json = await here.tollgate(["list", "--json"]);
+  const { plugins } = JSON.parse(json.stdout) as { plugins: Record<string, unknown>[] };
+  expect(plugins).toContainEqual(
+    expect.objectContaining({ kind: "provider", name: "demo", api: 1 }),
+  );
+  expect((await here.tollgate(["list", "plugins"])).code).toBe(1);
+});
+
+test("schema: written where editors look, fresh or stale, and it judges", async () => {
+  await using here = await folder();
+  const written = await here.tollgate(["schema"]);
+  expect(written.stdout).toMatch(/^schemas\/gateway\.schema\.json: \d+ plugins\n$/);
+  expect((await here.tollgate(["schema", "--check"])).code).toBe(0);
+  const text = await readFile(join(here.path, "schemas/gateway.schema.json"), "utf8");
+  expect((await here.tollgate(["schema", "--out", "-"])).stdout).toBe(text);
+  await here.write("schemas/gateway.schema.json", `${text} `);
+  expect((await here.tollgate(["schema", "--check"])).code).toBe(1);
+  const valid = new Ajv({ strict: false, validateFormats: false }).compile(JSON.parse(text));
+  expect(valid(parse(SMALL))).toBe(true);
+  expect(valid(parse(BROKEN))).toBe(false);
+});
+
+test("init: what it prints passes check, bare and for every provider that comes with us", async () => {
+  await using here = await folder();
+  const bare = await here.tollgate(["init"]);
+  expect(bare.stdout).toBe(await readFile(join(root, "gateway.yaml"), "utf8"));
+  const { plugins } = JSON.parse((await here.tollgate(["list", "provider", "--json"])).stdout) as {
+    plugins: { name: string }[];
+  };
+  const names = plugins.map(({ name }) => name);
+  const { code, stdout } = await here.tollgate([
+    "init",
+    names.slice(0, 2).join(),
+    ...names.slice(2),
+  ]);
+  expect(code).toBe(0);
+  expect(Object.keys((parse(stdout) as { providers: object }).providers)).toEqual(names);
+  await here.write("gateway.yaml", stdout);
+  const empty = await here.tollgate(["check", "--json"]);
+  expect(JSON.parse(empty.stdout)).toMatchObject({ ok: true });
+  const env = Object.fromEntries(
+    [...stdout.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => [
+      name!,
+      /URL|ENDPOINT/.test(name!) ? "https://models.test/v1" : "sk-0123456789",
+    ]),
+  );
+  const filled = await here.tollgate(["check"], { env });
+  expect(filled.stdout).toContain(`gateway.yaml is fine: ${plural(names.length, "provider")}, `);
+  const typo = await here.tollgate(["init", "antropic"]);
+  expect([typo.code, typo.stderr]).toEqual([
+    1,
+    expect.stringContaining('Did you mean "anthropic"?'),
+  ]);
+});
+
+test("status: nobody runs, and that is no success", async () => {
+  await using here = await folder({ "gateway.yaml": BROKEN });
+  const { code, stderr } = await here.tollgate(["status"]);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining(`No gateway is running on ${here.path}/.tollgate.`),
+  ]);
+  const missing = await here.tollgate(["status", "-c", "nowhere.yaml"]);
+  expect(missing.stderr).toContain("nowhere.yaml cannot be read");
+});
+
+test("keys hash: from stdin alone, and only a whole key", async () => {
+  await using here = await folder();
+  const { secret } = mint();
+  const { code, stdout } = await here.tollgate(["keys", "hash"], { input: `${secret}\n` });
+  expect([code, stdout]).toEqual([0, `${digest(secret)}\n`]);
+  const typo = await here.tollgate(["keys", "hash"], { input: `${secret.slice(0, -1)}!` });
+  expect([typo.code, typo.stdout]).toEqual([1, ""]);
+  expect((await here.tollgate(["keys", "hash"])).stderr).toContain("no key on stdin");
+  expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
+});
+
+test("keys: on the store itself while no gateway runs", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL.replace("memory", "sqlite") });
+  const made = await here.tollgate([
+    "keys",
+    "create",
+    "--name",
+    "laptop",
+    "--limit",
+    "usd=2.50/day",
+    "--expires",
+    "30d",
+  ]);
+  expect(made.code).toBe(0);
+  expect(made.stdout).toMatch(/^tg_[0-9A-Za-z]{59}\n$/);
+  const shown = await here.tollgate(["keys", "show", "laptop"]);
+  expect(shown.stdout).toMatch(/limits +usd=2\.5\/day/);
+  expect(shown.stdout + shown.stderr).not.toContain(digest(made.stdout.trim()));
+  const bad = await here.tollgate(["keys", "create", "--limit", "usd=5"]);
+  expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining("--limit is like")]);
+  const gone = await here.tollgate(["keys", "revoke", "nobody"]);
+  expect([gone.code, gone.stderr]).toEqual([
+    1,
+    expect.stringContaining('There is no key "nobody"'),
+  ]);
+});

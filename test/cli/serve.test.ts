@@ -1,0 +1,146 @@
+import { readFile, stat } from "node:fs/promises";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { folder, SMALL } from "./cli.ts";
+
+const ask = (url: string, key: string, model = "demo/echo") =>
+  fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
+  });
+
+test("a first start: one line says where, a file holds the key, a request is answered, SIGTERM ends it", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL });
+  const { url, child, lines, ended } = await here.serve();
+  const listening = lines.find(({ msg }) => msg === "listening")!;
+  expect(listening).toMatchObject({ level: "info", pid: child.pid, generation: 1 });
+  const path = join(here.path, ".tollgate/first-key");
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  const key = (await readFile(path, "utf8")).trim();
+  expect(JSON.stringify(lines)).not.toContain(key);
+  expect(lines).toContainEqual(expect.objectContaining({ path }));
+  expect((await ask(url, key)).status).toBe(200);
+  expect((await ask(url, `${key}x`)).status).toBe(401);
+  child.kill("SIGTERM");
+  expect(await ended).toBe(0);
+});
+
+test("without a file it runs what ships, and says so", async () => {
+  await using here = await folder();
+  const { lines, child, ended } = await here.serve();
+  expect(lines.map(({ msg }) => msg)).toContainEqual(
+    expect.stringContaining("no gateway.yaml here"),
+  );
+  child.kill("SIGINT");
+  expect(await ended).toBe(0);
+});
+
+test("a config with errors starts nothing: 78", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL.replace("demo }", "dmo }") });
+  const { code, stderr } = await here.tollgate(["serve"]);
+  expect(code).toBe(78);
+  expect(stderr).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. Nothing was started\.\n$/);
+  expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
+});
+
+test("a port that is taken, a second gateway on one state folder: errors in words", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL });
+  const other = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => other.once("listening", resolve));
+  const { port } = other.address() as AddressInfo;
+  const taken = await here.tollgate(["serve", "--port", `${port}`]);
+  other.close();
+  expect([taken.code, taken.stderr]).toEqual([
+    1,
+    expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`),
+  ]);
+  const { child } = await here.serve();
+  const second = await here.tollgate(["serve", "--port", "0"]);
+  expect([second.code, second.stderr]).toEqual([
+    1,
+    expect.stringContaining(
+      `Another gateway (pid ${child.pid}) is running on ${here.path}/.tollgate`,
+    ),
+  ]);
+  const wrong = await here.tollgate(["serve", "--port", "http"]);
+  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining("--port is a number")]);
+});
+
+test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL });
+  const { url, child, line, ended } = await here.serve();
+  const status = JSON.parse((await here.tollgate(["status", "--json"])).stdout) as Record<
+    string,
+    unknown
+  >;
+  expect(status).toMatchObject({ url, pid: child.pid, generation: 1, state: "serving" });
+  expect((await here.tollgate(["status"])).stdout).toContain(`serving at ${url}`);
+
+  const made = await here.tollgate(["keys", "create", "--name", "ci", "--models", "demo/*"]);
+  const key = made.stdout.trim();
+  expect((await ask(url, key)).status).toBe(200);
+  const rotated = (await here.tollgate(["keys", "rotate", "ci", "--overlap", "1h"])).stdout.trim();
+  expect([(await ask(url, key)).status, (await ask(url, rotated)).status]).toEqual([200, 200]);
+  expect((await here.tollgate(["keys", "revoke", "ci"])).code).toBe(0);
+  expect([(await ask(url, key)).status, (await ask(url, rotated)).status]).toEqual([401, 401]);
+  expect((await here.tollgate(["keys", "list"])).stdout).toMatch(/ci +revoked[\s\S]*ci +revoked/);
+
+  await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
+  await line(/^reloaded$/);
+  const explained = await here.tollgate(["explain", "quick"]);
+  expect([explained.code, explained.stderr]).toEqual([0, "The running gateway says:\n"]);
+  expect(explained.stdout).toContain("demo/echo");
+
+  await here.write("gateway.yaml", SMALL.replace("demo }", "dmo }"));
+  await line(/^reload refused/);
+  const refused = await here.tollgate(["status"]);
+  expect(refused.stdout).toMatch(
+    /last reload +refused: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
+  );
+  // The file has errors now, and the gateway is found all the same.
+  expect((await here.tollgate(["explain", "quick"])).code).toBe(0);
+  await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
+  await sleep(300);
+  child.kill("SIGHUP");
+  await line(/nothing has changed/);
+  child.kill("SIGTERM");
+  expect(await ended).toBe(0);
+});
+
+test("what is in flight finishes; a second signal cuts it off", async () => {
+  await using here = await folder({ "gateway.yaml": SMALL });
+  for (const again of [false, true]) {
+    const { url, child, line, ended } = await here.serve(["--no-watch"]);
+    const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
+    const body = JSON.stringify({
+      model: "demo/echo",
+      messages: [{ role: "user", content: "Hi" }],
+    });
+    const socket = connect(Number(new URL(url).port), "127.0.0.1");
+    let answer = "";
+    socket.on("data", (chunk: Buffer) => (answer += chunk.toString()));
+    socket.on("error", () => {});
+    const head = [
+      "POST /v1/chat/completions HTTP/1.1",
+      "Host: localhost",
+      `Authorization: Bearer ${key}`,
+      "Content-Type: application/json",
+      `Content-Length: ${body.length}`,
+    ];
+    socket.write(`${head.join("\r\n")}\r\n\r\n${body.slice(0, 20)}`);
+    await sleep(150);
+    child.kill("SIGTERM");
+    await line(/stopping when what is in flight is over/);
+    await sleep(400);
+    if (again) child.kill("SIGTERM");
+    else socket.write(body.slice(20));
+    expect(await ended).toBe(again ? 1 : 0);
+    expect(answer).toMatch(
+      again ? /^$/ : /^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*"content":"Hi"/i,
+    );
+    socket.destroy();
+  }
+});
