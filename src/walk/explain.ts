@@ -29,11 +29,7 @@ export async function explain(
   const x = new Visit({
     id: nextId(),
     gen,
-    // What was asked would have to be decoded to be rewritten, and nothing was asked.
-    route: {
-      frontend: { ...frontend, chain: { ...frontend.chain, rewrite: [] } },
-      route: asked ?? { method: "POST", path: "/", op: "generate" },
-    },
+    route: { frontend, route: asked ?? { method: "POST", path: "/", op: "generate" } },
     req,
     res: new ServerResponse(req),
     params: {},

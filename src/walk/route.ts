@@ -18,15 +18,12 @@ export interface Plan {
   readonly out: readonly (Excluded & { by: string })[];
 }
 
-/** Rewrites once, then finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
+/** Finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
 export async function route(x: Visit): Promise<Plan> {
   const inner = x["~"];
   const { frontend, gen } = inner;
   const { pinned, survey } = inner.received!;
   permit(x);
-  for (const hook of frontend.chain.rewrite)
-    if (hook.applies(x.model, undefined))
-      inner.rewritten = await hook.run(inner.rewritten ?? x.request, x);
   const resolution = gen.switchboard.resolve(frontend, x.model, x.stream);
   const out: (Excluded & { by: string })[] = [];
   const leave = (seat: Seat, by: string, kind: ErrorKind, code: string, message: string) => {

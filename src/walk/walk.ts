@@ -13,6 +13,7 @@ import type { Generation, MountedRoute } from "./generation.ts";
 import { present } from "./present.ts";
 import { receive } from "./receive.ts";
 import { refuse } from "./refuse.ts";
+import { rewrite } from "./rewrite.ts";
 import { route } from "./route.ts";
 import { serve } from "./serve.ts";
 import { settled } from "./settle.ts";
@@ -37,6 +38,7 @@ export async function walk(
       if ("serve" in mounted.route) return serve(x, mounted.route, admit);
       await admit(x);
       await x.read();
+      await rewrite(x);
       const plan = await route(x);
       if (x.op === "count") return count(x, plan, fetch);
       if (x.op === "relay") return carry(x, plan, fetch);

@@ -1,0 +1,9 @@
+import type { Visit } from "./exchange.ts";
+
+/** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
+export async function rewrite(x: Visit): Promise<void> {
+  const inner = x["~"];
+  for (const hook of inner.frontend.chain.rewrite)
+    if (hook.applies(x.model, undefined))
+      inner.rewritten = await hook.run(inner.rewritten ?? x.request, x);
+}
