@@ -1,0 +1,61 @@
+// `npm start` as a newcomer has it: how long until the first request is answered. Prints the time; asserts with a wide margin.
+import { spawn } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const ROOT = new URL("..", import.meta.url).pathname;
+const URL_ = "http://127.0.0.1:8787";
+/** The aim is one second from source; a busy machine gets ten times that. */
+const MOST_MS = 10_000;
+
+const dist = process.argv.includes("--dist");
+const where = dist ? mkdtempSync(join(tmpdir(), "start-")) : ROOT;
+if (dist) cpSync(join(ROOT, "gateway.yaml"), join(where, "gateway.yaml"));
+rmSync(join(where, ".tollgate"), { recursive: true, force: true });
+const began = performance.now();
+const child = dist
+  ? spawn(join(ROOT, "node_modules/.bin/node"), [join(ROOT, "dist/src/cli/bin.js"), "serve"], {
+      cwd: where,
+      detached: true,
+      stdio: ["ignore", "ignore", "inherit"],
+    })
+  : spawn("npm", ["start", "--silent"], {
+      cwd: where,
+      detached: true,
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+
+async function answered(): Promise<boolean> {
+  try {
+    const key = readFileSync(join(where, ".tollgate/first-key"), "utf8").trim();
+    const res = await fetch(`${URL_}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: "demo/echo",
+        messages: [{ role: "user", content: "Hello, gate." }],
+      }),
+    });
+    return (await res.text()).includes("Hello, gate.");
+  } catch {
+    return false;
+  }
+}
+
+let done = false;
+while (!done && performance.now() - began < MOST_MS * 2) {
+  done = await answered();
+  if (!done) await sleep(10);
+}
+const ms = Math.round(performance.now() - began);
+process.kill(-child.pid!, "SIGTERM");
+await Promise.race([new Promise((r) => child.once("exit", r)), sleep(5_000)]);
+if (dist) rmSync(where, { recursive: true, force: true });
+const good = done && ms < MOST_MS;
+console.log(
+  `${dist ? "dist" : "npm start"}: ${done ? `first answer after ${ms} ms` : "no answer"}`,
+);
+console.log(good ? "1 passed, 0 failed" : "0 passed, 1 failed");
+process.exit(good ? 0 : 1);
