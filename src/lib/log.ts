@@ -1,4 +1,5 @@
 // One line for each thing that an operator should know: JSON to a pipe, words to a terminal. Never a body, never a secret.
+// Like every file of this floor it knows nothing of models, and imports nothing of ours but its neighbours.
 import pino from "pino";
 import { Mask } from "./mask.ts";
 import { pretty } from "./pretty.ts";
