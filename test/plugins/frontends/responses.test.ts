@@ -1,6 +1,6 @@
 // State, and whose it is: what one key made, no other can reach, continue or even notice.
 import { describe, expect, it } from "vitest";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import type {
   Arrival,
   Body,

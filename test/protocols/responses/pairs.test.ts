@@ -1,7 +1,7 @@
 // Every ordered pair of protocols that responses is in: what is asked arrives or is declared, what is answered is the same
 // answer, streamed and whole.
 import { readFileSync } from "node:fs";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   faultOf,
@@ -23,7 +23,6 @@ import {
   decodeWhole,
   encode,
   plain,
-  refuse,
   say,
   think,
   type Speech,
@@ -543,7 +542,8 @@ describe("what people show to a model", () => {
             `${from} → ${to}, ${kind} in ${place}: ${verdict(from, to, build[from](part))}`,
           );
 
-  it("arrives, or is refused, as declared", () => expect(table).toMatchInlineSnapshot(`
+  it("arrives, or is refused, as declared", () =>
+    expect(table).toMatchInlineSnapshot(`
                   [
                     "responses → chat-completions, image bytes in user: carried",
                     "responses → chat-completions, image bytes in tool result: moved",

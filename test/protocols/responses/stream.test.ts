@@ -1,6 +1,6 @@
 // Our streams and whole answers, replayed as a client would.
 import assert from "node:assert/strict";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fold, type Body, type ModelEvent, type OpenBlock } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
@@ -165,10 +165,8 @@ describe.each(Object.entries(scenarios))("%s", (_name, events) => {
   it("obeys the grammar from the first event to the last", () => void streamed(events));
 
   it("streams what it answers whole", () => {
-    const told = new Set<string>();
     // Ids of items and all: a client may read either.
     expect(streamed(events).response).toEqual(whole(events));
-    expect(told.size).toBe(0);
   });
 });
 
@@ -308,7 +306,7 @@ describe("an answer", () => {
           if (e.type === "close") open.delete(e.index);
         }
         const calls = response.output.filter(
-          (item: any) => /call$/.test(item.type) && item.call_id,
+          (item: any) => item.type.endsWith("call") && item.call_id,
         );
         const closed = events
           .slice(0, n)
