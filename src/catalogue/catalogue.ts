@@ -156,11 +156,13 @@ function stocktake(stock: Stock, heard: ReturnType<Lists["of"]>): Map<string, Fo
     else layers.set(model, [layer]);
   };
   for (const [model, said] of operator ?? []) say(model, { from: "operator", said });
-  for (const { credential, at, models } of heard ?? [])
+  for (const { credential, at: ms, models } of heard ?? []) {
+    const at = new Date(ms).toISOString();
     for (const said of models) {
       live.add(said.model);
-      say(said.model, { from: "live", at: new Date(at).toISOString(), credential, said });
+      say(said.model, { from: "live", at, credential, said });
     }
+  }
   for (const said of shipped?.models ?? [])
     say(said.model, { from: "shipped", at: shipped!.asOf, said });
   const found = new Map<string, Found>();

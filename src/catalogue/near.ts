@@ -4,6 +4,8 @@ import { distance } from "../lib/text.ts";
 const SHOWN = 3;
 /** Beyond this, two names are not a slip of the finger apart; and what is longer is not compared. */
 const LONGEST = 80;
+/** Letters are compared one by one with this many: those that begin and end most like what is wanted. */
+const COMPARED = 64;
 
 /**
  * The ids that were probably meant, nearest first: the same name with another provider, then a name inside a longer
@@ -13,13 +15,20 @@ export function near(wanted: string, ids: Iterable<string>): readonly string[] {
   if (wanted === "" || wanted.length > LONGEST) return [];
   const asked = wanted.toLowerCase();
   const name = bare(asked);
-  const found: { id: string; score: number }[] = [];
+  const likely: { id: string; score: number | undefined; alike: number }[] = [];
   for (const id of ids) {
     if (id.length > LONGEST) continue;
-    const score = far(asked, name, id.toLowerCase());
-    if (score !== undefined) found.push({ id, score });
+    const other = id.toLowerCase();
+    const score = sameName(name, bare(other));
+    const alike = score === undefined ? ends(asked, other) : Infinity;
+    if (score !== undefined || plausible(asked, other)) likely.push({ id, score, alike });
   }
-  return found
+  return likely
+    .toSorted((a, b) => b.alike - a.alike)
+    .slice(0, COMPARED)
+    .flatMap(({ id, score = letters(asked, id.toLowerCase()) }) =>
+      score === undefined ? [] : [{ id, score }],
+    )
     .toSorted((a, b) => a.score - b.score || (a.id < b.id ? -1 : 1))
     .slice(0, SHOWN)
     .map(({ id }) => id);
@@ -27,14 +36,30 @@ export function near(wanted: string, ids: Iterable<string>): readonly string[] {
 
 const bare = (id: string): string => id.slice(id.indexOf("/") + 1);
 
-function far(asked: string, name: string, id: string): number | undefined {
-  const other = bare(id);
+/** The same name, or one inside the other. */
+function sameName(name: string, other: string): number | undefined {
   if (other === name || other.endsWith(`/${name}`)) return 0;
-  const inside = name.length >= 4 && (other.includes(name) || name.includes(other));
-  if (inside && Math.min(name.length, other.length) >= 4)
-    return 1 + Math.abs(other.length - name.length) / 100;
-  const allowed = Math.floor(Math.max(asked.length, id.length) / 3);
-  if (Math.abs(asked.length - id.length) > allowed) return undefined;
+  if (Math.min(name.length, other.length) < 4) return undefined;
+  return other.includes(name) || name.includes(other)
+    ? 1 + Math.abs(other.length - name.length) / 100
+    : undefined;
+}
+
+/** One letter in three may be wrong. */
+const allowed = (a: string, b: string): number => Math.floor(Math.max(a.length, b.length) / 3);
+const plausible = (a: string, b: string): boolean => Math.abs(a.length - b.length) <= allowed(a, b);
+
+/** How many letters two names share at their beginning and end. */
+function ends(a: string, b: string): number {
+  const most = Math.min(a.length, b.length);
+  let first = 0;
+  while (first < most && a[first] === b[first]) first++;
+  let last = 0;
+  while (last < most - first && a[a.length - 1 - last] === b[b.length - 1 - last]) last++;
+  return first + last;
+}
+
+function letters(asked: string, id: string): number | undefined {
   const d = distance(asked, id);
-  return d <= allowed ? 2 + d : undefined;
+  return d <= allowed(asked, id) ? 2 + d : undefined;
 }
