@@ -43,7 +43,7 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: Encoding): Thin
   if (mode === "budget") e.of.lose("reasoning.budget", "approximated", "budget_as_effort");
   const effort =
     mode === "budget" ? nearest(effortOf(budget ?? LEAST), e) : effortTo(r.reasoning, e);
-  if (own["effort_alone"] === true) return { effort, maxTokens };
+  if (own["effort_without_thinking"] === true) return { effort, maxTokens };
   const type = own["between_tools"] === true ? "between_tools" : "adaptive";
   return { thinking: { type, ...displayTo(r.reasoning, own) }, effort, maxTokens };
 }

@@ -133,8 +133,8 @@ function toolChoiceOf(raw: unknown): Choice {
 }
 
 /**
- * `auto` with a word on what to show is thinking that was asked for; `auto` alone says nothing. What an effort without
- * thinking means is this protocol's own.
+ * `auto` with a word on what to show is thinking that was asked for; `auto` alone says nothing. Only this protocol knows
+ * an effort without thinking: to others an effort is a wish for it.
  */
 function thinkingOf(
   thinking: unknown,
@@ -145,7 +145,7 @@ function thinkingOf(
   if (!isObject(thinking))
     return effort === undefined
       ? { reasoning: { mode: "auto" } }
-      : { reasoning: { mode: "effort", effort }, own: { effort_alone: true } };
+      : { reasoning: { mode: "effort", effort }, own: { effort_without_thinking: true } };
   const { type, budget_tokens: budget, display, ...more } = thinking;
   const show = showOf(display);
   const own: Record<string, Json> = {};
@@ -158,12 +158,8 @@ function thinkingOf(
       return { reasoning: { mode: "off", ...asked, ...shown }, own };
     case "enabled":
       return { reasoning: { mode: "budget", budget: num(budget), ...asked, ...shown }, own };
-    case "between_tools":
-      return {
-        reasoning: { mode: effort ? "effort" : "auto", ...asked, show: show ?? "full" },
-        own: { ...own, between_tools: true },
-      };
     default:
+      if (type === "between_tools") own["between_tools"] = true;
       return effort === undefined
         ? { reasoning: { mode: "auto", show: show ?? "full" }, own }
         : { reasoning: { mode: "effort", effort, ...shown }, own };
