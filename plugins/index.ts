@@ -11,9 +11,9 @@ export const builtin = {
   provider: {
     bfl: () => import("./providers/bfl.ts"),
     demo: () => import("./providers/demo.ts"),
-    anthropic: () => import("./providers/anthropic.ts"),
+    anthropic: listed("anthropic", () => import("./providers/anthropic.ts")),
     "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),
-    openai: () => import("./providers/openai.ts"),
+    openai: listed("openai", () => import("./providers/openai.ts")),
     "openai-compatible": () => import("./providers/openai-compatible.ts"),
     ...rows(
       "mistral",
@@ -78,11 +78,24 @@ export const builtin = {
 
 /** Providers that are data, by name: none of them is read before one of them is used. */
 function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise<unknown>> {
-  const row = (name: N) => async () => ({
-    default: (await import("./providers/rows.ts")).rows[name],
-  });
+  const row = (name: N) =>
+    listed(name, async () => ({ default: (await import("./providers/rows.ts")).rows[name]! }));
   return Object.fromEntries(names.map((name) => [name, row(name)])) as Record<
     N,
     () => Promise<unknown>
   >;
+}
+
+/** With what is known of its models. */
+function listed<D extends object>(
+  name: string,
+  load: () => Promise<{ default: D }>,
+): () => Promise<unknown> {
+  return async () => {
+    const [{ withFacts }, { default: definition }] = await Promise.all([
+      import("./providers/facts.ts"),
+      load(),
+    ]);
+    return { default: await withFacts(name, definition) };
+  };
 }

@@ -1,0 +1,211 @@
+// Makes plugins/providers/facts/<provider>.json from the collected list in test/fixtures/facts/models.json.
+//
+//     npx node --conditions=tollgate-source test/facts.ts
+//
+// A price is taken from the list's text, digit by digit, and never becomes a float on its way. What the list does not
+// say stays unsaid: an absent price is unknown, an absent capability is unknown.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Can, Facts, ImageFacts, ModelInfo, Price, PriceLine, Unit } from "tollgate/plugin";
+
+const root = new URL("..", import.meta.url).pathname;
+const SOURCE = join(root, "test/fixtures/facts/models.json");
+export const TARGET = join(root, "plugins/providers/facts");
+
+/** Its facts are written by hand, beside its code: that list knows which of these prices the vendor itself states. */
+const BY_HAND = new Set(["bfl"]);
+
+/** A number as it stands in the text. */
+type Digits = { digits: string };
+type Amounts = { [name: string]: Digits | undefined };
+
+/** One entry of the list, as far as it is used. */
+export interface Listed {
+  provider: string;
+  model: string;
+  name?: string;
+  aliases?: string[];
+  kind: "chat" | "image";
+  context?: Digits;
+  max_output?: Digits;
+  max_n?: Digits;
+  in?: string[];
+  caps?: { tools?: boolean; json_schema?: boolean; temperature?: boolean };
+  reasoning?: object;
+  price?: Rates & {
+    tiers?: (Rates & { above_input_tokens: Digits })[];
+    service_tiers?: Record<string, Rates>;
+    multipliers?: { region?: Amounts; inference_geo_us?: Digits; speed_fast?: Digits };
+  };
+  price_until?: string;
+  price_next?: Rates & { from: string };
+  price_image?: {
+    per_image?: Digits;
+    per_megapixel?: { first: Digits; each_additional?: Digits };
+    per_million_tokens?: Amounts;
+  };
+  sizes?: string[];
+  quality?: string[];
+  formats?: string[];
+  released?: string;
+  retires?: string;
+  as_of: string;
+}
+
+interface Rates {
+  input?: Digits;
+  output?: Digits;
+  reasoning?: Digits;
+  cache_read?: Digits;
+  cache_write?: Amounts;
+  input_audio?: Digits;
+  output_audio?: Digits;
+}
+
+export function readList(text: string = readFileSync(SOURCE, "utf8")): Listed[] {
+  const keep = (_key: string, value: unknown, context: { source: string }): unknown =>
+    typeof value === "number" ? { digits: context.source } : value;
+  return (
+    JSON.parse(text, keep as (key: string, value: unknown) => unknown) as { models: Listed[] }
+  ).models;
+}
+
+const per1M = (unit: Unit, amount: Digits | undefined): PriceLine[] =>
+  amount ? [{ unit, usd: amount.digits, per: 1_000_000 }] : [];
+
+const lines = (rates: Rates): PriceLine[] => [
+  ...per1M("input", rates.input),
+  ...per1M("cache_read", rates.cache_read),
+  // A write whose lifetime is not told is the shortest one; longer ones are priced by their nearest.
+  ...per1M("cache_write_5m", rates.cache_write?.["5m"] ?? rates.cache_write?.["default"]),
+  ...per1M("cache_write_30m", rates.cache_write?.["30m"]),
+  ...per1M("cache_write_1h", rates.cache_write?.["1h"]),
+  ...per1M("cache_write_12h", rates.cache_write?.["12h"]),
+  ...per1M("output", rates.output),
+  ...per1M("reasoning", rates.reasoning),
+  ...per1M("audio_in", rates.input_audio),
+  ...per1M("audio_out", rates.output_audio),
+];
+
+export function priceOf(m: Listed): Price | undefined {
+  if (m.price) return tokens(m, m.price);
+  const { per_image, per_megapixel, per_million_tokens: t } = m.price_image ?? {};
+  if (per_image) return { lines: [{ unit: "images", usd: per_image.digits, per: 1 }] };
+  if (per_megapixel) {
+    const { first, each_additional: more } = per_megapixel;
+    return {
+      lines: [
+        { unit: "megapixels", usd: first.digits, per: 1, variant: { first: true } },
+        ...(more ? [{ unit: "megapixels", usd: more.digits, per: 1 } as const] : []),
+      ],
+    };
+  }
+  // Without a price for what is drawn there is no price of a drawing.
+  if (!t?.["image_output"]) return undefined;
+  return {
+    lines: [
+      ...per1M("input", t["text_input"]),
+      ...per1M("image_in", t["image_input"]),
+      // One unit for what is read from a cache, and nobody tells text from pictures there: the dearer of the two.
+      ...per1M("cache_read", t["image_cache_read"] ?? t["text_cache_read"]),
+      ...per1M("output", t["text_output"]),
+      ...per1M("image_out", t["image_output"]),
+    ],
+  };
+}
+
+function tokens(m: Listed, price: NonNullable<Listed["price"]>): Price {
+  const { region, inference_geo_us, speed_fast } = price.multipliers ?? {};
+  const multipliers = [
+    ...Object.entries(region ?? {}).map(([region, by]) => ({ when: { region }, by: by!.digits })),
+    ...(inference_geo_us ? [{ when: { inference_geo: "us" }, by: inference_geo_us.digits }] : []),
+    ...(speed_fast ? [{ when: { speed: "fast" }, by: speed_fast.digits }] : []),
+  ];
+  return {
+    lines: lines(price),
+    ...(price.tiers && {
+      over: price.tiers.map((tier) => ({
+        input: Number(tier.above_input_tokens.digits),
+        lines: lines(tier),
+      })),
+    }),
+    ...(price.service_tiers && {
+      tiers: Object.fromEntries(
+        Object.entries(price.service_tiers).map(([tier, rates]) => [tier, lines(rates)]),
+      ),
+    }),
+    ...(multipliers.length > 0 && { multipliers }),
+    ...(m.price_until && { until: m.price_until }),
+    ...(m.price_next && { otherwise: { lines: lines(m.price_next), from: m.price_next.from } }),
+  };
+}
+
+/** Only what is said: a kind of input that the list does not name may be one that its source does not follow. */
+function canOf(m: Listed): Can | undefined {
+  const can: { -readonly [F in keyof Can]: boolean } = {
+    ...(m.caps?.tools !== undefined && { tools: m.caps.tools }),
+    ...(m.caps?.json_schema !== undefined && { json_schema: m.caps.json_schema }),
+    ...(m.reasoning && { reasoning: true }),
+    ...(m.kind === "chat" && m.in?.includes("image") && { vision: true }),
+    ...(m.in?.includes("pdf") && { documents: true }),
+    ...(m.in?.includes("audio") && { audio: true }),
+  };
+  return Object.keys(can).length > 0 ? can : undefined;
+}
+
+function imageOf(m: Listed): ImageFacts | undefined {
+  const listed = m.sizes?.every((size) => size === "auto" || /^\d+x\d+$/.test(size));
+  const image: ImageFacts = {
+    ...(listed && { sizes: m.sizes }),
+    ...(m.quality && { qualities: m.quality }),
+    ...(m.formats && { formats: m.formats }),
+  };
+  return m.kind === "image" && Object.keys(image).length > 0 ? image : undefined;
+}
+
+function infos(m: Listed): ModelInfo[] {
+  const price = priceOf(m);
+  const limits = {
+    ...(m.context && { context: Number(m.context.digits) }),
+    ...(m.max_output && { output: Number(m.max_output.digits) }),
+    ...(m.max_n && { images: Number(m.max_n.digits) }),
+  };
+  const can = canOf(m);
+  const image = imageOf(m);
+  const info: ModelInfo = {
+    model: m.model,
+    kind: m.kind,
+    ...(m.name !== undefined && { name: m.name }),
+    ...(Object.keys(limits).length > 0 && { limits }),
+    ...(can && { can }),
+    ...(image && { image }),
+    ...(m.caps?.temperature === false && { refuses: ["temperature"] }),
+    ...(m.released && { released: m.released }),
+    ...(m.retires && { retires: m.retires }),
+    ...(price && { price }),
+  };
+  const { price: _, ...alike } = info;
+  return [info, ...(m.aliases ?? []).map((model) => ({ ...alike, model, pricedAs: m.model }))];
+}
+
+/** Provider → file text, one model a line. */
+export function files(list: readonly Listed[]): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const [provider, models] of Map.groupBy(list, (m) => m.provider)) {
+    if (BY_HAND.has(provider)) continue;
+    // As old as its oldest entry: nobody may think that all of it was looked at later.
+    const asOf = models.map((m) => m.as_of).sort()[0]!;
+    const facts: Facts = { asOf, models: models.flatMap(infos) };
+    const rows = facts.models.map((info) => `    ${JSON.stringify(info)}`);
+    texts.set(provider, `{\n  "asOf": "${asOf}",\n  "models": [\n${rows.join(",\n")}\n  ]\n}\n`);
+  }
+  return texts;
+}
+
+if (import.meta.main) {
+  mkdirSync(TARGET, { recursive: true });
+  for (const old of readdirSync(TARGET)) if (old.endsWith(".json")) rmSync(join(TARGET, old));
+  const made = files(readList());
+  for (const [provider, text] of made) writeFileSync(join(TARGET, `${provider}.json`), text);
+  console.log(`${made.size} files in plugins/providers/facts`);
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { builtin } from "../../plugins/index.ts";
+import { withFacts } from "../../plugins/providers/facts.ts";
+import { readList } from "../../src/catalogue/reading.ts";
+import type { Facts, ModelInfo } from "../../src/model/facts.ts";
+import { cost } from "../../src/money/price.ts";
+
+const facts = async (name: keyof typeof builtin.provider): Promise<Facts | undefined> =>
+  ((await builtin.provider[name]()) as { default: { facts?: Facts } }).default.facts;
+const model = (of: Facts | undefined, name: string): ModelInfo | undefined =>
+  of?.models.find((info) => info.model === name);
+
+describe("providers come with facts", () => {
+  it("a machine with one key prices its answers without asking anybody", async () => {
+    for (const [provider, name, nano] of [
+      ["openai", "gpt-4o-mini", 150n + 600n],
+      ["anthropic", "claude-haiku-4-5", 1_000n + 5_000n],
+      ["mistral", "mistral-small-latest", null],
+      ["groq", "llama-3.1-8b-instant", null],
+    ] as const) {
+      const { price } = model(await facts(provider), name) ?? {};
+      expect(price, `${provider}/${name}`).toBeDefined();
+      if (nano !== null) expect(cost({ input: 1, output: 1 }, price!)).toBe(nano);
+    }
+  });
+
+  it("all of them such as the catalogue reads", async () => {
+    for (const name of Object.keys(builtin.provider)) {
+      const found = await facts(name as keyof typeof builtin.provider);
+      if (found) expect(readList(found.models).length, name).toBe(found.models.length);
+    }
+  });
+
+  it("what their own code says wins, fact by fact", async () => {
+    const own: Facts = {
+      asOf: "2026-11-20",
+      models: [
+        {
+          model: "gpt-4o",
+          kind: "chat",
+          name: "Ours",
+          can: { tools: false },
+          limits: { output: 5 },
+        },
+        { model: "secret", kind: "chat" },
+      ],
+    };
+    const { facts } = await withFacts("openai", { facts: own as Facts | undefined });
+    const merged = model(facts, "gpt-4o")!;
+    expect(merged.name).toBe("Ours");
+    expect(merged.can).toMatchObject({ tools: false, vision: true });
+    expect(merged.limits).toEqual({ context: 128_000, output: 5 });
+    expect(merged.price).toBeDefined();
+    expect(model(facts, "secret")).toBeDefined();
+    expect(facts!.asOf).toBe("2026-08-21");
+  });
+
+  it("and one that nobody listed is left as it is", async () => {
+    const definition: { facts?: Facts } = {};
+    expect(await withFacts("nobody", definition)).toBe(definition);
+  });
+});
