@@ -1,0 +1,67 @@
+// The contract as checks, for whoever writes a plugin:
+//
+//     import { conformance } from "tollgate/testing";
+//     import plugin from "./index.ts";
+//     for (const { name, run } of conformance(plugin, { with: { region: "eu" }, credential: { api_key: "canary-7f3a" } })) test(name, run);
+import assert from "node:assert/strict";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Definition } from "../plugin/define.ts";
+import { check, type Check } from "./check.ts";
+import { frontend } from "./conformance/frontend.ts";
+import { innocence } from "./conformance/innocence.ts";
+import { filled, manners, secretsIn } from "./conformance/manners.ts";
+import { middleware } from "./conformance/middleware.ts";
+import { provider } from "./conformance/provider.ts";
+import { leakIn, type Subject } from "./conformance/subject.ts";
+
+export interface Conforming {
+  /** Options, as they would stand under `with:`. */
+  readonly with?: Readonly<Record<string, unknown>>;
+  /** Of a provider. Its secrets are looked for wherever they must not be: give it ones that are like nothing else. */
+  readonly credential?: Readonly<Record<string, unknown>>;
+  /** A folder of recordings: for a provider with several protocols, one folder in it for each. */
+  readonly recordings?: URL | string;
+  /** Where the plugin's module is, to watch its import in a process of its own: `import.meta.resolve("./index.ts")`. */
+  readonly module?: URL | string;
+}
+
+export function conformance(definition: Definition, options: Conforming = {}): Check[] {
+  const subject = subjectOf(definition, options);
+  const kind = definition["~tollgate"];
+  const work = [
+    ...innocence(subject),
+    ...(kind === "provider" ? provider(subject) : []),
+    ...(kind === "frontend" ? frontend(subject) : []),
+    ...(kind === "middleware" ? middleware(subject) : []),
+  ];
+  // It searches what all the others have heard, so it listens for itself where it is run alone.
+  const secrecy = check("its secrets are in no log line, error or event", async () => {
+    if (subject.heard.length === 0) for (const { run } of work) await run().catch(() => {});
+    for (const thing of subject.heard)
+      assert.equal(leakIn(thing, subject.secrets), undefined, "a secret was said aloud");
+  });
+  return [...manners(subject), ...work, secrecy].map(({ name, run }) => ({
+    name: `${definition.name}: ${name}`,
+    run,
+  }));
+}
+
+function subjectOf(definition: Definition, given: Conforming): Subject {
+  const ofCredential = definition["~tollgate"] === "provider" ? definition.credential : undefined;
+  const options = filled(definition.options, given.with ?? {});
+  const credential = filled(ofCredential, given.credential ?? {});
+  return {
+    definition,
+    options,
+    credential,
+    recordings: given.recordings === undefined ? undefined : pathOf(given.recordings),
+    module: given.module === undefined ? undefined : addressOf(given.module),
+    secrets: [...secretsIn(definition.options, options), ...secretsIn(ofCredential, credential)],
+    heard: [],
+  };
+}
+
+const pathOf = (place: URL | string): string =>
+  place instanceof URL || place.startsWith("file:") ? fileURLToPath(place) : place;
+const addressOf = (place: URL | string): string =>
+  place instanceof URL ? place.href : /^[a-z]+:/.test(place) ? place : pathToFileURL(place).href;

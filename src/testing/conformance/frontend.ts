@@ -1,0 +1,114 @@
+// A frontend: routes that can be mounted, errors in words for every kind, and one look at secrets.
+import assert from "node:assert/strict";
+import { ERRORS, faultOf, type ErrorKind } from "../../model/error.ts";
+import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Check } from "../check.ts";
+import { freeze } from "../freeze.ts";
+import * as pretend from "../pretend.ts";
+import { protocolLaws } from "../protocol-laws.ts";
+import { recordings } from "../recording.ts";
+import { running } from "./innocence.ts";
+import type { Subject } from "./subject.ts";
+
+export function frontend(subject: Subject): Check[] {
+  const each = running<Frontend>(subject);
+  return [
+    each("routes are well-formed", shape),
+    each("every error has words", refusals),
+    each("the look at secrets is a look", secret),
+    each("reading says what is asked for", reads),
+    each("its protocol keeps the laws of protocols", async ({ protocol }) => {
+      if (!protocol) return;
+      const folder = subject.recordings;
+      const laws = protocolLaws(protocol, { trials: 10, ...(folder && { recordings: folder }) });
+      for (const law of laws)
+        await law.run().catch((error: Error) => {
+          throw new Error(`${law.name}: ${error.message}`, { cause: error });
+        });
+    }),
+  ];
+}
+
+const pathsOf = ({ path }: Route): readonly string[] => [path].flat() as readonly string[];
+
+function shape({ routes, protocol }: Frontend): void {
+  assert.ok(routes.length > 0, "a frontend has a route");
+  const seen = new Set<string>();
+  for (const route of routes) {
+    assert.match(route.method, /^[A-Z]+$/, `the method ${route.method} is in capitals`);
+    for (const path of pathsOf(route)) {
+      assert.match(path, /^\/[^?#\s]*$/, `${path} is a path`);
+      const one = `${route.method} ${path.replace(/:\w+/g, ":")}`;
+      assert.ok(!seen.has(one), `${one} is there twice`);
+      seen.add(one);
+    }
+    if ("serve" in route) continue;
+    assert.ok(["generate", "count", "relay"].includes(route.op), `there is no op ${route.op}`);
+    assert.ok(protocol?.server, "a route that walks needs a protocol with a server half");
+  }
+}
+
+function refusals({ fault, protocol }: Frontend): void {
+  const say = fault ?? protocol?.server?.fault;
+  if (!say) return;
+  for (const kind of Object.keys(ERRORS) as ErrorKind[]) {
+    const message = `Something went wrong (${kind}).`;
+    const { status, body } = say(freeze({ kind, message }), pretend.arrival());
+    assert.ok(status === undefined || (status >= 400 && status < 600), `${kind}: status ${status}`);
+    const text = JSON.stringify(body);
+    if (kind !== "internal")
+      assert.ok(text.includes(message), `${kind}: the message stands in the body: ${text}`);
+  }
+}
+
+/** Whatever headers come, the answer is a secret, nothing, or a fault that says which header to use. */
+function secret({ secret: look }: Frontend): void {
+  if (!look) return;
+  for (const headers of [
+    {},
+    { authorization: "Bearer k1" },
+    { authorization: "Basic abc" },
+    { authorization: "Bearer" },
+    { authorization: "" },
+    { "x-api-key": "k1" },
+    { "x-api-key": "k1", authorization: "Bearer k2" },
+  ]) {
+    try {
+      const found = look(freeze({ ...headers }));
+      assert.ok(
+        found === undefined || (typeof found === "string" && found !== ""),
+        "a secret is text",
+      );
+    } catch (error) {
+      assert.equal(
+        faultOf(error)?.kind,
+        "unauthenticated",
+        `what is thrown says what to do: ${String(error)}`,
+      );
+    }
+  }
+}
+
+async function reads({ routes }: Frontend, { recordings: folder }: Subject): Promise<void> {
+  const bodies = folder ? recordings(folder).map(({ request }) => request) : [];
+  for (const route of routes) {
+    if ("serve" in route || !route.read) continue;
+    const params = Object.fromEntries(
+      pathsOf(route).flatMap((path) =>
+        [...path.matchAll(/:(\w+)/g)].map(([, name]) => [name, "provider/model"]),
+      ),
+    );
+    for (const body of [...bodies, {}]) {
+      const x = pretend.arrival({ params, method: route.method });
+      try {
+        const { model } = await route.read(x, freeze(body));
+        assert.ok(
+          typeof model === "string" ? model !== "" : model?.provider,
+          "a reading names a model",
+        );
+      } catch (error) {
+        assert.ok(faultOf(error), `a request that cannot be read is a fault, not ${String(error)}`);
+      }
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { HeadersOut } from "../../model/values.ts";
+import type { Line } from "../../plugin/call.ts";
+import type { Endpoint, Reach } from "../../plugin/provider.ts";
+import { outside } from "../leaks.ts";
+import type { Upstream } from "../upstream.ts";
+
+/**
+ * A way upstream that always ends at the fake one, whatever address is asked for: path and query stay, and the address
+ * that was meant is told in `x-meant-for`. Credentials are added as the host adds them.
+ */
+export function line(
+  up: Upstream,
+  endpoint: Endpoint,
+  credential: Readonly<Record<string, unknown>>,
+  signal: AbortSignal = new AbortController().signal,
+): Line {
+  return {
+    credential: "default",
+    signal,
+    fetch: (url, init = {}) =>
+      outside(async () => {
+        const meant = addressOf(endpoint, url);
+        const headers = { ...init.headers };
+        const signals = [signal, init.signal].filter((one) => one !== undefined);
+        const request = {
+          method: init.method ?? "GET",
+          url: meant,
+          headers,
+          body: init.body === undefined ? null : Buffer.from(init.body),
+          signal,
+        };
+        if (bound(endpoint, meant))
+          Object.assign(headers, await authOf(endpoint, request, credential));
+        const to = new URL(meant.pathname + meant.search, up.url);
+        return fetch(to, {
+          method: request.method,
+          headers: { ...present(headers), "x-meant-for": meant.href },
+          body: init.body ?? null,
+          signal: AbortSignal.any(signals),
+          redirect: "manual",
+        } as RequestInit);
+      }),
+  };
+}
+
+export function addressOf(endpoint: Endpoint, url: string | URL): URL {
+  const text = String(url);
+  if (/^[a-z]+:/i.test(text)) return new URL(text);
+  if (endpoint.base === undefined)
+    throw new Error(`${text} is relative, and the endpoint has no base.`);
+  return new URL(endpoint.base.replace(/\/?$/, "/") + text.replace(/^\//, ""));
+}
+
+function bound(
+  { base, origins = [] }: Partial<Reach<unknown>>,
+  { origin, protocol, host }: URL,
+): boolean {
+  if (base !== undefined && new URL(base).origin === origin) return true;
+  return origins.some((one) => {
+    const [scheme, name = ""] = one.split("://");
+    if (`${scheme}:` !== protocol) return false;
+    return name.startsWith("*.") ? host.endsWith(name.slice(1)) : host === name;
+  });
+}
+
+export async function authOf(
+  { auth }: Partial<Reach<any>>,
+  request: {
+    method: string;
+    url: URL;
+    headers: HeadersOut;
+    body: Buffer | null;
+    signal: AbortSignal;
+  },
+  credential: Readonly<Record<string, unknown>>,
+): Promise<HeadersOut> {
+  if (auth === undefined || auth === "none") return {};
+  if (typeof auth === "function") return auth(Object.freeze({ ...request }), credential);
+  const value = credential[auth.field];
+  return value === undefined ? {} : { [auth.header]: `${auth.prefix ?? ""}${String(value)}` };
+}
+
+const present = (headers: HeadersOut): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value]],
+    ),
+  );
+
+/** How long something takes to give up; the promise never rejects. */
+export async function settling(
+  work: Promise<unknown>,
+  withinMs: number,
+): Promise<"settled" | "hangs"> {
+  const done = work.then(
+    () => "settled" as const,
+    () => "settled" as const,
+  );
+  const timer = new AbortController();
+  const late = sleep(withinMs, "hangs" as const, { signal: timer.signal }).catch(
+    () => "hangs" as const,
+  );
+  const first = await Promise.race([done, late]);
+  timer.abort();
+  return first;
+}

@@ -1,0 +1,217 @@
+// A middleware: each hook by its one rule, over things that nobody may change.
+import assert from "node:assert/strict";
+import { fail, faultOf } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { Candidate, Recorded, Reply } from "../../plugin/call.ts";
+import { HOOKS, type Hooks } from "../../plugin/middleware.ts";
+import type { Check } from "../check.ts";
+import { freeze } from "../freeze.ts";
+import { grammar } from "../grammar.ts";
+import { outgoing } from "../outgoing.ts";
+import * as pretend from "../pretend.ts";
+import { running } from "./innocence.ts";
+import type { Subject } from "./subject.ts";
+
+export function middleware(subject: Subject): Check[] {
+  const each = running<Hooks>(subject);
+  return [
+    each("has hooks, and only those there are", shape),
+    each("admit: lets in or says why not", admit),
+    each("rewrite: gives a request, and changes none", rewrite),
+    each("route: gives fewer, in another order, or reasons", route),
+    each("charge: declares limits that can be counted", charge),
+    each("prepare: edits what leaves, at once", prepare),
+    each("attempt: asks at most once, and passes failures on", attempt),
+    each("event: passes on a stream that obeys the grammar", events),
+    each("settle: never fails, whatever became of the request", settle),
+  ];
+}
+
+function shape(hooks: Hooks): void {
+  for (const [name, hook] of Object.entries(hooks)) {
+    if (name === "commands") continue;
+    assert.ok(name in HOOKS, `there is no hook ${name}`);
+    assert.ok(hook === undefined || typeof hook === "function", `${name} is a function`);
+  }
+}
+
+/** What a hook may throw: a fault. Anything else would be a 500 with a fixed text. */
+async function orFault<T>(what: string, run: () => T): Promise<Awaited<T> | undefined> {
+  try {
+    return await run();
+  } catch (error) {
+    return assertFault(what, error);
+  }
+}
+
+/** The same for hooks that answer at once: what they return is looked at as it is. */
+function atOnce<T>(what: string, run: () => T): T | undefined {
+  try {
+    return run();
+  } catch (error) {
+    return assertFault(what, error);
+  }
+}
+
+function assertFault(what: string, error: unknown): undefined {
+  assert.ok(faultOf(error), `${what} throws something that is no fault: ${String(error)}`);
+}
+
+async function admit({ admit: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  for (const secret of [undefined, "", "tg_nobody", "x".repeat(5000), "\u0000"])
+    for (const headers of [{}, { "service-zdr": "required" }, { "service-zdr": "???" }]) {
+      const x = pretend.arrival({ headers });
+      await orFault("admit", () => hook(x, secret));
+      assert.ok(x.done.identified.length <= 1, "somebody is identified once");
+    }
+}
+
+async function rewrite({ rewrite: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  const x = pretend.exchange();
+  const request = await orFault("rewrite", () => hook(x.request, x));
+  if (!request) return;
+  assert.equal(request.kind, x.request.kind, "a chat stays a chat");
+  for (const field of ["model", "stream", "rest", "ext"] as const)
+    assert.ok(field in request, `the request has lost its ${field}`);
+}
+
+async function route({ route: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  const list = ["one", "two", "three"].map((provider) => pretend.candidate({ provider }));
+  for (const some of [list, list.slice(0, 1), []]) {
+    const routed = await orFault("route", () => hook(Object.freeze([...some]), pretend.exchange()));
+    for (const one of routed ?? []) {
+      const candidate = "candidate" in one ? one.candidate : one;
+      assert.ok(
+        some.includes(candidate as Candidate),
+        "route gives what it was given, and nothing new",
+      );
+      if ("candidate" in one)
+        assert.ok(one.message.length > 0 && one.code.length > 0, "an exclusion says why");
+    }
+  }
+}
+
+function charge({ charge: hook }: Hooks): void {
+  if (!hook) return;
+  const exchange = pretend.exchange({ identity: { id: "someone" } });
+  const charged = atOnce("charge", () => hook(pretend.call({ exchange })));
+  assert.ok(!(charged instanceof Promise), "charge answers at once");
+  for (const { scope, max } of charged?.limits ?? []) {
+    assert.ok(scope.length > 0, "a limit has a scope");
+    assert.ok(max >= 0, "a limit is not negative");
+  }
+}
+
+function prepare({ prepare: hook }: Hooks): void {
+  if (!hook) return;
+  const body = freeze({ model: "model", messages: [{ role: "user", content: "Hello" }] });
+  for (const out of [outgoing(body), outgoing(undefined)]) {
+    const returned: unknown = atOnce<unknown>("prepare", () => hook(out, pretend.call()));
+    assert.equal(returned, undefined, "prepare edits; what it returns is not looked at");
+    JSON.stringify(out.body);
+  }
+}
+
+async function attempt({ attempt: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  let asked = 0;
+  const answer = await orFault("attempt", () =>
+    hook(pretend.call(), async () => {
+      asked++;
+      return pretend.reply();
+    }),
+  );
+  assert.ok(asked <= 1, `next() was called ${asked} times; who tries again is the host's to say`);
+  if (answer)
+    assert.ok(isReply(answer) || isRecorded(answer), "an attempt gives a reply or a recording");
+  const failed = await hook(pretend.call(), async () => fail("overloaded", "Busy.")).then(
+    () => "an answer",
+    (error: unknown) => faultOf(error)?.kind ?? String(error),
+  );
+  assert.ok(
+    failed === "overloaded" || asked === 0,
+    `a failed call came back as ${failed}: the host chooses what to do by its kind`,
+  );
+}
+
+const isReply = (answer: Reply | Recorded): answer is Reply =>
+  "status" in answer && "record" in answer;
+const isRecorded = (answer: Reply | Recorded): answer is Recorded =>
+  "mime" in answer && "body" in answer;
+
+const STREAM: readonly ModelEvent[] = freeze([
+  { type: "start", id: "up1" },
+  { type: "open", index: 0, block: { type: "reasoning" } },
+  { type: "delta", index: 0, text: "Hm." },
+  { type: "close", index: 0 },
+  { type: "open", index: 1, block: { type: "text" } },
+  { type: "open", index: 2, block: { type: "call", id: "c1", name: "f", tool: "function" } },
+  { type: "delta", index: 1, text: "Hello" },
+  { type: "delta", index: 2, text: "{}" },
+  { type: "close", index: 2 },
+  { type: "delta", index: 1, text: " there" },
+  { type: "close", index: 1 },
+  { type: "usage", usage: { input: 3, output: 5 } },
+  { type: "finish", reason: "tool_calls" },
+]);
+
+async function events({ event: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  const judge = grammar();
+  let finished = false;
+  let stopped = false;
+  const done = Promise.withResolvers<void>();
+  const stage = hook(
+    pretend.call(),
+    (e) => {
+      assert.ok(!stopped, "nothing passes after a stop");
+      judge.event(e);
+      if (e.type === "finish") finished = true;
+      if (finished) done.resolve();
+    },
+    (fault) => {
+      assert.ok(fault.kind && fault.message, "a stop says why");
+      stopped = true;
+      done.resolve();
+    },
+  );
+  for (const e of STREAM) assert.equal(stage(e), undefined, "a stage answers at once");
+  const late = setTimeout(() => done.reject(new Error("The finish never came out.")), 5000);
+  await done.promise.finally(() => clearTimeout(late));
+  if (!stopped) judge.end();
+}
+
+async function settle({ settle: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  const fault = { kind: "overloaded" as const, message: "Busy." };
+  for (const [x, outcome] of [
+    [pretend.exchange({ identity: { id: "someone" } }), pretend.outcome()],
+    [
+      pretend.arrival(),
+      pretend.outcome({
+        status: 401,
+        lane: null,
+        calls: [],
+        fault: { kind: "unauthenticated", message: "No." },
+      }),
+    ],
+    [
+      pretend.exchange(),
+      pretend.outcome({
+        status: 503,
+        lane: null,
+        calls: [pretend.record({ state: "void", fault })],
+        fault,
+      }),
+    ],
+    [pretend.exchange(), pretend.outcome({ calls: [], cached: true })],
+    [
+      pretend.exchange(),
+      pretend.outcome({ calls: [pretend.record({ costNano: null, state: "unpriced" })] }),
+    ],
+  ] as const)
+    await hook(x, outcome);
+}

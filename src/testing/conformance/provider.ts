@@ -1,0 +1,139 @@
+// A provider: endpoints that are well-formed, requests that carry the credential where it was promised and nowhere else,
+// and work that stops when it is told to.
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Kind } from "../../model/request.ts";
+import type { Protocol } from "../../plugin/protocol.ts";
+import type { Provider } from "../../plugin/provider.ts";
+import { check, type Check } from "../check.ts";
+import { freeze } from "../freeze.ts";
+import { outgoing } from "../outgoing.ts";
+import * as pretend from "../pretend.ts";
+import { protocolLaws } from "../protocol-laws.ts";
+import { addressOf, authOf } from "./line.ts";
+import { leakIn, type Subject } from "./subject.ts";
+import { running, setUp } from "./innocence.ts";
+import { aborts, isWire, native, refused, requestOf } from "./work.ts";
+
+export function provider(subject: Subject): Check[] {
+  const each = running<Provider>(subject);
+  return [
+    each("endpoints are well-formed", shape),
+    each("requests carry the credential where it was promised, and nowhere else", sends),
+    each("an abort ends what upstream is asked, within 100 ms", aborts),
+    each("an upstream that fails is an error, not a hang", refused),
+    each("native endpoints obey the grammar", native),
+    ...replays(subject),
+  ];
+}
+
+function shape({ endpoints, models, ready }: Provider, { credential }: Subject): void {
+  assert.ok(Array.isArray(endpoints), "endpoints is a list");
+  for (const endpoint of endpoints) {
+    const native = !isWire(endpoint);
+    if (!native) {
+      assert.ok(
+        endpoint.protocol.client,
+        `${endpoint.protocol.id} has no client half to call upstream with`,
+      );
+      assert.ok(endpoint.base, "a wire endpoint has a base");
+    }
+    if (endpoint.base !== undefined) {
+      const { protocol } = new URL(endpoint.base);
+      assert.ok(/^https?:$/.test(protocol), `the base ${endpoint.base} is not http`);
+      assert.ok(
+        !/[?#]/.test(endpoint.base),
+        `the base ${endpoint.base} is an address, not a query`,
+      );
+    }
+    for (const origin of endpoint.origins ?? [])
+      assert.match(origin, /^https?:\/\/(\*\.)?[^/*]+$/, `${origin} is no origin`);
+    if (typeof endpoint.auth === "object") {
+      assert.equal(
+        endpoint.auth.header,
+        endpoint.auth.header.toLowerCase(),
+        "header names are lower case",
+      );
+      assert.ok(
+        endpoint.auth.field in credential || Object.keys(credential).length === 0,
+        `auth uses ${endpoint.auth.field}, which the given credential does not have`,
+      );
+    }
+    for (const name of Object.keys(endpoint.headers ?? {}))
+      assert.equal(name, name.toLowerCase(), "header names are lower case");
+  }
+  for (const part of [models, ready]) assert.ok(part === undefined || typeof part === "function");
+}
+
+/** One request as it would leave: encoded, prepared by protocol and endpoint, signed. */
+async function sends({ endpoints }: Provider, { credential, secrets }: Subject): Promise<void> {
+  for (const endpoint of endpoints.filter(isWire)) {
+    const { client, kind, id } = endpoint.protocol as Protocol<Kind>;
+    const call = pretend.call({ protocol: id });
+    const request = requestOf(kind);
+    const path = endpoint.paths?.["generate"] ?? client!.paths.generate;
+    const out = outgoing(client!.request(request, call), {
+      path: typeof path === "string" ? path : path(call),
+      headers: { ...endpoint.headers },
+    });
+    client!.prepare?.(out, call);
+    endpoint.prepare?.(out, call);
+    const url = addressOf(endpoint, out.path);
+    assert.equal(url.origin, new URL(endpoint.base).origin, "a path stays below the base");
+    const text = JSON.stringify(out.body);
+    const signed = await authOf(
+      endpoint,
+      {
+        method: out.method,
+        url,
+        headers: out.headers,
+        body: Buffer.from(text),
+        signal: call.signal,
+      },
+      freeze({ ...credential }),
+    );
+    for (const [what, thing] of [
+      ["address", url.href],
+      ["body", text],
+      ["other headers", { ...out.headers }],
+    ] as const)
+      assert.equal(leakIn(thing, secrets), undefined, `the credential stands in the ${what}`);
+    if (typeof endpoint.auth === "object" && secrets.length > 0)
+      assert.ok(signed[endpoint.auth.header], `${endpoint.auth.header} carries the credential`);
+    for (const [name, value] of Object.entries(signed)) {
+      assert.equal(name, name.toLowerCase(), "header names are lower case");
+      assert.match(value ?? "", /^[\t\x20-\x7e]*$/, `${name} can be written as a header`);
+    }
+  }
+}
+
+/** The laws of each endpoint's protocol, in this provider's dialect, over its recordings: `<folder>/<protocol>/…` or `<folder>/…`. */
+function replays(subject: Subject): Check[] {
+  const { recordings: folder } = subject;
+  if (folder === undefined) return [];
+  return [
+    check("its recordings keep the laws of their protocols", async () => {
+      const { plugin, lent } = await setUp(subject);
+      try {
+        const wires = (plugin as Provider).endpoints.filter(isWire);
+        const protocols = new Map(wires.map(({ protocol }) => [protocol.id, protocol]));
+        for (const [id, protocol] of protocols) {
+          const own = join(folder, id);
+          if (!existsSync(own) && protocols.size > 1) continue;
+          const laws = protocolLaws(protocol, {
+            recordings: existsSync(own) ? own : folder,
+            trials: 10,
+          });
+          for (const law of laws) await law.run().catch((error: Error) => fail(law.name, error));
+        }
+      } finally {
+        await lent.end();
+      }
+    }),
+  ];
+}
+
+const fail = (name: string, error: Error): never => {
+  throw new Error(`${name}: ${error.message}`, { cause: error });
+};

@@ -1,0 +1,38 @@
+import { inspect } from "node:util";
+import type { Definition } from "../../plugin/define.ts";
+
+/** A plugin under judgement, with everything that its author gave. */
+export interface Subject {
+  readonly definition: Definition;
+  /** Defaults filled in. */
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly credential: Readonly<Record<string, unknown>>;
+  readonly recordings: string | undefined;
+  readonly module: string | undefined;
+  /** Values that must never be read anywhere. */
+  readonly secrets: readonly string[];
+  /** Everything that was logged, thrown or emitted while other checks ran: what L7 searches. */
+  readonly heard: unknown[];
+}
+
+/** A secret in a thing that people may come to read, in any of its usual clothes; undefined when there is none. */
+export function leakIn(thing: unknown, secrets: readonly string[]): string | undefined {
+  const text =
+    typeof thing === "string"
+      ? thing
+      : inspect(thing, { depth: 8, maxStringLength: null, maxArrayLength: null });
+  for (const secret of secrets)
+    for (const clothes of [
+      secret,
+      JSON.stringify(secret).slice(1, -1),
+      encodeURIComponent(secret),
+      Buffer.from(secret).toString("base64"),
+    ])
+      if (text.includes(clothes)) return text.length > 400 ? around(text, clothes) : text;
+  return undefined;
+}
+
+const around = (text: string, clothes: string) => {
+  const at = text.indexOf(clothes);
+  return `…${text.slice(Math.max(0, at - 150), at + clothes.length + 50)}…`;
+};

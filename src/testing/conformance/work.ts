@@ -1,0 +1,154 @@
+// What a provider does by itself: lists, readiness, native endpoints. It obeys the grammar, it stops when it is told to,
+// and it does not wait for an upstream that has already failed.
+import assert from "node:assert/strict";
+import { faultOf } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { Kind, ModelRequest } from "../../model/request.ts";
+import type { Call } from "../../plugin/call.ts";
+import type { Endpoint, NativeEndpoint, Provider, WireEndpoint } from "../../plugin/provider.ts";
+import { failing } from "../failing.ts";
+import { freeze } from "../freeze.ts";
+import { grammar } from "../grammar.ts";
+import * as pretend from "../pretend.ts";
+import { recordings, replay, type Recording } from "../recording.ts";
+import { upstream, type Routes, type Upstream } from "../upstream.ts";
+import { line, settling } from "./line.ts";
+import type { Subject } from "./subject.ts";
+
+export const isWire = (endpoint: Endpoint): endpoint is WireEndpoint => "protocol" in endpoint;
+
+export const requestOf = (kind: Kind): ModelRequest =>
+  freeze(
+    kind === "chat"
+      ? pretend.exchange().request
+      : {
+          kind: "image",
+          model: "model",
+          stream: false,
+          prompt: "A round sun",
+          n: 1,
+          refs: [],
+          want: "bytes",
+          rest: {},
+          ext: {},
+        },
+  );
+
+export async function aborts(of: Provider, { credential }: Subject): Promise<void> {
+  await using up = await upstream({ "*": { cut: { after: "nothing", how: "stall" } } });
+  for (const endpoint of of.endpoints) {
+    const { models, ready } = of;
+    const way = (signal: AbortSignal) => line(up, endpoint, credential, signal);
+    if (models) await stops(up, "models()", (signal) => models(way(signal)));
+    if (ready) await stops(up, "ready()", (signal) => ready(way(signal)));
+    if (isWire(endpoint)) continue;
+    await stops(up, "run()", (signal) => {
+      const exchange = pretend.exchange({ signal });
+      return drained(
+        endpoint,
+        pretend.call({ ...way(signal), exchange, protocol: null }),
+        credential,
+      );
+    });
+  }
+}
+
+/** Upstream is asked and says nothing; the signal fires; the work is over and the socket is closed within 100 ms. */
+async function stops(up: Upstream, what: string, work: (signal: AbortSignal) => unknown) {
+  up.forget();
+  const stop = new AbortController();
+  const working = Promise.resolve(stop.signal).then(work);
+  const over = working.then(
+    () => undefined,
+    () => undefined,
+  );
+  const asked = await Promise.race([up.request(1, 2000).catch(() => undefined), over]);
+  if (!asked) return;
+  const at = performance.now();
+  stop.abort(new DOMException("The client went away.", "AbortError"));
+  assert.equal(await settling(working, 100), "settled", `${what} goes on after its signal fired`);
+  await settling(asked.over, 100);
+  assert.equal(asked.state, "aborted", `${what} leaves its connection open after its signal fired`);
+  assert.ok(asked.abortedAt! - at < 100, `${what} takes too long to close its connection`);
+}
+
+async function drained(
+  endpoint: NativeEndpoint<any, any>,
+  call: Call,
+  credential: unknown,
+): Promise<ModelEvent[]> {
+  const judge = grammar();
+  const events: ModelEvent[] = [];
+  for await (const event of endpoint.run(
+    requestOf(endpoint.kind) as never,
+    call,
+    freeze(credential),
+  )) {
+    if (call.signal.aborted) throw new Error("An event came after the abort.");
+    judge.event(event);
+    events.push(event);
+  }
+  judge.end();
+  return events;
+}
+
+const REFUSALS: readonly Routes[string][] = [
+  failing(401, "No such key."),
+  failing(503, "Busy."),
+  { body: "<html>", headers: { "content-type": "text/html" } },
+  { body: "{", cut: { after: 1, how: "close" } },
+  { body: "", status: 204 },
+];
+
+/** models() and native runs against upstreams in trouble: they throw, in time. What they throw is searched by L7. */
+export async function refused(of: Provider, { credential, heard }: Subject): Promise<void> {
+  for (const answer of REFUSALS) {
+    await using up = await upstream({ "*": answer });
+    for (const endpoint of of.endpoints) {
+      const way = line(up, endpoint, credential);
+      const work: Promise<unknown>[] = [];
+      if (of.models) work.push(of.models(way));
+      if (!isWire(endpoint))
+        work.push(drained(endpoint, pretend.call({ ...way, protocol: null }), credential));
+      for (const one of work) one.catch((error: unknown) => heard.push(error));
+      for (const one of work)
+        assert.equal(
+          await settling(one, 5000),
+          "settled",
+          "it hangs where upstream has long answered",
+        );
+    }
+  }
+}
+
+/** In process, or upstream of a recording: what comes out obeys the grammar. */
+export async function native(of: Provider, subject: Subject): Promise<void> {
+  for (const endpoint of of.endpoints) {
+    if (isWire(endpoint)) continue;
+    const recorded = subject.recordings ? recordings(subject.recordings) : [];
+    for (const answers of recorded.length > 0 ? recorded.map((one) => [one]) : [[]])
+      await run(endpoint, subject, answers);
+  }
+}
+
+async function run(
+  endpoint: NativeEndpoint<any, any>,
+  { credential, heard }: Subject,
+  answers: Recording[],
+) {
+  await using up = await upstream(
+    answers.length > 0 ? { "*": answers.map((one) => replay(one)) } : {},
+  );
+  const call = pretend.call({ ...line(up, endpoint, credential), protocol: null });
+  try {
+    const events = await drained(endpoint, call, credential);
+    heard.push(events);
+    const expected = answers[0]?.events;
+    if (expected) assert.deepEqual(events, expected);
+  } catch (error) {
+    heard.push(error);
+    // Without a recording nobody answers it: that it says so in a fault, or in the kit's own words, is all one can ask.
+    const asked = up.requests.length > 0 && answers.length === 0;
+    if (!asked && !(answers[0] && answers[0].status >= 400 && faultOf(error))) throw error;
+  }
+}

@@ -1,0 +1,168 @@
+// What the host would hand a plugin, for tests that run without one: an arrival, its exchange, a call, a reply. Plain
+// objects with sensible values; whatever matters to a test is given by it. Frozen, as the host's are read-only.
+import type { EffectivePolicy } from "../model/facts.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { Body } from "../model/values.ts";
+import type { Call, Candidate, CallRecord, Recorded, Reply } from "../plugin/call.ts";
+import type { Arrival, Exchange, Identity, Outcome } from "../plugin/exchange.ts";
+import type { Privacy } from "../model/facts.ts";
+import { asking, type Lost } from "./asking.ts";
+import { freeze } from "./freeze.ts";
+
+/** What a plugin did to an arrival. */
+export interface Done {
+  readonly identified: readonly Identity[];
+  readonly tightened: readonly Privacy[];
+  readonly set: ReadonlyMap<string, string>;
+}
+
+const HELLO: Body = { model: "provider/model", messages: [{ role: "user", content: "Hello" }] };
+
+const REQUEST: ModelRequest = {
+  kind: "chat",
+  model: "provider/model",
+  stream: false,
+  instructions: [],
+  turns: [{ role: "user", blocks: [{ type: "text", text: "Hello" }] }],
+  tools: [],
+  output: { maxTokens: 100 },
+  sampling: {},
+  reasoning: { mode: "auto" },
+  state: {},
+  rest: {},
+  ext: {},
+};
+
+/** One object for the whole life of a request, as the host has it: `read()` gives the same one with its body. */
+export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: Done } {
+  const identified: Identity[] = of.identity ? [of.identity] : [];
+  const tightened: Privacy[] = [of.privacy ?? "off"];
+  const set = new Map<string, string>();
+  const never = new AbortController();
+  const made = {
+    id: "req_test",
+    frontend: "chat-completions",
+    method: "POST",
+    path: "/v1/chat/completions",
+    address: "127.0.0.1",
+    params: {},
+    headers: { "content-type": "application/json", "user-agent": "test" },
+    query: new URLSearchParams(),
+    signal: never.signal,
+    protocol: "chat-completions",
+    kind: "chat" as const,
+    op: "generate" as const,
+    name: "generate",
+    model: "provider/model",
+    stream: false,
+    features: [],
+    body: HELLO,
+    request: REQUEST,
+    ...of,
+    identify: (who: Identity) => void identified.push(who),
+    tighten: (to: Privacy) => void tightened.push(to),
+    header: (name: string, value: string) => void set.set(name, value),
+    read: async (): Promise<Exchange> => made as unknown as Exchange,
+    done: { identified, tightened, set },
+  };
+  const { identified: who, tightened: how } = made.done;
+  Object.defineProperties(made, {
+    identity: { get: () => who.at(-1), enumerable: true },
+    privacy: { get: () => strictest(how), enumerable: true },
+    // What is noted must stay open when the rest is frozen.
+    done: { get: () => ({ identified, tightened, set }) },
+  });
+  return freeze(made) as unknown as Exchange & { readonly done: Done };
+}
+
+const LEVELS: readonly Privacy[] = ["off", "required", "strict"];
+const strictest = (levels: readonly Privacy[]): Privacy =>
+  LEVELS[Math.max(...levels.map((level) => LEVELS.indexOf(level)))]!;
+
+/** The head alone: the body is there only once it was read. */
+export function arrival(of: Partial<Exchange> = {}): Arrival & { readonly done: Done } {
+  return exchange(of);
+}
+
+const POLICY: EffectivePolicy = {
+  retention: { kind: "unknown" },
+  trains: "unknown",
+  basis: "default",
+  because: [],
+};
+
+export function candidate(of: Partial<Candidate> = {}): Candidate {
+  const model = of.model ?? "model";
+  const provider = of.provider ?? "provider";
+  return freeze({
+    id: `${provider}/${model}`,
+    provider,
+    protocol: "chat-completions",
+    lane: "verbatim" as const,
+    model,
+    info: { model, kind: "chat" as const },
+    credential: "default",
+    policy: POLICY,
+    ...of,
+  });
+}
+
+export function call(of: Partial<Call> = {}): Call & Lost {
+  const of1 = of.exchange ?? exchange();
+  const whose = candidate(of);
+  const told = asking({ ...whose, stream: of1.stream });
+  const losses = told.losses;
+  const made = Object.defineProperty(
+    {
+      ...told,
+      ...whose,
+      signal: of1.signal,
+      fetch: async (url: string | URL) => {
+        throw new Error(`Nobody answers ${String(url)} in this test.`);
+      },
+      attempt: "att_test",
+      n: 1,
+      exchange: of1,
+      ...of,
+    },
+    "losses",
+    { get: () => losses },
+  );
+  return freeze(made) as Call & Lost;
+}
+
+export function reply(of: Partial<Reply> = {}, recorded: Recorded | null = null): Reply {
+  return freeze({
+    status: 200,
+    headers: { "content-type": "application/json" },
+    record: async () => recorded,
+    ...of,
+  });
+}
+
+export function record(of: Partial<CallRecord> = {}): CallRecord {
+  return freeze({
+    attempt: "att_test",
+    n: 1,
+    candidate: candidate(),
+    state: "exact" as const,
+    usage: { input: 10, output: 5 },
+    costNano: 1_000n,
+    ms: { head: 5, content: 6, total: 10 },
+    ...of,
+  });
+}
+
+export function outcome(of: Partial<Outcome> = {}): Outcome {
+  return freeze({
+    status: 200,
+    lane: "verbatim" as const,
+    calls: [record()],
+    cached: false,
+    finish: "stop" as const,
+    losses: [],
+    bytesOut: 100,
+    ms: 12,
+    ...of,
+  });
+}

@@ -1,0 +1,523 @@
+// The kit is worth what it catches: one good plugin of each kind passes, and each of its mutants fails the check that is
+// named for it.
+import { createServer } from "node:net";
+import { writeFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import {
+  apiKey,
+  defineFrontend,
+  defineMiddleware,
+  defineProvider,
+  fail,
+  type Definition,
+} from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { conformance, type Conforming } from "tollgate/testing";
+
+async function broken(definition: unknown, options: Conforming = {}): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { name, run } of conformance(definition as Definition, options))
+    await run().catch((error: Error) =>
+      failed.push(`${name.split(": ").slice(1).join(": ")} | ${error.message}`),
+    );
+  return failed;
+}
+
+const CANARY = "canary-7f3a-secret";
+const keyed = { with: { region: "eu" }, credential: { api_key: CANARY } };
+
+const goodProvider = {
+  api: 1,
+  name: "acme",
+  summary: "Acme's models",
+  credential: apiKey,
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["region"],
+    properties: {
+      region: { type: "string", enum: ["eu", "us"], description: "Where it runs" },
+      retries: { type: "integer", default: 2, description: "How often it tries" },
+    },
+  },
+  setup: ({ region }: { region: string }, ctx: any) => {
+    ctx.log.info({ region }, "Ready.");
+    ctx.every(1000, () => {});
+    return {
+      endpoints: [
+        {
+          protocol: chatCompletions(),
+          base: `https://${region}.acme.test/v1`,
+          auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
+        },
+        {
+          kind: "chat",
+          base: "https://native.acme.test",
+          auth: { header: "x-key", field: "api_key" },
+          async *run(_request: unknown, call: any) {
+            const response = await call.fetch("/say");
+            if (!response.ok) fail("upstream", `Acme answered ${response.status}.`);
+            const said = await response.text();
+            yield { type: "start" };
+            yield { type: "open", index: 0, block: { type: "text" } };
+            yield { type: "delta", index: 0, text: said };
+            yield { type: "close", index: 0 };
+            yield { type: "finish", reason: "stop" };
+          },
+        },
+      ],
+      models: async (line: any) => {
+        const response = await line.fetch("/models", { headers: { accept: "application/json" } });
+        if (!response.ok) fail("upstream", `Acme answered ${response.status}.`);
+        return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => ({
+          model: id,
+          kind: "chat",
+        }));
+      },
+    };
+  },
+};
+const provider = (change: (made: any) => unknown = () => {}, more: object = {}) => {
+  const definition: any = { ...goodProvider, ...more };
+  const { setup } = definition;
+  definition.setup = async (options: any, ctx: any) => {
+    const made = await setup(options, ctx);
+    await change(made);
+    return made;
+  };
+  return defineProvider(definition);
+};
+
+describe("a provider", () => {
+  it(
+    "that is good passes",
+    async () => expect(await broken(provider(), keyed)).toEqual([]),
+    20_000,
+  );
+
+  const schema = (change: (properties: any) => object) => ({
+    options: { ...goodProvider.options, properties: change(goodProvider.options.properties) },
+  });
+  it.each<[string, object, string]>([
+    ["a name in capitals", { name: "Acme" }, "says what it is"],
+    ["another api", { api: 2 }, "says what it is"],
+    [
+      "an open schema",
+      { options: { ...goodProvider.options, additionalProperties: true } },
+      "the schema is draft-07",
+    ],
+    [
+      "a later draft's keyword",
+      schema((p) => ({ ...p, region: { ...p.region, prefixItems: [] } })),
+      "the schema is draft-07",
+    ],
+    [
+      "an open object inside",
+      schema((p) => ({
+        ...p,
+        more: {
+          type: "object",
+          properties: { a: { type: "string", description: "some a" } },
+          description: "more",
+        },
+      })),
+      "the schema is draft-07",
+    ],
+    [
+      "an option nobody described",
+      schema((p) => ({ ...p, mute: { type: "string" } })),
+      "each one is described",
+    ],
+    [
+      "a secret that is not marked",
+      schema((p) => ({ ...p, admin_token: { type: "string", description: "A token" } })),
+      "secrets are marked",
+    ],
+    [
+      "a default that is not valid",
+      schema((p) => ({ ...p, retries: { ...p.retries, default: "two" } })),
+      "defaults are valid",
+    ],
+    [
+      "options that are not valid",
+      schema((p) => ({ ...p, region: { ...p.region, enum: ["asia"] } })),
+      "what is given is valid",
+    ],
+    [
+      "a check that complains",
+      { check: () => [{ path: "/region", message: "No." }] },
+      "its own check",
+    ],
+  ])("is caught with %s", async (_what, more, law) => {
+    expect(
+      (await broken(defineProvider({ ...goodProvider, ...more } as any), keyed)).join(),
+    ).toContain(law);
+  });
+
+  it.each<[string, (made: any) => unknown, string]>([
+    [
+      "a base that is no address",
+      (p) => (p.endpoints[0].base = "acme.test"),
+      "endpoints are well-formed",
+    ],
+    [
+      "auth by a field that is not there",
+      (p) => (p.endpoints[0].auth.field = "token"),
+      "endpoints are well-formed",
+    ],
+    [
+      "a header in capitals",
+      (p) => (p.endpoints[0].auth.header = "X-Key"),
+      "endpoints are well-formed",
+    ],
+    [
+      "a path that leaves the base",
+      (p) => (p.endpoints[0].paths = { generate: "https://evil.test/" }),
+      "requests carry the credential",
+    ],
+    [
+      "a key in the body",
+      (p) => (p.endpoints[0].prepare = (out: any) => out.set("key", CANARY)),
+      "requests carry the credential",
+    ],
+    [
+      "a key in the query",
+      (p) => (p.endpoints[0].paths = { generate: `/chat?key=${CANARY}` }),
+      "requests carry the credential",
+    ],
+    [
+      "an endpoint that changes the call",
+      (p) => (p.endpoints[0].prepare = (_o: any, call: any) => (call.model = "x")),
+      "requests carry the credential",
+    ],
+    [
+      "a list that ignores its signal",
+      (p) => {
+        p.models = (line: any) => line.fetch("/models", {}).catch(() => new Promise(() => {}));
+      },
+      "an abort ends",
+    ],
+    [
+      "a run that goes on",
+      (p) => {
+        p.endpoints[1].run = async function* (_r: any, call: any) {
+          await call.fetch("/say").catch(() => new Promise((resolve) => setTimeout(resolve, 400)));
+          yield { type: "start" };
+        };
+      },
+      "an abort ends",
+    ],
+    [
+      "events out of their grammar",
+      (p) => {
+        p.endpoints[1].run = async function* () {
+          yield { type: "start" };
+          yield { type: "delta", index: 0, text: "x" };
+        };
+      },
+      "native endpoints obey the grammar",
+    ],
+    [
+      "a usage that falls",
+      (p) => {
+        p.endpoints[1].run = async function* () {
+          yield { type: "start" };
+          yield { type: "usage", usage: { output: 5 } };
+          yield { type: "usage", usage: { output: 4 } };
+          yield { type: "finish", reason: "stop" };
+        };
+      },
+      "native endpoints obey the grammar",
+    ],
+    [
+      "a key in an error",
+      (p) => {
+        p.models = async (line: any) => {
+          await line.fetch("/models");
+          throw new Error(`Cannot list with ${CANARY}`);
+        };
+      },
+      "secrets are in no log line",
+    ],
+  ])(
+    "is caught with %s",
+    async (_what, change, law) => {
+      expect((await broken(provider(change), keyed)).join()).toContain(law);
+    },
+    20_000,
+  );
+
+  it.each<[string, (options: any, ctx: any) => unknown, string]>([
+    ["a timer", () => setInterval(() => {}, 1000), "nothing survives"],
+    [
+      "a timer that nobody waits for",
+      () => setInterval(() => {}, 1000).unref(),
+      "nothing survives",
+    ],
+    [
+      "a server",
+      () => new Promise<void>((r) => createServer().listen(0, () => r())),
+      "nothing survives",
+    ],
+    ["a listener on the process", () => process.on("SIGUSR2", () => {}), "nothing survives"],
+    [
+      "a call upstream",
+      (_o, ctx) => ctx.fetch("https://acme.test/models").catch(() => {}),
+      "setup calls nobody",
+    ],
+    ["a global", () => ((globalThis as any)[`acme${Math.random()}`] = 1), "setup calls nobody"],
+    ["options that it changed", (o) => (o.region = "us"), "setup calls nobody"],
+    [
+      "a key in the log",
+      (_o, ctx) => ctx.log.info({ key: CANARY }, "Ready."),
+      "secrets are in no log line",
+    ],
+    [
+      "a key in base64 in the log",
+      (_o, ctx) => ctx.log.info({}, Buffer.from(CANARY).toString("base64")),
+      "secrets are in no log line",
+    ],
+    [
+      "an undo that fails",
+      (_o, ctx) =>
+        ctx.onDispose(() => {
+          throw new Error("No.");
+        }),
+      "two generations",
+    ],
+  ])(
+    "is caught with a setup that leaves %s",
+    async (_what, act, law) => {
+      const definition = defineProvider({
+        ...goodProvider,
+        setup: async (options: any, ctx: any) => {
+          await act(options, ctx);
+          return goodProvider.setup(options, ctx);
+        },
+      } as any);
+      expect((await broken(definition, keyed)).join()).toContain(law);
+      process.removeAllListeners("SIGUSR2");
+    },
+    20_000,
+  );
+});
+
+describe("a frontend", () => {
+  const frontend = (more: object) =>
+    defineFrontend({
+      api: 1,
+      name: "acme",
+      summary: "Acme's own API",
+      setup: () => ({
+        protocol: chatCompletions(),
+        routes: [
+          {
+            method: "POST",
+            path: "/acme/:model",
+            op: "generate",
+            read: (x: any) => ({ model: x.params.model }),
+          },
+        ],
+        ...more,
+      }),
+    } as any);
+
+  it("that is good passes", async () => expect(await broken(frontend({}))).toEqual([]));
+
+  it.each<[string, object, string]>([
+    ["no routes", { routes: [] }, "routes are well-formed"],
+    [
+      "a path without its slash",
+      { routes: [{ method: "POST", path: "acme", op: "generate" }] },
+      "routes are well-formed",
+    ],
+    [
+      "a route that is there twice",
+      { routes: [{ method: "POST", path: ["/a/:x", "/a/:y"], op: "generate" }] },
+      "routes are well-formed",
+    ],
+    ["no protocol to walk with", { protocol: undefined }, "routes are well-formed"],
+    ["errors without words", { fault: () => ({ body: { error: "no" } }) }, "every error has words"],
+    [
+      "a foreign throw at a strange header",
+      {
+        secret: () => {
+          throw new TypeError("x");
+        },
+      },
+      "the look at secrets",
+    ],
+    [
+      "a reading of nothing",
+      { routes: [{ method: "POST", path: "/a", op: "generate", read: () => ({ model: "" }) }] },
+      "reading says",
+    ],
+    [
+      "a reading that changes the body",
+      {
+        routes: [
+          {
+            method: "POST",
+            path: "/a",
+            op: "generate",
+            read: (_x: any, body: any) => {
+              body.model = "x";
+              return { model: "x" };
+            },
+          },
+        ],
+      },
+      "reading says",
+    ],
+  ])("is caught with %s", async (_what, more, law) =>
+    expect((await broken(frontend(more))).join()).toContain(law),
+  );
+});
+
+describe("a middleware", () => {
+  const middleware = (hooks: object) =>
+    defineMiddleware({
+      api: 1,
+      name: "acme",
+      summary: "Acme's way",
+      sends: "nowhere",
+      setup: () => hooks,
+    } as any);
+  const good = {
+    admit: (x: any, credential: any) =>
+      credential === "tg_nobody" ? x.identify({ id: "nobody" }) : fail("unauthenticated", "Who?"),
+    rewrite: (request: any) => ({ ...request, user: "x" }),
+    route: (list: any) => list.toReversed(),
+    charge: () => ({ limits: [{ scope: "key", unit: "tokens", max: 5, per: "day" }] }),
+    prepare: (out: any) => out.set("user", "x"),
+    attempt: async (_call: any, next: any) => next(),
+    event: (_call: any, next: any) => (e: any) => void setImmediate(() => next(e)),
+    settle: async () => {},
+  };
+
+  it("that is good passes", async () => expect(await broken(middleware(good))).toEqual([]));
+
+  it.each<[string, object, string]>([
+    ["a hook that is none", { admitt() {} }, "has hooks"],
+    [
+      "a foreign throw in admit",
+      {
+        admit: () => {
+          throw new Error("x");
+        },
+      },
+      "admit:",
+    ],
+    [
+      "a second identity",
+      {
+        admit: (x: any) => {
+          x.identify({ id: "a" });
+          x.identify({ id: "b" });
+        },
+      },
+      "admit:",
+    ],
+    [
+      "headers that it changed",
+      {
+        admit: (x: any) => {
+          x.headers.seen = "1";
+        },
+      },
+      "admit:",
+    ],
+    [
+      "a request changed in place",
+      {
+        rewrite: (r: any) => {
+          r.turns.push({ role: "user", blocks: [] });
+          return r;
+        },
+      },
+      "rewrite:",
+    ],
+    ["a request that lost parts", { rewrite: ({ rest: _rest, ...r }: any) => r }, "rewrite:"],
+    [
+      "a candidate of its own",
+      { route: (list: any) => list.map((c: any) => ({ ...c })) },
+      "route:",
+    ],
+    [
+      "an exclusion without a reason",
+      {
+        route: (list: any) =>
+          list.map((candidate: any) => ({ candidate, kind: "forbidden", code: "", message: "" })),
+      },
+      "route:",
+    ],
+    ["a charge that waits", { charge: async () => ({}) }, "charge:"],
+    [
+      "a negative limit",
+      { charge: () => ({ limits: [{ scope: "a", unit: "tokens", max: -1, per: "day" }] }) },
+      "charge:",
+    ],
+    ["a prepare that waits", { prepare: async () => {} }, "prepare:"],
+    [
+      "a retry of its own",
+      { attempt: async (_c: any, next: any) => (await next(), next()) },
+      "attempt:",
+    ],
+    [
+      "a failure that it swallowed",
+      {
+        attempt: (_c: any, next: any) =>
+          next().catch(() => ({
+            mime: "text/plain",
+            body: Buffer.alloc(0),
+            usage: {},
+            model: "x",
+          })),
+      },
+      "attempt:",
+    ],
+    [
+      "a stream without its end",
+      { event: (_c: any, next: any) => (e: any) => void (e.type !== "close" && next(e)) },
+      "event:",
+    ],
+    ["a stage that waits", { event: (_c: any, next: any) => async (e: any) => next(e) }, "event:"],
+    [
+      "a settle that fails for refused requests",
+      { settle: (x: any) => void x.identity.id },
+      "settle:",
+    ],
+  ])("is caught with %s", async (_what, hooks, law) =>
+    expect((await broken(middleware(hooks))).join()).toContain(law),
+  );
+});
+
+describe("an import", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-import-"));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const plugin = defineMiddleware({
+    api: 1,
+    name: "x",
+    summary: "x is fine",
+    sends: "nowhere",
+    setup: () => ({}),
+  });
+  const importing = async (code: string) => {
+    const module = join(folder, `${Math.random()}.mjs`);
+    writeFileSync(module, `${code}\nexport default { name: "x" };`);
+    return (await broken(plugin, { module })).join();
+  };
+
+  it("that does nothing passes", async () => expect(await importing("const x = 1;")).toBe(""));
+  it.each([
+    ["prints", 'console.log("hi");', "prints"],
+    ["keeps the loop alive", "setInterval(() => {}, 1000);", "open: Timeout"],
+    ["touches globals", "globalThis.mine = 1;", "globalThis: mine"],
+    ["listens to the process", 'process.on("exit", () => {});', "listens to the process"],
+    ["throws", 'throw new Error("No.");', "No."],
+  ])("is caught when it %s", async (_what, code, words) =>
+    expect(await importing(code)).toContain(words),
+  );
+});
