@@ -1,39 +1,29 @@
 // A running gateway: one house, one current generation, one open port. Reload builds a whole new generation and swaps
 // one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
-import { mkdir } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import { createRefresh, type Refresh } from "../catalogue/refresh.ts";
-import { openLists } from "../catalogue/lists.ts";
 import { defaultText } from "../config/default.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import { secretsOf } from "../config/redact.ts";
 import type { Overrides } from "../config/resolve.ts";
 import type { GatewayConfig, Load, Located } from "../config/types.ts";
-import { Mask } from "../lib/mask.ts";
+import type { Mask } from "../lib/mask.ts";
 import type { Log } from "../lib/log.ts";
-import { digest, mint } from "../lib/key.ts";
-import { Scope, Shared } from "../lib/scope.ts";
-import { fail } from "../model/error.ts";
+import { Scope } from "../lib/scope.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { Store } from "../plugin/store.ts";
-import { Rests } from "../walk/rests.ts";
-import { Watchdog } from "../walk/watchdog.ts";
 import { toHandler } from "./adapter.ts";
 import { createApp } from "./app.ts";
-import { createContext } from "./context.ts";
-import { refuseSecond, serveControl } from "./control.ts";
+import { serveControl } from "./control.ts";
 import { explainIn } from "./explanation.ts";
-import { build, lineTo, type Built } from "./generation.ts";
-import type { House } from "./house.ts";
-import { downloads } from "./download.ts";
-import { openFiles } from "./files.ts";
+import { firstKey } from "./first-key.ts";
+import { build, type Built } from "./generation.ts";
+import { openHouse, type House } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
-import { createKeys } from "./keys.ts";
-import { createLedger } from "./ledger.ts";
 import { lineOf } from "./line.ts";
 import { listen, type Listening } from "./listener.ts";
-import { Pools } from "./pools.ts";
+import { lineTo } from "./mounting.ts";
+import { staticKeys } from "./static-keys.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
 import { watchFiles } from "./watch.ts";
 
@@ -112,7 +102,7 @@ class Running implements Gateway {
         return [...loaded.problems, ...serving.problems];
       }
       await this.#swap(serving);
-      await this.#firstKey(config);
+      this.firstKey = await firstKey(config, this.#house);
       await this.#serve(config);
       return undefined;
     } catch (error) {
@@ -232,56 +222,16 @@ class Running implements Gateway {
     });
   }
 
-  /** Everything that is there once per process, in the order in which it ends in reverse. */
   async #open(config: GatewayConfig): Promise<void> {
     const { log, mask } = this.#of;
-    await refuseSecond(config.stateDir);
-    await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
-    const scope = this.#scope;
-    const house = {
+    this.#house = await openHouse(config, {
       log,
       mask,
-      stateDir: config.stateDir,
-      shared: new Shared(),
-      rests: new Rests(),
-      watchdog: scope.own(new Watchdog()),
-      pools: scope.own(new Pools()),
-      lists: await openLists(join(config.stateDir, "catalogue")),
-    } as { -readonly [K in keyof House]: House[K] };
-    scope.defer(() => house.lists.saved());
-    house.files = await openFiles(join(config.stateDir, "files"));
-    const sweeping = (error: unknown) =>
-      log.error({ err: error }, "old files could not be removed");
-    scope.every(60_000, () => house.files.sweep(), sweeping);
-    const abroad = scope.own(downloads());
-    house.pictures = {
-      keep: async (bytes, mime) => {
-        const { path } = await house.files.keep(bytes, mime ?? "image/png");
-        return `${(this.#current.config.publicUrl ?? this.url).replace(/\/+$/, "")}${path}`;
-      },
-      get: (url, signal) => abroad.get(url, signal),
-    };
-    const ctx = createContext({
-      id: "store",
-      scope,
-      house,
-      catalogue: () => fail("internal", "A store has no catalogue."),
+      scope: this.#scope,
+      publicUrl: () => this.#current.config.publicUrl ?? this.url,
     });
-    house.store = (await config.store.definition.setup(config.store.options, ctx)) as Store;
-    const { presumed } = await house.store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });
-    if (presumed > 0)
-      log.warn({ presumed }, "calls that a crash left open were settled as estimated");
-    house.ledger = createLedger(house.store, {
-      tell: (trouble) =>
-        trouble === undefined
-          ? log.info({}, "the ledger takes rows again")
-          : log.error({ trouble }, "the ledger takes no rows; new calls are refused"),
-    });
-    scope.defer(() => house.ledger.close());
-    house.keys = createKeys(house.store);
-    this.#house = house;
-    this.#refresh = scope.own(
-      createRefresh(house.lists, {
+    this.#refresh = this.#scope.own(
+      createRefresh(this.#house.lists, {
         tell: (line) =>
           line.lastError
             ? log.warn(
@@ -343,25 +293,6 @@ class Running implements Gateway {
     });
   }
 
-  /** A store without keys gets its first one, unless the file has keys of its own or lets everybody in. */
-  async #firstKey(config: GatewayConfig): Promise<void> {
-    const auth = config.middleware.find((m) => m.use === "auth")?.options as
-      | { anonymous?: boolean; keys?: readonly unknown[] }
-      | undefined;
-    if (!auth || auth.anonymous || (auth.keys?.length ?? 0) > 0) return;
-    const { items } = await this.#house.store.keys({ limit: 1 });
-    if (items.length > 0) return;
-    const key = mint();
-    await this.#house.ledger.key({
-      id: key.id,
-      name: "first",
-      digest: digest(key.secret),
-      created: Date.now(),
-    });
-    this.#house.keys.forget();
-    this.firstKey = key.secret;
-  }
-
   async #serve(config: GatewayConfig): Promise<void> {
     const handler: Handler = (req, res) => this.#current.handler(req, res);
     const { log } = this.#house;
@@ -408,15 +339,3 @@ class Running implements Gateway {
 
 const words = (p: Located): string =>
   `${p.path === "" ? "" : `${p.path}: `}${p.message}${p.hint === undefined ? "" : ` — ${p.hint}`}`;
-
-/** What a live reload refuses, by name. */
-function staticKeys(a: GatewayConfig, b: GatewayConfig): string[] {
-  const differs = (x: unknown, y: unknown) => JSON.stringify(x) !== JSON.stringify(y);
-  const of = (c: GatewayConfig) => [c.store.use, c.store.options];
-  return [
-    ...(differs(a.listen, b.listen) ? ["listen"] : []),
-    ...(differs(a.workers, b.workers) ? ["workers"] : []),
-    ...(a.stateDir === b.stateDir ? [] : ["state_dir"]),
-    ...(differs(of(a), of(b)) ? ["store"] : []),
-  ];
-}

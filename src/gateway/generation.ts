@@ -1,6 +1,5 @@
 // Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
 // it ends when it has been replaced and its last exchange is over.
-import { Ajv } from "ajv";
 import { problem, type Words } from "../config/problems.ts";
 import type { GatewayConfig, Located, Mounted } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
@@ -10,18 +9,13 @@ import type { Frontend } from "../plugin/frontend.ts";
 import type { Commands } from "../plugin/plugin.ts";
 import type { Provider } from "../plugin/provider.ts";
 import { compile, type MountedMiddleware } from "../walk/hooks.ts";
-import type {
-  Generation,
-  MountedEndpoint,
-  MountedFrontend,
-  MountedProvider,
-} from "../walk/generation.ts";
+import type { Generation, MountedFrontend, MountedProvider } from "../walk/generation.ts";
 import { Switchboard } from "../walk/switchboard.ts";
 import { bearer } from "./bearer.ts";
 import { createContext } from "./context.ts";
 import type { House } from "./house.ts";
-import { createLine } from "./line.ts";
 import { stockCatalogue } from "./listings.ts";
+import { lineTo, mountEndpoint, validator } from "./mounting.ts";
 
 const SETUP_MS = 10_000;
 const READY_MS = 5_000;
@@ -230,61 +224,6 @@ export async function build(of: {
   };
 }
 
-function mountEndpoint(
-  endpoint: Provider["endpoints"][number],
-  connectMs: number,
-  house: House,
-  scope: Scope,
-): MountedEndpoint | { why: string } {
-  const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
-  if (base === null || (base && !/^https?:$/.test(base.protocol)))
-    return { why: `${endpoint.base} is not an http address` };
-  const pool = base && taken(base.origin, connectMs, house, scope);
-  if (!("protocol" in endpoint))
-    return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
-  if (!endpoint.protocol.client)
-    return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
-  return {
-    endpoint,
-    kind: endpoint.protocol.kind,
-    protocol: endpoint.protocol,
-    wire: {
-      pool: pool!,
-      origin: base!.origin,
-      prefix: base!.pathname.replace(/\/+$/, ""),
-      endpoint,
-    },
-    pool,
-  };
-}
-
-function taken(origin: string, connectMs: number, house: House, scope: Scope) {
-  const { pool, release } = house.pools.take(origin, connectMs);
-  scope.defer(release);
-  return pool;
-}
-
-/** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
-function validator(schema: unknown): MountedFrontend["validate"] {
-  if (typeof schema !== "object" || schema === null) return () => undefined;
-  const check = new Ajv({ strict: false, allErrors: false, validateFormats: false }).compile(
-    schema,
-  );
-  return (body) => {
-    if (check(body)) return undefined;
-    const [first] = check.errors ?? [];
-    const missing = first?.keyword === "required" ? `/${first.params["missingProperty"]}` : "";
-    const allowed =
-      first?.keyword === "enum"
-        ? `: ${(first.params["allowedValues"] as unknown[]).map(String).join(", ")}`
-        : "";
-    return {
-      pointer: (first?.instancePath ?? "") + missing,
-      message: missing === "" ? `${first?.message ?? "is not valid"}${allowed}` : "is required",
-    };
-  };
-}
-
 /** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */
 async function ready(
   config: GatewayConfig,
@@ -311,15 +250,4 @@ async function ready(
     }),
   );
   return found;
-}
-
-/** The way to a provider's first endpoint under one of its credentials. */
-export function lineTo(provider: MountedProvider, credential: number, signal: AbortSignal) {
-  const endpoint = provider.endpoints[0];
-  return createLine({
-    reach: endpoint?.endpoint as never,
-    dispatcher: endpoint?.pool,
-    credential: provider.credentials[credential]!,
-    signal,
-  });
 }

@@ -1,16 +1,26 @@
 // What outlives a generation: one of each per process. A generation borrows from here and owns the rest.
-import type { Lists } from "../catalogue/lists.ts";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { openLists, type Lists } from "../catalogue/lists.ts";
+import type { GatewayConfig } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
-import type { Shared } from "../lib/scope.ts";
+import { Shared, type Scope } from "../lib/scope.ts";
+import { fail } from "../model/error.ts";
 import type { Store } from "../plugin/store.ts";
 import type { Pictures } from "../walk/pictures.ts";
-import type { Rests } from "../walk/rests.ts";
-import type { Watchdog } from "../walk/watchdog.ts";
-import type { Files } from "./files.ts";
-import type { Keys } from "./keys.ts";
-import type { Ledger } from "./ledger.ts";
-import type { Pools } from "./pools.ts";
+import { Rests } from "../walk/rests.ts";
+import { Watchdog } from "../walk/watchdog.ts";
+import { createContext } from "./context.ts";
+import { refuseSecond } from "./control.ts";
+import { downloads } from "./download.ts";
+import { openFiles, type Files } from "./files.ts";
+import { createKeys, type Keys } from "./keys.ts";
+import { createLedger, type Ledger } from "./ledger.ts";
+import { Pools } from "./pools.ts";
+
+const SWEEP_MS = 60_000;
+const LEASE_MS = 60_000;
 
 export interface House {
   readonly log: Log;
@@ -27,4 +37,61 @@ export interface House {
   readonly pictures: Pictures;
   readonly files: Files;
   readonly stateDir: string;
+}
+
+/** Everything that is there once per process; `scope` ends it in reverse order. */
+export async function openHouse(
+  config: GatewayConfig,
+  of: { log: Log; mask: Mask; scope: Scope; publicUrl: () => string },
+): Promise<House> {
+  const { log, mask, scope } = of;
+  await refuseSecond(config.stateDir);
+  await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
+  const house = {
+    log,
+    mask,
+    stateDir: config.stateDir,
+    shared: new Shared(),
+    rests: new Rests(),
+    watchdog: scope.own(new Watchdog()),
+    pools: scope.own(new Pools()),
+    lists: await openLists(join(config.stateDir, "catalogue")),
+    files: await openFiles(join(config.stateDir, "files")),
+  } as { -readonly [K in keyof House]: House[K] };
+  scope.defer(() => house.lists.saved());
+  scope.every(
+    SWEEP_MS,
+    () => house.files.sweep(),
+    (error) => log.error({ err: error }, "old files could not be removed"),
+  );
+  const abroad = scope.own(downloads());
+  house.pictures = {
+    keep: async (bytes, mime) => {
+      const { path } = await house.files.keep(bytes, mime ?? "image/png");
+      return `${of.publicUrl().replace(/\/+$/, "")}${path}`;
+    },
+    get: (url, signal) => abroad.get(url, signal),
+  };
+  const ctx = createContext({
+    id: "store",
+    scope,
+    house,
+    catalogue: () => fail("internal", "A store has no catalogue."),
+  });
+  house.store = (await config.store.definition.setup(config.store.options, ctx)) as Store;
+  const { presumed } = await house.store.open({
+    instance: crypto.randomUUID(),
+    leaseMs: LEASE_MS,
+  });
+  if (presumed > 0)
+    log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+  house.ledger = createLedger(house.store, {
+    tell: (trouble) =>
+      trouble === undefined
+        ? log.info({}, "the ledger takes rows again")
+        : log.error({ trouble }, "the ledger takes no rows; new calls are refused"),
+  });
+  scope.defer(() => house.ledger.close());
+  house.keys = createKeys(house.store);
+  return house;
 }

@@ -1,0 +1,73 @@
+// What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
+import { Ajv } from "ajv";
+import type { Scope } from "../lib/scope.ts";
+import type { Provider } from "../plugin/provider.ts";
+import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../walk/generation.ts";
+import type { House } from "./house.ts";
+import { createLine } from "./line.ts";
+
+export function mountEndpoint(
+  endpoint: Provider["endpoints"][number],
+  connectMs: number,
+  house: House,
+  scope: Scope,
+): MountedEndpoint | { why: string } {
+  const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
+  if (base === null || (base && !/^https?:$/.test(base.protocol)))
+    return { why: `${endpoint.base} is not an http address` };
+  const pool = base && taken(base.origin, connectMs, house, scope);
+  if (!("protocol" in endpoint))
+    return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
+  if (!endpoint.protocol.client)
+    return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
+  return {
+    endpoint,
+    kind: endpoint.protocol.kind,
+    protocol: endpoint.protocol,
+    wire: {
+      pool: pool!,
+      origin: base!.origin,
+      prefix: base!.pathname.replace(/\/+$/, ""),
+      endpoint,
+    },
+    pool,
+  };
+}
+
+function taken(origin: string, connectMs: number, house: House, scope: Scope) {
+  const { pool, release } = house.pools.take(origin, connectMs);
+  scope.defer(release);
+  return pool;
+}
+
+/** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
+export function validator(schema: unknown): MountedFrontend["validate"] {
+  if (typeof schema !== "object" || schema === null) return () => undefined;
+  const check = new Ajv({ strict: false, allErrors: false, validateFormats: false }).compile(
+    schema,
+  );
+  return (body) => {
+    if (check(body)) return undefined;
+    const [first] = check.errors ?? [];
+    const missing = first?.keyword === "required" ? `/${first.params["missingProperty"]}` : "";
+    const allowed =
+      first?.keyword === "enum"
+        ? `: ${(first.params["allowedValues"] as unknown[]).map(String).join(", ")}`
+        : "";
+    return {
+      pointer: (first?.instancePath ?? "") + missing,
+      message: missing === "" ? `${first?.message ?? "is not valid"}${allowed}` : "is required",
+    };
+  };
+}
+
+/** The way to a provider's first endpoint under one of its credentials. */
+export function lineTo(provider: MountedProvider, credential: number, signal: AbortSignal) {
+  const endpoint = provider.endpoints[0];
+  return createLine({
+    reach: endpoint?.endpoint as never,
+    dispatcher: endpoint?.pool,
+    credential: provider.credentials[credential]!,
+    signal,
+  });
+}
