@@ -5,10 +5,15 @@ import type { HeadersIn, Opt } from "../model/values.ts";
 /** Nobody means more than a day; what says so is not to be believed. */
 const LONGEST = 24 * 3600_000;
 
-/** Milliseconds, or undefined when nothing was said. */
+/** Whole milliseconds, or undefined when nothing was said. */
 export function retryAfter(headers: HeadersIn): number | undefined {
+  const wait = told(headers);
+  return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), LONGEST);
+}
+
+function told(headers: HeadersIn): number | undefined {
   const ms = Number(one(headers["retry-after-ms"]) ?? Number.NaN);
-  if (ms >= 0) return Math.min(ms, LONGEST);
+  if (ms >= 0) return ms;
   return span(one(headers["retry-after"]), headers) ?? exhausted(headers);
 }
 
@@ -39,21 +44,21 @@ function span(said: Opt<string>, headers: HeadersIn): number | undefined {
   const text = said.trim();
   if (/^\d+(?:\.\d+)?$/.test(text)) {
     const n = Number(text);
-    if (n < 1e9) return Math.min(n * 1000, LONGEST);
+    if (n < 1e9) return n * 1000;
     return until(n < 1e11 ? n * 1000 : n, headers);
   }
   if (/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) {
     let total = 0;
     for (const [, n, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g))
       total += Number(n) * UNITS[unit!]!;
-    return Math.min(total, LONGEST);
+    return total;
   }
   return until(Date.parse(text), headers);
 }
 
 function until(moment: number, headers: HeadersIn): number | undefined {
   const now = Date.parse(one(headers["date"]) ?? "");
-  return moment > now ? Math.min(moment - now, LONGEST) : undefined;
+  return moment > now ? moment - now : undefined;
 }
 
 const one = (value: HeadersIn[string]): string | undefined =>

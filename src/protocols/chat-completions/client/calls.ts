@@ -122,7 +122,10 @@ export function calling(
       const call = find(number(piece["index"]), id, name, args);
       call.id ??= id;
       call.custom ||= custom !== undefined || piece["type"] === "custom";
-      call.proof ??= callProof(piece);
+      const proof = callProof(piece);
+      call.proof ??= proof;
+      if (proof && call.block !== undefined && !call.closed)
+        emit({ type: "proof", index: call.block, proof });
       add(call, name, args);
     },
     legacy(raw) {

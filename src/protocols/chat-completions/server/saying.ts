@@ -64,7 +64,7 @@ export function unwrapped(args: string): string {
 }
 
 /** Native signatures bare, foreign ones in an envelope, in the one place of a call that clients send back. */
-function extraOf(proof: Proof): JsonObject {
+export function extraOf(proof: Proof): JsonObject {
   return proof.origin === ID && proof.kind === "extra_content"
     ? { extra_content: JSON.parse(proof.data) as Json }
     : { extra_content: { google: { thought_signature: seal({ proof }) } } };

@@ -14,25 +14,14 @@ import type {
 import { wordOf } from "../finish.ts";
 import { usageTo } from "../usage.ts";
 import { ID, object } from "../words.ts";
+import { calling } from "./calls.ts";
 import { faultChunk } from "./fault.ts";
-import {
-  annotationOf,
-  callWith,
-  declaredBy,
-  detailsOf,
-  isWrapped,
-  mediaDelta,
-  textDetail,
-  unwrapped,
-  type CallBlock,
-} from "./saying.ts";
+import { annotationOf, declaredBy, detailsOf, mediaDelta, textDetail } from "./saying.ts";
 
 interface Open {
   block: OpenBlock;
   said: string;
   proof: Proof | undefined;
-  /** A call's place among the calls; -1 until its first piece is out. */
-  call: number;
 }
 
 export function stream(write: (text: string) => void, to: Answering): Encoder {
@@ -46,7 +35,6 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
   const floor = new Map<string, number>();
   const waiting: ModelEvent[] = [];
   let begun = false;
-  let calls = 0;
   let refused = false;
   let usage: Usage = {};
 
@@ -63,41 +51,18 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     });
   };
 
-  const openCall = (open: Open, block: CallBlock) => {
-    open.call = calls++;
-    if (!declared.legacy)
-      say({ tool_calls: [{ index: open.call, ...callWith(block, "", declared, open.proof) }] });
-    else if (open.call === 0)
-      say({ function_call: { name: declared.name(block.name), arguments: "" } });
-  };
-  const more = (open: Open, block: CallBlock, args: string) => {
-    if (args === "") return;
-    if (declared.legacy) {
-      if (open.call === 0) say({ function_call: { arguments: args } });
-      return;
-    }
-    const name = declared.name(block.name);
-    const custom = block.tool === "custom" || declared.custom(name);
-    say({
-      tool_calls: [
-        {
-          index: open.call,
-          ...(custom ? { custom: { input: args } } : { function: { arguments: args } }),
-        },
-      ],
-    });
-  };
+  const calls = calling(say, declared);
 
-  const delta = (open: Open, words: string, logprobs: readonly Json[] | undefined) => {
+  const delta = (
+    index: number,
+    open: Open,
+    words: string,
+    logprobs: readonly Json[] | undefined,
+  ) => {
     const { block } = open;
     switch (block.type) {
       case "call":
-        if (isWrapped(block, declared)) open.said += words;
-        else {
-          if (open.call < 0) openCall(open, block);
-          more(open, block, words);
-        }
-        return;
+        return calls.delta(index, words);
       case "text":
       case "refusal": {
         if (block.type === "refusal") refused = true;
@@ -120,13 +85,11 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     }
   };
 
-  const close = (open: Open) => {
+  const close = (index: number, open: Open) => {
     const { block, proof } = open;
     switch (block.type) {
       case "call":
-        if (open.call < 0) openCall(open, block);
-        if (isWrapped(block, declared)) more(open, block, unwrapped(open.said));
-        return;
+        return calls.close(index);
       case "reasoning":
         if (proof) say({ reasoning_details: detailsOf(proof, open.said, block.summary === true) });
         return;
@@ -150,7 +113,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     begin("none");
     if (finish.reason === "refusal" && !refused && finish.detail !== undefined)
       say({ refusal: finish.detail });
-    const word = wordOf(finish, { calls: calls > 0, refusal: refused, legacy: declared.legacy });
+    const word = wordOf(finish, { calls: calls.any, refusal: refused, legacy: declared.legacy });
     send("{}", "null", JSON.stringify(word));
     if (shown) write(`data: {${frame},"choices":[],"usage":${JSON.stringify(usageTo(usage))}}\n\n`);
     write("data: [DONE]\n\n");
@@ -160,10 +123,11 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     switch (e.type) {
       case "open":
         begin(e.block.type);
-        blocks.set(e.index, { block: e.block, said: "", proof: undefined, call: -1 });
+        blocks.set(e.index, { block: e.block, said: "", proof: undefined });
+        if (e.block.type === "call") calls.open(e.index, e.block);
         return;
       case "delta":
-        return delta(blocks.get(e.index)!, e.text, e.logprobs);
+        return delta(e.index, blocks.get(e.index)!, e.text, e.logprobs);
       case "media": {
         const { block } = blocks.get(e.index)!;
         if (e.partial || (block.type !== "image" && block.type !== "audio")) return;
@@ -173,6 +137,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
       }
       case "proof":
         blocks.get(e.index)!.proof = e.proof;
+        if (blocks.get(e.index)!.block.type === "call") calls.proof(e.index, e.proof);
         return;
       case "cite": {
         const annotation = annotationOf(e.citation);
@@ -181,7 +146,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
         return;
       }
       case "close":
-        close(blocks.get(e.index)!);
+        close(e.index, blocks.get(e.index)!);
         blocks.delete(e.index);
         return;
       case "start":
