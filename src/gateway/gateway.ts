@@ -2,7 +2,7 @@
 // one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { resolve } from "node:path";
-import { createRefresh, type Refresh } from "../catalogue/refresh.ts";
+import type { Refresh } from "../catalogue/refresh.ts";
 import { defaultText } from "../config/default.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import { secretsOf } from "../config/redact.ts";
@@ -21,8 +21,8 @@ import { build, type Built } from "./generation.ts";
 import { openHouse, type House } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
 import { lineOf } from "./line.ts";
+import { linesOf, refreshing } from "./live.ts";
 import { listen, type Listening } from "./listener.ts";
-import { lineTo } from "./mounting.ts";
 import { staticKeys } from "./static-keys.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
 import { watchFiles } from "./watch.ts";
@@ -230,20 +230,7 @@ class Running implements Gateway {
       scope: this.#scope,
       publicUrl: () => this.#current.config.publicUrl ?? this.url,
     });
-    this.#refresh = this.#scope.own(
-      createRefresh(this.#house.lists, {
-        tell: (line) =>
-          line.lastError
-            ? log.warn(
-                { ...line },
-                "a provider's model list cannot be had; the last good one stays",
-              )
-            : log.info(
-                { provider: line.provider, count: line.count },
-                "a provider's model list is back",
-              ),
-      }),
-    );
+    this.#refresh = this.#scope.own(refreshing(this.#house));
   }
 
   async #build(
@@ -275,16 +262,7 @@ class Running implements Gateway {
     const old = this.#current as Serving | undefined;
     this.#current = serving;
     this.#of.log.level(serving.config.log.level);
-    const lines = [...serving.built.providers.values()].flatMap((provider) =>
-      provider.provider.models
-        ? provider.credentials.map((credential, i) => ({
-            provider: provider.name,
-            credential: credential.name,
-            models: (signal: AbortSignal) => provider.provider.models!(lineTo(provider, i, signal)),
-          }))
-        : [],
-    );
-    this.#refresh.follow(lines);
+    this.#refresh.follow(linesOf(serving.built));
     if (!old) return;
     this.#retired.add(old.built);
     void old.built.retire().then(() => {

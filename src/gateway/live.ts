@@ -1,0 +1,28 @@
+// What providers say of themselves: asked in the background, for as long as a generation follows them.
+import { createRefresh, type Line, type Refresh } from "../catalogue/refresh.ts";
+import type { Built } from "./generation.ts";
+import type { House } from "./house.ts";
+import { lineTo } from "./mounting.ts";
+
+export const refreshing = ({ lists, log }: House): Refresh =>
+  createRefresh(lists, {
+    tell: (line) =>
+      line.lastError
+        ? log.warn({ ...line }, "a provider's model list cannot be had; the last good one stays")
+        : log.info(
+            { provider: line.provider, count: line.count },
+            "a provider's model list is back",
+          ),
+  });
+
+/** One line for each credential of each provider that can be asked. */
+export const linesOf = ({ providers }: Built): Line[] =>
+  [...providers.values()].flatMap((provider) =>
+    provider.provider.models
+      ? provider.credentials.map((credential, i) => ({
+          provider: provider.name,
+          credential: credential.name,
+          models: (signal: AbortSignal) => provider.provider.models!(lineTo(provider, i, signal)),
+        }))
+      : [],
+  );
