@@ -5,7 +5,7 @@ import type { ResponsesDialect } from "./dialect.ts";
 import { itemsTo, leadTo } from "./history.ts";
 import type { Losses } from "./parts.ts";
 import { LOGPROBS, OWN } from "./request.ts";
-import { choiceTo, toolsTo } from "./tools.ts";
+import { choiceTo, speaking, toolsTo } from "./tools.ts";
 import { ORIGIN, cameAs, digest, list, object, present } from "./wire.ts";
 
 const TINY = 16;
@@ -31,7 +31,7 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
   const losses = once(of);
   refuse(request);
   forgo(request, losses, native);
-  const turns = itemsTo(request.turns, losses);
+  const turns = itemsTo(request.turns, speaking(request.tools), losses);
   const lead = leadTo(request.instructions, turns.length === 0, losses);
   const input = [...lead.items, ...turns];
   if (input.length === 0)

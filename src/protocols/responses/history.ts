@@ -1,14 +1,14 @@
 // Client half: turns as input items.
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../plugin/index.ts";
-import { fitName } from "../names.ts";
-import { NAME } from "./names.ts";
 import { inputPart, outputPart, type Losses } from "./parts.ts";
+import type { speaking } from "./tools.ts";
 import { ORIGIN, base64Of, callId, cameAs, digest, present } from "./wire.ts";
 
+type Speaking = ReturnType<typeof speaking>;
 type Of<T extends Block["type"]> = Extract<Block, { type: T }>;
 
-export function itemsTo(turns: readonly Turn[], of: Losses): Json[] {
+export function itemsTo(turns: readonly Turn[], spoken: Speaking, of: Losses): Json[] {
   const items: Json[] = [];
   const custom = new Set<string>();
   for (const turn of turns) {
@@ -17,7 +17,7 @@ export function itemsTo(turns: readonly Turn[], of: Losses): Json[] {
     // What nobody touched goes back word for word.
     const own = cameAs<Json[]>(turn);
     if (own) items.push(...own);
-    else if (turn.role === "assistant") said(turn, items, of);
+    else if (turn.role === "assistant") said(turn, items, spoken, of);
     else heard(turn, items, custom, of);
   }
   return items;
@@ -50,7 +50,7 @@ export function leadTo(
   return { items: [{ type: "message", role: "developer", content }] };
 }
 
-function said(turn: Turn, items: Json[], of: Losses): void {
+function said(turn: Turn, items: Json[], spoken: Speaking, of: Losses): void {
   if (turn.name !== undefined) of.lose("name", "dropped");
   let content: JsonObject[] = [];
   const speak = () => {
@@ -64,7 +64,7 @@ function said(turn: Turn, items: Json[], of: Losses): void {
       continue;
     }
     speak();
-    const item = saidItem(block, of);
+    const item = saidItem(block, spoken, of);
     if (item) items.push(item);
   }
   speak();
@@ -72,6 +72,7 @@ function said(turn: Turn, items: Json[], of: Losses): void {
 
 function saidItem(
   block: Exclude<Block, Of<"text" | "refusal">>,
+  spoken: Speaking,
   of: Losses,
 ): JsonObject | undefined {
   switch (block.type) {
@@ -82,13 +83,13 @@ function saidItem(
         ? {
             type: "custom_tool_call",
             call_id: callId(block.id),
-            name: fitName(block.name, NAME),
+            ...spoken(block.name),
             input: block.args,
           }
         : {
             type: "function_call",
             call_id: callId(block.id),
-            name: fitName(block.name, NAME),
+            ...spoken(block.name),
             arguments: block.args || "{}",
           };
     case "image": {

@@ -3,6 +3,7 @@
 // another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
 // neighbours' common parts.
 import type { JSONSchema } from "json-schema-to-ts";
+import { fail } from "../../model/error.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
 import { bodyOf } from "./body.ts";
@@ -53,7 +54,9 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       stream: (emit, _of, headers) => decodeStream(emit, headers),
       whole: (body, emit) => decodeWhole(body, emit),
       fault: upstreamFault,
-      count: (body) => number(parsed(body.toString("utf8"))?.["input_tokens"]) ?? 0,
+      count: (body) =>
+        number(parsed(body.toString("utf8"))?.["input_tokens"]) ??
+        fail("upstream", "The provider's count has no input_tokens.", { code: "bad_answer" }),
       prepare: (out, of) => prepare(out, of, dialect),
       cap(out, tokens) {
         const asked = number(out.get("max_output_tokens"));

@@ -179,37 +179,53 @@ export function choiceOf(raw: Opt<Json>): { choice: Choice; kept?: Json } {
     });
   if (type === "allowed_tools") {
     const names = list(c["tools"]).flatMap((t) => named(object(t)) ?? []);
-    return { choice: { names, must: c["mode"] === "required" } };
+    return { choice: came({ names, must: c["mode"] === "required" }, raw) };
   }
   if (type === "mcp") return { choice: undefined, kept: raw };
   const name = named(c);
   return name === undefined
     ? fail("invalid", "tool_choice.name is missing.", { param: "tool_choice.name" })
-    : { choice: { names: [name], must: true } };
+    : { choice: came({ names: [name], must: true }, raw) };
 }
 
 function named(c: JsonObject | undefined): string | undefined {
   const type = text(c?.["type"]);
   const name = text(c?.["name"]) ?? (type === "mcp" ? text(c?.["server_label"]) : undefined);
   if (name !== undefined) return flatName(text(c?.["namespace"]), name);
+  if (type?.startsWith("web_search")) return "web_search";
   return type === "function" || type === "custom" ? undefined : type;
 }
 
 export function choiceTo(request: ChatRequest): Json | undefined {
   const choice = request.toolChoice;
   if (typeof choice !== "object") return choice;
+  const own = cameAs<Json>(choice);
+  if (own !== undefined) return own;
+  const spoken = speaking(request.tools);
   const refer = (name: string): JsonObject => {
     const tool = request.tools.find((t) => t.name === name);
     if (tool?.type === "hosted") return { type: text(object(tool.raw)?.["type"]) ?? tool.name };
-    const from = tool && cameAs<Declaration>(tool);
-    return {
-      type: tool?.type === "custom" ? "custom" : "function",
-      name: text(from?.as["name"]) ?? fitName(name, NAME),
-      ...(from?.namespace && { namespace: from.namespace["name"] }),
-    };
+    return { type: tool?.type === "custom" ? "custom" : "function", ...spoken(name) };
   };
   const tools = choice.names.map(refer);
   return choice.must && tools.length === 1
     ? tools[0]
     : { type: "allowed_tools", mode: choice.must ? "required" : "auto", tools };
+}
+
+export interface Spoken extends JsonObject {
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+/** A flat name as this wire says it: in its namespace where it was declared in one, and no longer than it may be. */
+export function speaking(tools: readonly Tool[]): (name: string) => Spoken {
+  const known = new Map<string, Spoken>();
+  for (const tool of tools) {
+    const from = cameAs<Declaration>(tool);
+    const name = text(from?.as["name"]);
+    const namespace = text(from?.namespace?.["name"]);
+    if (name !== undefined && namespace !== undefined) known.set(tool.name, { name, namespace });
+  }
+  return (name) => known.get(name) ?? { name: fitName(name, NAME) };
 }

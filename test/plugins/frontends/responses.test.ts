@@ -264,6 +264,19 @@ describe("the memory of items", () => {
     ).toBeUndefined();
   });
 
+  it("lets no key drive out what another may still refer to", () => {
+    const memory = new ItemMemory({ bytes: 400, each: 200, ms: 100 });
+    const answer = (id: string) => JSON.stringify({ output: [{ id, pad: "x".repeat(50) }] });
+    memory.keep("quiet", answer("m"));
+    for (let n = 0; n < 50; n++) memory.keep("loud", answer(`m${n}`));
+    expect(memory.find("quiet", "m")).toBeDefined();
+    expect(memory.find("loud", "m49")).toBeDefined();
+    expect(memory.find("loud", "m0")).toBeUndefined();
+    // What is larger than a key's whole share is not kept at all.
+    memory.keep("large", "x".repeat(201));
+    expect(memory.bytes).toBeLessThanOrEqual(400);
+  });
+
   it("stays within its bounds and forgets in time, whatever happens", () =>
     fc.assert(
       fc.property(
