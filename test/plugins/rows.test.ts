@@ -1,0 +1,333 @@
+// Providers that are data. Every one of them mounts and reaches what it says; those that are not experimental have their
+// quirks pinned: what a client wrote, and what leaves for the backend.
+import { readdirSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { builtin } from "../../plugins/index.ts";
+import openai from "../../plugins/providers/openai.ts";
+import openaiCompatible from "../../plugins/providers/openai-compatible.ts";
+import { all, rows } from "../../plugins/providers/rows.ts";
+import {
+  based,
+  endpointsOf,
+  modelsIn,
+  type Compatible,
+} from "../../src/protocols/compatible/index.ts";
+import {
+  faultOf,
+  type Body,
+  type Json,
+  type Line,
+  type WireEndpoint,
+} from "../../src/plugin/index.ts";
+import { asking, context, json, outgoing, say, upstream } from "../../src/testing/index.ts";
+import { Departure } from "../../src/walk/outgoing.ts";
+import { scan } from "../../src/lib/json.ts";
+import { validator, type Schema } from "../../src/config/dialect.ts";
+
+const known: Record<string, Compatible> = { ...rows, openai: openai as Compatible };
+const folder = new URL("../fixtures/wire/", import.meta.url);
+
+async function mounted(row: Compatible, options: object = {}) {
+  await using host = context();
+  const { value, errors } = validator(row.options as Schema)(options);
+  expect(errors).toEqual([]);
+  return row.setup(value as never, host.ctx);
+}
+const endpoint = async (name: string, protocol: string) => {
+  const { endpoints } = await mounted(known[name]!);
+  return endpoints.find((e) => "protocol" in e && e.protocol.id === protocol) as WireEndpoint;
+};
+
+interface WireCase {
+  name: string;
+  model: string;
+  request: Body;
+  sent?: object;
+  losses?: string[];
+  refused?: string;
+}
+const fixtures = readdirSync(folder).map((file) => ({
+  row: file.replace(".json", ""),
+  cases: JSON.parse(readFileSync(new URL(file, folder), "utf8")) as WireCase[],
+}));
+
+describe.each(fixtures)("$row", ({ row, cases }) => {
+  test.each(cases)("$name", async ({ model, request, sent, losses, refused }) => {
+    const { protocol } = await endpoint(row, "chat-completions");
+    const of = asking({ model, stream: request["stream"] === true });
+    // The verbatim lane, as the host runs it: the client's own bytes with edits.
+    const raw = Buffer.from(JSON.stringify({ model: "p/m", ...request }));
+    const { spans } = scan(raw) as { spans: never };
+    const out = new Departure({
+      method: "POST",
+      path: "/",
+      body: JSON.parse(raw.toString()),
+      raw,
+      spans,
+    });
+    out.set("model", model);
+    let code: string | undefined;
+    try {
+      protocol.client!.prepare!(out, of);
+    } catch (error) {
+      code = faultOf(error)?.code;
+    }
+    expect(code).toBe(refused);
+    if (refused) return;
+    expect(JSON.parse(out.bytes()!.toString())).toEqual({ model, ...sent });
+    expect(of.losses.map((l) => `${l.how} ${l.field}`)).toEqual(losses);
+  });
+});
+
+describe("all rows", () => {
+  test("are thirty or more, each once, and all that claim to be checked are", () => {
+    const names = all.map((row) => row.name);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.length).toBeGreaterThanOrEqual(30);
+    const checked = Object.values(known).flatMap((row) =>
+      row.stability === "experimental" ? [] : [row.name],
+    );
+    expect(checked.toSorted()).toEqual(fixtures.map((f) => f.row).toSorted());
+    expect(checked.length).toBeGreaterThanOrEqual(12);
+  });
+
+  test("are built in, each by its name", async () => {
+    for (const row of all) {
+      const module = (await builtin.provider[row.name as "groq"]()) as { default: Compatible };
+      expect(module.default.name).toBe(row.name);
+      expect(module.default["~tollgate"]).toBe("provider");
+    }
+  });
+
+  test.each(Object.values(known).map((row) => [row.name, row] as const))(
+    "%s mounts",
+    async (name, row) => {
+      const bare = (row.options as { required?: string[] }).required?.includes("base_url");
+      const { endpoints } = await mounted(row, bare ? { base_url: "https://x.example/v1" } : {});
+      expect(endpoints.length).toBeGreaterThan(0);
+      for (const e of endpoints as WireEndpoint[]) {
+        expect(e.protocol.client, `${name} ${e.protocol.id}`).toBeDefined();
+        expect(new URL(e.base).protocol).toMatch(/^https?:$/);
+        expect(e.base).not.toMatch(/\/$/);
+      }
+    },
+  );
+
+  test.each(all.filter((r) => r.base !== undefined).map((row) => [row.name, row] as const))(
+    "%s moves all its endpoints with base_url, so that no key goes elsewhere",
+    (_, row) => {
+      const moved = endpointsOf(row, "http://127.0.0.1:9999/a/b/c/v1") as WireEndpoint[];
+      for (const e of moved) expect(new URL(e.base).origin).toBe("http://127.0.0.1:9999");
+    },
+  );
+
+  test("say where they are, as their documentation does", () => {
+    const at = (name: string, protocol: string) => {
+      const row = all.find((r) => r.name === name)!;
+      return (endpointsOf(row, based(row.base!, row.base)) as WireEndpoint[]).find(
+        (e) => e.protocol.id === protocol,
+      )!.base;
+    };
+    expect(at("deepseek", "chat-completions")).toBe("https://api.deepseek.com");
+    expect(at("deepseek", "messages")).toBe("https://api.deepseek.com/anthropic/v1");
+    expect(at("moonshot", "messages")).toBe("https://api.moonshot.ai/anthropic/v1");
+    expect(at("zai", "messages")).toBe("https://api.z.ai/api/anthropic/v1");
+    expect(at("alibaba", "messages")).toBe("https://dashscope-intl.aliyuncs.com/apps/anthropic/v1");
+    expect(at("minimax", "messages")).toBe("https://api.minimax.io/anthropic/v1");
+    expect(at("fireworks", "messages")).toBe("https://api.fireworks.ai/inference/v1");
+    expect(at("deepinfra", "messages")).toBe("https://api.deepinfra.com/anthropic/v1");
+    expect(at("ollama", "messages")).toBe("http://localhost:11434/v1");
+  });
+
+  test("a base without a path means the usual one", () => {
+    expect(based("http://localhost:11434", "http://localhost:11434/v1")).toBe(
+      "http://localhost:11434/v1",
+    );
+    expect(based("http://localhost:11434/", undefined)).toBe("http://localhost:11434/v1");
+    expect(based("https://gw.example/x/v1/", undefined)).toBe("https://gw.example/x/v1");
+    expect(based("https://api.perplexity.ai", "https://api.perplexity.ai")).toBe(
+      "https://api.perplexity.ai",
+    );
+  });
+
+  test("keys go where each endpoint wants them", async () => {
+    expect((await endpoint("moonshot", "chat-completions")).auth).toEqual({
+      header: "authorization",
+      prefix: "Bearer ",
+      field: "api_key",
+    });
+    expect((await endpoint("moonshot", "messages")).auth).toEqual({
+      header: "x-api-key",
+      field: "api_key",
+    });
+    expect((await endpoint("moonshot", "messages")).headers).toEqual({
+      "anthropic-version": "2023-06-01",
+    });
+  });
+});
+
+describe("lists of models", () => {
+  const usd = (info: ReturnType<typeof modelsIn>[number]) =>
+    Object.fromEntries(info.price!.lines.map((l) => [l.unit, l.usd]));
+
+  test("in every shape that servers use", () => {
+    const want = [{ model: "a/b", kind: "chat" }];
+    for (const body of [
+      { object: "list", data: [{ id: "a/b" }] },
+      [{ id: "a/b" }],
+      { models: [{ model: "a/b" }] },
+      { models: [{ name: "a/b" }] },
+    ])
+      expect(modelsIn(body as Json, {})).toMatchObject(want);
+    expect(() => modelsIn({ error: "no" }, {})).toThrow(/not a list/);
+  });
+
+  test("what neither chats nor draws is left out, and pictures are told apart", () => {
+    const data = [
+      "gpt-6",
+      "text-embedding-3",
+      "whisper-1",
+      "gpt-4o-mini-tts",
+      "omni-moderation-latest",
+      "gpt-image-2",
+      "bge-rerank",
+      "gpt-realtime",
+    ].map((id) => ({ id }));
+    expect(
+      modelsIn({ data }, { images: ["gpt-image-*"] }).map((m) => `${m.kind} ${m.model}`),
+    ).toEqual(["chat gpt-6", "image gpt-image-2"]);
+    expect(
+      modelsIn(
+        [
+          { id: "flux", type: "image" },
+          { id: "m2", type: "embedding" },
+        ],
+        {},
+      ),
+    ).toMatchObject([{ model: "flux", kind: "image" }]);
+  });
+
+  test("limits by any name", () => {
+    expect(
+      modelsIn(
+        {
+          data: [
+            { id: "v", max_model_len: 8192 },
+            {
+              id: "o",
+              name: "O",
+              context_length: 1000,
+              top_provider: { max_completion_tokens: 50 },
+            },
+          ],
+        },
+        {},
+      ),
+    ).toMatchObject([
+      { limits: { context: 8192 } },
+      { name: "O", limits: { context: 1000, output: 50 } },
+    ]);
+  });
+
+  test("prices as decimals, to the last digit", () => {
+    const priced = (pricing: object, prices: "per_token" | "per_million") =>
+      modelsIn({ data: [{ id: "m", pricing }] } as never, { prices })[0]!;
+    expect(
+      usd(
+        priced(
+          { prompt: "0.0000025", completion: "0.00001", input_cache_read: "0.00000125" },
+          "per_token",
+        ),
+      ),
+    ).toEqual({
+      input: "2.5",
+      cache_read: "1.25",
+      cache_write_5m: "2.5",
+      cache_write_30m: "2.5",
+      output: "10",
+    });
+    expect(usd(priced({ input: 0.27, output: 1.1 }, "per_million"))).toMatchObject({
+      input: "0.27",
+      output: "1.1",
+      cache_read: "0.27",
+    });
+    expect(usd(priced({ prompt: 1e-7, completion: "12" }, "per_token"))).toMatchObject({
+      input: "0.1",
+      output: "12000000",
+    });
+    expect(usd(priced({ prompt: "0", completion: "0" }, "per_token"))).toMatchObject({
+      input: "0",
+      output: "0",
+    });
+    expect(priced({ prompt: "-1", completion: "-1" }, "per_token").price).toBeUndefined();
+    expect(priced({ prompt: "0.1" }, "per_token").price).toBeUndefined();
+  });
+
+  test("are asked of the backend itself", async () => {
+    await using up = await upstream({ "GET /v1/models": json({ data: [{ id: "m1" }] }) });
+    const line = (base: string): Line =>
+      ({
+        credential: "main",
+        signal: new AbortController().signal,
+        fetch: (to: string) => fetch(`${base}/${to}`),
+      }) as never;
+    const { models } = await mounted(openaiCompatible as Compatible, { base_url: up.url });
+    expect(await models!(line(`${up.url}/v1`))).toMatchObject([{ model: "m1", kind: "chat" }]);
+    const gone = await mounted(openaiCompatible as Compatible, { base_url: up.url });
+    await expect(gone.models!(line(`${up.url}/nowhere`))).rejects.toThrow(/status 404/);
+  });
+});
+
+describe("openai-compatible", () => {
+  test("takes its quirks from options", async () => {
+    const { endpoints, models } = await mounted(openaiCompatible as Compatible, {
+      base_url: "http://localhost:5000",
+      key_header: "api-key",
+      thinking: "chat_template_kwargs",
+      stream_usage: false,
+      responses: true,
+      models: false,
+      drop: ["seed"],
+    });
+    const [chat, responses] = endpoints as WireEndpoint[];
+    expect(chat!.base).toBe("http://localhost:5000/v1");
+    expect(chat!.auth).toEqual({ header: "api-key", field: "api_key" });
+    expect(responses!.protocol.id).toBe("responses");
+    expect(models).toBeUndefined();
+    const out = outgoing({
+      model: "m",
+      messages: [{ role: "developer", content: "x" }],
+      max_completion_tokens: 5,
+      thinking: { type: "enabled" },
+      seed: 1,
+      stream: true,
+    });
+    chat!.protocol.client!.prepare!(out, asking({ stream: true }));
+    expect(out.body).toEqual({
+      model: "m",
+      stream: true,
+      messages: [{ role: "system", content: "x" }],
+      max_tokens: 5,
+      chat_template_kwargs: { enable_thinking: true },
+    });
+  });
+
+  test("refuses to mount without an address", () => {
+    expect(validator(openaiCompatible.options as Schema)({}).errors).toMatchObject([
+      { keyword: "required" },
+    ]);
+  });
+});
+
+test("a speech of a fake upstream is heard through a row", async () => {
+  const { protocol } = await endpoint("vllm", "chat-completions");
+  const body = say("Hello").in("chat-completions").body as { bytes: string };
+  const heard: string[] = [];
+  protocol.client!.whole(
+    Buffer.from(body.bytes),
+    (e) => e.type === "delta" && heard.push(e.text),
+    asking(),
+    {},
+  );
+  expect(heard).toEqual(["Hello"]);
+});
