@@ -23,6 +23,7 @@ import { keyCommands } from "./key-commands.ts";
 import { lineOf } from "./line.ts";
 import { linesOf, refreshing } from "./live.ts";
 import { listen, type Listening } from "./listener.ts";
+import { refusal, warn } from "./telling.ts";
 import { staticKeys } from "./static-keys.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
 import { watchFiles } from "./watch.ts";
@@ -93,7 +94,7 @@ class Running implements Gateway {
     const loaded = await this.#load();
     const { config } = loaded;
     if (!config) return loaded.problems;
-    this.#tell(loaded.problems);
+    warn(this.#of.log, loaded.problems);
     try {
       await this.#open(config);
       const serving = await this.#build(loaded, config);
@@ -133,20 +134,8 @@ class Running implements Gateway {
     const log = this.#house.log;
     const generation = this.#current.built.gen.number;
     const loaded = await this.#load();
-    const refuse = (problems: readonly Located[], refused?: readonly string[]): Reloaded => {
-      log.error(
-        {
-          why,
-          generation,
-          problems: problems.filter((p) => p.severity === "error").map(words),
-          ...(refused && { refused }),
-        },
-        refused
-          ? `reload refused: ${refused.join(", ")} cannot change while running; restart to apply`
-          : "reload refused: the config has errors; the one before goes on",
-      );
-      return { ok: false, generation, problems, ...(refused && { refused }) };
-    };
+    const refuse = (problems: readonly Located[], refused?: readonly string[]) =>
+      refusal(log, { why, generation, problems, ...(refused && { refused }) });
     if (!loaded.config) return refuse(loaded.problems);
     const differing = staticKeys(this.#current.config, loaded.config);
     if (differing.length > 0) return refuse(loaded.problems, differing);
@@ -154,7 +143,7 @@ class Running implements Gateway {
       return { ok: true, generation, unchanged: true, problems: loaded.problems };
     const serving = await this.#build(loaded, loaded.config);
     if ("problems" in serving) return refuse([...loaded.problems, ...serving.problems]);
-    this.#tell(loaded.problems);
+    warn(this.#of.log, loaded.problems);
     await this.#swap(serving);
     const now = serving.built.gen.number;
     log.info({ why, generation: now }, "reloaded");
@@ -307,13 +296,4 @@ class Running implements Gateway {
       }),
     };
   }
-
-  #tell(problems: readonly Located[]): void {
-    for (const p of problems)
-      if (p.severity === "warning")
-        this.#of.log.warn({ id: p.id, at: `${p.file}:${p.line}:${p.column}` }, words(p));
-  }
 }
-
-const words = (p: Located): string =>
-  `${p.path === "" ? "" : `${p.path}: `}${p.message}${p.hint === undefined ? "" : ` — ${p.hint}`}`;
