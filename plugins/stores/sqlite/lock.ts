@@ -1,8 +1,10 @@
 // One ledger, one owner. The lock is SQLite's own, on an empty file beside the ledger: the system drops it when the
 // process dies, however it dies, and it works wherever SQLite does.
+import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 
 export function lock(file: string): { release(): void } {
+  closeSync(openSync(`${file}.lock`, "a", 0o600));
   const db = new DatabaseSync(`${file}.lock`);
   try {
     db.exec("BEGIN EXCLUSIVE");

@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Entry, Store } from "../../../src/plugin/store.ts";
 import { onFile } from "./made.ts";
 
-const CHILD = join(import.meta.dirname, "crash-child.ts");
+const CHILD = new URL("./crash-child.ts", import.meta.url).pathname;
 
 /** What was acknowledged before the plug was pulled. */
 interface Heard {

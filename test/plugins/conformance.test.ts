@@ -1,0 +1,32 @@
+// Everything in plugins/ keeps the contract that third parties keep, by the same checks.
+import { describe, it } from "vitest";
+import type { Definition } from "tollgate/plugin";
+import { conformance } from "tollgate/testing";
+import { builtin } from "../../plugins/index.ts";
+
+/** Options that have no default; everything else is what a bare `use:` gives. */
+const WITH: Readonly<Record<string, unknown>> = { base_url: "http://127.0.0.1:9/v1" };
+
+const PLUGINS = Object.entries(builtin).flatMap(([kind, all]) =>
+  Object.entries(all).map(([name, load]): [string, string, () => Promise<unknown>] => [
+    kind,
+    name,
+    load,
+  ]),
+);
+
+/** A value like nothing else for every field of a credential. */
+function canaries(definition: Definition): Record<string, unknown> {
+  const schema = "credential" in definition ? definition.credential : undefined;
+  return Object.fromEntries(
+    Object.keys(schema?.properties ?? {}).map((field) => [field, `canary-7f3a-${field}`]),
+  );
+}
+
+describe.each(PLUGINS)("%s %s", async (_kind, _name, load) => {
+  const { default: definition } = (await load()) as { default: Definition };
+  const required = (definition.options?.["required"] ?? []) as string[];
+  const given = Object.fromEntries(required.map((option) => [option, WITH[option]]));
+  for (const check of conformance(definition, { with: given, credential: canaries(definition) }))
+    it(check.name, check.run);
+});
