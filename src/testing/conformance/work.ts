@@ -17,13 +17,13 @@ import type { Subject } from "./subject.ts";
 
 export const isWire = (endpoint: Endpoint): endpoint is WireEndpoint => "protocol" in endpoint;
 
-export const requestOf = (kind: Kind): ModelRequest =>
+export const requestOf = (kind: Kind, model = "model"): ModelRequest =>
   freeze(
     kind === "chat"
-      ? pretend.exchange().request
+      ? { ...pretend.exchange().request, model }
       : {
           kind: "image",
-          model: "model",
+          model,
           stream: false,
           prompt: "A round sun",
           n: 1,
@@ -80,7 +80,7 @@ async function drained(
   const judge = grammar();
   const events: ModelEvent[] = [];
   for await (const event of endpoint.run(
-    requestOf(endpoint.kind) as never,
+    requestOf(endpoint.kind, call.model) as never,
     call,
     freeze(credential),
   )) {
@@ -127,19 +127,32 @@ export async function native(of: Provider, subject: Subject): Promise<void> {
     if (isWire(endpoint)) continue;
     const recorded = subject.recordings ? recordings(subject.recordings) : [];
     for (const answers of recorded.length > 0 ? recorded.map((one) => [one]) : [[]])
-      await run(endpoint, subject, answers);
+      await run(endpoint, await modelOf(of, endpoint, subject), subject, answers);
   }
+}
+
+/** One that it has, where that is known without asking anybody. */
+async function modelOf(
+  of: Provider,
+  endpoint: NativeEndpoint<any, any>,
+  { definition }: Subject,
+): Promise<string> {
+  await using up = await upstream({ "*": { status: 404 } });
+  const facts = "facts" in definition ? definition.facts?.models : undefined;
+  const list = facts ?? (await of.models?.(line(up, endpoint, {})).catch(() => []));
+  return list?.find(({ kind }) => kind === endpoint.kind)?.model ?? "model";
 }
 
 async function run(
   endpoint: NativeEndpoint<any, any>,
+  model: string,
   { credential, heard }: Subject,
   answers: Recording[],
 ) {
   await using up = await upstream(
     answers.length > 0 ? { "*": answers.map((one) => replay(one)) } : {},
   );
-  const call = pretend.call({ ...line(up, endpoint, credential), protocol: null });
+  const call = pretend.call({ ...line(up, endpoint, credential), protocol: null, model });
   try {
     const events = await drained(endpoint, call, credential);
     heard.push(events);
