@@ -1,0 +1,166 @@
+// What is published, as somebody gets it: built, packed, installed into an empty folder, and run from there.
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const root = new URL("../..", import.meta.url).pathname;
+const bin = join(root, "node_modules/.bin");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
+  version: string;
+};
+const folder = mkdtempSync(join(tmpdir(), "tollgate-package-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The Node that the tests run on, first; no condition that would lead to the source. */
+const env = { ...process.env, NODE_OPTIONS: "", PATH: `${bin}${delimiter}${process.env["PATH"]}` };
+
+function run(command: string, args: readonly string[], cwd = folder) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd, env, encoding: "utf8" });
+  return { status, stdout, stderr };
+}
+
+const NPM = ["--no-audit", "--no-fund", "--loglevel=error"];
+let packed: string[] = [];
+
+beforeAll(() => {
+  const built = run(process.execPath, ["test/build.ts"], root);
+  expect(built.status, built.stdout + built.stderr).toBe(0);
+  const pack = run(
+    "npm",
+    ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...NPM],
+    root,
+  );
+  expect(pack.status, pack.stderr).toBe(0);
+  const said = JSON.parse(pack.stdout) as Packed[] | Record<string, Packed>;
+  const [{ filename, files }] = Object.values(said) as [Packed];
+  packed = files.map(({ path }) => path);
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  const install = run("npm", [
+    "install",
+    "--prefer-offline",
+    "--ignore-scripts",
+    ...NPM,
+    `./${filename}`,
+  ]);
+  expect(install.status, install.stderr).toBe(0);
+}, 240_000);
+
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+test("the package holds what runs and nothing else", () => {
+  expect(packed).toContain("dist/src/cli/bin.js");
+  for (const name of ["LICENSE", "gateway.yaml", "package.json"]) expect(packed).toContain(name);
+  const other = packed.filter(
+    (path) =>
+      !/^(dist|schemas)\//.test(path) &&
+      !/^(package\.json|gateway\.yaml|README\.md|LICENSE)$/.test(path),
+  );
+  expect(other).toEqual([]);
+  expect(packed.filter((path) => /\.(test|bench)\.|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+});
+
+test("npx tollgate --version", () => {
+  const { status, stdout } = run("npx", ["tollgate", "--version"]);
+  expect([status, stdout]).toEqual([0, `${version}\n`]);
+});
+
+test("the default config passes check, with every built-in plugin there", () => {
+  const { status, stdout } = run("npx", ["tollgate", "check"]);
+  expect(stdout).toMatch(/^the default config is fine/);
+  expect(status).toBe(0);
+  const list = run("npx", ["tollgate", "list", "--json"]);
+  const { plugins } = JSON.parse(list.stdout) as { plugins: unknown[] };
+  const source = run(process.execPath, [
+    "--conditions=tollgate-source",
+    join(root, "src/cli/bin.ts"),
+    "list",
+    "--json",
+  ]);
+  expect(plugins).toEqual((JSON.parse(source.stdout) as { plugins: unknown[] }).plugins);
+});
+
+test("it serves, answers and ends", async () => {
+  const child = spawn(
+    process.execPath,
+    ["node_modules/tollgate/dist/src/cli/bin.js", "serve", "--port", "0"],
+    {
+      cwd: folder,
+      env,
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const exited = once(child, "exit");
+  let text = "";
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  child.stdout.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+    const line = text.split("\n").find((each) => each.includes('"msg":"listening"'));
+    if (line) resolve((JSON.parse(line) as { url: string }).url);
+  });
+  void exited.then(() => reject(new Error(text)));
+  const url = await promise;
+  const key = readFileSync(join(folder, ".tollgate/first-key"), "utf8").trim();
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
+  });
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Hello" } }] });
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+});
+
+test("its types are whole for whoever writes a plugin, under settings that authors have", () => {
+  writeFileSync(
+    join(folder, "plugin.ts"),
+    `import { defineMiddleware, fail } from "tollgate/plugin";
+     import { messages } from "tollgate/protocols/messages";
+     import { createGateway } from "tollgate";
+     export const seen = [typeof messages, typeof createGateway];
+     export default defineMiddleware({
+       api: 1, name: "x", summary: "x", sends: "nowhere",
+       options: { type: "object", additionalProperties: false, required: ["n"], properties: { n: { type: "number" } } },
+       setup: ({ n }) => ({ admit: () => (n.toFixed() === "1" ? fail("forbidden", "no") : undefined) }),
+     });`,
+  );
+  const settings =
+    "--noEmit --strict --module nodenext --target es2024 --skipLibCheck false --types node";
+  const typeRoots = ["--typeRoots", join(root, "node_modules/@types")];
+  const tsc = run(join(bin, "tsc"), [...settings.split(" "), ...typeRoots, "plugin.ts"]);
+  const ours = tsc.stdout
+    .split("\n")
+    .filter((line) => /^(plugin|node_modules\/tollgate\/)/.test(line));
+  expect(ours).toEqual([]);
+});
+
+test("an old Node is told what to do, and nothing else happens", () => {
+  const old = (process.env["PATH"] ?? "")
+    .split(delimiter)
+    .filter((path) => !path.includes("node_modules"))
+    .map((path) => join(path, "node"))
+    .find((node) => Number(/^v(\d+)/.exec(run(node, ["--version"]).stdout ?? "")?.[1]) < 24);
+  // Without one on this machine, the words alone.
+  if (old === undefined)
+    return void expect(readFileSync(join(root, "dist/src/cli/bin.js"), "utf8")).toContain(
+      "or newer",
+    );
+  const { status, stdout, stderr } = run(old, [
+    "node_modules/tollgate/dist/src/cli/bin.js",
+    "serve",
+  ]);
+  expect([status, stdout]).toEqual([1, ""]);
+  expect(stderr).toMatch(
+    /^Tollgate needs Node 24 or newer; this is v\d+[\s\S]*npx -y -p node@24 -p tollgate tollgate serve\n$/,
+  );
+});
+
+test("nothing of the build is left beside it", () => {
+  expect(readdirSync(join(root, "dist")).sort()).toEqual(["plugins", "schemas", "src"]);
+});
