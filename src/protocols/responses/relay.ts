@@ -34,7 +34,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
   const rename = renaming(["response", "model"], to.model);
   /** The event that announced the response, and the last one: what a failure has to go on with. */
   let first: Buffer | undefined;
-  let last: Buffer | undefined;
+  let last: { b: Buffer; from: number; till: number } | undefined;
   let committed = false;
   let over = false;
 
@@ -50,36 +50,69 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
       thrown({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
     content();
-    out.flush();
     over = true;
     sink.finish(reasonOf(response));
     // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
     rename(event.subarray(0, lengthOf(event)), json, out);
     out.add(END);
   };
+  /** Ranges that nothing changes and that follow one another leave as one. */
+  let run: { b: Buffer; from: number; to: number } | undefined;
+  const pass = (b: Buffer, from: number, till: number) => {
+    if (run?.b === b && run.to === from) run.to = till;
+    else {
+      flushRun();
+      run = { b, from, to: till };
+    }
+  };
+  const flushRun = () => {
+    if (run) out.add(run.b.subarray(run.from, run.to));
+    run = undefined;
+  };
+  const flush = () => {
+    flushRun();
+    out.flush();
+  };
+  /** How the deltas of this stream begin: what begins alike is one, and need not be looked into. */
+  let alike: Buffer | undefined;
+
   const events = frames((b, from, till) => {
     if (over) return;
+    if (
+      alike !== undefined &&
+      till - from > alike.length &&
+      b.compare(alike, 0, alike.length, from, from + alike.length) === 0
+    ) {
+      last = { b, from, till };
+      return pass(b, from, till);
+    }
     const event = b.subarray(from, till);
-    const at = dataOf(event);
-    const type = typeOf(event, at?.from);
-    if (type === "") return out.add(event);
-    last = event;
-    const json = at?.from ?? -1;
+    const json = dataOf(event)?.from ?? -1;
+    const type = typeOf(event, json);
+    if (type !== "") last = { b, from, till };
     if (BEGUN.has(type)) {
       if (!first) {
         first = event;
         const id = text(object(dataIn(event)["response"])?.["id"]);
         if (id !== undefined) sink.start(id);
       }
-      return json < 0 ? out.add(event) : rename(event, json, out);
+      if (json < 0) return pass(b, from, till);
+      flushRun();
+      return rename(event, json, out);
     }
-    if (ENDED.has(type)) return end(event, json, dataIn(event));
+    if (ENDED.has(type)) {
+      flush();
+      return end(event, json, dataIn(event));
+    }
     if (type === "error" || type === DONE_TYPE) {
-      out.flush();
+      flush();
       return type === "error" ? thrown(dataIn(event)) : undefined;
     }
-    if (!committed && isContent(type)) content();
-    out.add(event);
+    if (isContent(type)) {
+      content();
+      if (type.endsWith(".delta")) alike = beginningOf(event, json);
+    }
+    pass(b, from, till);
   }, CAP);
 
   return {
@@ -90,12 +123,12 @@ function streamed(sink: RelaySink, to: Answering): Relay {
       try {
         events.push(chunk);
       } finally {
-        out.flush();
+        flush();
       }
     },
     end() {
       events.end();
-      out.flush();
+      flush();
       if (!over)
         fail("upstream", "The provider's stream ended before its answer did.", {
           code: "truncated",
@@ -105,7 +138,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
       if (over) return;
       over = true;
       const { event, error } = failure(f, to);
-      let number = last ? sequenceIn(last) + 1 : 0;
+      let number = last ? sequenceIn(last.b.subarray(last.from, last.till)) + 1 : 0;
       const write = (type: string, fields: JsonObject) => {
         const said = JSON.stringify({ type, sequence_number: number++, ...fields });
         sink.bytes(Buffer.from(`event: ${type}\ndata: ${said}\n\n`));
@@ -136,9 +169,17 @@ function lengthOf(event: Buffer): number {
 
 const DONE_TYPE = "[DONE]";
 
+/** Up to the end of its type, where that comes first of all; undefined where it does not. */
+function beginningOf(event: Buffer, json: number): Buffer | undefined {
+  const type = json < 0 ? undefined : valueAt(event, TYPE, json);
+  if (!type || event.subarray(json, type.from).includes(COMMA)) return undefined;
+  return Buffer.from(event.subarray(0, type.to));
+}
+const COMMA = 44;
+
 /** "" for a comment. The name stands in the data, first as a rule; the event's own line is only a copy of it. */
-function typeOf(event: Buffer, json: number | undefined): string {
-  if (json === undefined) {
+function typeOf(event: Buffer, json: number): string {
+  if (json < 0) {
     const read = eventOf(event);
     if (!read) return "";
     return read.data === DONE_TYPE ? DONE_TYPE : (text(parsed(read.data)?.["type"]) ?? read.event);

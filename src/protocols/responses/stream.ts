@@ -35,14 +35,14 @@ interface Telling extends Encoder {
   last(): Standing;
 }
 
-/** `say` gets every event but those that carry the whole response; `tell` gets these. */
-function telling(
-  to: Answering,
-  dialect: ResponsesDialect,
-  say: Desk["say"],
-  tell: (type: string, now: Standing) => void,
-): Telling {
-  const desk: Desk = { to, dialect, say, name: naming(to.body) };
+/** Who writes what is told: `tell` the events that carry the whole response, the others everything else. */
+interface Voice extends Pick<Desk, "say" | "delta"> {
+  tell(type: string, now: Standing): void;
+}
+
+function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Telling {
+  const { say, delta, tell } = voice;
+  const desk: Desk = { to, dialect, say, delta, name: naming(to.body) };
   const output: JsonObject[] = [];
   let item: Item | undefined;
   /** The block that the item is being fed from; -1 between two. */
@@ -160,19 +160,16 @@ export function stream(
   let number = 0;
   let over = false;
   const put = (type: string, fields: string) =>
-    write(
-      `event: ${type}\ndata: {"type":"${type}","sequence_number":${number++},${fields.slice(1)}\n\n`,
-    );
-  const encoder = telling(
-    to,
-    dialect,
-    (type, fields) => put(type, JSON.stringify(fields)),
-    (type, now) => {
-      put(type, `{"response":${response.written(now)}}`);
+    write(`event: ${type}\ndata: {"type":"${type}","sequence_number":${number++},${fields}\n\n`);
+  const encoder = telling(to, dialect, {
+    say: (type, fields) => put(type, JSON.stringify(fields).slice(1)),
+    delta: (type, head, text, tail) => put(type, `${head}${JSON.stringify(text)}${tail}}`),
+    tell(type, now) {
+      put(type, `"response":${response.written(now)}}`);
       over = now.status !== "in_progress";
       if (over) write("data: [DONE]\n\n");
     },
-  );
+  });
   const unlessOver =
     <A>(then: (a: A) => void) =>
     (a: A) => {
@@ -181,14 +178,11 @@ export function stream(
   return { event: unlessOver(encoder.event), fail: unlessOver<Fault>(encoder.fail) };
 }
 
+const SILENT: Voice = { say() {}, delta() {}, tell() {} };
+
 /** The same object that the stream ends with, so that both lanes of a client's code read the same. */
 export function whole(answer: ModelAnswer, to: Answering, dialect: ResponsesDialect): JsonObject {
-  const encoder = telling(
-    to,
-    dialect,
-    () => {},
-    () => {},
-  );
+  const encoder = telling(to, dialect, SILENT);
   encoder.event({ type: "start" });
   answer.blocks.forEach((block, index) => retell(block, index, encoder.event));
   if (Object.keys(answer.usage).length > 0) encoder.event({ type: "usage", usage: answer.usage });

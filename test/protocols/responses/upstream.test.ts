@@ -283,7 +283,13 @@ describe("the verbatim lane", () => {
       finish() {},
     };
     const text = sse(created, added, delta).toString();
-    for (const said of ["", sse(created).toString(), text, `${text}event: respo`]) {
+    for (const said of [
+      "",
+      sse(created).toString(),
+      text,
+      `${text}: a note\n\n`,
+      `${text}event: respo`,
+    ]) {
       chunks.length = 0;
       const tap = client.relay!(sink, to());
       if (said) tap.push(Buffer.from(said));

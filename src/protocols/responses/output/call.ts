@@ -2,7 +2,7 @@ import type { JsonObject, OpenBlock } from "../../../plugin/index.ts";
 import { seal } from "../../envelope.ts";
 import { itemId } from "../object.ts";
 import { callId, ORIGIN, parsed, text } from "../wire.ts";
-import { announce, conclude, type Desk, type Item } from "./item.ts";
+import { announce, conclude, headOf, type Desk, type Item } from "./item.ts";
 
 export function call(block: Extract<OpenBlock, { type: "call" }>, index: number, desk: Desk): Item {
   const declared = desk.name(block.name);
@@ -23,6 +23,7 @@ export function call(block: Extract<OpenBlock, { type: "call" }>, index: number,
     ...(declared.namespace !== undefined && { namespace: declared.namespace }),
     [key]: said,
   });
+  const head = headOf(at);
   let said = "";
   announce(index, shape("in_progress", ""), desk);
   return {
@@ -36,7 +37,7 @@ export function call(block: Extract<OpenBlock, { type: "call" }>, index: number,
         left.push(seal({ proof: e.proof, of: "call" }));
       if (e.type !== "delta" || e.text === "") return;
       said += e.text;
-      if (!wrapped) desk.say(`${kind}.delta`, { ...at, delta: e.text });
+      if (!wrapped) desk.delta(`${kind}.delta`, head, e.text, "");
     },
     close() {},
     done(cut) {
@@ -47,7 +48,7 @@ export function call(block: Extract<OpenBlock, { type: "call" }>, index: number,
       if (cut && (custom ? !wrapped || whole === undefined : !isObject(said)))
         return conclude(index, shape("incomplete", wrapped ? "" : said), desk);
       whole ??= said;
-      if (wrapped) desk.say(`${kind}.delta`, { ...at, delta: whole });
+      if (wrapped) desk.delta(`${kind}.delta`, head, whole, "");
       desk.say(`${kind}.done`, { ...at, [key]: whole });
       return conclude(index, shape("completed", whole), desk);
     },

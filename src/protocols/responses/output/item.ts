@@ -10,7 +10,13 @@ export interface Desk {
   dialect: ResponsesDialect;
   name(flat: string): Declared;
   say(type: string, fields: JsonObject): void;
+  /** Most of a stream is this: `head` is where the text belongs, written once, `tail` what follows it. */
+  delta(type: string, head: string, text: string, tail: string): void;
 }
+
+/** The place of a delta as it stands in each of its events, after their type and number. */
+export const headOf = (place: JsonObject): string =>
+  `${JSON.stringify(place).slice(1, -1)},"delta":`;
 
 type Inside = Extract<ModelEvent, { type: "delta" | "media" | "proof" | "cite" }>;
 

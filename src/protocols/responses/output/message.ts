@@ -3,7 +3,9 @@ import { seal } from "../../envelope.ts";
 import { itemId } from "../object.ts";
 import { annotationOf } from "../parts.ts";
 import { object, ORIGIN, text } from "../wire.ts";
-import { announce, conclude, type Desk, type Item } from "./item.ts";
+import { announce, conclude, headOf, type Desk, type Item } from "./item.ts";
+
+const NO_LOGPROBS = ',"logprobs":[]';
 
 /** Adjacent texts and refusals are parts of one message. */
 export function message(index: number, desk: Desk): Item {
@@ -13,6 +15,7 @@ export function message(index: number, desk: Desk): Item {
   const left: string[] = [];
   const shape = (status: string) => ({ id, type: "message", status, role: "assistant", content });
   let refusal = false;
+  let head = "";
   let said = "";
   let annotations: Json[] = [];
   let spans: Json[] = [];
@@ -42,18 +45,16 @@ export function message(index: number, desk: Desk): Item {
       annotations = [];
       spans = [];
       logprobs = [];
+      head = headOf(place());
       desk.say("response.content_part.added", { ...place(), part: part() });
     },
     inside(e) {
       if (e.type === "delta") {
         said += e.text;
-        if (refusal) return desk.say("response.refusal.delta", { ...place(), delta: e.text });
+        if (refusal) return desk.delta("response.refusal.delta", head, e.text, "");
         if (e.logprobs) logprobs.push(...e.logprobs);
-        desk.say("response.output_text.delta", {
-          ...place(),
-          delta: e.text,
-          logprobs: e.logprobs ?? [],
-        });
+        const tail = e.logprobs ? `,"logprobs":${JSON.stringify(e.logprobs)}` : NO_LOGPROBS;
+        desk.delta("response.output_text.delta", head, e.text, tail);
       } else if (e.type === "cite" && !refusal) {
         const annotation = annotationOf(e.citation);
         if (annotation) annotate(annotation);

@@ -2,7 +2,7 @@ import type { JsonObject, Proof } from "../../../plugin/index.ts";
 import { seal } from "../../envelope.ts";
 import { itemId } from "../object.ts";
 import { ORIGIN } from "../wire.ts";
-import { announce, conclude, type Desk, type Item } from "./item.ts";
+import { announce, conclude, headOf, type Desk, type Item } from "./item.ts";
 
 export function reasoning(digest: boolean, index: number, desk: Desk): Item {
   const id = itemId(desk.to, "rs", index);
@@ -12,6 +12,7 @@ export function reasoning(digest: boolean, index: number, desk: Desk): Item {
   let said = "";
   let begun = false;
   const place = raw ? { ...at, content_index: 0 } : { ...at, summary_index: 0 };
+  const head = headOf(place);
   const part = () => ({ type: raw ? "reasoning_text" : "summary_text", text: said });
   const kind = raw ? "response.reasoning_text" : "response.reasoning_summary_text";
   const frame = raw ? "response.content_part" : "response.reasoning_summary_part";
@@ -28,7 +29,7 @@ export function reasoning(digest: boolean, index: number, desk: Desk): Item {
       if (!begun) desk.say(`${frame}.added`, { ...place, part: part() });
       begun = true;
       said += e.text;
-      desk.say(`${kind}.delta`, { ...place, delta: e.text });
+      desk.delta(`${kind}.delta`, head, e.text, "");
     },
     close() {
       if (!begun) return;
