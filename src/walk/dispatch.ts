@@ -6,6 +6,7 @@ import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
+import type { Seat } from "./generation.ts";
 import { internal, type Source } from "./lane.ts";
 import { reserve } from "./reserve.ts";
 import type { Plan } from "./route.ts";
@@ -28,7 +29,7 @@ export async function dispatch(
 ): Promise<void> {
   const answer = new Answer(x);
   let n = 0;
-  let told: string | undefined;
+  let told: Told | undefined;
   let problem: unknown;
   const tried: string[] = [];
   for (const seat of plan.seats) {
@@ -45,7 +46,7 @@ export async function dispatch(
       x["~"].losses = call.losses;
       if (fault.details?.["own"] !== true) x["~"].gen.rests.failed(seat, fault);
       if (x["~"].gone || answer.committed || !next(fault, plan)) break;
-      if (answer.opened) told ??= call.warnings ?? "";
+      if (answer.opened) told ??= { warnings: call.warnings, seat };
     }
   }
   if (answer.opened && !x["~"].gone) return giveUp(x, answer, faultOf(problem)!);
@@ -59,12 +60,31 @@ const next = (fault: Fault, plan: Plan): boolean =>
   fault.details?.["own"] !== true &&
   (fault.kind === "unsupported" || plan.on.has(fault.kind));
 
+/** What the head has said already, and of whom. */
+interface Told {
+  warnings: string | undefined;
+  seat: Seat;
+}
+
+/** After the head only those may answer of whom it is true: the same losses, and under privacy the same receipt. */
+function keepWord(call: Attempt, told: Told): void {
+  const promised = ({ provider, protocol, policy }: Seat) =>
+    JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);
+  const same =
+    call.warnings === told.warnings &&
+    (call.exchange.privacy === "off" || promised(call.seat) === promised(told.seat));
+  if (!same)
+    fail("unsupported", "Another provider would answer on other terms than those already told.", {
+      code: "head_already_sent",
+    });
+}
+
 /** One call: hooks around it, one reserve before it, one settle after it. */
 async function once(
   call: Attempt,
   answer: Answer,
   present: Present,
-  told: string | undefined,
+  told: Told | undefined,
 ): Promise<void> {
   const x = call.exchange;
   const { frontend, gen } = x["~"];
@@ -77,14 +97,7 @@ async function once(
     asked = true;
     const { endpoint, credential } = call.seat["~"];
     const out = endpoint.wire ? encode(call, endpoint.protocol!, endpoint.wire.endpoint) : null;
-    if (told !== undefined && (call.warnings ?? "") !== told)
-      fail(
-        "unsupported",
-        "Another provider would answer with other losses than those already told.",
-        {
-          code: "head_already_sent",
-        },
-      );
+    if (told) keepWord(call, told);
     await reserve(call, out, tally);
     reserved = true;
     const record = x["~"].received!.record;

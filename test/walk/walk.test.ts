@@ -524,3 +524,50 @@ describe("count", () => {
     expect(up.asked).toHaveLength(0);
   });
 });
+
+describe("a head that has to leave early", () => {
+  it(
+    "goes after ten seconds without content, pings, and another candidate may still answer",
+    { timeout: 30_000 },
+    async () => {
+      await using slow = await backend((_req, res) => {
+        res.writeHead(200, { "content-type": "text/event-stream" });
+        res.write(HELLO[0]);
+        setTimeout(() => res.destroy(), 11_000);
+      });
+      await using lossy = await streaming();
+      await using up = await streaming();
+      await using s = await scene({
+        frontend: toy(),
+        providers: {
+          a: endpoint(slow.base),
+          b: endpoint(lossy.base, toy("other", { loses: "top_k" })),
+          c: endpoint(up.base),
+        },
+        models: { any: ["a/m", "b/m", "c/m"] },
+      });
+      const began = performance.now();
+      const res = await s.ask({ model: "any", text: "hi", stream: true });
+      expect(performance.now() - began).toBeGreaterThan(9_000);
+      expect(res.status).toBe(200);
+      const got = lines(await res.text());
+      expect(got.filter((l) => l.model)).toEqual([expect.objectContaining({ model: "c/m" })]);
+      expect(got.at(-1).end).toBe("stop");
+      // b would have lost something that the head did not say.
+      expect(lossy.asked).toHaveLength(0);
+    },
+  );
+
+  it("without anybody left, the stream says so in its own words", { timeout: 30_000 }, async () => {
+    await using slow = await backend((_req, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(HELLO[0]);
+      setTimeout(() => res.destroy(), 10_700);
+    });
+    await using s = await scene({ frontend: toy(), providers: { a: endpoint(slow.base) } });
+    const res = await s.ask({ model: "a/m", text: "hi", stream: true });
+    expect(res.status).toBe(200);
+    expect(lines(await res.text())).toEqual([expect.objectContaining({ kind: "upstream" })]);
+    expect(settles(s.journal)).toHaveLength(1);
+  });
+});
