@@ -26,7 +26,7 @@ import {
   type Verdict,
 } from "tollgate/plugin";
 
-export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 20_000 };
+export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 40_000 };
 
 export interface Scene {
   frontend?: Protocol;
