@@ -1,6 +1,7 @@
 // What differs between backends that speak this wire. Data, so that a provider can be a row; where the models of one
 // provider differ, `models` says how. Everything absent is what OpenAI itself does.
 import type { JsonObject } from "../../model/values.ts";
+import { fits } from "../pattern.ts";
 
 export interface ChatTraits {
   /** The one name of the output limit that is understood. Absent: whichever the client wrote. */
@@ -88,15 +89,4 @@ export function traitsOf(dialect: ChatDialect, model: string): ChatTraits {
   for (const { of, ...more } of dialect.models)
     if (of.some((pattern) => fits(pattern, model))) traits = { ...traits, ...more };
   return traits;
-}
-
-function fits(pattern: string, model: string): boolean {
-  const star = pattern.indexOf("*");
-  if (star < 0) return pattern === model;
-  const tail = pattern.slice(star + 1);
-  return (
-    model.length >= pattern.length - 1 &&
-    model.startsWith(pattern.slice(0, star)) &&
-    model.endsWith(tail)
-  );
 }

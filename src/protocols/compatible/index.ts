@@ -14,7 +14,8 @@ import { chatCompletions } from "../chat-completions/index.ts";
 import { images } from "../images/index.ts";
 import { messages } from "../messages/index.ts";
 import { responses } from "../responses/index.ts";
-import { fits, listed } from "./listed.ts";
+import { fits } from "../pattern.ts";
+import { listed } from "./listed.ts";
 import type { Row, Where } from "./row.ts";
 
 export type { Row, Where } from "./row.ts";

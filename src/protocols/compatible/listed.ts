@@ -9,6 +9,7 @@ import {
   type Opt,
   type Price,
 } from "../../plugin/index.ts";
+import { fits } from "../pattern.ts";
 
 export interface Shape {
   /** Below the base; absent: `models`. */
@@ -58,17 +59,6 @@ function kindOf(model: string, row: JsonObject, { images = [] }: Shape): Kind | 
   if (type !== undefined && /embed|rerank|audio|transcribe|video|moderation|speech/.test(type))
     return undefined;
   return OTHER.test(model) ? undefined : "chat";
-}
-
-export function fits(pattern: string, model: string): boolean {
-  const star = pattern.indexOf("*");
-  if (star < 0) return pattern === model;
-  const tail = pattern.slice(star + 1);
-  return (
-    model.length >= pattern.length - 1 &&
-    model.startsWith(pattern.slice(0, star)) &&
-    model.endsWith(tail)
-  );
 }
 
 function infoOf(model: string, kind: Kind, row: JsonObject, shape: Shape): ModelInfo {

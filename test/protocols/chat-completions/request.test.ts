@@ -488,6 +488,15 @@ describe("a request of another protocol", () => {
     ]);
   });
 
+  test("a field that the model is known to refuse is not sent, and the client is told", () => {
+    const info = { model: "up", kind: "chat" as const, refuses: ["temperature", "top_p"] };
+    const of = asking({ model: "up", info });
+    const { body } = sending(client!, asked({ sampling: { temperature: 1, seed: 2 } }), of);
+    expect(body).toMatchObject({ seed: 2 });
+    expect(body).not.toHaveProperty("temperature");
+    expect(of.losses).toMatchObject([{ field: "temperature", how: "dropped" }]);
+  });
+
   test("a freeform tool becomes a function where there are none, in the history too", () => {
     const { body, losses } = sent(
       asked({

@@ -19,7 +19,7 @@ export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body 
   foreign(r, to);
   const tools = r.tools.flatMap((t) => toolOf(t, to, name) ?? []);
   const search = r.tools.find((t) => t.origin === ID && !("type" in (object(t.raw) ?? {})));
-  return present({
+  const body = present({
     model: of.model,
     messages: messagesOf(r, to, { name }),
     stream: of.stream,
@@ -51,6 +51,18 @@ export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body 
     store: own ? r.state.store : undefined,
     ...ownFields(own),
   });
+  return taken(body, to);
+}
+
+/** Fields that the model is known to answer with an error: a translated request has no words of the client's to keep. */
+function taken(body: Body, to: Saying): Body {
+  const kept: Record<string, Body[string]> = { ...body };
+  for (const field of to.of.info.refuses ?? []) {
+    if (kept[field] === undefined) continue;
+    delete kept[field];
+    to.lose(field, "dropped");
+  }
+  return kept;
 }
 
 /** What would have to be ignored to go on is refused instead: another candidate may be able to. */
