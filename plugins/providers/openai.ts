@@ -8,9 +8,7 @@ export default fromRow({
   base: "https://api.openai.com/v1",
   models: { images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
   speaks: {
-    responses: {
-      serves: ["gpt-*", "o1*", "o3*", "o4*", "chatgpt-*", "codex-*", "ft:*", "computer-use-*"],
-    },
+    responses: {},
     "chat-completions": {
       maxTokens: "max_completion_tokens",
       cacheWrite: "30m",
