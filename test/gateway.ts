@@ -22,13 +22,17 @@ export interface Daemon extends AsyncDisposable {
   /** The first key. */
   readonly key: string;
   readonly dir: string;
+  /** The same as `dir`. */
+  readonly folder: string;
   readonly file: string;
   readonly stateDir: string;
   readonly pid: number;
   /** What it has logged so far. */
   readonly log: readonly Line[];
+  /** The same as `log`. */
+  readonly logs: readonly Line[];
   /** The first line that is so, now or later. */
-  line(is: (line: Line) => boolean): Promise<Line>;
+  line(is: (line: Line) => boolean, withinMs?: number): Promise<Line>;
   /** Its control socket. */
   ask(command: string, input?: JsonObject): Promise<Json>;
   /** Everything it wrote, to the letter. */
@@ -36,13 +40,17 @@ export interface Daemon extends AsyncDisposable {
   /** Exit code; undefined while it runs. */
   readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   kill(signal: NodeJS.Signals): void;
+  /** Rewrites gateway.yaml, which the daemon watches. */
   write(yaml: string): Promise<void>;
-  /** SIGTERM, and the exit code. */
-  stop(): Promise<number | null>;
+  rewrite(yaml: string): Promise<void>;
+  /** SIGTERM unless told, and the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
 export interface DaemonOptions {
   yaml: string;
+  /** More under `listen:`, in YAML's flow style. */
+  listen?: string;
   env?: Record<string, string>;
   files?: Record<string, string>;
   /** Keep an earlier one's folder. */
@@ -53,7 +61,8 @@ export interface DaemonOptions {
 export async function startGateway(of: DaemonOptions): Promise<Daemon> {
   const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-")));
   const file = join(dir, "gateway.yaml");
-  await writeFile(file, of.yaml);
+  const told = (yaml: string) => (of.listen ? `listen: { ${of.listen} }\n${yaml}` : yaml);
+  await writeFile(file, told(of.yaml));
   for (const [name, text] of Object.entries(of.files ?? {})) {
     await mkdir(dirname(join(dir, name)), { recursive: true });
     await writeFile(join(dir, name), text);
@@ -108,8 +117,8 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
     }),
   ]).finally(() => late.abort());
   const stateDir = String(line["stateDir"]);
-  const stop = async () => {
-    if (child.exitCode === null) child.kill("SIGTERM");
+  const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
+    if (child.exitCode === null) child.kill(signal);
     return (await exit).code;
   };
   return {
@@ -119,12 +128,14 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
       () => "",
     ),
     dir,
+    folder: dir,
     file,
     stateDir,
     pid: child.pid!,
     log,
-    async line(is) {
-      for (let i = 0; i < READY_MS / 20; i++) {
+    logs: log,
+    async line(is, withinMs = READY_MS) {
+      for (let i = 0; i < withinMs / 20; i++) {
         const found = log.find(is);
         if (found) return found;
         await sleep(20);
@@ -135,7 +146,8 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
     output: () => output,
     exit,
     kill: (signal) => void child.kill(signal),
-    write: (yaml) => writeFile(file, yaml),
+    write: (yaml) => writeFile(file, told(yaml)),
+    rewrite: (yaml) => writeFile(file, told(yaml)),
     stop,
     async [Symbol.asyncDispose]() {
       if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");

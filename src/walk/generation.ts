@@ -8,7 +8,6 @@ import type { Timeouts } from "../config/types.ts";
 import type { Kind } from "../model/request.ts";
 import type { Candidate } from "../plugin/call.ts";
 import type { Logger } from "../plugin/context.ts";
-import type { Identity } from "../plugin/exchange.ts";
 import type { Frontend, Route } from "../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
 import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
@@ -108,8 +107,4 @@ export interface Credential {
 /** A candidate with what the host knows of it and no plugin may. */
 export interface Seat extends Candidate {
   readonly "~": { provider: MountedProvider; endpoint: MountedEndpoint; credential: Credential };
-}
-
-export interface Anonymous extends Identity {
-  readonly id: "anonymous";
 }
