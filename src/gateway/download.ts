@@ -1,5 +1,5 @@
 // One file from an address that somebody else wrote: GET, no credentials, few hops, few bytes, little time, and every
-// hop dialled through the egress guard.
+// hop dialled through the egress guard, unless it is at an origin that the operator wrote.
 import { Agent, request } from "undici";
 import { guard, type Guard } from "../lib/egress.ts";
 import { fail, faultOf } from "../model/error.ts";
@@ -11,6 +11,11 @@ export interface Limits {
   hops: number;
 }
 
+export interface Asked extends Partial<Limits> {
+  /** An origin that may stand on a private network: the operator wrote it. */
+  own?: string | undefined;
+}
+
 export interface Downloaded {
   bytes: Buffer;
   /** As the server names it, without parameters. */
@@ -18,20 +23,28 @@ export interface Downloaded {
 }
 
 export interface Downloads extends AsyncDisposable {
-  get(url: string | URL, signal?: AbortSignal, limits?: Partial<Limits>): Promise<Downloaded>;
+  get(url: string | URL, signal?: AbortSignal, asked?: Asked): Promise<Downloaded>;
 }
 
 const LIMITS: Limits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
 
 export function downloads(through: Guard = guard()): Downloads {
-  const agent = new Agent({ connect: through.connect, connections: 16, keepAliveTimeout: 1_000 });
+  const pool = { connections: 16, keepAliveTimeout: 1_000 };
+  const abroad = new Agent({ ...pool, connect: through.connect });
+  const home = new Agent({ ...pool, connect: { timeout: 5_000 } });
   return {
-    async get(url, signal, limits) {
-      const { maxBytes, deadlineMs, hops } = { ...LIMITS, ...limits };
+    async get(url, signal, asked) {
+      const { maxBytes, deadlineMs, hops, own } = { ...LIMITS, ...asked };
       const deadline = AbortSignal.timeout(deadlineMs);
       const until = signal ? AbortSignal.any([signal, deadline]) : deadline;
       try {
-        return await fetched(agent, through, url, until, maxBytes, hops);
+        const way = (to: string | URL): Way => {
+          const at = URL.parse(String(to));
+          return at && at.origin === own && !at.username && !at.password
+            ? { url: at, dispatcher: home }
+            : { url: through.check(to), dispatcher: abroad };
+        };
+        return await fetched(way, url, until, maxBytes, hops);
       } catch (error) {
         if (signal?.aborted) fail("canceled", "The client went away.", { cause: error });
         if (deadline.aborted)
@@ -46,22 +59,28 @@ export function downloads(through: Guard = guard()): Downloads {
         });
       }
     },
-    [Symbol.asyncDispose]: () => agent.close(),
+    [Symbol.asyncDispose]: async () => void (await Promise.all([abroad.close(), home.close()])),
   };
 }
 
+/** An address that may be dialled, and by whom. */
+interface Way {
+  url: URL;
+  dispatcher: Agent;
+}
+
 async function fetched(
-  agent: Agent,
-  through: Guard,
+  way: (to: string | URL) => Way,
   from: string | URL,
   signal: AbortSignal,
   maxBytes: number,
   hops: number,
 ): Promise<Downloaded> {
-  let url = through.check(from);
+  let to = way(from);
   for (let hop = 0; ; hop++) {
+    const { url, dispatcher } = to;
     const answer = await request(url, {
-      dispatcher: agent,
+      dispatcher,
       signal,
       // Compressed bytes would have to be counted twice; pictures do not shrink.
       headers: { accept: "*/*", "accept-encoding": "identity" },
@@ -83,7 +102,7 @@ async function fetched(
       fail("upstream", `${url.origin} redirects more than ${hops} times.`, {
         code: "download_failed",
       });
-    url = through.check(URL.parse(String(next), url.href) ?? String(next));
+    to = way(URL.parse(String(next), url.href) ?? String(next));
   }
 }
 

@@ -70,7 +70,7 @@ export async function openHouse(
       const { path } = await house.files.keep(bytes, mime ?? "image/png");
       return `${of.publicUrl().replace(/\/+$/, "")}${path}`;
     },
-    get: (url, signal) => abroad.get(url, signal),
+    get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
   const ctx = createContext({
     id: "store",

@@ -27,6 +27,7 @@ export class Answer implements Watched {
   readonly #x: Visit;
   readonly #ping: string;
   #upstream: Upstream | undefined;
+  #waiting: (() => void)[] = [];
   #headers: HeadersOut = {};
   #held: (Buffer | string)[] = [];
   #heldBytes = 0;
@@ -86,6 +87,12 @@ export class Answer implements Watched {
     }
   }
 
+  /** For whoever makes the answer here and has no upstream to pause: resolves when the client reads again. */
+  room(): Promise<void> | undefined {
+    if (this.#blockedSince === undefined || this.#muted) return undefined;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
   /** The answer is over: what is held leaves, and with it the connection is free. */
   end(): void {
     this.#x["~"].gen.watchdog.leave(this);
@@ -111,6 +118,7 @@ export class Answer implements Watched {
   mute(): void {
     this.#muted = true;
     this.#held = [];
+    this.#proceed();
     for (const r of this.#recorders ?? []) r.done(null);
     this.#x["~"].gen.watchdog.leave(this);
   }
@@ -179,7 +187,12 @@ export class Answer implements Watched {
     res.once("drain", () => {
       this.#blockedSince = undefined;
       this.#upstream?.resume();
+      this.#proceed();
     });
+  }
+
+  #proceed(): void {
+    for (const go of this.#waiting.splice(0)) go();
   }
 
   #copy(chunk: Buffer | string): void {

@@ -148,7 +148,7 @@ export function written(
           answer.write(Buffer.from(JSON.stringify(body)));
           course.finished();
         };
-        const turning = inWantedForm(x, whole);
+        const turning = inWantedForm(call, whole);
         if (!turning) return say(whole);
         return void turning.then(say).catch((problem: unknown) => course.broke(problem));
       }

@@ -1,14 +1,22 @@
 import { fail } from "../model/error.ts";
 import type { ModelAnswer } from "../model/event.ts";
 import type { Block, ImageRequest, Media } from "../model/request.ts";
+import type { Attempt } from "./call.ts";
 import type { Visit } from "./exchange.ts";
 
 /** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
 export interface Pictures {
   /** The address at which these bytes are found for a while. */
   keep(bytes: Buffer, mime: string | undefined): Promise<string>;
-  /** From somebody else's address, through the egress guard, without any credential. */
-  get(url: string, signal: AbortSignal): Promise<{ bytes: Buffer; mime: string }>;
+  /**
+   * From somebody else's address, through the egress guard, without any credential. `own` is an origin that the
+   * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
+   */
+  get(
+    url: string,
+    signal: AbortSignal,
+    own: string | undefined,
+  ): Promise<{ bytes: Buffer; mime: string }>;
 }
 
 const wanted = (x: Visit): ImageRequest["want"] | undefined =>
@@ -25,8 +33,8 @@ export function permit(x: Visit): void {
 }
 
 /** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
-export function inWantedForm(x: Visit, answer: ModelAnswer): Promise<ModelAnswer> | undefined {
-  const want = wanted(x);
+export function inWantedForm(call: Attempt, answer: ModelAnswer): Promise<ModelAnswer> | undefined {
+  const want = wanted(call.exchange);
   if (want === undefined) return undefined;
   const wrong = (block: Block) =>
     block.type === "image" &&
@@ -36,14 +44,14 @@ export function inWantedForm(x: Visit, answer: ModelAnswer): Promise<ModelAnswer
   return Promise.all(
     answer.blocks.map(async (block) =>
       block.type === "image" && wrong(block)
-        ? { ...block, media: await turned(x, block.media) }
+        ? { ...block, media: await turned(call, block.media) }
         : block,
     ),
   ).then((blocks) => ({ ...answer, blocks }));
 }
 
-async function turned(x: Visit, media: Media): Promise<Media> {
-  const { pictures } = x["~"].gen;
+async function turned(call: Attempt, media: Media): Promise<Media> {
+  const { pictures } = call.exchange["~"].gen;
   const mime = media.mime;
   if ("url" in media) {
     if (media.url.startsWith("data:")) {
@@ -53,7 +61,8 @@ async function turned(x: Visit, media: Media): Promise<Media> {
         base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
       };
     }
-    const got = await pictures.get(media.url, x.signal);
+    const { base } = call.seat["~"].endpoint.endpoint;
+    const got = await pictures.get(media.url, call.signal, base && new URL(base).origin);
     return { mime: got.mime, bytes: got.bytes };
   }
   if ("fileId" in media) return media;

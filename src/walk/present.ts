@@ -111,6 +111,8 @@ class Presentation implements Taker, Watched, Course {
     this.#passage = { push() {}, end() {}, fail: failed, between: true };
     try {
       for await (const event of events) {
+        const room = this.answer.room();
+        if (room) await room;
         if (this.#over) break;
         emit(event);
       }

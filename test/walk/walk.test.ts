@@ -328,6 +328,61 @@ describe("the lanes", () => {
     expect(got.at(-1)).toMatchObject({ end: "stop", usage: { input: 1, output: 2 } });
   });
 
+  it("a native endpoint makes no more than a slow client reads, and goes on when it reads again", async () => {
+    let made = 0;
+    let ended = false;
+    const piece = "x".repeat(64 * 1024);
+    const most = 2_000;
+    await using s = await scene({
+      frontend: toy(),
+      providers: {
+        p: {
+          endpoints: [
+            {
+              kind: "chat",
+              async *run() {
+                try {
+                  yield { type: "start" };
+                  yield { type: "open", index: 0, block: { type: "text" } };
+                  for (; made < most; made++) yield { type: "delta", index: 0, text: piece };
+                  yield { type: "close", index: 0 };
+                  yield { type: "usage", usage: { input: 1, output: 2 } };
+                  yield { type: "finish", reason: "stop" };
+                } finally {
+                  ended = true;
+                }
+              },
+            },
+          ],
+        },
+      },
+    });
+    const still = async () => {
+      for (let before = -1; before !== made; await sleep(100)) before = made;
+      return made;
+    };
+    const slow = await s.ask({ model: "p/m", text: "x", stream: true });
+    const reader = slow.body!.getReader();
+    await reader.read();
+    // What sockets and their two ends keep between them is a few megabytes; the answer is 128.
+    const held = await still();
+    expect(held).toBeLessThan(most / 4);
+    let bytes = 0;
+    for (let part = await reader.read(); !part.done; part = await reader.read())
+      bytes += part.value.length;
+    expect(made).toBe(most);
+    expect(bytes).toBeGreaterThan((most - 1) * piece.length);
+
+    [made, ended] = [0, false];
+    const gone = new AbortController();
+    await s.ask({ model: "p/m", text: "x", stream: true }, { signal: gone.signal });
+    expect(await still()).toBeLessThan(most / 4);
+    gone.abort();
+    await until(() => ended && settles(s.journal).length === 2);
+    expect(made).toBeLessThan(most / 4);
+    expect(settles(s.journal)[1]).toMatchObject({ state: "estimated", outcome: "canceled" });
+  });
+
   it("a provider that only streams serves a client that wants it whole, and the other way round", async () => {
     await using up = await streaming();
     await using s = await scene({

@@ -76,6 +76,42 @@ describe("a file from somebody else's address", () => {
     expect(inside).toBe(0);
   });
 
+  it("at an origin that the operator wrote may be inside, and nothing else for its sake", async () => {
+    const strict = downloads();
+    const inside = { count: 0 };
+    const secret = await serve((_, answer) => {
+      inside.count++;
+      answer.end("secret");
+    });
+    const own = await serve((asked, answer) =>
+      asked.url === "/picture"
+        ? answer.end("picture")
+        : answer.writeHead(302, { location: decodeURIComponent(asked.url!.slice(1)) }).end(),
+    );
+    const port = new URL(own).port;
+    expect((await strict.get(`${own}/picture`, undefined, { own })).bytes.toString()).toBe(
+      "picture",
+    );
+    expect((await strict.get(`${own}/%2Fpicture`, undefined, { own })).bytes).toHaveLength(7);
+    for (const to of [
+      secret,
+      `${own}/${encodeURIComponent(secret)}`,
+      `http://localhost:${port}/picture`,
+      `http://[::ffff:127.0.0.1]:${port}/picture`,
+      `https://127.0.0.1:${port}/picture`,
+      `http://me:you@127.0.0.1:${port}/picture`,
+      "http://169.254.169.254/latest/meta-data",
+    ])
+      expect(await faultFrom(strict.get(to, undefined, { own })), to).toMatchObject({
+        code: expect.stringMatching(/^address_/),
+      });
+    expect(await faultFrom(strict.get(`${own}/picture`))).toMatchObject({
+      code: "address_not_public",
+    });
+    expect(inside.count).toBe(0);
+    await strict[Symbol.asyncDispose]();
+  });
+
   it("is cut at its cap, announced or not", async () => {
     const announced = await serve((_, answer) => answer.end(Buffer.alloc(2_000)));
     const endless = await serve((_, answer) => {
