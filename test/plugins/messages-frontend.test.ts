@@ -253,6 +253,8 @@ describe("what leaves", () => {
         "content-type": "application/json",
         "x-api-key": house.key,
         "x-stainless-lang": "js",
+        "x-claude-code-session-id": "s1",
+        "idempotency-key": "i1",
         cookie: "a=b",
       },
       body: text,
@@ -261,13 +263,16 @@ describe("what leaves", () => {
     const sent = last();
     expect(sent.headers["x-api-key"]).toBe("sk-upstream-000000");
     expect(JSON.stringify(sent.headers)).not.toContain(house.key);
+    expect(sent.headers["x-claude-code-session-id"]).toBe("s1");
+    // Another key's client may have chosen the same one.
+    expect(sent.headers["idempotency-key"]).toBeUndefined();
     expect(sent.headers["x-stainless-lang"]).toBeUndefined();
     expect(sent.headers.cookie).toBeUndefined();
     expect(sent.body.toString()).toBe(text.replace("anthropic/claude-sonnet-5", "claude-sonnet-5"));
   });
 
   test("to a compatible backend, without what only Anthropic knows", async () => {
-    const headers = { "x-api-key": house.key, "anthropic-beta": "a" };
+    const headers = { "x-api-key": house.key, "anthropic-beta": "a", "x-app": "cli" };
     const body = {
       ...BODY,
       model: "local/llama",
@@ -279,6 +284,7 @@ describe("what leaves", () => {
     const res = await ask(headers, body);
     expect(((await res.json()) as { model: string }).model).toBe("local/llama");
     expect(last().headers["anthropic-beta"]).toBeUndefined();
+    expect(last().headers["x-app"]).toBeUndefined();
     expect(last().headers["x-api-key"]).toBeUndefined();
     expect(last().json()).toMatchObject({
       model: "llama",

@@ -27,12 +27,11 @@ const shared = {
   required: schema.required.filter((field) => field !== "max_tokens"),
 } as unknown as JSONSchema;
 
+/** What Anthropic reads of its own clients; to anybody else only the version means something. */
 const REQUEST = [
   "anthropic-version",
   "anthropic-beta",
   "anthropic-dangerous-direct-browser-access",
-  "anthropic-user-profile-id",
-  "idempotency-key",
   "x-app",
   "x-claude-code-*",
 ];
@@ -48,7 +47,7 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
   return {
     id: ID,
     kind: "chat",
-    headers: { request: REQUEST, response: RESPONSE },
+    headers: { request: betas ? REQUEST : REQUEST.slice(0, 1), response: RESPONSE },
     server: {
       schema: shared,
       survey,

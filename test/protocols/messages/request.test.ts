@@ -32,6 +32,32 @@ test("every top-level field arrives as it was", () => {
   );
 });
 
+/** The same said in the longer way: a text as a list of blocks, a caller who is the client itself left out. */
+const spelled = (content: any): any =>
+  typeof content === "string"
+    ? [{ type: "text", text: content }]
+    : content?.map((block: any) => {
+        if (block.type === "tool_use" && block.caller?.type === "direct") {
+          const { caller: _direct, ...call } = block;
+          return call;
+        }
+        return block.type === "tool_result" && block.content !== undefined
+          ? { ...block, content: spelled(block.content) }
+          : block;
+      });
+const told = (message: any) => ({ ...message, content: spelled(message.content) });
+
+test("every block of every message arrives as it was", () => {
+  fc.assert(
+    fc.property(bodies, (body) => {
+      const { body: wire } = encode(decode(body), { systemTurns: true });
+      expect(plain(wire["messages"].map(told))).toEqual(plain(body["messages"].map(told)));
+      expect(plain(spelled(wire["system"]))).toEqual(plain(spelled(body["system"])));
+    }),
+    { numRuns: 300 },
+  );
+});
+
 test("fields that nobody knows are the host's to carry", () => {
   const request = decode({ model: "m", max_tokens: 1, messages: [], brand_new: { a: 1 } });
   expect(request.rest).toEqual({ brand_new: { a: 1 } });
@@ -71,6 +97,18 @@ test("consecutive messages of one role are one turn, results first", () => {
   );
   expect(body["messages"]).toHaveLength(2);
   expect(body["messages"][1].content.map((b: any) => b.type)).toEqual(["tool_result", "text"]);
+});
+
+test("a message that is newer than us is neither taken apart nor joined with another", () => {
+  const newer = { role: "user", content: "a", newer_than_us: 1 };
+  const plainly = { role: "user", content: [{ type: "text", text: "b" }] };
+  for (const messages of [
+    [newer, plainly],
+    [plainly, newer, newer, plainly],
+  ])
+    expect(encode(decode({ model: "m", max_tokens: 1, messages })).body["messages"]).toEqual(
+      messages,
+    );
 });
 
 test("a count takes what counts and nothing else", () => {
@@ -133,6 +171,12 @@ describe("the schema", () => {
     const thinking = { type, ...(type === "enabled" && { budget_tokens: 1024 }) };
     expect(validate({ ...good, thinking })).toBe(true);
   });
+});
+
+test("an upload is a file", () => {
+  const content = [{ type: "container_upload", file_id: "f" }];
+  const { features } = server.survey({ messages: [{ role: "user", content }] } as never);
+  expect(features).toEqual(["state.file"]);
 });
 
 test("a survey sees what the walk must know", () => {

@@ -145,11 +145,16 @@ function started(
 }
 
 const NAME = Buffer.from("event:");
+/** Most of a stream: told by one native comparison. */
+const DELTA = Buffer.from("event: content_block_delta\n");
+
+const begins = (b: Buffer, from: number, end: number, with_: Buffer): boolean =>
+  end - from >= with_.length && b.compare(with_, 0, with_.length, from, from + with_.length) === 0;
 
 /** The event's name, where its first line tells it: there it stands in all but broken streams. */
 function nameOf(b: Buffer, from: number, end: number): string | undefined {
-  if (end - from < NAME.length || b.compare(NAME, 0, NAME.length, from, from + NAME.length) !== 0)
-    return undefined;
+  if (begins(b, from, end, DELTA)) return "content_block_delta";
+  if (!begins(b, from, end, NAME)) return undefined;
   from += NAME.length;
   if (b[from] === 32) from++;
   let to = from;
