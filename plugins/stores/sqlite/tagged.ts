@@ -5,6 +5,8 @@ export const toJson = (value: unknown): string =>
   JSON.stringify(value, (_key, v: unknown) => (typeof v === "bigint" ? { [TAG]: String(v) } : v));
 
 export const fromJson = <T>(text: string): T =>
-  JSON.parse(text, (_key, v: unknown) =>
-    v !== null && typeof v === "object" && TAG in v ? BigInt((v as { [TAG]: string })[TAG]) : v,
-  ) as T;
+  JSON.parse(text, (_key, v: unknown) => {
+    const tagged =
+      v !== null && typeof v === "object" ? (v as { [TAG]?: unknown })[TAG] : undefined;
+    return typeof tagged === "string" && /^-?\d+$/.test(tagged) ? BigInt(tagged) : v;
+  }) as T;

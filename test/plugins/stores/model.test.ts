@@ -244,7 +244,7 @@ const commands = fc.commands(
 
 for (const [name, make, numRuns] of [
   ["memory", memory, 200],
-  ["sqlite", sqlite, 60],
+  ["sqlite", sqlite, 40],
 ] as const)
   it(`the ${name} store does what a map of calls would do`, async () => {
     await fc.assert(
@@ -258,6 +258,7 @@ for (const [name, make, numRuns] of [
           await real.end();
         }
       }),
+      // RUNS=20 for a long look.
       { numRuns: numRuns * Number(process.env["RUNS"] ?? 1) },
     );
   });
