@@ -1,0 +1,50 @@
+// The chat endpoint's own decisions: where it is, and whose key counts.
+import { describe, expect, test } from "vitest";
+import chat from "../../plugins/frontends/chat-completions.ts";
+import { faultOf, type Frontend, type HeadersIn } from "../../src/plugin/index.ts";
+import { context } from "../../src/testing/index.ts";
+
+async function mounted(accept: ("bearer" | "x-api-key")[] = ["bearer"]): Promise<Frontend> {
+  await using host = context();
+  return chat.setup({ accept }, host.ctx);
+}
+async function secret(headers: HeadersIn, accept?: ("bearer" | "x-api-key")[]) {
+  const { secret: read } = await mounted(accept);
+  try {
+    return read!(headers);
+  } catch (error) {
+    return faultOf(error)?.message;
+  }
+}
+
+describe("the key", () => {
+  test("is a Bearer", async () => {
+    expect(await secret({ authorization: "Bearer k1" })).toBe("k1");
+    expect(await secret({ authorization: "bearer  k1 " })).toBe("k1");
+    expect(await secret({})).toBeUndefined();
+  });
+  test("elsewhere is refused with the right place", async () => {
+    expect(await secret({ "x-api-key": "k1" })).toMatch(/Authorization: Bearer/);
+    expect(await secret({ authorization: "Basic eDp5" })).toMatch(/Authorization: Bearer/);
+  });
+  test("may stand in x-api-key where the operator says so", async () => {
+    expect(await secret({ "x-api-key": "k1" }, ["bearer", "x-api-key"])).toBe("k1");
+  });
+  test("may stand in both places, but not as two", async () => {
+    expect(await secret({ authorization: "Bearer k1", "x-api-key": "k1" })).toBe("k1");
+    for (const accept of [["bearer"], ["bearer", "x-api-key"]] as ("bearer" | "x-api-key")[][])
+      expect(await secret({ authorization: "Bearer k1", "x-api-key": "k2" }, accept)).toMatch(
+        /two different keys/,
+      );
+  });
+});
+
+test("it is served with the version, without it, and with it twice", async () => {
+  const { routes, protocol } = await mounted();
+  expect(routes.flatMap((r) => r.path)).toEqual([
+    "/v1/chat/completions",
+    "/chat/completions",
+    "/v1/v1/chat/completions",
+  ]);
+  expect(protocol!.id).toBe("chat-completions");
+});
