@@ -2,8 +2,9 @@
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../plugin/index.ts";
 import { inputPart, outputPart, type Losses } from "./parts.ts";
+import { STORED } from "./items.ts";
 import type { speaking } from "./tools.ts";
-import { ORIGIN, base64Of, callId, cameAs, digest, present } from "./wire.ts";
+import { ORIGIN, base64Of, callId, cameAs, digest, object, present } from "./wire.ts";
 
 type Speaking = ReturnType<typeof speaking>;
 type Of<T extends Block["type"]> = Extract<Block, { type: T }>;
@@ -136,10 +137,12 @@ function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: Losse
       items.push(resultTo(block, custom, of));
       continue;
     }
+    const own = block.type === "opaque" && block.origin === ORIGIN ? object(block.raw) : undefined;
+    if (own?.["type"] === STORED) continue;
     // On the tool's side an opaque block is an item; elsewhere it is a part of what was said.
-    if (block.type === "opaque" && turn.role === "tool" && block.origin === ORIGIN) {
+    if (own && (turn.role === "tool" || own["type"] === "item_reference")) {
       speak();
-      items.push(block.raw);
+      items.push(own);
       continue;
     }
     if (role !== "user" && block.type !== "text")

@@ -122,6 +122,11 @@ function turnsOf(items: readonly Json[], offset: number): Turn[] {
           blocks: [{ type: "result", callId, blocks, isError: false }],
         });
       }
+      case "item_reference":
+        // Nobody but its upstream knows what it stands for: a part of what was said that cannot be said elsewhere.
+        shut();
+        turns.push(came({ role: "user", blocks: [unsayable({ ...item, type: kind })] }, [item]));
+        return;
       default: {
         if (kind === "") malformed(`${at}.type`, "is missing");
         // Hosted tools, and whatever is newer than us: what answers a call stands on the tool's side.
@@ -133,6 +138,12 @@ function turnsOf(items: readonly Json[], offset: number): Turn[] {
   shut();
   return turns;
 }
+
+/** The type under which a stored prompt stands among the turns; on the wire it has a field of its own. */
+export const STORED = "stored_prompt";
+
+/** What other protocols must refuse, because the answer depends on it. */
+export const unsayable = (raw: JsonObject): Block => ({ type: "opaque", origin: ORIGIN, raw });
 
 /** Whether a further message would begin another step: this one has spoken and called nobody. */
 const saysOnly = (now: Gathering): boolean =>

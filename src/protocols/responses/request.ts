@@ -1,7 +1,7 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
 // own name, what nobody knows in `rest`, and an untouched turn or tool remembers its own words.
-import type { Body, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
-import { conversation } from "./items.ts";
+import type { Body, ChatRequest, Json, JsonObject, Opt, Turn } from "../../plugin/index.ts";
+import { conversation, STORED, unsayable } from "./items.ts";
 import { choiceOf, toolsOf } from "./tools.ts";
 import { came, ORIGIN, flag, list, number, object, present, text } from "./wire.ts";
 
@@ -54,6 +54,11 @@ const KNOWN = new Set([...COMMON, ...OWN, ...QUIET]);
 export function request(body: Body): ChatRequest {
   const fields = body as JsonObject;
   const say = conversation(fields["input"], text(fields["instructions"]));
+  // A prompt that is kept upstream is the first thing the model reads.
+  const stored = object(fields["prompt"]);
+  const first: readonly Turn[] = stored
+    ? [came({ role: "user", blocks: [unsayable({ ...stored, type: STORED })] }, [])]
+    : [];
   const { choice, kept } = choiceOf(fields["tool_choice"]);
   const reasoning = object(fields["reasoning"]);
   const words = object(fields["text"]);
@@ -83,6 +88,7 @@ export function request(body: Body): ChatRequest {
     stream: fields["stream"] === true,
     user: identifier ?? text(fields["user"]),
     ...say,
+    turns: [...first, ...say.turns],
     tools,
     toolChoice: choice,
     parallel: flag(fields["parallel_tool_calls"]),

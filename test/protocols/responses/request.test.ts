@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Body, ChatRequest, JsonObject } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { asking, freeze, plain } from "tollgate/testing";
 import { faultFrom } from "./kit.ts";
@@ -133,6 +135,33 @@ describe("a request", () => {
     });
     expect(request.rest).toEqual({ x_new: 1 });
     expect(request.ext).toEqual({ responses: { truncation: "auto" } });
+  });
+
+  it("that only its upstream's memory could make sense of is refused elsewhere, never answered without it", () => {
+    const bodies: Body[] = [
+      {
+        model: "m",
+        input: [
+          { role: "user", content: "x" },
+          { type: "item_reference", id: "msg_1" },
+        ],
+      },
+      { model: "m", input: "x", prompt: { id: "pmpt_1", variables: { a: "b" } } },
+    ];
+    for (const body of bodies) {
+      const request = decode(body) as ChatRequest;
+      for (const other of [chatCompletions(), messages()])
+        expect(faultFrom(() => other.client!.request(request as never, asking())).kind).toBe(
+          "unsupported",
+        );
+      // This protocol says it again, touched or not.
+      for (const same of [request, { ...request, turns: structuredClone(request.turns) as any }]) {
+        const wire = encode(same);
+        expect(wire.prompt).toEqual(body["prompt"]);
+        expect(JSON.stringify(wire.input)).not.toContain("stored_prompt");
+        expect(wire.input.length).toBe(body["prompt"] ? 1 : 2);
+      }
+    }
   });
 
   it("says what is wrong and where", () => {
