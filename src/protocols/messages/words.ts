@@ -138,25 +138,14 @@ export const only = (of: JsonObject, keys: readonly string[]): boolean => {
 export const malformed = (message: string, param: string): never =>
   fail("invalid", message, { param, code: "invalid_request" });
 
-interface Source {
-  source: string;
-}
-declare global {
-  interface JSON {
-    rawJSON(text: string): unknown;
-  }
-}
+const CITATIONS: ReadonlySet<unknown> = new Set([
+  "char_location",
+  "page_location",
+  "content_block_location",
+  "search_result_location",
+  "web_search_result_location",
+]);
 
-const LONG_INTEGER = /\d{16}/;
-
-/**
- * JSON whose integers beyond 2^53 keep their digits when it is written again: ids of that size are everyday tool
- * arguments, and a gateway that rounds one has called the tool on somebody else.
- */
-export function exactly(text: string): Json {
-  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
-  return JSON.parse(text, ((_key: string, value: unknown, context: Source) =>
-    typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context.source)
-      ? JSON.rawJSON(context.source)
-      : value) as (key: string, value: unknown) => unknown);
-}
+/** Others cannot be said here: they lack what this wire's clients look a citation up by. */
+export const isNativeCitation = (citation: Json): boolean =>
+  isObject(citation) && CITATIONS.has(citation["type"]);

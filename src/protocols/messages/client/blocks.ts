@@ -6,9 +6,8 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Asking } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
 import type { Settings } from "../dialect.ts";
-import { isNativeCitation } from "../server/content.ts";
-import { inputOf } from "../server/whole.ts";
-import { ID, isObject } from "../words.ts";
+import { inputOf } from "../arguments.ts";
+import { ID, isNativeCitation, isObject } from "../words.ts";
 
 export interface Encoding {
   of: Asking;

@@ -1,7 +1,8 @@
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { exactly, isObject } from "../words.ts";
+import { exactly } from "../arguments.ts";
+import { isObject } from "../words.ts";
 import { thrown } from "./fault.ts";
 import { Reading } from "./reading.ts";
 

@@ -50,18 +50,6 @@ export const textBlock = (text: string, citations: readonly Json[] = []): JsonOb
   citations: citations.length > 0 ? citations : null,
 });
 
-const CITATIONS: ReadonlySet<unknown> = new Set([
-  "char_location",
-  "page_location",
-  "content_block_location",
-  "search_result_location",
-  "web_search_result_location",
-]);
-
-/** Others cannot be said here: they lack what this wire's clients look a citation up by. */
-export const isNativeCitation = (citation: Json): boolean =>
-  isObject(citation) && CITATIONS.has(citation["type"]);
-
 /** Where the upstream's own signature stands, another's stands in an envelope; nobody's too, or clients drop what was thought. */
 export const signature = (proof: Opt<Proof>, summary: boolean): string =>
   proof?.origin === ID && proof.kind === "signature" ? proof.data : seal({ proof, summary });

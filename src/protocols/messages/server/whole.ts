@@ -3,12 +3,12 @@ import type { ModelAnswer } from "../../../model/event.ts";
 import type { Block } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { Answering } from "../../../plugin/protocol.ts";
-import { exactly, isObject } from "../words.ts";
+import { inputOf } from "../arguments.ts";
+import { isNativeCitation } from "../words.ts";
 import {
   callBlock,
   carried,
   ending,
-  isNativeCitation,
   message,
   namesOf,
   ownBlock,
@@ -68,16 +68,4 @@ function contentOf(
   }
   to.lose(`content.${block.type}`, "dropped");
   return [];
-}
-
-/** Arguments as an object: none are an empty one, and those that were encoded twice are opened twice. */
-export function inputOf(args: string): JsonObject | undefined {
-  if (args.trim() === "") return {};
-  try {
-    let input = exactly(args);
-    if (typeof input === "string") input = exactly(input);
-    return isObject(input) ? input : undefined;
-  } catch {
-    return undefined;
-  }
 }

@@ -3,16 +3,8 @@ import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Answering } from "../../../plugin/protocol.ts";
-import { isObject } from "../words.ts";
-import {
-  callBlock,
-  carried,
-  isNativeCitation,
-  ownBlock,
-  reasoningBlock,
-  signature,
-  textBlock,
-} from "./content.ts";
+import { isNativeCitation, isObject } from "../words.ts";
+import { callBlock, carried, ownBlock, reasoningBlock, signature, textBlock } from "./content.ts";
 import type { Page } from "./page.ts";
 
 export interface Writer {

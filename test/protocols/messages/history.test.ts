@@ -1,0 +1,175 @@
+// What was said before: turns, media, proofs and marks on this wire.
+import { describe, expect, test } from "vitest";
+import type { Block, ChatRequest } from "../../../src/model/request.ts";
+import { seal } from "../../../src/protocols/envelope.ts";
+import type { Dialect } from "../../../src/protocols/messages/index.ts";
+import { asked, decode, encode } from "./asked.ts";
+
+describe("turns", () => {
+  test("what several tools answered stands together and first", () => {
+    const { body } = encode(
+      asked({
+        turns: [
+          {
+            role: "assistant",
+            blocks: [
+              { type: "call", id: "a", name: "f", tool: "function", args: "" },
+              { type: "call", id: "b|2", name: "f", tool: "function", args: '{"x":1}' },
+            ],
+          },
+          {
+            role: "tool",
+            blocks: [
+              {
+                type: "result",
+                callId: "a",
+                blocks: [{ type: "text", text: "1" }],
+                isError: false,
+              },
+            ],
+          },
+          { role: "user", blocks: [{ type: "text", text: "wait" }] },
+          { role: "tool", blocks: [{ type: "result", callId: "b|2", blocks: [], isError: true }] },
+        ],
+      }),
+    );
+    const [assistant, user] = body["messages"];
+    expect(assistant.content.map((c: any) => c.input)).toEqual([{}, { x: 1 }]);
+    expect(user.content).toEqual([
+      { type: "tool_result", tool_use_id: "a", content: "1" },
+      { type: "tool_result", tool_use_id: assistant.content[1].id, is_error: true },
+      { type: "text", text: "wait" },
+    ]);
+    expect(assistant.content[1].id).toMatch(/^[a-zA-Z0-9_-]+$/);
+  });
+
+  test("large numbers in arguments keep their digits", () => {
+    const args = '{"channel":1234567890123456789,"n":1.5}';
+    const { body } = encode(
+      asked({
+        turns: [
+          {
+            role: "assistant",
+            blocks: [{ type: "call", id: "a", name: "f", tool: "function", args }],
+          },
+        ],
+      }),
+    );
+    expect(JSON.stringify(body)).toContain(`"input":${args}`);
+  });
+
+  test("images and documents", () => {
+    const { body } = encode(
+      asked({
+        turns: [
+          {
+            role: "user",
+            blocks: [
+              { type: "image", media: { mime: "image/jpg", base64: "/9j/" } },
+              { type: "document", media: { mime: "text/plain", base64: "aGk=" }, title: "a.txt" },
+              { type: "document", media: { mime: "application/pdf", bytes: Buffer.from("%PDF-") } },
+            ],
+          },
+        ],
+      }),
+    );
+    expect(body["messages"][0].content.map((b: any) => b.source)).toEqual([
+      { type: "base64", media_type: "image/jpeg", data: "/9j/" },
+      { type: "text", media_type: "text/plain", data: "hi" },
+      { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
+    ]);
+  });
+});
+
+describe("proofs", () => {
+  const thought = (origin: string, kind = "signature"): Block => ({
+    type: "reasoning",
+    text: "Hm.",
+    proof: { origin, kind, data: "S" },
+  });
+  const history = (block: Block) =>
+    asked({
+      turns: [
+        { role: "assistant", blocks: [block, { type: "text", text: "Hi." }] },
+        ...asked().turns,
+      ],
+    });
+  const first = (r: ChatRequest, dialect: Dialect = {}) =>
+    encode(r, dialect).body["messages"][0].content[0];
+
+  test("go back to who made them", () => {
+    expect(first(history(thought("messages")))).toEqual({
+      type: "thinking",
+      thinking: "Hm.",
+      signature: "S",
+    });
+    expect(first(history(thought("messages", "redacted")))).toEqual({
+      type: "redacted_thinking",
+      data: "S",
+    });
+    expect(first(history(thought("moonshot")), { signer: "moonshot" }).signature).toBe("S");
+  });
+
+  test("and to nobody else, without a word: that is what a change of model means", () => {
+    for (const r of [history(thought("responses")), history({ type: "reasoning", text: "Hm." })]) {
+      expect(first(r)).toEqual({ type: "text", text: "Hi." });
+      expect(encode(r).losses).toEqual([]);
+    }
+  });
+
+  test("unsigned thoughts go to those who sign none", () => {
+    const r = history({ type: "reasoning", text: "Hm." });
+    expect(first(r, { unsigned: true })).toMatchObject({ thinking: "Hm.", signature: "" });
+  });
+
+  test("another's proof rides in the envelope and comes out of it", () => {
+    const proof = { origin: "responses", kind: "encrypted", data: "E", itemId: "rs_1" };
+    const { turns } = decode({
+      model: "m",
+      max_tokens: 1,
+      messages: [
+        {
+          role: "assistant",
+          content: [
+            { type: "thinking", thinking: "Sum.", signature: seal({ proof, summary: true }) },
+            { type: "tool_use", id: "c", name: "f", input: {} },
+            { type: "redacted_thinking", data: seal({ proof, of: "call" }) },
+          ],
+        },
+      ],
+    });
+    expect(turns[0]!.blocks).toEqual([
+      { type: "reasoning", summary: ["Sum."], proof },
+      { type: "call", id: "c", name: "f", tool: "function", args: "{}", proof },
+    ]);
+  });
+
+  test("an envelope that was tampered with is nobody's proof", () => {
+    for (const signature of ["tg1.", "tg1.!!!", "tg1.bnVsbA", `tg1.${"A".repeat(40)}`]) {
+      const { turns } = decode({
+        model: "m",
+        max_tokens: 1,
+        messages: [
+          { role: "assistant", content: [{ type: "thinking", thinking: "x", signature }] },
+        ],
+      });
+      expect(encode(asked({ turns })).losses).toEqual([]);
+    }
+  });
+});
+
+test("cache marks of others become this wire's own", () => {
+  const blocks = ["5m", "1h", "30m", undefined].map((ttl): Block => ({
+    type: "text",
+    text: "x",
+    cache: { mode: "explicit", ...(ttl && { ttl }) },
+  }));
+  const { body, losses } = encode(asked({ turns: [{ role: "user", blocks }] }));
+  expect(body["messages"][0].content.map((b: any) => b.cache_control)).toEqual([
+    { type: "ephemeral" },
+    { type: "ephemeral", ttl: "1h" },
+    { type: "ephemeral", ttl: "1h" },
+    { type: "ephemeral" },
+  ]);
+  expect(losses.map((l) => l.field)).toEqual(["cache_control.ttl"]);
+});
