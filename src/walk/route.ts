@@ -24,7 +24,9 @@ export async function route(x: Visit): Promise<Plan> {
   const { frontend, gen } = inner;
   const { pinned, survey } = inner.received!;
   permit(x);
-  const resolution = gen.switchboard.resolve(frontend, x.model, x.stream);
+  const allowed = x.identity?.models;
+  const may = (name: string) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
+  const resolution = gen.switchboard.resolve(frontend, x.model, x.stream, may);
   const out: (Excluded & { by: string })[] = [];
   const leave = (seat: Seat, by: string, kind: ErrorKind, code: string, message: string) => {
     out.push({
@@ -36,10 +38,9 @@ export async function route(x: Visit): Promise<Plan> {
     });
     return false;
   };
-  const who = x.identity;
-  const named = who?.models?.some((p) => matches(p, x.model)) ?? true;
+  const named = may(x.model);
   let seats = resolution.seats.filter((seat) => {
-    if (!named && !who!.models!.some((p) => matches(p, seat.id)))
+    if (!named && !may(seat.id))
       return leave(seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
     if (pinned && (pinned.credential !== seat.credential || seat.protocol !== x.protocol))
       return leave(seat, "state", "not_found", "not_found", "it was made elsewhere");

@@ -1,5 +1,6 @@
 // From what a client wrote in `model` to the seats that could serve it, in the order in which they are tried.
-// Everything here depends on the config and the catalogue alone, so it is worked out once per name and kept.
+// What is found depends on the config and the catalogue alone, so it is worked out once per name and kept. That nothing is
+// found is said to each who asks anew: it names others, and only those that they may use.
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { effectivePolicy } from "../catalogue/policy.ts";
 import type { ModelRoute } from "../config/types.ts";
@@ -47,6 +48,10 @@ const KEEP = 10_000;
 const MAX_ALIASES = 16;
 const MODEL = /^[!#-~]{1,256}$/;
 
+/** Whether whoever asks may use this name, or this id. */
+export type May = (name: string) => boolean;
+const ANYBODY: May = () => true;
+
 export class Switchboard {
   readonly #lines: Lines;
   readonly #patterns: readonly ModelRoute[];
@@ -61,7 +66,12 @@ export class Switchboard {
       .toSorted((a, b) => b.name.length - a.name.length);
   }
 
-  resolve(frontend: MountedFrontend, model: string, stream: boolean): Resolution {
+  resolve(
+    frontend: MountedFrontend,
+    model: string,
+    stream: boolean,
+    may: May = ANYBODY,
+  ): Resolution {
     const now = this.#lines.now();
     if (this.#version !== this.#lines.catalogue.version || now - this.#since > KEEP_MS) {
       this.#kept.clear();
@@ -73,14 +83,20 @@ export class Switchboard {
     const key = stream ? `${model}\n` : model;
     let found = mine.get(key);
     if (!found) {
-      found = this.#work(frontend, model, stream, now);
+      found = this.#work(frontend, model, stream, now, may);
       if (mine.size >= KEEP) mine.clear();
       mine.set(key, found);
     }
     return found;
   }
 
-  #work(frontend: MountedFrontend, model: string, stream: boolean, now: number): Resolution {
+  #work(
+    frontend: MountedFrontend,
+    model: string,
+    stream: boolean,
+    now: number,
+    may: May,
+  ): Resolution {
     if (!MODEL.test(model))
       fail("invalid", "model must be 1 to 256 printable characters without spaces or quotes.", {
         param: "model",
@@ -107,7 +123,7 @@ export class Switchboard {
         notes,
       });
     }
-    if (seats.length === 0) this.#nobody(frontend, model, wrongKind, notes);
+    if (seats.length === 0) this.#nobody(frontend, model, wrongKind, notes, may);
     return {
       seats,
       closed,
@@ -196,9 +212,16 @@ export class Switchboard {
       }
   }
 
-  #nobody(frontend: MountedFrontend, model: string, wrongKind: string[], notes: string[]): never {
+  #nobody(
+    frontend: MountedFrontend,
+    model: string,
+    wrongKind: string[],
+    notes: string[],
+    may: May,
+  ): never {
     const kind = frontend.protocol?.kind ?? "chat";
-    const other = wrongKind.find((id) => id !== "");
+    const named = may(model);
+    const other = wrongKind.find((id) => id !== "" && (named || may(id)));
     if (other !== undefined) {
       const right = this.#lines.doors.get(kind === "chat" ? "image" : "chat");
       return fail(
@@ -207,8 +230,8 @@ export class Switchboard {
         { param: "model", code: "wrong_endpoint" },
       );
     }
-    const near = this.#lines.catalogue.near(model, kind);
-    const names = [...this.#lines.models.keys()].filter((n) => !n.includes("*"));
+    const near = this.#lines.catalogue.near(model, kind, may);
+    const names = [...this.#lines.models.keys()].filter((n) => !n.includes("*") && may(n));
     const slash = model.indexOf("/");
     const provider = slash > 0 ? model.slice(0, slash) : undefined;
     const advice =
@@ -221,7 +244,7 @@ export class Switchboard {
       provider && !this.#lines.providers.has(provider) && !this.#lines.unmounted.has(provider)
         ? ` To add the provider, in gateway.yaml under providers: "${provider}: { use: ${provider}, with: { api_key: … } }".`
         : ` To add the name, in gateway.yaml under models: "${model}: [<provider>/<model>]".`;
-    const because = notes.length > 0 ? ` (${notes.join("; ")})` : "";
+    const because = named && notes.length > 0 ? ` (${notes.join("; ")})` : "";
     return fail(
       "not_found",
       `There is no model ${model}${because}.${advice}${kind === "chat" ? yaml : ""}`,
