@@ -15,6 +15,7 @@ beforeAll(async () => {
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
   local: { use: anthropic-compatible, with: { base_url: "${up.url}/v1" } }
+  chatty: { use: openai-compatible, with: { base_url: "${up.url}/v1" } }
 `);
 });
 afterAll(async () => {
@@ -385,4 +386,76 @@ test("a call that only a compatible backend makes is heard by every client", asy
     content: [{ input: { a: 1 } }],
   });
   up.script(speaking(speech));
+});
+
+describe("on an upstream of another protocol", () => {
+  const sdk = () => new Anthropic({ apiKey: house.key, baseURL: house.url, maxRetries: 0 });
+  const body = { ...BODY, model: "chatty/m", messages: [{ role: "user" as const, content: "Hi" }] };
+
+  test("the SDK streams the same answer", async () => {
+    const message = await sdk().messages.stream(body).finalMessage();
+    expect(message).toMatchObject({
+      model: "chatty/m",
+      content: [
+        { type: "thinking", thinking: "Hm." },
+        { type: "text", text: "Hello" },
+      ],
+      stop_reason: "end_turn",
+      usage: { input_tokens: 7, cache_read_input_tokens: 3, output_tokens: 5 },
+    });
+    expect(last().path).toBe("/v1/chat/completions");
+  });
+
+  test("what is lost is named, and under strict it is an error", async () => {
+    const headers = { "x-api-key": house.key };
+    const lossy = { ...body, top_k: 5 };
+    const res = await ask(headers, lossy);
+    expect(res.status).toBe(200);
+    expect(res.headers.get("x-tollgate-warnings")).toContain("field=top_k");
+    const strict = await ask({ ...headers, "x-tollgate-strict": "true" }, lossy);
+    expect(strict.status).toBe(400);
+    expect(await strict.json()).toMatchObject({ error: { details: { param: "top_k" } } });
+  });
+
+  test("a stream that breaks ends in this protocol's error, and the SDK raises", async () => {
+    up.script({
+      "POST /v1/chat/completions": (asked) => ({
+        ...say("Hello, this is a longer answer than one event.").to(asked),
+        cut: { after: { pieces: 4 }, how: "reset" },
+      }),
+    });
+    await expect(sdk().messages.stream(body).finalMessage()).rejects.toThrow();
+    const res = await ask({ "x-api-key": house.key }, { ...body, stream: true });
+    const text = await res.text();
+    expect(text).toContain("event: error");
+    expect(text).not.toContain("message_stop");
+    up.script(speaking(speech));
+  });
+
+  test("calls go out and come back", async () => {
+    up.script({
+      "POST /v1/chat/completions": (asked) =>
+        (asked.json().messages.length > 1 ? say("Sunny.") : call("get", { x: 1 }, "call_1")).to(
+          asked,
+        ),
+    });
+    const ask = (messages: Anthropic.MessageParam[]) =>
+      sdk().messages.create({
+        ...body,
+        messages,
+        tools: [{ name: "get", input_schema: { type: "object" } }],
+      });
+    const first = await ask(body.messages);
+    expect(first).toMatchObject({
+      stop_reason: "tool_use",
+      content: [{ name: "get", input: { x: 1 } }],
+    });
+    const second = await ask([
+      ...body.messages,
+      { role: "assistant", content: first.content },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "sun" }] },
+    ]);
+    expect(second.content).toMatchObject([{ type: "text", text: "Sunny." }]);
+    up.script(speaking(speech));
+  });
 });
