@@ -1,0 +1,67 @@
+// A daemon in front of a fake upstream, reached by a client's protocol on one side and asked in another on the other.
+import {
+  say,
+  speaking,
+  spokenAt,
+  upstream,
+  type Asked,
+  type Routes,
+  type Spoken,
+  type Upstream,
+} from "tollgate/testing";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+export interface House extends AsyncDisposable {
+  readonly gateway: Daemon;
+  readonly up: Upstream;
+  /** What upstream was asked to generate, without lists and counts. */
+  asked(): readonly Asked[];
+}
+
+/** Every protocol an upstream can speak here, and the provider that speaks it: `up-chat/model`, `up-messages/model`, … */
+export const UPSTREAMS: { readonly [protocol in Spoken]: string } = {
+  "chat-completions": "up-chat",
+  messages: "up-messages",
+  responses: "up-responses",
+};
+
+export const SPOKEN = Object.keys(UPSTREAMS) as readonly Spoken[];
+
+/** A model that is reached in this protocol. */
+export const modelOn = (protocol: Spoken, name = "model") => `${UPSTREAMS[protocol]}/${name}`;
+
+/** The part of gateway.yaml that reaches a fake upstream in each protocol. */
+export const providers = (url: string): string => `
+providers:
+  up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-upstream-chat } }
+  up-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-upstream-messages, counts: true } }
+  up-responses:
+    use: openai
+    with: { base_url: "${url}/v1", api_key: sk-upstream-responses }
+    models: { model: { protocols: [responses] } }
+`;
+
+export const FRONTENDS = "frontends: [chat-completions, messages, responses, models]\n";
+
+export async function house(
+  routes: Routes = speaking(say("Hello")),
+  more = "middleware: [auth]\nstore: memory\n",
+): Promise<House> {
+  const up = await upstream(routes);
+  try {
+    const gateway = await startGateway({ yaml: FRONTENDS + more + providers(up.url) });
+    return {
+      gateway,
+      up,
+      asked: () =>
+        up.requests.filter(({ method, path }) => method === "POST" && spokenAt(path) !== undefined),
+      async [Symbol.asyncDispose]() {
+        await gateway[Symbol.asyncDispose]();
+        await up.close();
+      },
+    };
+  } catch (error) {
+    await up.close();
+    throw error;
+  }
+}
