@@ -1,7 +1,7 @@
 // A provider's own way out: relative to its base, the credential only to origins that it is bound to.
 import { Agent, request, type Dispatcher } from "undici";
 import { guard } from "../lib/egress.ts";
-import { fail } from "../model/error.ts";
+import { fail, faultOf } from "../model/error.ts";
 import type { HeadersOut } from "../model/values.ts";
 import type { Line } from "../plugin/call.ts";
 import type { Auth, Reach } from "../plugin/provider.ts";
@@ -21,6 +21,8 @@ export interface LineOptions {
   dispatcher: Dispatcher | undefined;
   credential: Credential;
   signal: AbortSignal;
+  /** Of one answer. */
+  maxBytes?: number;
   /** The last word on what leaves; of a call, its prepare hooks. */
   prepare?: (out: Departure) => void;
 }
@@ -51,21 +53,27 @@ export function createLine(of: LineOptions): Line {
             signal,
           }),
         );
-      const answer = await request(url, {
-        method: (init.method ?? "GET") as Dispatcher.HttpMethod,
-        headers: headers as Record<string, string>,
-        body,
-        signal,
-        dispatcher:
-          bound && of.dispatcher && url.origin === new URL(base!).origin ? of.dispatcher : outside,
-      }).catch((cause: unknown) => {
+      try {
+        const answer = await request(url, {
+          method: (init.method ?? "GET") as Dispatcher.HttpMethod,
+          headers: headers as Record<string, string>,
+          body,
+          signal,
+          dispatcher:
+            bound && of.dispatcher && url.origin === new URL(base!).origin
+              ? of.dispatcher
+              : outside,
+        });
+        return await toResponse(answer, of.maxBytes ?? MAX_BYTES);
+      } catch (cause) {
+        if (faultOf(cause)) throw cause;
         if (signal.aborted) fail("canceled", "The request was given up.", { cause });
-        return fail("upstream", `The provider cannot be reached: ${(cause as Error).message}`, {
-          code: "connect_failed",
+        const { code = "", message } = cause as Error & { code?: string };
+        return fail("upstream", `The provider cannot be reached: ${message}`, {
+          code: code.startsWith("address_") ? code : "connect_failed",
           cause,
         });
-      });
-      return toResponse(answer);
+      }
     },
   };
 }
@@ -130,14 +138,16 @@ async function credentialed(
     : { [auth.header.toLowerCase()]: `${auth.prefix ?? ""}${String(secret)}` };
 }
 
-async function toResponse(answer: Dispatcher.ResponseData): Promise<Response> {
+async function toResponse(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Response> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of answer.body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > MAX_BYTES) {
+    if (size > maxBytes) {
       answer.body.destroy();
-      fail("upstream", "The provider's answer is too large.", { code: "too_large" });
+      fail("upstream", `The provider's answer is larger than ${maxBytes} bytes.`, {
+        code: "too_large",
+      });
     }
     chunks.push(chunk);
   }

@@ -1,5 +1,6 @@
 // What providers say of themselves: asked in the background, for as long as a generation follows them.
 import { createRefresh, type Line, type Refresh } from "../catalogue/refresh.ts";
+import { revalidating } from "../catalogue/revalidate.ts";
 import type { Built } from "./generation.ts";
 import type { House } from "./house.ts";
 import { lineTo } from "./mounting.ts";
@@ -15,14 +16,17 @@ export const refreshing = ({ lists, log }: House): Refresh =>
           ),
   });
 
-/** One line for each credential of each provider that can be asked. */
-export const linesOf = ({ providers }: Built): Line[] =>
+/** One line for each credential of each provider that can be asked; each remembers what it was told. */
+export const linesOf = ({ providers }: Pick<Built, "providers">): Line[] =>
   [...providers.values()].flatMap((provider) =>
     provider.provider.models
-      ? provider.credentials.map((credential, i) => ({
-          provider: provider.name,
-          credential: credential.name,
-          models: (signal: AbortSignal) => provider.provider.models!(lineTo(provider, i, signal)),
-        }))
+      ? provider.credentials.map(({ name }, i) => {
+          const remembering = revalidating();
+          const models = async (signal: AbortSignal) => {
+            const line = lineTo(provider, i, signal);
+            return provider.provider.models!({ ...line, fetch: remembering(line.fetch) });
+          };
+          return { provider: provider.name, credential: name, models };
+        })
       : [],
   );

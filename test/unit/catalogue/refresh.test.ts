@@ -234,11 +234,13 @@ describe("asking only for what is new", () => {
       if (asked.headers["if-none-match"] === etag) answer.writeHead(304).end();
       else answer.writeHead(200, { etag, "content-type": "application/json" }).end(body);
     });
-    const get = revalidating(plain);
-    for (let i = 0; i < 3; i++) expect(await (await get(url)).json()).toEqual({ data: [1] });
+    // Each question has a fetch of its own, with its own deadline; the memory is the line's.
+    const through = revalidating();
+    const get = () => through(plain)(url).then((answer) => answer.json());
+    for (let i = 0; i < 3; i++) expect(await get()).toEqual({ data: [1] });
     body = '{"data":[1,2]}';
-    expect(await (await get(url)).json()).toEqual({ data: [1, 2] });
-    expect(await (await get(url)).json()).toEqual({ data: [1, 2] });
+    expect(await get()).toEqual({ data: [1, 2] });
+    expect(await get()).toEqual({ data: [1, 2] });
     expect(seen).toEqual([undefined, '"12"', '"12"', '"12"', '"14"']);
   });
 
@@ -246,24 +248,11 @@ describe("asking only for what is new", () => {
     const url = await serve((asked, answer) =>
       answer.writeHead(asked.method === "POST" ? 200 : 503, { etag: '"x"' }).end("down"),
     );
-    const get = revalidating(plain);
+    const get = revalidating()(plain);
     for (let i = 0; i < 2; i++) {
       const answer = await get(url);
       expect([answer.status, await answer.text()]).toEqual([503, "down"]);
       expect((await get(url, { method: "POST", body: "{}" })).status).toBe(200);
     }
-  });
-
-  it("a huge list is refused while it arrives", async () => {
-    let sent = 0;
-    const url = await serve((_, answer) => {
-      const more = (): void => {
-        while (!answer.destroyed && answer.write(Buffer.alloc(65_536))) sent += 65_536;
-        answer.once("drain", more);
-      };
-      more();
-    });
-    await expect(revalidating(plain, 1_000_000)(url)).rejects.toThrowError(/larger than/);
-    expect(sent).toBeLessThan(20_000_000);
   });
 });

@@ -1,0 +1,76 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, describe, expect, it } from "vitest";
+import { fail, faultOf, type Line } from "tollgate/plugin";
+import { linesOf } from "../../../src/gateway/live.ts";
+import { Pools } from "../../../src/gateway/pools.ts";
+
+const servers: Server[] = [];
+const pools = new Pools();
+afterAll(async () => {
+  servers.forEach((server) => server.close().closeAllConnections());
+  await pools[Symbol.asyncDispose]();
+});
+
+/** The one line of a provider whose list is the text at /v1/models. */
+async function line(listener: RequestListener) {
+  const server = createServer(listener);
+  servers.push(server);
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const endpoint = { base: `${origin}/v1`, auth: { header: "x-key", field: "api_key" } };
+  const models = async (line: Line) => {
+    const answer = await line.fetch("models");
+    return answer.ok
+      ? ((await answer.json()) as never)
+      : fail("upstream", `It answered ${answer.status}.`);
+  };
+  const mounted = {
+    name: "p",
+    provider: { models },
+    endpoints: [{ endpoint, pool: pools.take(origin, 1_000).pool }],
+    credentials: [{ name: "main", fields: { api_key: "s" }, weight: 1 }],
+  };
+  const [only] = linesOf({ providers: new Map([["p", mounted as never]]) });
+  return only!;
+}
+
+describe("a line that is asked again and again", () => {
+  it("asks only for what is new, with its credential, until its own signal ends", async () => {
+    const seen: (string | undefined)[] = [];
+    const asked = await line((req, res) => {
+      expect([req.url, req.headers["x-key"]]).toEqual(["/v1/models", "s"]);
+      seen.push(req.headers["if-none-match"]);
+      if (seen.length < 4 && req.headers["if-none-match"] === '"1"') res.writeHead(304).end();
+      else if (seen.length === 5) res.flushHeaders();
+      else res.writeHead(200, { etag: '"1"' }).end('[{"model":"a"}]');
+    });
+    for (let i = 0; i < 4; i++)
+      expect(await asked.models(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
+    expect(seen).toEqual([undefined, '"1"', '"1"', '"1"']);
+    await expect(asked.models(AbortSignal.timeout(50))).rejects.toThrowError(/given up/);
+    expect(await asked.models(AbortSignal.timeout(5_000))).toEqual([{ model: "a" }]);
+  });
+
+  it("says so when upstream breaks off", async () => {
+    const asked = await line((_, res) => {
+      res.writeHead(200, { "content-length": 100 }).write("[");
+      setTimeout(() => res.destroy(), 20);
+    });
+    const problem = await asked.models(AbortSignal.timeout(5_000)).catch((error) => error);
+    expect(faultOf(problem)).toMatchObject({ kind: "upstream", code: "connect_failed" });
+  });
+
+  it("refuses a huge list while it arrives", async () => {
+    let sent = 0;
+    const asked = await line((_, res) => {
+      const more = (): void => {
+        while (!res.destroyed && res.write(Buffer.alloc(65_536))) sent += 65_536;
+        res.once("drain", more);
+      };
+      more();
+    });
+    await expect(asked.models(AbortSignal.timeout(20_000))).rejects.toThrowError(/larger than/);
+    expect(sent).toBeLessThan(40_000_000);
+  });
+});
