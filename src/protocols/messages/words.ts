@@ -93,14 +93,24 @@ const STOP: Record<FinishReason, string> = {
   other: "end_turn",
 };
 
-/** Calls that wait for the client are `tool_use`, whatever the upstream named it: clients run tools on nothing else. */
+/** What the answer holds, apart from its end. */
+export interface Held {
+  calls: boolean;
+  refused: boolean;
+}
+
+/**
+ * Calls that wait for the client are `tool_use`, whatever the upstream named it: clients run tools on nothing else. A
+ * refusal in words has no block of its own here, so the end tells of it.
+ */
 export const stopOf = (
-  finish: { reason: FinishReason; detail?: Opt<string> },
-  calls: boolean,
+  { reason, detail }: { reason: FinishReason; detail?: Opt<string> },
+  { calls, refused }: Held,
 ): string => {
-  if (finish.reason === "other" && finish.detail === "compaction") return "compaction";
-  if (calls && (finish.reason === "stop" || finish.reason === "other")) return "tool_use";
-  return STOP[finish.reason];
+  if (reason === "other" && detail === "compaction") return "compaction";
+  if (reason !== "stop" && reason !== "other") return STOP[reason];
+  if (calls) return "tool_use";
+  return refused ? "refusal" : STOP[reason];
 };
 
 /** What a refusal may be filed under; anything else that is said of it is an explanation. */

@@ -211,6 +211,19 @@ describe("what calls ask for", () => {
     expect(streamed(called("{}"))).toContain('"stop_reason":"tool_use"');
   });
 
+  test("a refusal in words ends as one, whatever the upstream called its end", () => {
+    const events: ModelEvent[] = [
+      { type: "start" },
+      { type: "open", index: 0, block: { type: "refusal" } },
+      { type: "delta", index: 0, text: "No." },
+      { type: "close", index: 0 },
+      { type: "finish", reason: "stop" },
+    ];
+    const end = { stop_reason: "refusal", stop_details: { type: "refusal" } };
+    expect(wholly(events)).toMatchObject({ content: [{ type: "text", text: "No." }], ...end });
+    expect(streamed(events)).toContain('"stop_reason":"refusal"');
+  });
+
   test("free text travels in the one member of its wrapper", () => {
     const events = called('a "quoted"\n\ud83d').map((e) =>
       e.type === "open" ? { ...e, block: { ...(e.block as any), tool: "custom" } } : e,

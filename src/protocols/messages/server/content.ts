@@ -7,7 +7,7 @@ import type { Answering } from "../../../plugin/protocol.ts";
 import { seal } from "../../envelope.ts";
 import { fitName, unfitName } from "../../names.ts";
 import { usageTo } from "../usage.ts";
-import { ID, isObject, REFUSALS, stopOf, str } from "../words.ts";
+import { ID, isObject, REFUSALS, stopOf, str, type Held } from "../words.ts";
 
 /** The message without its content: as `message_start` has it, and around a whole answer. */
 export const message = (to: Answering, usage: Usage): JsonObject => ({
@@ -25,8 +25,8 @@ export const message = (to: Answering, usage: Usage): JsonObject => ({
 });
 
 /** Why it ended: as `message_delta` has it, and in a whole answer. */
-export const ending = (finish: ModelAnswer["finish"], calls: boolean): JsonObject => {
-  const stop = stopOf(finish, calls);
+export const ending = (finish: ModelAnswer["finish"], held: Held): JsonObject => {
+  const stop = stopOf(finish, held);
   const { detail } = finish;
   const category = detail !== undefined && REFUSALS.has(detail) ? detail : null;
   return {

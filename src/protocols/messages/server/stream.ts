@@ -22,15 +22,18 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
   const waiting = new Map<number, ModelEvent[]>();
   let current: number | undefined;
   let block: Writer | undefined;
-  let calls = false;
+  let saidIn: OpenBlock["type"] | undefined;
+  const held = { calls: false, refused: false };
 
   const apply = (e: ModelEvent): void => {
     switch (e.type) {
       case "open":
-        calls ||= e.block.type === "call" || isCall(e.block);
+        saidIn = e.block.type;
+        held.calls ||= saidIn === "call" || isCall(e.block);
         block = writer(e.block, page, named, to);
         return;
       case "delta":
+        held.refused ||= saidIn === "refusal" && e.text !== "";
         return block?.delta?.(e.text);
       case "cite":
         return block?.cite?.(e.citation);
@@ -62,7 +65,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
           return;
         case "finish":
           page.begin();
-          page.event("message_delta", { delta: ending(e, calls), usage: cumulative(page.usage) });
+          page.event("message_delta", { delta: ending(e, held), usage: cumulative(page.usage) });
           return page.event("message_stop", {});
         case "open":
           if (current !== undefined) {

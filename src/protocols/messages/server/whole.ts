@@ -21,7 +21,8 @@ export function whole(answer: ModelAnswer, to: Answering): JsonObject {
   const cut = answer.finish.reason === "length" || answer.finish.reason === "context";
   const content = answer.blocks.flatMap((block) => contentOf(block, named, cut, to));
   const calls = content.some((block) => block["type"] === "tool_use");
-  return { ...message(to, answer.usage), content, ...ending(answer.finish, calls) };
+  const refused = answer.blocks.some((block) => block.type === "refusal" && block.text !== "");
+  return { ...message(to, answer.usage), content, ...ending(answer.finish, { calls, refused }) };
 }
 
 function contentOf(
