@@ -110,7 +110,8 @@ export function dataOf(event: Buffer): Range | undefined {
   if (event[from] === 32) from++;
   let to = event.indexOf(10, from);
   if (to < 0) to = event.length;
-  if (event.indexOf(LF_DATA, to) >= 0) return undefined;
+  // Mostly nothing but the blank line is left.
+  if (event.length - to > 4 && event.indexOf(LF_DATA, to) >= 0) return undefined;
   if (event[to - 1] === 13) to--;
   return { from, to };
 }

@@ -142,3 +142,48 @@ test("a whole answer keeps every byte but the name's", () => {
     expect(got.bytes.toString()).toBe(want);
   }
 });
+
+test("events that look alike are never taken for one another", () => {
+  const text = fc.oneof(
+    fc.string({ unit: "grapheme" }),
+    fc.constantFrom(
+      '"},"logprobs":null,"finish_reason":"length"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\n',
+      '\\"},"finish_reason":"stop"',
+      "\\",
+      '"',
+      "[DONE]",
+    ),
+  );
+  const word = fc.constantFrom("content", "reasoning_content", "refusal");
+  const chunk = fc.record({
+    delta: fc.tuple(word, text).map(([key, said]) => ({ [key]: said })),
+    finish: fc.constantFrom(null, null, null, null, "length"),
+    usage: fc.constantFrom(null, null, null, { prompt_tokens: 3, completion_tokens: 4 }),
+    padding: fc.option(fc.base64String(), { nil: undefined }),
+    indent: fc.constantFrom(0, 0, 0, 1),
+  });
+  fc.assert(
+    fc.property(fc.array(chunk, { minLength: 1, maxLength: 30 }), fc.boolean(), (chunks, first) => {
+      const events = chunks.map(({ delta, finish, usage, padding }) => {
+        const choices = [{ index: 0, delta, logprobs: null, finish_reason: finish }];
+        const rest = { usage, ...(padding !== undefined && { obfuscation: padding }) };
+        return first
+          ? { id: "c", model: "m", choices, ...rest }
+          : { id: "c", choices, ...rest, model: "m" };
+      });
+      const end = {
+        id: "c",
+        model: "m",
+        choices: [{ index: 0, delta: {}, finish_reason: "stop" }],
+      };
+      const all = [...events, end];
+      const bytes = `${all.map((e, i) => `data: ${JSON.stringify(e, null, chunks[i]?.indent ?? 0).replaceAll(/\n */g, " ")}\n\n`).join("")}data: [DONE]\n\n`;
+      const got = relay(client!, [Buffer.from(bytes)], answering({ stream: true, body: asked }));
+      expect(datas(got.bytes)).toEqual([...renamed(all), "[DONE]"]);
+      const counted = chunks.some((c) => c.usage);
+      expect(got.usage).toEqual(counted ? { input: 3, output: 4 } : {});
+      expect(got.finish).toBe("stop");
+    }),
+    { numRuns: 300 },
+  );
+});

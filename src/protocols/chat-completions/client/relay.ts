@@ -1,6 +1,6 @@
 // The verbatim lane: an upstream's bytes go on as they came, and what the gateway must know is read in passing. One value
-// is written anew, the model's name. Events that say nothing we act on are never parsed: keys are looked for in the bytes,
-// where text inside a string cannot pass for one (see sse/bytes.ts).
+// is written anew, the model's name. An event that differs only in its words from one that said nothing we act on is not
+// parsed (see templates.ts).
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
   Answering,
@@ -9,7 +9,7 @@ import type {
   Relay,
   RelaySink,
 } from "../../../plugin/index.ts";
-import { dataOf, eventOf, frames, gather, keyAt, needle, renaming } from "../../sse/index.ts";
+import { dataOf, eventOf, frames, gather, needle, valueAt } from "../../sse/index.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { finishOf } from "../finish.ts";
 import { faultChunk } from "../server/fault.ts";
@@ -17,23 +17,19 @@ import { usageSeen } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { relayWhole, restream } from "./relay-whole.ts";
+import { templates } from "./templates.ts";
 
-const CHOICES = needle("choices");
-const FINISH = needle("finish_reason");
-const USAGE = needle("usage");
-const ERROR = needle("error");
-const CALLS = needle("tool_calls");
+const MODEL = [needle("model")];
 const DONE = Buffer.from("data: [DONE]\n\n");
 
-/** The first letter of `null`. */
-const N = 110;
 const BRACE = 123;
 const BRACKET = 91;
 
 export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Relay {
   if (!to.stream) return relayWhole(sink, to, dialect);
   const out = gather((b) => sink.bytes(b));
-  const rename = renaming(["model"], to.model);
+  const known = templates(to.model);
+  const quoted = Buffer.from(JSON.stringify(to.model));
   const asked = object(to.body["stream_options"])?.["include_usage"] === true;
   let started = false;
   let committed = false;
@@ -44,15 +40,8 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   let plain: Buffer[] | undefined;
   let begun = false;
 
-  /** Something in this event is ours to know. */
-  const telling = (event: Buffer): boolean => {
-    if (!started || !committed || keyAt(event, CHOICES) < 0 || keyAt(event, ERROR) >= 0)
-      return true;
-    return said(event, FINISH) || said(event, USAGE) || (!calls && said(event, CALLS));
-  };
-
-  /** Takes what is ours to know; false: the client did not ask for this event. */
-  const read = (chunk: JsonObject, name: string): boolean => {
+  /** Takes what is ours to know. hide: the client did not ask for this event. quiet: there was nothing to know. */
+  const read = (chunk: JsonObject, name: string): "pass" | "hide" | "quiet" => {
     if (name === "error" || isError(chunk)) throwFault(faultIn(chunk));
     const id = text(chunk["id"]);
     if (!started && id) {
@@ -61,6 +50,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     }
     tier ??= text(chunk["service_tier"]);
     const choices = list(chunk["choices"]);
+    let quiet = committed && choices.length > 0;
     for (const raw of choices) {
       const choice = object(raw);
       const delta = object(choice?.["delta"]);
@@ -71,12 +61,15 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
         sink.content();
       }
       const word = text(choice?.["finish_reason"]);
-      if (word) reason = finishOf(word).reason;
+      if (!word) continue;
+      reason = finishOf(word).reason;
+      quiet = false;
     }
     const usage = usageSeen(chunk, dialect);
     if (usage)
       sink.usage(usage.tier === undefined && tier !== undefined ? { ...usage, tier } : usage);
-    return asked || choices.length > 0 || !object(chunk["usage"]);
+    if (!asked && choices.length === 0 && object(chunk["usage"])) return "hide";
+    return quiet && !usage && chunk["usage"] == null ? "quiet" : "pass";
   };
 
   const finish = () => {
@@ -94,20 +87,23 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     // What stands after the end is not part of the answer.
     if (over) return;
     const bytes = from === 0 && till === b.length ? b : b.subarray(from, till);
-    const at = dataOf(bytes);
-    const first = at && bytes[at.from];
-    if (at && first === BRACE && bytes[0] === 100) {
-      if (telling(bytes) && !read(parsed(bytes.toString("utf8", at.from, at.to)), "")) return;
-      return rename(bytes, at.from, out);
-    }
+    if (known.pass(bytes, out)) return;
     const told = eventOf(bytes);
     if (!told) return out.add(bytes);
     if (told.data === "[DONE]") return finish();
-    // Several lines of data, or a name: put together, and written as everybody else writes it.
     const chunk = parsed(told.data);
-    if (!read(chunk, told.event)) return;
-    if (at && first === BRACE) return rename(bytes, at.from, out);
-    out.add(Buffer.from(`data: ${JSON.stringify({ ...chunk, model: to.model })}\n\n`));
+    const found = read(chunk, told.event);
+    if (found === "hide") return;
+    const json = dataOf(bytes)?.from;
+    // Data over several lines is put together, and written as everybody else writes it.
+    if (json === undefined)
+      return out.add(Buffer.from(`data: ${JSON.stringify({ ...chunk, model: to.model })}\n\n`));
+    const model = valueAt(bytes, MODEL, json);
+    if (!model) return out.add(bytes);
+    if (found === "quiet") known.learn(bytes, json, model);
+    out.add(bytes.subarray(0, model.from));
+    out.add(quoted);
+    out.add(bytes.subarray(model.to));
   };
   const events = frames(event);
 
@@ -140,12 +136,6 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
       sink.bytes(Buffer.from(faultChunk(fault)));
     },
   };
-}
-
-/** The key stands there, with something in it. */
-function said(event: Buffer, key: Buffer): boolean {
-  for (let i = keyAt(event, key); i >= 0; i = keyAt(event, key, i)) if (event[i] !== N) return true;
-  return false;
 }
 
 const SAYS = [
