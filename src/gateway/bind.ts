@@ -4,8 +4,10 @@ import { channel } from "node:diagnostics_channel";
 import { lookup } from "node:dns/promises";
 import { Server, type RequestListener } from "node:http";
 import { createServer, isIP, type AddressInfo } from "node:net";
-import { listen } from "listhen";
 import { fail, faultOf } from "../model/error.ts";
+
+/** The heaviest import of all, and the last one to be used: it loads while the store opens. */
+const listhen = import("listhen");
 
 export async function bind(
   { host, port }: { readonly host: string; readonly port: number },
@@ -41,6 +43,7 @@ const probe = (host: string, port: number): Promise<number> =>
   });
 
 async function open(host: string, port: number, handler: RequestListener): Promise<Server> {
+  const { listen } = await listhen;
   const listening = channel("tracing:net.server.listen:asyncStart");
   let lost!: (error: unknown) => void;
   const failed = new Promise<never>((_, reject) => (lost = reject));
