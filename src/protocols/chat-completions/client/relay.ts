@@ -1,6 +1,6 @@
 // The verbatim lane: an upstream's bytes go on as they came, and what the gateway must know is read in passing. One value
-// is written anew, the model's name. An event that differs only in its words from one that said nothing we act on is not
-// parsed (see templates.ts).
+// is written anew, the model's name. An event that differs only in its words from one that was read is not parsed (see
+// templates.ts).
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
   Answering,
@@ -40,8 +40,8 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   let plain: Buffer[] | undefined;
   let begun = false;
 
-  /** Takes what is ours to know. hide: the client did not ask for this event. quiet: there was nothing to know. */
-  const read = (chunk: JsonObject, name: string): "pass" | "hide" | "quiet" => {
+  /** Takes what is ours to know; false: the client did not ask for this event. */
+  const read = (chunk: JsonObject, name: string): boolean => {
     if (name === "error" || isError(chunk)) throwFault(faultIn(chunk));
     const id = text(chunk["id"]);
     if (!started && id) {
@@ -50,7 +50,6 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     }
     tier ??= text(chunk["service_tier"]);
     const choices = list(chunk["choices"]);
-    let quiet = committed && choices.length > 0;
     for (const raw of choices) {
       const choice = object(raw);
       const delta = object(choice?.["delta"]);
@@ -61,15 +60,12 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
         sink.content();
       }
       const word = text(choice?.["finish_reason"]);
-      if (!word) continue;
-      reason = finishOf(word).reason;
-      quiet = false;
+      if (word) reason = finishOf(word).reason;
     }
     const usage = usageSeen(chunk, dialect);
     if (usage)
       sink.usage(usage.tier === undefined && tier !== undefined ? { ...usage, tier } : usage);
-    if (!asked && choices.length === 0 && object(chunk["usage"])) return "hide";
-    return quiet && !usage && chunk["usage"] == null ? "quiet" : "pass";
+    return asked || choices.length > 0 || !object(chunk["usage"]);
   };
 
   const finish = () => {
@@ -92,15 +88,15 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     if (!told) return out.add(bytes);
     if (told.data === "[DONE]") return finish();
     const chunk = parsed(told.data);
-    const found = read(chunk, told.event);
-    if (found === "hide") return;
+    if (!read(chunk, told.event)) return;
     const json = dataOf(bytes)?.from;
     // Data over several lines is put together, and written as everybody else writes it.
     if (json === undefined)
       return out.add(Buffer.from(`data: ${JSON.stringify({ ...chunk, model: to.model })}\n\n`));
     const model = valueAt(bytes, MODEL, json);
     if (!model) return out.add(bytes);
-    if (found === "quiet") known.learn(bytes, json, model);
+    // Before the commit every event is looked at: an empty word in it may be the next one's first.
+    if (committed) known.learn(bytes, json, model);
     out.add(bytes.subarray(0, model.from));
     out.add(quoted);
     out.add(bytes.subarray(model.to));
