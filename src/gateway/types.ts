@@ -87,10 +87,3 @@ export interface ExplainedCandidate {
     | { readonly by: string; readonly code: string; readonly message: string }
     | undefined;
 }
-
-/** What a daemon's control socket answers to. The command line asks by these names; plugins' own are "<plugin id>/<command>". */
-export interface ControlCommands {
-  status(input: {}): Promise<Status>;
-  reload(input: {}): Promise<Reloaded>;
-  explain(input: { readonly model: string; readonly frontend?: string }): Promise<Explanation>;
-}
