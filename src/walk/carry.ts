@@ -1,3 +1,4 @@
+import { scan } from "../lib/json.ts";
 import { fail } from "../model/error.ts";
 import type { Line } from "../plugin/call.ts";
 import { Attempt } from "./call.ts";
@@ -5,7 +6,9 @@ import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
 import type { Plan } from "./route.ts";
-import { error } from "./send.ts";
+import { error, gather, type Flight } from "./send.ts";
+
+const WHOLE_MAX = 64 * 1024 * 1024;
 
 /** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
 export async function carry(
@@ -24,16 +27,39 @@ export async function carry(
     endpoint.wire!,
     encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
   );
+  inner.onGone.push(() => flight.abort(error("canceled", "The client went away.")));
+  const mime = String(flight.headers["content-type"] ?? "application/json");
   const head = Object.entries(headOf(call, flight.headers)).filter(
     ([, value]) => value !== undefined,
   );
-  inner.res.writeHead(flight.status, {
-    "content-type": String(flight.headers["content-type"] ?? "application/json"),
+  const headers = {
+    "content-type": mime,
     ...Object.fromEntries(head),
     ...Object.fromEntries(inner.headers ?? []),
-  });
-  await new Promise<void>((resolve, reject) => {
-    inner.onGone.push(() => flight.abort(error("canceled", "The client went away.")));
+  };
+  if (mime.includes("json")) {
+    const body = named(await gather(flight, WHOLE_MAX), call);
+    inner.res.writeHead(flight.status, { ...headers, "content-length": String(body.length) });
+    inner.bytesOut += body.length;
+    inner.res.end(body);
+    return undefined;
+  }
+  inner.res.writeHead(flight.status, headers);
+  return stream(x, flight);
+}
+
+/** Whoever reads it again is told the same name as the first time. */
+function named(body: Buffer, call: Attempt): Buffer {
+  const seen = scan(body);
+  const span = seen.flaw ? undefined : seen.spans.get("model");
+  if (!span) return body;
+  const name = Buffer.from(JSON.stringify(call.id));
+  return Buffer.concat([body.subarray(0, span.from), name, body.subarray(span.to)]);
+}
+
+function stream(x: Visit, flight: Flight): Promise<void> {
+  const inner = x["~"];
+  return new Promise<void>((resolve, reject) => {
     flight.take({
       data(chunk) {
         inner.bytesOut += chunk.length;

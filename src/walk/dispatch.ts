@@ -100,6 +100,7 @@ async function once(
     if (told) keepWord(call, told);
     await reserve(call, out, tally);
     reserved = true;
+    if (call.info.retires !== undefined) gen.retiring.used(call.id, call.info.retires);
     const record = x["~"].received!.record;
     if (record)
       void reply(200, {}, answer, tally, x)

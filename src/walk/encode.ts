@@ -32,7 +32,7 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
   const out = new Departure({
     method: x.op === "relay" ? x.method : "POST",
     path,
-    body: bodiless ? null : verbatim ? received!.body : translate(call, protocol),
+    body: bodiless ? null : verbatim ? received!.sent : translate(call, protocol),
     raw: verbatim ? received!.raw : undefined,
     spans: verbatim ? received!.spans : undefined,
   });

@@ -38,7 +38,9 @@ export interface Received {
   stream: boolean;
   op: Op;
   name: string;
-  /** What the frontend's read put in place of the client's own fields; `body` has them, `raw` does not. */
+  /** As the client sent it: what `raw` says. */
+  sent: Body;
+  /** What the frontend's read put in place of the client's own fields; `body` has them. */
   edits: Body | undefined;
   record: Reading["record"];
 }

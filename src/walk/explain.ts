@@ -46,6 +46,7 @@ export async function explain(
     stream: false,
     op: "generate",
     name: "generate",
+    sent: { model },
     edits: undefined,
     record: undefined,
   };

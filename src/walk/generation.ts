@@ -30,6 +30,8 @@ export interface Generation {
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;
   readonly rests: Rests;
+  /** Hears of every call to a model that has a date to go. */
+  readonly retiring: { used(model: string, retires: string): void };
   readonly watchdog: Watchdog;
   readonly pictures: Pictures;
   /** Registered secret values out of a text that an upstream wrote. */

@@ -45,6 +45,7 @@ export async function receive(x: Visit): Promise<void> {
     stream: (read?.stream ?? seen["stream"]) === true,
     op: read?.op ?? route.op,
     name: read?.name ?? route.name ?? route.op,
+    sent: body,
     edits: read?.edits,
     record: read?.record,
   };

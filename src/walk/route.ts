@@ -38,7 +38,8 @@ export async function route(x: Visit): Promise<Plan> {
     });
     return false;
   };
-  const named = may(x.model);
+  // Who may go on with an answer was settled when it was made: the ledger's row is this key's.
+  const named = pinned !== undefined || may(x.model);
   let seats = resolution.seats.filter((seat) => {
     if (!named && !may(seat.id))
       return leave(seat, "key", "forbidden", "model_not_allowed", "this key may not use it");

@@ -24,6 +24,7 @@ import {
   type Reserve,
   type Settle,
   type Verdict,
+  type WalkRoute,
 } from "tollgate/plugin";
 
 export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 40_000 };
@@ -34,6 +35,7 @@ export interface Scene {
   hooks?: (Hooks & { id?: string; for?: MountedMiddleware["for"]; sends?: any })[];
   models?: Record<string, string[]>;
   strict?: boolean;
+  read?: WalkRoute["read"];
   verdict?: (command: Reserve) => Verdict;
   /** How long a settle takes to be durable. */
   settleMs?: number;
@@ -121,7 +123,7 @@ export async function scene(of: Scene) {
           setup: () => ({
             protocol: of.frontend!,
             routes: [
-              { method: "POST", path: "/toy", op: "generate" },
+              { method: "POST", path: "/toy", op: "generate", ...(of.read && { read: of.read }) },
               { method: "POST", path: "/toy/count", op: "count" },
             ],
           }),

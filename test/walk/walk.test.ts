@@ -230,6 +230,29 @@ describe("the lanes", () => {
     expect(up.asked[0]!.body).toBe(raw.replace('"p/m"', '"m"'));
   });
 
+  it("a frontend's edits reach both lanes, and what was not edited keeps its bytes", async () => {
+    await using up = await streaming();
+    for (const protocol of [toy(), toy("other")]) {
+      await using s = await scene({
+        frontend: toy(),
+        providers: { p: endpoint(up.base, protocol) },
+        read: (_x, body) => ({
+          model: body["model"] as string,
+          stream: true,
+          edits: { text: "edited", added: 1 },
+        }),
+        hooks: [{ prepare: (out) => out.set("late", true) }],
+      });
+      await (await s.ask({ model: "p/m", text: "hi", stream: true, big: 1 })).text();
+      expect(JSON.parse(up.asked.at(-1)!.body)).toMatchObject({
+        text: "edited",
+        added: 1,
+        late: true,
+        big: 1,
+      });
+    }
+  });
+
   it("names that choose a destination never leave", async () => {
     await using up = await streaming();
     for (const protocol of [toy(), toy("other")]) {
