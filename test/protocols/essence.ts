@@ -135,7 +135,7 @@ export function knobs(request: ChatRequest): { readonly [name: string]: unknown 
     // Who may call no tool calls none at once.
     parallel: r.parallel === true || r.toolChoice === "none" ? undefined : r.parallel,
     user: r.user,
-    tier: r.tier,
+    tier: r.tier === "auto" ? undefined : r.tier,
     cache: r.cache?.key,
     reasoning,
     tools: tools.map(({ name, description, schema }) => ({ name, description, schema })),

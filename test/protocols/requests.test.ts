@@ -12,11 +12,11 @@ import {
 } from "tollgate/plugin";
 import { asking, freeze, plain, sending, type Loss } from "tollgate/testing";
 import { requests } from "./arbitrary.ts";
-import { chats } from "./codecs.ts";
+import { chats, upstreams } from "./codecs.ts";
 import { conversation, silently } from "./essence.ts";
 
-const names = Object.keys(chats);
-const pairs = names.flatMap((a) =>
+const names = Object.keys(upstreams);
+const pairs = Object.keys(chats).flatMap((a) =>
   names.filter((b) => b !== a).map((b): [string, string] => [a, b]),
 );
 const RUNS = 200;
@@ -42,7 +42,7 @@ const read = ({ server }: Protocol<"chat">, body: Body) =>
 const spoken = ({ field }: Loss) => /system|role|developer|instructions|message/i.test(field);
 
 describe.each(names)("a request in %s", (name) => {
-  const codec = chats[name]!;
+  const codec = upstreams[name]!;
 
   it("says what it said: words, media, calls and results, in order", () => {
     fc.assert(
@@ -94,7 +94,7 @@ describe.each(names)("a request in %s", (name) => {
 });
 
 describe.each(pairs)("a request from %s to %s", (from, into) => {
-  const [a, b] = [chats[from]!, chats[into]!];
+  const [a, b] = [chats[from]!, upstreams[into]!];
   /** As a client of the first protocol wrote it. */
   const asWritten = (request: ChatRequest) => {
     const wire = sent(a, request);

@@ -1,0 +1,115 @@
+// The conversation as this wire wants it: user and model take turns, and what functions answered stands first in the
+// very next turn, in the order of the calls.
+import { fail } from "../../model/error.ts";
+import type { Block, ChatRequest, Turn } from "../../model/request.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import { unsayable, type Encoding } from "./encoding.ts";
+import { partsOf } from "./parts.ts";
+import { vouched } from "./signatures.ts";
+import { object, objects } from "./words.ts";
+
+interface Content {
+  role: "user" | "model";
+  parts: JsonObject[];
+}
+
+/** `systemInstruction`; nothing for a model that has none, whose first turn begins with it instead. */
+export function systemTo(blocks: readonly Block[], e: Encoding): JsonObject | undefined {
+  const parts = instructions(blocks, e);
+  if (parts.length === 0 || !e.with.system) return undefined;
+  return { parts };
+}
+
+/** A client's note to its own vendor, which to anybody else only spoils the prompt cache. */
+const NOTE = /^x-anthropic-billing-header:/;
+
+function instructions(blocks: readonly Block[], e: Encoding): JsonObject[] {
+  for (const block of blocks)
+    if (block.type !== "text" && block.type !== "opaque")
+      unsayable(`A system instruction with ${block.type}`, "system");
+  return blocks.flatMap((block) =>
+    block.type === "text" && NOTE.test(block.text) ? [] : partsOf(block, "user", "system", e),
+  );
+}
+
+export function contentsTo(r: ChatRequest, e: Encoding): Json[] {
+  const contents: Content[] = [];
+  let empty = false;
+  const say = (role: Content["role"], parts: readonly JsonObject[]): void => {
+    const last = contents.at(-1);
+    if (parts.length === 0) return;
+    if (last?.role === role) last.parts.push(...parts);
+    else contents.push({ role, parts: [...parts] });
+  };
+  if (!e.with.system) {
+    const parts = instructions(r.instructions, e);
+    if (parts.length > 0) e.of.lose("system", "approximated", "system_as_user");
+    say("user", parts);
+  }
+  for (const [i, turn] of r.turns.entries()) {
+    const at = `messages.${i}`;
+    if (turn.name !== undefined) e.of.lose("messages.name", "dropped");
+    if (turn.role === "system" || turn.role === "developer") {
+      say("user", interjected(turn, at, e));
+      continue;
+    }
+    const role = turn.role === "assistant" ? "model" : "user";
+    const parts = turn.blocks.flatMap((block) => partsOf(block, role, at, e));
+    empty = parts.length === 0 && role === "user";
+    say(role, parts);
+  }
+  if (contents.length === 0 || empty)
+    fail("unsupported", "The last message has nothing in it that a Gemini model can be asked.", {
+      param: "messages",
+      code: "empty_message",
+    });
+  if (contents[0]!.role === "model") {
+    e.of.lose("messages", "approximated", "user_turn_inserted");
+    contents.unshift({ role: "user", parts: [{ text: " " }] });
+  }
+  if (contents.at(-1)!.role === "model") e.of.lose("messages", "approximated", "prefill_ignored");
+  return contents.map(({ role, parts }, i) => ({
+    role,
+    parts: role === "model" ? vouched(parts, e) : answered(parts, contents[i - 1], e),
+  }));
+}
+
+/** There is no such role inside a conversation: it is read as the user's, in a wrapper that models are trained on. */
+function interjected(turn: Turn, at: string, e: Encoding): JsonObject[] {
+  const parts: JsonObject[] = [];
+  for (const block of turn.blocks) {
+    if (block.type !== "text" && block.type !== "opaque")
+      unsayable(`A system message with ${block.type}`, at);
+    for (const part of partsOf(block, "user", at, e))
+      parts.push({
+        ...part,
+        text: `<system-reminder>\n${String(part["text"])}\n</system-reminder>`,
+      });
+  }
+  if (parts.length > 0) e.of.lose("messages.role", "approximated", "system_moved");
+  return parts;
+}
+
+/** Results first, one for each call and in the order of the calls; of two answers to one call the later. */
+function answered(
+  parts: readonly JsonObject[],
+  before: Content | undefined,
+  e: Encoding,
+): readonly JsonObject[] {
+  const responses = parts.filter((part) => "functionResponse" in part);
+  if (responses.length === 0) return parts;
+  const calls = objects((before?.parts ?? []).map((part) => part["functionCall"]));
+  const left = new Map(responses.map((part, i) => [keyOf(part, i, e), part]));
+  const rank = (part: JsonObject) => {
+    const response = object(part["functionResponse"])!;
+    const at = calls.findIndex((call) =>
+      e.with.callIds ? call["id"] === response["id"] : call["name"] === response["name"],
+    );
+    return at < 0 ? calls.length : at;
+  };
+  const ordered = [...left.values()].toSorted((a, b) => rank(a) - rank(b));
+  return [...ordered, ...parts.filter((part) => !("functionResponse" in part))];
+}
+
+const keyOf = (part: JsonObject, i: number, e: Encoding): unknown =>
+  e.with.callIds ? object(part["functionResponse"])!["id"] : i;

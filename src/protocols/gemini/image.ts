@@ -1,0 +1,139 @@
+// Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
+import { fail } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { ImageRequest, Media } from "../../model/request.ts";
+import type { Body, Json } from "../../model/values.ts";
+import type { Asking } from "../../plugin/protocol.ts";
+import { fitting, ratioOf, sizeOf } from "../images/index.ts";
+import { mimeOf } from "../images/sniff.ts";
+import { isOurs, object, present, some } from "./words.ts";
+
+/** Shapes that every model of this kind draws. */
+const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
+
+/** Names for how large, each with the longer side that it reaches up to. */
+const SIZES = [
+  ["1K", 1536],
+  ["2K", 3072],
+  ["4K", Infinity],
+] as const;
+
+export function request(r: ImageRequest, of: Asking): Body {
+  fitting(
+    { n: r.n, quality: r.quality === "auto" ? undefined : r.quality, format: r.format },
+    of.info,
+  );
+  if (r.n > 1)
+    fail("unsupported", `${of.model} makes one image at a time. Ask for n: 1.`, { param: "n" });
+  if (r.mask)
+    fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
+      param: "mask",
+    });
+  const { passed, kept } = restOf(r, of);
+  foreign(r, of);
+  const config = object(passed["generationConfig"]);
+  return {
+    contents: [{ role: "user", parts: [...r.refs.map(picture), { text: r.prompt }] }],
+    generationConfig: {
+      ...config,
+      seed: r.seed,
+      responseModalities: ["TEXT", "IMAGE"],
+      imageConfig: some({ ...object(config?.["imageConfig"]), ...shape(r, of) }),
+    },
+    ...kept,
+  };
+}
+
+/** An aspect ratio and a class of sizes are all that can be asked for. */
+function shape(r: ImageRequest, of: Asking): { [field: string]: Json | undefined } {
+  const size = sizeOf(r.size);
+  if (!size) {
+    if (r.size !== undefined && r.size !== "auto")
+      fail("unsupported", `${r.size} is no size of the form 1024x1024.`, { param: "size" });
+    return {};
+  }
+  of.lose("size", "approximated", "size_approximated");
+  const longer = Math.max(size.width, size.height);
+  // The smallest is what all of them draw anyway, and some know no other.
+  const word = SIZES.find(([, upTo]) => longer <= upTo)![0];
+  return { aspectRatio: ratioOf(size, RATIOS), imageSize: word === "1K" ? undefined : word };
+}
+
+function picture(media: Media): Json {
+  if ("url" in media)
+    return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri: media.url } };
+  if ("fileId" in media)
+    return fail("unsupported", "A file id of another provider cannot be drawn from.", {
+      param: "image",
+      code: "foreign_file_id",
+    });
+  const data = "base64" in media ? media.base64 : media.bytes.toString("base64");
+  return { inlineData: { mimeType: mimeOf(media), data } };
+}
+
+function restOf(r: ImageRequest, of: Asking) {
+  const passed: Record<string, Json> = {};
+  const kept: Record<string, undefined> = {};
+  for (const [field, value] of Object.entries(r.rest))
+    if (isOurs(field)) passed[field] = value as Json;
+    else {
+      kept[field] = undefined;
+      of.lose(field, "dropped", "unknown_to_gemini");
+    }
+  return { passed, kept };
+}
+
+function foreign(r: ImageRequest, of: Asking): void {
+  const lost: Record<string, unknown> = {
+    quality: r.quality === "auto" ? undefined : r.quality,
+    background: r.background === "auto" ? undefined : r.background,
+    output_format: r.format === "png" ? undefined : r.format,
+    output_compression: r.compression,
+    partial_images: r.partials || undefined,
+    user: r.user,
+    ...present(object(r.ext["images"]) ?? {}),
+  };
+  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+}
+
+/** Only the pictures of an answer; without one, why there is none is the answer. */
+export function onlyPictures(emit: (event: ModelEvent) => void): (event: ModelEvent) => void {
+  const passed = new Set<number>();
+  let words = "";
+  let pictures = 0;
+  return (event) => {
+    switch (event.type) {
+      case "open":
+        if (event.block.type !== "image") return;
+        passed.add(event.index);
+        return emit(event);
+      case "media":
+        pictures += passed.has(event.index) ? 1 : 0;
+        return passed.has(event.index) ? emit(event) : undefined;
+      case "delta":
+        words += event.text;
+        return;
+      case "close":
+        return passed.has(event.index) ? emit(event) : undefined;
+      case "proof":
+      case "cite":
+        return;
+      case "finish":
+        if (pictures === 0) none(event.reason === "filtered", event.detail, words);
+        return emit(event);
+      default:
+        return emit(event);
+    }
+  };
+}
+
+function none(filtered: boolean, reason: string | undefined, words: string): never {
+  if (filtered)
+    fail("content_policy", `The provider withheld the image: ${reason ?? "its filters"}.`, {
+      code: "moderation_blocked",
+    });
+  const said = words.trim().slice(0, 500);
+  return fail("upstream", `The model answered without an image.${said && ` It said: ${said}`}`, {
+    code: "no_image",
+  });
+}

@@ -1,0 +1,65 @@
+// The gemini protocol, `generateContent` and its stream: Google's own, of which gateways need the client half only. The
+// model and the verb stand in the path. Pure: no I/O, no clock, nothing remembered between two methods. May import:
+// model, plugin (types), and the tools its neighbours lend.
+import { fail } from "../../model/error.ts";
+import type { HeadersIn } from "../../model/values.ts";
+import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
+import { traitsOf, type GeminiDialect } from "./dialect.ts";
+import { fault } from "./fault.ts";
+import { onlyPictures, request as draw } from "./image.ts";
+import { cap, prepare } from "./prepare.ts";
+import { Reading } from "./reading.ts";
+import { nameOf, request } from "./request.ts";
+import { stream } from "./stream.ts";
+import { counted, whole } from "./whole.ts";
+import { ID } from "./words.ts";
+
+export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
+
+export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
+  id: ID,
+  kind: "chat",
+  client: {
+    paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
+    request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
+    stream: (emit, of, headers) => stream(new Reading(emit, of, tierIn(headers))),
+    whole: (body, emit, of, headers) => whole(body, new Reading(emit, of, tierIn(headers))),
+    fault,
+    count: counted,
+    prepare,
+    cap,
+  },
+});
+
+/** The same wire, asked for pictures. */
+export const geminiImage = (): Protocol<"image"> => ({
+  id: `${ID}-image`,
+  kind: "image",
+  client: {
+    paths: { generate },
+    request: draw,
+    stream: (emit, of, headers) => stream(new Reading(onlyPictures(emit), of, tierIn(headers))),
+    whole: (body, emit, of, headers) =>
+      whole(body, new Reading(onlyPictures(emit), of, tierIn(headers))),
+    fault,
+    prepare,
+  },
+});
+
+/** Without `alt=sse` a stream is one JSON list that grows. */
+const generate: Path = (of: Asking) =>
+  `/${placed(of.model)}:${of.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+
+/** A client chose the name: it must not lead anywhere but to a model. */
+function placed(model: string): string {
+  const steps = nameOf(model).split("/");
+  if (steps.some((step) => step === "" || step === "." || step === ".."))
+    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
+  return steps.map((step) => encodeURIComponent(step)).join("/");
+}
+
+/** How the work was really ranked, which is what is billed. */
+const tierIn = (headers: HeadersIn): string | undefined => {
+  const tier = headers["x-gemini-service-tier"];
+  return typeof tier === "string" && tier !== "" ? tier : undefined;
+};

@@ -1,0 +1,40 @@
+// The last look of this protocol at a request before it leaves.
+import { fail } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Outgoing } from "../../plugin/call.ts";
+import type { Asking } from "../../plugin/protocol.ts";
+import { object } from "./words.ts";
+
+/** What an account keeps is there for whoever has its key, and all clients here share ours. */
+const KEPT = ["cachedContent", "cached_content", "continuationToken", "continuation_token"];
+
+export function prepare(out: Outgoing, of: Asking): void {
+  if (of.state === "relay") return;
+  const counted = object(out.get("generateContentRequest"));
+  for (const field of KEPT)
+    if (out.get(field) !== undefined || counted?.[field] !== undefined)
+      fail(
+        "unsupported",
+        `${field} names what Google keeps for somebody. Send the content itself.`,
+        {
+          param: field,
+          code: "state_unsupported",
+        },
+      );
+}
+
+/** The output's bound; thoughts lie inside it. */
+export function cap(out: Outgoing, tokens: number): void {
+  const config = object(out.get("generationConfig")) ?? ({} as JsonObject);
+  const asked = config["maxOutputTokens"];
+  if (typeof asked === "number" && asked <= tokens) return;
+  const thinking = object(config["thinkingConfig"]);
+  const budget = thinking?.["thinkingBudget"];
+  // More to think with than there is at all leaves no answer.
+  const starved = typeof budget === "number" && budget >= tokens;
+  out.set("generationConfig", {
+    ...config,
+    maxOutputTokens: tokens,
+    ...(starved && { thinkingConfig: { ...thinking, thinkingBudget: Math.floor(tokens / 2) } }),
+  });
+}

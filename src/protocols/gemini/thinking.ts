@@ -1,0 +1,82 @@
+// How much to think, in the words that this model understands: a level, or a number of tokens, never both.
+import { fail } from "../../model/error.ts";
+import type { ChatRequest, Reasoning } from "../../model/request.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Encoding } from "./encoding.ts";
+
+/** From little to much; the words of every protocol. */
+const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+const BUDGETS: Readonly<Record<string, number>> = {
+  minimal: 1024,
+  low: 2048,
+  medium: 8192,
+  high: 16_384,
+  xhigh: 32_768,
+};
+
+/** What an answer needs beside the thoughts that share its limit. */
+const ROOM = 1024;
+
+/** `thinkingConfig`; nothing where nothing was asked. Thoughts are told wherever they are asked for: silence looks like a dead line. */
+export function thinkingTo(r: ChatRequest, e: Encoding): JsonObject | undefined {
+  const { mode, effort, show } = r.reasoning;
+  if (mode === "auto" && (show === undefined || show === "none")) return undefined;
+  const off = mode === "off" || (mode === "effort" && effort === "none");
+  if (e.with.thinking === "none") {
+    if (!off) e.of.lose("reasoning", "dropped", "no_thinking");
+    return undefined;
+  }
+  if (off) return switchedOff(e);
+  const told = { includeThoughts: true };
+  if (mode === "auto") return told;
+  return e.with.thinking === "level"
+    ? { ...told, thinkingLevel: levelTo(r.reasoning, e).toUpperCase() }
+    : { ...told, thinkingBudget: budgetTo(r, e) };
+}
+
+function switchedOff(e: Encoding): JsonObject {
+  if (e.with.thinking === "budget" && e.with.off) return { thinkingBudget: 0 };
+  if (e.with.thinking === "level" && e.with.levels.includes("minimal")) {
+    e.of.lose("reasoning", "approximated", "least_thinking");
+    return { thinkingLevel: "MINIMAL" };
+  }
+  // Thinking all the same would be billed to somebody who said no.
+  return fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
+    param: "reasoning",
+    code: "thinking_required",
+  });
+}
+
+function levelTo(reasoning: Reasoning, e: Encoding): string {
+  const { levels } = e.with;
+  const asked = reasoning.effort ?? effortOf(reasoning.budget ?? ROOM);
+  if (reasoning.effort === undefined)
+    e.of.lose("reasoning.budget", "approximated", "budget_as_level");
+  const at = LADDER.indexOf(asked);
+  // A word that is newer than us is the upstream's to judge.
+  if (levels.includes(asked) || at < 0) return asked;
+  if (reasoning.effort !== undefined) e.of.lose("reasoning.effort", "approximated");
+  return levels.findLast((level) => LADDER.indexOf(level) <= at) ?? levels[0] ?? asked;
+}
+
+function budgetTo(r: ChatRequest, e: Encoding): number {
+  const { mode, effort = "medium", budget } = r.reasoning;
+  const [least, most] = e.with.budget;
+  const fit = (tokens: number, cap: number) => Math.max(least, Math.min(tokens, cap));
+  if (mode === "budget" && budget !== undefined) {
+    const fits = fit(budget, most);
+    if (fits !== budget) e.of.lose("reasoning.budget", "approximated");
+    return fits;
+  }
+  e.of.lose("reasoning", "approximated", "effort_as_budget");
+  const limit = r.output.maxTokens;
+  return fit(BUDGETS[effort] ?? most, limit === undefined ? most : Math.min(most, limit - ROOM));
+}
+
+function effortOf(budget: number): string {
+  if (budget <= 1024) return "minimal";
+  if (budget <= 4096) return "low";
+  if (budget <= 12_288) return "medium";
+  return budget <= 24_576 ? "high" : "xhigh";
+}

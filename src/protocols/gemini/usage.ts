@@ -1,0 +1,74 @@
+// Token counts. On this wire the prompt includes what was read from a cache, and the candidates leave thoughts out;
+// canonical units do not overlap, and thoughts lie inside the output. A zero is left out, as protobuf does.
+import type { Price } from "../../model/facts.ts";
+import type { Unit, Usage } from "../../model/usage.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
+import { list, object } from "./words.ts";
+
+/** No call has a billion tokens: what cannot be meant was not said. */
+const MOST = 1e9;
+
+const count = (v: unknown): number =>
+  Number.isSafeInteger(v) && (v as number) >= 0 && (v as number) <= MOST ? (v as number) : 0;
+
+const COUNTS = [
+  "promptTokenCount",
+  "cachedContentTokenCount",
+  "candidatesTokenCount",
+  "thoughtsTokenCount",
+  "toolUsePromptTokenCount",
+] as const;
+
+/** Every chunk reports for the whole answer so far, and not every chunk reports all of it: the most that was said holds. */
+export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
+  const most: Record<string, JsonObject[string]> = { ...before, ...now };
+  for (const name of COUNTS)
+    if (before[name] !== undefined) most[name] = Math.max(count(before[name]), count(now[name]));
+  return most;
+}
+
+/**
+ * Sound and pictures are units of their own only where the model's price has a rate for them: most models read them at
+ * the price of text, and a unit without a price would leave the whole call without one.
+ */
+export function usageOf(u: JsonObject, price: Opt<Price>): Usage {
+  const rated = (unit: Unit): boolean => price?.lines.some((line) => line.unit === unit) ?? false;
+  const [prompt, cached, candidates, thoughts, tools] = COUNTS.map((name) => count(u[name])) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  const read = Math.min(cached, prompt);
+  const fresh = prompt - read + tools;
+  const fed = (modality: string) =>
+    Math.max(
+      0,
+      within(u["promptTokensDetails"], modality) - within(u["cacheTokensDetails"], modality),
+    );
+  const heard = rated("audio_in") ? Math.min(fed("AUDIO"), fresh) : 0;
+  const seen = rated("image_in") ? Math.min(fed("IMAGE"), fresh - heard) : 0;
+  const made = (modality: string) => within(u["candidatesTokensDetails"], modality);
+  const drawn = rated("image_out") ? Math.min(made("IMAGE"), candidates) : 0;
+  const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;
+  return {
+    input: fresh - heard - seen,
+    cache_read: read,
+    output: candidates - drawn - spoken + thoughts,
+    reasoning: thoughts,
+    ...(heard > 0 && { audio_in: heard }),
+    ...(seen > 0 && { image_in: seen }),
+    ...(drawn > 0 && { image_out: drawn }),
+    ...(spoken > 0 && { audio_out: spoken }),
+  };
+}
+
+function within(details: unknown, modality: string): number {
+  let sum = 0;
+  for (const raw of list(details)) {
+    const detail = object(raw);
+    if (detail?.["modality"] === modality) sum += count(detail["tokenCount"]);
+  }
+  return sum;
+}

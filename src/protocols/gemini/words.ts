@@ -1,0 +1,92 @@
+// The words of this wire and their canonical counterparts.
+import { createHash } from "node:crypto";
+import type { FinishReason } from "../../model/event.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+
+/** This protocol, as an origin too: of signatures, and of parts that only it understands. */
+export const ID = "gemini";
+
+export const object = (v: unknown): JsonObject | undefined =>
+  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
+export const list = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
+export const objects = (v: unknown): readonly JsonObject[] =>
+  list(v).flatMap((one) => (object(one) ? [object(one)!] : []));
+export const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
+
+/** `{a: undefined}` says nothing on a wire but is a key in memory: what is absent shall not be there. */
+export function present(fields: { readonly [key: string]: Json | undefined }): JsonObject {
+  const kept: Record<string, Json> = {};
+  for (const key in fields) if (fields[key] !== undefined) kept[key] = fields[key];
+  return kept;
+}
+
+/** The same, or nothing when nothing is left. */
+export function some(fields: { readonly [key: string]: Json | undefined }): JsonObject | undefined {
+  const kept = present(fields);
+  for (const _ in kept) return kept;
+  return undefined;
+}
+
+export const digest = (of: string, length: number): string =>
+  createHash("sha256").update(of).digest("hex").slice(0, length);
+
+/** All that stands at the top of a request, in either spelling that the API reads. */
+const KNOWN: ReadonlySet<string> = new Set([
+  "cachedContent",
+  "contents",
+  "continuationToken",
+  "generateContentRequest",
+  "generationConfig",
+  "labels",
+  "safetySettings",
+  "serviceTier",
+  "store",
+  "systemInstruction",
+  "toolConfig",
+  "tools",
+]);
+
+const camel = (name: string): string =>
+  name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/**
+ * Whether a field that no codec knows may be meant for this API. It refuses a request for one unknown name, so other
+ * vendors' knobs must stay behind; what is newer than us is told from them by its spelling, which nobody else uses.
+ */
+export const isOurs = (field: string): boolean =>
+  KNOWN.has(camel(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);
+
+/** The answer was made and withheld, or broken off, by a filter. */
+const FILTERED: ReadonlySet<string> = new Set([
+  "SAFETY",
+  "RECITATION",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "LANGUAGE",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_RECITATION",
+]);
+
+/** The model did not manage to call a tool: asked again, it may. */
+const BROKEN: ReadonlySet<string> = new Set([
+  "MALFORMED_FUNCTION_CALL",
+  "MALFORMED_RESPONSE",
+  "MISSING_THOUGHT_SIGNATURE",
+  "TOO_MANY_TOOL_CALLS",
+  "UNEXPECTED_TOOL_CALL",
+]);
+
+/** What a named end means. "broken": it is no answer at all. A name that is newer than us stays in `detail`. */
+export function finishOf(
+  reason: string,
+  calls: boolean,
+): { reason: FinishReason | "broken"; detail?: string } {
+  if (reason === "STOP") return { reason: calls ? "tool_calls" : "stop" };
+  if (reason === "MAX_TOKENS") return { reason: "length" };
+  if (reason === "CONTINUATION") return { reason: "pause", detail: reason };
+  if (FILTERED.has(reason)) return { reason: "filtered", detail: reason };
+  if (BROKEN.has(reason)) return { reason: "broken", detail: reason };
+  return calls ? { reason: "tool_calls", detail: reason } : { reason: "other", detail: reason };
+}
