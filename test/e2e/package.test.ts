@@ -55,11 +55,14 @@ interface Packed {
 
 test("the package holds what runs and nothing else", () => {
   expect(packed).toContain("dist/src/cli/bin.js");
-  for (const name of ["LICENSE", "gateway.yaml", "package.json"]) expect(packed).toContain(name);
+  for (const name of ["LICENSE", "README.md", "gateway.yaml", "package.json"])
+    expect(packed).toContain(name);
   const other = packed.filter(
     (path) =>
       !/^(dist|schemas)\//.test(path) &&
-      !/^(package\.json|gateway\.yaml|README\.md|LICENSE)$/.test(path),
+      !/^(package\.json|gateway\.yaml|README\.md|LICENSE|plugins\/.*\/THIRD_PARTY_NOTICES)$/.test(
+        path,
+      ),
   );
   expect(other).toEqual([]);
   expect(packed.filter((path) => /\.(test|bench)\.|(?<!\.d)\.ts$/.test(path))).toEqual([]);
