@@ -1,0 +1,347 @@
+// A truncated answer never looks complete. Upstream breaks off at every byte, in every way a connection can end; the
+// official SDKs, read in the plainest way they offer, must raise, or have all of it.
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  say,
+  spokenAt,
+  think,
+  type Answer,
+  type Asked,
+  type Cut,
+  type Piece,
+  type Spoken,
+} from "tollgate/testing";
+import { house, modelOn, SPOKEN, type House } from "./house.ts";
+
+let at: House;
+let openai: OpenAI;
+let anthropic: Anthropic;
+beforeAll(async () => {
+  at = await house(
+    undefined,
+    "middleware: [auth]\nstore: { use: sqlite, with: { durability: relaxed } }\n",
+  );
+  point(at);
+});
+/** Clients of this house. */
+function point({ gateway: { key: apiKey, url } }: House): void {
+  openai = new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
+  anthropic = new Anthropic({ apiKey, baseURL: url, maxRetries: 0 });
+}
+afterAll(() => at[Symbol.asyncDispose]());
+
+const TEXT = "Grüße aus Oslo 🌍";
+const SPEECH = think("Hm.").say(TEXT).call("go", { to: "Rome" }).usage({ input: 30, output: 12 });
+/** All that a client has at the end: words and calls. */
+const ALL = `${TEXT}|go {"to":"Rome"}`;
+
+interface Heard {
+  readonly all: string;
+  /** The protocol's own end was there. */
+  readonly ended: boolean;
+}
+/** `words` are what it asks. */
+type Client = (model: string, words: string) => Promise<Heard>;
+
+const STREAMED: { readonly [spoken in Spoken]: Client } = {
+  async "chat-completions"(model, words) {
+    let [text, name, args, ended] = ["", "", "", false];
+    const stream = await openai.chat.completions.create({
+      model,
+      messages: [{ role: "user", content: words }],
+      stream: true,
+    });
+    for await (const { choices } of stream) {
+      const delta = choices[0]?.delta;
+      text += delta?.content ?? "";
+      name += delta?.tool_calls?.[0]?.function?.name ?? "";
+      args += delta?.tool_calls?.[0]?.function?.arguments ?? "";
+      ended ||= Boolean(choices[0]?.finish_reason);
+    }
+    return { all: `${text}|${name} ${args}`, ended };
+  },
+  async messages(model, words) {
+    let [text, name, args, ended] = ["", "", "", false];
+    const stream = await anthropic.messages.create({
+      model,
+      max_tokens: 100,
+      messages: [{ role: "user", content: words }],
+      stream: true,
+    });
+    for await (const event of stream) {
+      if (event.type === "content_block_start" && event.content_block.type === "tool_use")
+        name += event.content_block.name;
+      if (event.type === "content_block_delta") {
+        if (event.delta.type === "text_delta") text += event.delta.text;
+        if (event.delta.type === "input_json_delta") args += event.delta.partial_json;
+      }
+      ended ||= event.type === "message_stop";
+    }
+    return { all: `${text}|${name} ${args}`, ended };
+  },
+  async responses(model, words) {
+    let [text, name, args, ended] = ["", "", "", false];
+    for await (const event of await openai.responses.create({
+      model,
+      input: words,
+      stream: true,
+    })) {
+      if (event.type === "response.output_text.delta") text += event.delta;
+      if (event.type === "response.function_call_arguments.delta") args += event.delta;
+      if (event.type === "response.output_item.added" && event.item.type === "function_call")
+        name += event.item.name;
+      ended ||= event.type === "response.completed";
+    }
+    return { all: `${text}|${name} ${args}`, ended };
+  },
+};
+
+const WHOLE: { readonly [spoken in Spoken]: Client } = {
+  async "chat-completions"(model, words) {
+    const { choices } = await openai.chat.completions.create({
+      model,
+      messages: [{ role: "user", content: words }],
+    });
+    const [call] = choices[0]!.message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
+    const all = `${choices[0]!.message.content}|${call.function.name} ${call.function.arguments}`;
+    return { all, ended: true };
+  },
+  async messages(model, words) {
+    const { content } = await anthropic.messages.create({
+      model,
+      max_tokens: 100,
+      messages: [{ role: "user", content: words }],
+    });
+    const said = content.map((block) =>
+      block.type === "text"
+        ? block.text
+        : block.type === "tool_use"
+          ? `|${block.name} ${JSON.stringify(block.input)}`
+          : "",
+    );
+    return { all: said.join(""), ended: true };
+  },
+  async responses(model, words) {
+    const { output_text: text, output } = await openai.responses.create({ model, input: words });
+    const said = output.map((item) =>
+      item.type === "function_call" ? `|${item.name} ${item.arguments}` : "",
+    );
+    return { all: text + said.join(""), ended: true };
+  },
+};
+
+const bytesOf = (piece: Piece): Buffer =>
+  Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
+const pieces = ({ body }: Answer) => ([body].flat() as Piece[]).map(bytesOf);
+
+/** Where an answer is all there but for what may be missing: after the event that says why it ended. */
+const ENDS: { readonly [spoken in Spoken]: RegExp } = {
+  "chat-completions": /"finish_reason":"/,
+  messages: /"stop_reason":"/,
+  responses: /^event: response\.completed/,
+};
+const finishIn = (parts: readonly Buffer[], spoken: Spoken): number =>
+  parts.findIndex((part) => ENDS[spoken].test(String(part)));
+function finishAt(parts: readonly Buffer[], spoken: Spoken): number {
+  return parts.slice(0, finishIn(parts, spoken) + 1).reduce((sum, part) => sum + part.length, 0);
+}
+
+/**
+ * Every byte where nothing is translated, but that of events which say everything again, every seventh; elsewhere around
+ * every event's edge, and some between.
+ */
+function places(parts: readonly Buffer[], every: boolean): number[] {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  if (every) {
+    let from = 0;
+    return parts.flatMap((part) => {
+      const stride = part.length > 600 ? 7 : 1;
+      const begin = from;
+      from += part.length;
+      return Array.from({ length: Math.ceil(part.length / stride) }, (_, i) => begin + i * stride);
+    });
+  }
+  const found = new Set<number>();
+  let edge = 0;
+  for (const part of parts) {
+    for (const near of [-2, -1, 0, 1, 7])
+      if (edge + near >= 0 && edge + near < length) found.add(edge + near);
+    edge += part.length;
+  }
+  for (let at = 0; at < length; at += 61) found.add(at);
+  return [...found].toSorted((a, b) => a - b);
+}
+
+type Result = { readonly heard: Heard } | { readonly raised: true };
+
+/** One request after the other in each of a few lanes: the machine is small, and a port is not reused at once. */
+async function each(
+  cuts: readonly Cut[],
+  ask: Client,
+  spoken: Spoken,
+  stream: boolean,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  let next = 0;
+  // Which cut a request is for travels in its words.
+  const lane = async () => {
+    while (next < cuts.length) {
+      const mine = next++;
+      results[mine] = await ask(modelOn(spoken), `cut ${mine}.`).then(
+        (heard) => ({ heard }),
+        () => ({ raised: true }),
+      );
+    }
+  };
+  const reply = (asked: Asked): Answer => {
+    const cut = cuts[Number(/cut (\d+)\./.exec(String(asked.body))?.[1])];
+    return { ...SPEECH.in(spoken, { stream, model: "model" }), ...(cut && { cut }) };
+  };
+  for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+    at.up.script({ [`POST ${path}`]: reply });
+  at.up.forget();
+  await Promise.all(Array.from({ length: 8 }, lane));
+  expect(at.asked().length, "nobody tries again behind the client's back").toBe(cuts.length);
+  for (const { path } of at.asked()) expect(spokenAt(path)).toBe(spoken);
+  return results;
+}
+
+const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [Spoken, Spoken] => [client, up]));
+
+describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
+  const parts = pieces(SPEECH.in(up, { stream: true, model: "model" }));
+  const finish = finishAt(parts, up);
+  const all = places(parts, client === up);
+
+  const judge = (results: readonly Result[], cuts: readonly number[], how: string) => {
+    results.forEach((result, i) => {
+      const where = `${how} after ${cuts[i]} of ${finish} bytes`;
+      if ("raised" in result) return;
+      expect(cuts[i]!, `${where}: it did not raise`).toBeGreaterThanOrEqual(finish - 2);
+      expect(result.heard, where).toEqual({ all: ALL, ended: true });
+    });
+  };
+
+  it.each(["reset", "close"] as const)(
+    "raises wherever the stream is destroyed (%s)",
+    async (how) => {
+      const cuts = all.filter((at) => at < finish && (how === "reset" || at % 5 === 0));
+      judge(
+        await each(
+          cuts.map((after) => ({ after, how })),
+          STREAMED[client],
+          up,
+          true,
+        ),
+        cuts,
+        how,
+      );
+    },
+    120_000,
+  );
+
+  it("raises where the stream ends cleanly, but too soon", async () => {
+    const cuts = all.filter((at) => at < finish && at % 3 === 0);
+    judge(
+      await each(
+        cuts.map((after) => ({ after, how: "end" })),
+        STREAMED[client],
+        up,
+        true,
+      ),
+      cuts,
+      "end",
+    );
+  }, 120_000);
+
+  it("has all of it where the stream ends cleanly after its finish", async () => {
+    const cuts = [...all.filter((at) => at >= finish), finish];
+    const results = await each(
+      cuts.map((after) => ({ after, how: "end" })),
+      STREAMED[client],
+      up,
+      true,
+    );
+    for (const result of results) expect(result).toEqual({ heard: { all: ALL, ended: true } });
+  });
+
+  it("raises wherever a whole answer is cut", async () => {
+    const [body] = pieces(SPEECH.in(up, { model: "model" }));
+    const cuts = places([body!], false);
+    for (const how of ["reset", "close"] as const) {
+      const results = await each(
+        cuts.map((after) => ({ after, how })),
+        WHOLE[client],
+        up,
+        false,
+      );
+      expect(results.filter((result) => !("raised" in result))).toEqual([]);
+    }
+  }, 60_000);
+});
+
+it("the test can fail: asked without a gateway, a stream that ends too soon looks whole", async () => {
+  const plain = new OpenAI({ apiKey: "k", baseURL: `${at.up.url}/v1`, maxRetries: 0 });
+  const cut: Cut = { after: { pieces: 3 }, how: "end" };
+  at.up.script({ "POST /v1/chat/completions": (asked) => ({ ...SPEECH.to(asked), cut }) });
+  const stream = await plain.chat.completions.create({
+    model: "model",
+    messages: [{ role: "user", content: "Hi" }],
+    stream: true,
+  });
+  let chunks = 0;
+  for await (const _ of stream) chunks++;
+  expect(chunks).toBe(3);
+});
+
+describe("what is missing after the finish is estimated", () => {
+  let kept: House;
+  beforeAll(async () => {
+    const store = "store: { use: sqlite, with: { durability: process } }";
+    kept = await house(undefined, `middleware: [auth]\n${store}\n`);
+    point(kept);
+  });
+  afterAll(async () => {
+    point(at);
+    await kept[Symbol.asyncDispose]();
+  });
+
+  it.each(SPOKEN)("in the ledger, for an upstream of %s that never tells its usage", async (up) => {
+    const finish = finishIn(pieces(SPEECH.usage(null).in(up, { stream: true })), up);
+    const cut: Cut = { after: { pieces: finish + 1 }, how: "end" };
+    for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+      kept.up.script({ [`POST ${path}`]: (asked) => ({ ...SPEECH.usage(null).to(asked), cut }) });
+    for (const client of SPOKEN) {
+      const before = rows(kept.gateway.stateDir).length;
+      expect(await STREAMED[client](modelOn(up), "Hello there")).toEqual({ all: ALL, ended: true });
+      const [reserve, settle, ...more] = rows(kept.gateway.stateDir).slice(before);
+      expect([reserve!.kind, settle!.kind, more.length]).toEqual(["reserve", "settle", 0]);
+      // The messages wire always says numbers; where nothing was counted they are zeros, and told as such.
+      const told =
+        up === "messages" ? ["exact", "estimated", "unpriced"] : ["estimated", "unpriced"];
+      expect(told).toContain(settle!.state);
+      if (up !== "messages") expect(settle!.usage.output).toBeGreaterThan(0);
+    }
+  });
+});
+
+interface Row {
+  readonly kind: string;
+  readonly state: string;
+  readonly usage: { readonly [unit: string]: number };
+}
+
+/** The ledger as it lies on the disk, read by somebody else. */
+function rows(stateDir: string): Row[] {
+  const db = new DatabaseSync(join(stateDir, "store/ledger.db"), { readOnly: true });
+  const found = db.prepare("SELECT kind, state, usage FROM entry ORDER BY seq").all();
+  db.close();
+  return found.map((row) => ({
+    ...(row as unknown as Row),
+    usage: JSON.parse(row["usage"] as string),
+  }));
+}
