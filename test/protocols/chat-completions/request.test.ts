@@ -11,7 +11,7 @@ import {
   type ChatRequest,
   type JsonObject,
 } from "../../../src/plugin/index.ts";
-import { asking, sending } from "../../../src/testing/index.ts";
+import { asking, outgoing, sending } from "../../../src/testing/index.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
 
 const { server, client } = chatCompletions();
@@ -539,6 +539,33 @@ describe("a request of another protocol", () => {
     expect(native.body["tools"][0].custom.format).toEqual({
       type: "grammar",
       grammar: { syntax: "lark", definition: "start: x" },
+    });
+  });
+
+  test("the same for a chat client's own, where its request is translated; its bytes are refused", () => {
+    const body = {
+      messages: [
+        { role: "user", content: "Q" },
+        {
+          role: "assistant",
+          tool_calls: [{ id: "1", type: "custom", custom: { name: "sql", input: "select 1" } }],
+        },
+        { role: "tool", tool_call_id: "1", content: "1" },
+      ],
+      tools: [{ type: "custom", custom: { name: "sql" } }],
+    };
+    const { body: out } = sent(read(body as never), { customTools: false });
+    expect(out["tools"][0]).toMatchObject({ type: "function", function: { name: "sql" } });
+    expect(out["messages"][1].tool_calls[0].function).toEqual({
+      name: "sql",
+      arguments: '{"input":"select 1"}',
+    });
+    const bytes = outgoing({ model: "m", ...body });
+    expect(
+      refusal(() => chatCompletions({ customTools: false }).client!.prepare!(bytes, asking())),
+    ).toMatchObject({
+      kind: "unsupported",
+      code: "unsupported_tool",
     });
   });
 

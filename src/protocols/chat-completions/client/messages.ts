@@ -19,11 +19,14 @@ export function messagesOf(r: ChatRequest, to: Saying, { name }: Naming): Json[]
   const messages: Json[] = instructionsOf(r.instructions, to);
   r.turns.forEach((turn, i) => {
     const from = cameFrom<JsonObject>(turn);
-    if (from) messages.push(from);
+    if (from && !(to.traits.customTools === false && hasFreeform(turn))) messages.push(from);
     else messages.push(...saidIn(turn, `messages[${i}]`, to, name));
   });
   return messages;
 }
+
+const hasFreeform = (turn: Turn): boolean =>
+  turn.blocks.some((b) => b.type === "call" && b.tool === "custom");
 
 /** A coding client's telemetry, which stands where a system prompt would. */
 const BILLING = "x-anthropic-billing-header:";

@@ -99,6 +99,12 @@ function tools(out: Outgoing, of: Asking, traits: ChatTraits): void {
   for (const [field, value] of Object.entries(extra))
     if (out.get(field) === undefined) out.set(field, value as Json);
   if (all.length === 0) return;
+  // Taking a freeform input out of a function's arguments again is beyond bytes in passing.
+  if (traits.customTools === false && all.some((tool) => object(tool)?.["type"] === "custom"))
+    fail("unsupported", `${of.model} knows no freeform tools. Declare functions instead.`, {
+      code: "unsupported_tool",
+      param: "tools",
+    });
   if (traits.strictTools === false) {
     const loose = all.map((tool) => unstrict(tool, of));
     if (loose.some((tool, i) => tool !== all[i])) out.set("tools", loose);

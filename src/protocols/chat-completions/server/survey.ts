@@ -16,7 +16,8 @@ export function survey(body: Body): Survey {
   const fields = body as JsonObject;
   const found = new Set<Feature>();
   if (fields["stream"] === true) found.add("stream");
-  for (const message of list(fields["messages"])) look(object(message), found);
+  const media = { count: 0, bytes: 0 };
+  for (const message of list(fields["messages"])) look(object(message), found, media);
   const tools = list(fields["tools"]);
   if (tools.length > 0 || list(fields["functions"]).length > 0) found.add("tools");
   for (const tool of tools) {
@@ -41,10 +42,16 @@ export function survey(body: Body): Survey {
     features: [...found],
     maxOutput: number(fields["max_completion_tokens"]) ?? number(fields["max_tokens"]),
     n,
+    tier: text(fields["service_tier"]),
+    media: media.count > 0 ? media : undefined,
   };
 }
 
-function look(message: JsonObject | undefined, found: Set<Feature>): void {
+function look(
+  message: JsonObject | undefined,
+  found: Set<Feature>,
+  media: { count: number; bytes: number },
+): void {
   const role = message?.["role"];
   if (role === "system" || role === "developer") found.add("system");
   const content = message?.["content"];
@@ -53,7 +60,21 @@ function look(message: JsonObject | undefined, found: Set<Feature>): void {
     const part = object(raw);
     const type = text(part?.["type"]);
     const feature = type === undefined ? undefined : PARTS[type];
-    if (feature) found.add(feature);
+    if (feature) {
+      found.add(feature);
+      media.count++;
+      media.bytes += dataIn(part![type!]);
+    }
     if (object(part?.["file"])?.["file_id"] !== undefined) found.add("state.file");
   }
 }
+
+/** Bytes of base64, wherever this kind of part has them. */
+const dataIn = (part: unknown): number =>
+  typeof part === "string"
+    ? part.length
+    : Math.max(
+        ...["url", "data", "file_data"].map(
+          (key) => text(object(part as never)?.[key])?.length ?? 0,
+        ),
+      );
