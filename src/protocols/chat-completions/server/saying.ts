@@ -1,7 +1,6 @@
 // What the client declared decides how it must be answered: by which names, in which form of call.
 import type {
   Answering,
-  Block,
   Json,
   JsonObject,
   ModelEvent,
@@ -112,8 +111,6 @@ export function annotationOf(citation: Json): JsonObject | undefined {
     },
   };
 }
-
-export type MediaBlock = Extract<Block, { media: unknown }>;
 
 /** Pictures among the answer, as aggregators have taught clients to look for them; sound has a field of its own. */
 export function mediaDelta(
