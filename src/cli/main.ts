@@ -27,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   schema: { summary: "write the schema that editors read", load: () => import("./schema.ts") },
   init: { summary: "print a gateway.yaml to start from", load: () => import("./init.ts") },
   status: { summary: "say how the running gateway is", load: () => import("./status.ts") },
+  models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
   keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
 };
 

@@ -11,15 +11,14 @@ import type { GatewayConfig, Load, Located } from "../config/types.ts";
 import type { Mask } from "../lib/mask.ts";
 import type { Log } from "../lib/log.ts";
 import { Scope } from "../lib/scope.ts";
-import type { JsonObject } from "../model/values.ts";
 import { toHandler } from "./adapter.ts";
 import { createApp } from "./app.ts";
+import { commandsOf } from "./commands.ts";
 import { serveControl } from "./control.ts";
 import { explainIn } from "./explanation.ts";
 import { firstKey } from "./first-key.ts";
 import { build, type Built } from "./generation.ts";
 import { openHouse, type House } from "./house.ts";
-import { keyCommands } from "./key-commands.ts";
 import { lineOf } from "./line.ts";
 import { linesOf, refreshing } from "./live.ts";
 import { listen, type Listening } from "./listener.ts";
@@ -263,7 +262,13 @@ class Running implements Gateway {
   async #serve(config: GatewayConfig): Promise<void> {
     const handler: Handler = (req, res) => this.#current.handler(req, res);
     const { log } = this.#house;
-    this.#scope.own(await serveControl({ path: this.stateDir, commands: this.#commands() }));
+    const commands = commandsOf({
+      gateway: this,
+      house: this.#house,
+      refresh: this.#refresh,
+      built: () => this.#current.built,
+    });
+    this.#scope.own(await serveControl({ path: this.stateDir, commands }));
     this.#listening = await listen({
       ...config.listen,
       handler,
@@ -281,19 +286,5 @@ class Running implements Gateway {
           failed: (error: unknown) => log.error({ err: error }, "the config cannot be watched"),
         }),
       );
-  }
-
-  #commands(): Record<string, (input: JsonObject) => Promise<any>> {
-    return {
-      status: async () => this.status(),
-      reload: async () => this.reload("command"),
-      explain: async ({ model, frontend }) =>
-        this.explain(String(model), frontend === undefined ? undefined : String(frontend)),
-      models: async () => this.#refresh.now().then(() => this.status()),
-      ...keyCommands({
-        list: (page) => this.#house.store.keys(page),
-        write: (record) => this.#house.ledger.key(record).then(() => this.#house.keys.forget()),
-      }),
-    };
   }
 }

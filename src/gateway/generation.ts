@@ -194,6 +194,7 @@ export async function build(of: {
     catalogue,
     ledger: house.ledger,
     rests: house.rests,
+    retiring: house.retiring,
     watchdog: house.watchdog,
     pictures: house.pictures,
     mask: (text) => house.mask.text(text),

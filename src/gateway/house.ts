@@ -18,6 +18,7 @@ import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { Pools } from "./pools.ts";
+import { Retiring } from "./retiring.ts";
 
 const SWEEP_MS = 60_000;
 const LEASE_MS = 60_000;
@@ -33,6 +34,7 @@ export interface House {
   /** What providers said of themselves; read live by every generation. */
   readonly lists: Lists;
   readonly rests: Rests;
+  readonly retiring: Retiring;
   readonly watchdog: Watchdog;
   readonly pictures: Pictures;
   readonly files: Files;
@@ -53,6 +55,7 @@ export async function openHouse(
     stateDir: config.stateDir,
     shared: new Shared(),
     rests: new Rests(),
+    retiring: new Retiring(log),
     watchdog: scope.own(new Watchdog()),
     pools: scope.own(new Pools()),
     lists: await openLists(join(config.stateDir, "catalogue")),

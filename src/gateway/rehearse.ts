@@ -17,13 +17,16 @@ import type { Store } from "../plugin/store.ts";
 import { Rests } from "../walk/rests.ts";
 import { Watchdog } from "../walk/watchdog.ts";
 import { createContext } from "./context.ts";
+import type { ControlCommandsOf } from "./control.ts";
 import { explainIn } from "./explanation.ts";
 import { openFiles } from "./files.ts";
 import { build } from "./generation.ts";
 import type { House } from "./house.ts";
 import { createKeys } from "./keys.ts";
 import { createLedger } from "./ledger.ts";
+import { modelCommands } from "./model-commands.ts";
 import { Pools } from "./pools.ts";
+import { Retiring } from "./retiring.ts";
 import type { Explanation } from "./types.ts";
 
 export interface RehearseOptions {
@@ -35,6 +38,8 @@ export interface RehearseOptions {
 
 export interface Rehearsal extends AsyncDisposable {
   explain(model: string, frontend?: string): Promise<Explanation>;
+  /** As the control socket of a running gateway has them. */
+  readonly commands: ControlCommandsOf;
 }
 
 /** Everything up to and including every plugin's setup. */
@@ -60,6 +65,7 @@ export async function rehearse(
   }
   return {
     explain: (model, frontend) => explainIn(built, config, model, frontend),
+    commands: modelCommands(() => built),
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };
 }
@@ -112,6 +118,7 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     keys: createKeys(store),
     shared: new Shared(),
     rests: new Rests(),
+    retiring: new Retiring(log),
     watchdog: scope.own(new Watchdog()),
     pools: scope.own(new Pools()),
     // What providers said last is worth knowing; a folder for it is not worth making.

@@ -1,0 +1,224 @@
+import type { Listing } from "../catalogue/catalogue.ts";
+import type { Source } from "../catalogue/merge.ts";
+import { askControl } from "../gateway/control.ts";
+import type { ExplainedModel, ExplainedName, Fact } from "../gateway/model-commands.ts";
+import { rehearse } from "../gateway/rehearse.ts";
+import type { Status } from "../gateway/types.ts";
+import { nearest, plural } from "../lib/text.ts";
+import { fail, faultOf } from "../model/error.ts";
+import type { EffectivePolicy, Price } from "../model/facts.ts";
+import type { Json, JsonObject } from "../model/values.ts";
+import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { briefly, inFull } from "./price.ts";
+import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+
+const DOES = ["list", "explain", "refresh"];
+
+export const command: Command = {
+  usage: "models [list|explain <model>|refresh [provider]] [options]",
+  about:
+    "Lists the models that exist, with their prices; explains one: each fact with who says so, what a request costs,\n" +
+    "when it retires; or asks providers for their lists now. Asks the running gateway; list and explain work on the\n" +
+    "file too.",
+  options: {
+    ...CONFIG,
+    ...STATE,
+    kind: { value: "kind", about: "list: chat or image" },
+    provider: { value: "name", about: "list: of one provider" },
+    zdr: { value: "level", about: "list: what keeps nothing: required or strict" },
+  },
+  words: { least: 0, most: 2 },
+  examples: [
+    "tollgate models --kind image",
+    "tollgate models explain demo/echo --json",
+    "tollgate models refresh openai",
+  ],
+  async run(given) {
+    const [what = "list", word] = given.words;
+    if (!DOES.includes(what)) {
+      const near = nearest(what, DOES);
+      const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
+      fail("invalid", `models cannot "${what}".${meant} See tollgate models --help.`, usage);
+    }
+    if (what === "explain" && word === undefined)
+      fail("invalid", "Say which model: tollgate models explain <model>.", usage);
+    if (what === "list" && word !== undefined)
+      fail("invalid", `"${word}" is one word too many. See tollgate models --help.`, usage);
+    if (what === "refresh") return refresh(given, word);
+    return what === "explain" ? explain(given, word!) : list(given);
+  },
+};
+
+const usage = { code: "usage" };
+
+async function list(given: Given): Promise<number> {
+  const input = {
+    kind: given.text("kind"),
+    provider: given.text("provider"),
+    privacy: given.text("zdr"),
+  };
+  const { models } = (await ask(given, "models.list", input)) as unknown as { models: Listing[] };
+  if (given.json) sayJson({ models });
+  else if (models.length === 0) remark("There are no such models.");
+  else
+    say(
+      columns([
+        ["model", "kind", "context", "price, tokens by the million", "retires"].map((title) =>
+          paint("gray", title),
+        ),
+        ...models.map(({ id, provider, kind, limits, price, retires }) => [
+          id,
+          kind,
+          limits?.context?.toLocaleString("en") ?? "",
+          // An alias knows what all that it stands for agree on.
+          price || id.startsWith(`${provider}/`) ? briefly(price) : "as it is answered",
+          retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
+        ]),
+      ]),
+    );
+  return EXIT.fine;
+}
+
+async function explain(given: Given, model: string): Promise<number> {
+  const answer = (await ask(given, "models.explain", { model })) as unknown as ExplainedName;
+  if (given.json) sayJson(answer);
+  else say(inWords(answer));
+  return answer.models.some(({ listed }) => listed) ? EXIT.fine : EXIT.failed;
+}
+
+async function refresh(given: Given, provider: string | undefined): Promise<number> {
+  const status = (await askControl(await stateDirOf(given), "models", { provider }).catch(
+    (error: unknown) =>
+      faultOf(error)?.code === "not_running"
+        ? fail(
+            "unavailable",
+            `${faultOf(error)!.message} Lists are asked for by a running gateway alone: tollgate serve.`,
+            { code: "not_running" },
+          )
+        : Promise.reject(error),
+  )) as unknown as Status;
+  const lists = status.lists.filter((l) => provider === undefined || l.provider === provider);
+  if (given.json) sayJson({ lists });
+  else if (lists.length === 0)
+    remark("There is nobody to ask: what is known of them is what exists.");
+  else
+    say(
+      columns(
+        lists.map(({ provider, credential, count, lastOk, lastError }) => [
+          provider,
+          paint("gray", credential),
+          count === undefined ? "not known yet" : plural(count, "model"),
+          lastOk === undefined ? "" : `said ${moment(lastOk)}`,
+          lastError ? paint("red", lastError.message) : paint("green", "fresh"),
+        ]),
+      ),
+    );
+  return lists.some(({ lastError }) => lastError) ? EXIT.failed : EXIT.fine;
+}
+
+/** The running gateway, or what its file says and its providers last said. */
+async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
+  try {
+    return await askControl(await stateDirOf(given), name, input);
+  } catch (error) {
+    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
+      throw error;
+  }
+  const file = configFile(given);
+  const loaded = await load(file);
+  const rehearsed =
+    loaded.config && (await rehearse({ loaded, config: loaded.config, ...quietLog() }));
+  if (!rehearsed || "problems" in rehearsed)
+    return fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
+  await using rehearsal = rehearsed;
+  remark(paintRemark("gray", "No gateway is running; as far as the file and earlier lists say:"));
+  return (await rehearsal.commands[name]!(input)) as Json;
+}
+
+function inWords({ name, models, near }: ExplainedName): string {
+  const [only] = models;
+  const alias =
+    models.length === 1 && only!.id === name
+      ? []
+      : [`${paint("bold", name)} stands for ${models.map(({ id }) => id).join(", then ")}`];
+  const nearby = near.length > 0 ? [`Near it: ${near.join(", ")}`] : [];
+  return [...alias, ...models.map(oneInWords), ...nearby].join("\n\n");
+}
+
+function oneInWords(of: ExplainedModel): string {
+  const { id, facts, policy, example, retires } = of;
+  const kind = facts.find(({ field }) => field === "kind");
+  const rows: (readonly [field: string, source: string, words: string])[] = [
+    ["kind", kind ? by(kind.source) : "", existence(of)],
+    ...facts.filter(({ field }) => field !== "kind").flatMap(rowsOf),
+    ["costs", "", example.usd === null ? UNPRICED : `${example.about}: ${bill(example)}`],
+    ...(retires ? [["retires", "", paint("yellow", until(retires))] as const] : []),
+    ...(policy ? [["keeps", "", kept(policy)] as const] : []),
+  ];
+  const table = rows.map(([field, source, words]) => [
+    paint("gray", field),
+    paint("gray", source),
+    words,
+  ]);
+  return `${paint("bold", id)}\n${columns(table, "  ")}`;
+}
+
+const UNPRICED = "not known: calls are unpriced, and keys with a budget are refused";
+
+const existence = ({ kind, listed }: ExplainedModel): string =>
+  listed
+    ? kind
+    : paint(
+        "yellow",
+        kind === "image"
+          ? "image, and no list has it: it is refused until one does"
+          : "nobody lists it: as a chat model it is forwarded all the same",
+      );
+
+function rowsOf({ field, value, source }: Fact): [string, string, string][] {
+  if (field !== "price") return [[field, by(source), plain(value)]];
+  return inFull(value as unknown as Price).map(([name, words], i) => [
+    name,
+    i === 0 ? by(source) : "",
+    words,
+  ]);
+}
+
+function plain(value: Json): string {
+  if (Array.isArray(value)) return value.map(plain).join(", ");
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return value.toLocaleString("en");
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Who says so, and since when. */
+function by({ from, at = "", credential, as }: Source): string {
+  const who = {
+    operator: "gateway.yaml",
+    live: `list${credential === "default" ? "" : ` of ${credential}`}, ${at.slice(0, 16).replace("T", " ")}`,
+    shipped: `shipped, ${at}`,
+  }[from];
+  return as === undefined ? who : `${who}, as ${as}`;
+}
+
+function bill({ usd, lines }: ExplainedModel["example"]): string {
+  if (usd === "0") return "nothing";
+  const parts = lines.map((line) => `${line.count.toLocaleString("en")} ${line.unit} $${line.usd}`);
+  return `${paint("bold", `$${usd}`)}${parts.length > 1 ? ` (${parts.join(" + ")})` : ""}`;
+}
+
+const until = ({ on, days }: NonNullable<ExplainedModel["retires"]>): string =>
+  `${on.slice(0, 10)}, ${days > 0 ? `in ${plural(days, "day")}` : "which has passed"}`;
+
+const KEEPS = { zero: "nothing", until_deleted: "until deleted", unknown: "unknown" } as const;
+
+function kept({ retention, because }: EffectivePolicy): string {
+  const how =
+    retention.kind === "days"
+      ? plural(retention.days, "day")
+      : retention.kind === "memory"
+        ? "in memory"
+        : KEEPS[retention.kind];
+  return because.length > 0 ? `${how} (${because.join(", ")})` : how;
+}

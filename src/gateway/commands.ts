@@ -1,0 +1,34 @@
+// What the control socket of a running gateway answers to.
+import type { Refresh } from "../catalogue/refresh.ts";
+import type { ControlCommandsOf } from "./control.ts";
+import type { Built } from "./generation.ts";
+import type { House } from "./house.ts";
+import { keyCommands } from "./key-commands.ts";
+import { modelCommands, mounted } from "./model-commands.ts";
+import type { Gateway } from "./types.ts";
+
+export const commandsOf = (of: {
+  gateway: Gateway;
+  house: Pick<House, "store" | "ledger" | "keys">;
+  refresh: Refresh;
+  built: () => Built;
+}): ControlCommandsOf => {
+  const { gateway, house, refresh, built } = of;
+  return {
+    status: async () => gateway.status(),
+    reload: async () => gateway.reload("command"),
+    explain: async ({ model, frontend }) =>
+      gateway.explain(String(model), frontend === undefined ? undefined : String(frontend)),
+    /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
+    models: async ({ provider }) => {
+      const one = provider === undefined ? undefined : String(provider);
+      await refresh.now(one === undefined ? undefined : mounted(built().providers, one));
+      return gateway.status();
+    },
+    ...modelCommands(built),
+    ...keyCommands({
+      list: (page) => house.store.keys(page),
+      write: (record) => house.ledger.key(record).then(() => house.keys.forget()),
+    }),
+  };
+};

@@ -1,0 +1,150 @@
+import { upstream, json } from "tollgate/testing";
+import { expect, test } from "vitest";
+import { folder, SMALL } from "./cli.ts";
+
+const DAY_MS = 86_400_000;
+const soon = new Date(Date.now() + 20 * DAY_MS).toISOString().slice(0, 10);
+
+const listed = (...ids: string[]) =>
+  json({ data: ids.map((id) => ({ id, context_length: 64_000 })) }, 200);
+
+const yaml = (url: string) =>
+  SMALL.replace("[auth]", "[{ use: auth, with: { anonymous: true } }]").replace(
+    "  demo: { use: demo }\n",
+    `  demo: { use: demo }
+  openai:
+    use: openai
+    with: { api_key: sk-0123456789, base_url: "${url}/v1" }
+    models:
+      gpt-5: { price: { input: "2.5", output: "10" }, retires: "${soon}" }
+  bfl: { use: bfl, with: { api_key: k } }
+models:
+  fast: [openai/gpt-5, demo/echo]
+`,
+  );
+
+test("models: without a gateway, as far as the file says", async () => {
+  await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
+  const list = await here.tollgate(["models"]);
+  expect(list.code).toBe(0);
+  expect(list.stderr).toContain("No gateway is running");
+  expect(list.stdout).toMatch(/^model +kind +context +price, tokens by the million +retires\n/);
+  expect(list.stdout).toMatch(/\nfast +chat +as it is answered\n/);
+  expect(list.stdout).toMatch(/\ndemo\/echo +chat +200,000 +free\n/);
+  expect(list.stdout).toMatch(
+    new RegExp(`\\nopenai/gpt-5 +chat +400,000 +\\$2\\.50 in, \\$10 out +${soon}\\n`),
+  );
+  expect(list.stdout).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
+
+  const images = await here.tollgate(["models", "list", "--kind", "image", "--json"]);
+  const { models } = JSON.parse(images.stdout) as { models: { id: string; kind: string }[] };
+  expect(models.map(({ id }) => id)).toContain("demo/image");
+  expect(new Set(models.map(({ kind }) => kind))).toEqual(new Set(["image"]));
+
+  const refresh = await here.tollgate(["models", "refresh"]);
+  expect(refresh.code).toBe(1);
+  expect(refresh.stderr).toMatch(/No gateway is running on .*\.tollgate.*tollgate serve/);
+});
+
+test("models explain: who says what, what it costs, until when", async () => {
+  await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
+  const words = await here.tollgate(["models", "explain", "openai/gpt-5"]);
+  expect(words.code).toBe(0);
+  expect(words.stdout).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; tokens by the/);
+  expect(words.stdout).toMatch(/\n {2}limits\.context +shipped, \d{4}-\d\d-\d\d +400,000\n/);
+  expect(words.stdout).toMatch(
+    /costs +10,000 tokens in, 1,000 out: \$0\.035 \(10,000 input \$0\.025 \+ 1,000 output \$0\.01\)/,
+  );
+  expect(words.stdout).toMatch(new RegExp(`retires +${soon}, in 20 days`));
+
+  const picture = await here.tollgate(["models", "explain", "bfl/flux-pro-1.1", "--json"]);
+  expect(JSON.parse(picture.stdout)).toMatchObject({
+    name: "bfl/flux-pro-1.1",
+    models: [
+      {
+        kind: "image",
+        listed: true,
+        example: { about: "one image", usd: "0.04", lines: [{ unit: "images", count: 1 }] },
+      },
+    ],
+  });
+
+  const alias = await here.tollgate(["models", "explain", "fast"]);
+  expect(alias.stdout).toContain("fast stands for openai/gpt-5, then demo/echo");
+
+  const typo = await here.tollgate(["models", "explain", "demo/ehco"]);
+  expect(typo.code).toBe(1);
+  expect(typo.stdout).toMatch(/nobody lists it.*forwarded all the same[\s\S]*unpriced/);
+  expect(typo.stdout).toContain("Near it: demo/echo");
+  const image = await here.tollgate(["models", "explain", "openai/gpt-image-2"]);
+  expect(image.stdout).toContain("it is refused until one does");
+  const nobody = await here.tollgate(["models", "explain", "nobody/x"]);
+  expect([nobody.code, nobody.stdout]).toEqual([1, ""]);
+  expect(nobody.stderr).toContain("There is no model nobody/x");
+  for (const args of [["explian"], ["explain"], ["list", "x"], ["--kind", "sound"]])
+    expect((await here.tollgate(["models", ...args])).code).toBe(1);
+});
+
+test("models: of a running gateway, its providers' own word first; asked again on demand", async () => {
+  await using up = await upstream({ "GET /v1/models": listed("gpt-5", "gpt-image-2") });
+  await using here = await folder({ "gateway.yaml": yaml(up.url) });
+  await using other = await folder();
+  const gateway = await here.serve();
+  const fresh = await here.tollgate(["models", "refresh", "openai"]);
+  expect([fresh.code, fresh.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^openai +default +2 models +said 20.* fresh\n$/),
+  ]);
+  const state = ["--state-dir", `${here.path}/.tollgate`];
+  const explained = await other.tollgate(["models", "explain", "openai/gpt-5", "--json", ...state]);
+  expect(explained.stderr).toBe("");
+  const { models } = JSON.parse(explained.stdout) as {
+    models: { facts: { field: string; value: unknown; source: object }[] }[];
+  };
+  const fact = (field: string) => models[0]!.facts.find((f) => f.field === field);
+  expect(fact("limits.context")).toMatchObject({
+    value: 64_000,
+    source: { from: "live", credential: "default", at: expect.stringMatching(/^20/) },
+  });
+  expect(fact("price")).toMatchObject({ source: { from: "operator" } });
+  expect(fact("limits.output")).toMatchObject({ source: { from: "shipped" } });
+  expect((await other.tollgate(["models", ...state])).stdout).toContain("openai/gpt-image-2");
+
+  up.script({ "GET /v1/models": json({ error: "no" }, 503) });
+  const stale = await here.tollgate(["models", "refresh", "openai"]);
+  expect(stale.code).toBe(1);
+  expect(stale.stdout).toMatch(/openai +default +2 models +said .*503/);
+  expect((await here.tollgate(["models", "refresh", "opnai"])).stderr).toContain("There are: demo");
+  gateway.child.kill("SIGTERM");
+  await gateway.ended;
+  // What was heard last is still known.
+  const after = await here.tollgate(["models", "--provider", "openai"]);
+  expect(after.stdout).toMatch(/\nopenai\/gpt-image-2 /);
+});
+
+test("a model in use that retires soon gets a line in the log, once a day", async () => {
+  await using up = await upstream({
+    "GET /v1/models": listed("gpt-5", "gpt-6-luna"),
+    "POST /v1/*": json({
+      choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "x" } }],
+      usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    }),
+  });
+  await using here = await folder({ "gateway.yaml": yaml(up.url) });
+  const gateway = await here.serve();
+  for (const model of ["openai/gpt-5", "fast", "openai/gpt-5", "openai/gpt-6-luna"]) {
+    const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: "x" }] }),
+    });
+    expect(answer.status).toBe(200);
+  }
+  expect(await gateway.line(/retires soon/)).toMatchObject({
+    level: "warn",
+    model: "openai/gpt-5",
+    retires: soon,
+    days: 20,
+  });
+  expect(gateway.lines.filter(({ msg }) => /retires/.test(String(msg)))).toHaveLength(1);
+});

@@ -1,0 +1,37 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { Retiring } from "../../../src/gateway/retiring.ts";
+
+const DAY_MS = 86_400_000;
+
+it("says of each model at most once a day that it goes, and only when that is near", () => {
+  const use = fc.record({
+    afterMs: fc.integer({ min: 0, max: 2 * DAY_MS }),
+    model: fc.constantFrom("a", "b"),
+    inDays: fc.integer({ min: -10, max: 200 }),
+  });
+  fc.assert(
+    fc.property(fc.array(use, { maxLength: 60 }), (uses) => {
+      let now = Date.parse("2026-11-20T10:00:00Z");
+      const said: { model: string; at: number; days: number }[] = [];
+      const log = {
+        warn: ({ model, days }: any) => void said.push({ model, days, at: now }),
+      };
+      const retiring = new Retiring(log as never, () => now);
+      for (const { afterMs, model, inDays } of uses) {
+        now += afterMs;
+        const before = said.length;
+        const last = said.findLast((line) => line.model === model);
+        retiring.used(model, new Date(now + inDays * DAY_MS).toISOString());
+        const due = inDays <= 90 && (!last || now - last.at >= DAY_MS);
+        expect(said.length - before).toBe(due ? 1 : 0);
+        if (due) expect(said.at(-1)).toEqual({ model, days: inDays, at: now });
+      }
+    }),
+  );
+});
+
+it("a date that nobody can read is no warning", () => {
+  const retiring = new Retiring({ warn: () => expect.unreachable() } as never);
+  retiring.used("a", "2026-99-99");
+});
