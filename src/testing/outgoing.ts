@@ -44,13 +44,16 @@ export function outgoing(
   };
 }
 
-/** The body that leaves for a translated request: encoded, with what no codec knows, and prepared, as the host does it. */
+/**
+ * The body that leaves for a translated request: encoded, with what no codec knows beside it, and prepared, as the host
+ * does it. A field that the codec says is absent stays so.
+ */
 export function sending<K extends Kind>(
   client: ClientHalf<K>,
   request: ModelRequest<K>,
   of: Asking,
 ): TestOutgoing {
-  const out = outgoing({ ...client.request(request, of), ...request.rest });
+  const out = outgoing({ ...request.rest, ...client.request(request, of) });
   client.prepare?.(out, of);
   return out;
 }
