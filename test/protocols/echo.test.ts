@@ -21,8 +21,9 @@ import {
   think,
   type Speech,
 } from "tollgate/testing";
-import { chats } from "./codecs.ts";
+import { chats, upstreams } from "./codecs.ts";
 import { said } from "./essence.ts";
+import { inGemini } from "./gemini/speech.ts";
 
 const TEXT = " First, the weather.\n\nThen — “naturally” — the rest.  ";
 const SIGNATURE = 'EqQBCkYIAhgC+/="sig"';
@@ -119,6 +120,9 @@ const FOUND: { readonly [protocol: string]: (body: any) => unknown } = {
         summary: summary.filter((part: any) => part.text !== ""),
         encrypted_content,
       })),
+  // What was thought stays behind; what signed it stands on the call that followed.
+  gemini: ({ contents }) =>
+    contents.flatMap(({ parts }: any) => parts).filter((part: any) => part.thoughtSignature),
 };
 const EXPECTED: { readonly [protocol: string]: (words: string) => unknown } = {
   messages: (words) =>
@@ -129,6 +133,10 @@ const EXPECTED: { readonly [protocol: string]: (words: string) => unknown } = {
     summary: words === "" ? [] : [{ type: "summary_text", text: words }],
     encrypted_content: SIGNATURE,
   }),
+  gemini: () => ({
+    functionCall: { id: "call_1", name: "get_weather", args: { city: "Oslo" } },
+    thoughtSignature: SIGNATURE,
+  }),
 };
 
 const plainJson = (value: unknown): any => JSON.parse(JSON.stringify(value));
@@ -137,7 +145,10 @@ const leaving = ({ client }: Protocol<"chat">, request: ChatRequest): any =>
   plainJson(sending(client as ClientHalf<Kind>, freeze(request), asking()).body);
 
 function heard(upstream: Protocol<"chat">, protocol: string, speech: Speech): ModelEvent[] {
-  const answer = speech.in(protocol as "messages", { stream: true });
+  const answer =
+    protocol === "gemini"
+      ? inGemini(speech, { stream: true })
+      : speech.in(protocol as "messages", { stream: true });
   const text = ([answer.body].flat() as any[]).map((piece) => piece.bytes ?? piece).join("");
   return decode(upstream.client as never, [Buffer.from(text)], asking({ stream: true }));
 }
@@ -152,7 +163,7 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
   const client = chats[spoken]!;
 
   describe.each(Object.keys(FOUND))("to an upstream of %s", (protocol) => {
-    const upstream = chats[protocol]!;
+    const upstream = upstreams[protocol]!;
     it.each([
       ["what was thought", TEXT],
       ["what is only for upstream to read", ""],
@@ -170,7 +181,7 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
       const body = plainJson(first());
       const answer = received(client, heard(upstream, protocol, speech), body);
       const request = client.server!.request(freeze(next(body, answer)) as Body, "generate");
-      for (const [id, other] of Object.entries(chats)) {
+      for (const [id, other] of Object.entries(upstreams)) {
         if (id === protocol) continue;
         const sent = JSON.stringify(leaving(other, request));
         expect(sent, id).not.toContain(JSON.stringify(SIGNATURE).slice(1, -1));

@@ -8,7 +8,7 @@ import { traitsOf, type GeminiDialect } from "./dialect.ts";
 import { fault } from "./fault.ts";
 import { onlyPictures, request as draw } from "./image.ts";
 import { cap, prepare } from "./prepare.ts";
-import { Reading } from "./reading.ts";
+import { Reading, type ReadingOf } from "./reading.ts";
 import { nameOf, request } from "./request.ts";
 import { stream } from "./stream.ts";
 import { counted, whole } from "./whole.ts";
@@ -22,8 +22,8 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   client: {
     paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
-    stream: (emit, of, headers) => stream(new Reading(emit, of, tierIn(headers))),
-    whole: (body, emit, of, headers) => whole(body, new Reading(emit, of, tierIn(headers))),
+    stream: (emit, of, headers) => stream(new Reading(emit, of, said(headers, false))),
+    whole: (body, emit, of, headers) => whole(body, new Reading(emit, of, said(headers, false))),
     fault,
     count: counted,
     prepare,
@@ -38,9 +38,9 @@ export const geminiImage = (): Protocol<"image"> => ({
   client: {
     paths: { generate },
     request: draw,
-    stream: (emit, of, headers) => stream(new Reading(onlyPictures(emit), of, tierIn(headers))),
+    stream: (emit, of, headers) => stream(new Reading(onlyPictures(emit), of, said(headers, true))),
     whole: (body, emit, of, headers) =>
-      whole(body, new Reading(onlyPictures(emit), of, tierIn(headers))),
+      whole(body, new Reading(onlyPictures(emit), of, said(headers, true))),
     fault,
     prepare,
   },
@@ -58,8 +58,8 @@ function placed(model: string): string {
   return steps.map((step) => encodeURIComponent(step)).join("/");
 }
 
-/** How the work was really ranked, which is what is billed. */
-const tierIn = (headers: HeadersIn): string | undefined => {
+/** A header tells how the work was really ranked, which is what is billed. */
+function said(headers: HeadersIn, draws: boolean): ReadingOf {
   const tier = headers["x-gemini-service-tier"];
-  return typeof tier === "string" && tier !== "" ? tier : undefined;
-};
+  return { draws, tier: typeof tier === "string" && tier !== "" ? tier : undefined };
+}

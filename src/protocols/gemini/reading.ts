@@ -1,7 +1,6 @@
 import { fail } from "../../model/error.ts";
 import type { ModelEvent, OpenBlock } from "../../model/event.ts";
 import type { Media } from "../../model/request.ts";
-import type { Usage } from "../../model/usage.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { Asking } from "../../plugin/protocol.ts";
 import { errorIn, thrown } from "./fault.ts";
@@ -12,6 +11,13 @@ import { digest, finishOf, ID, list, object, text } from "./words.ts";
 
 /** Where a signature stood: on a thought, on words, on a call or a picture, or on a part with nothing else in it. */
 export type Signed = "thought" | "text" | "part" | "empty";
+
+export interface ReadingOf {
+  /** How the work was ranked. */
+  tier: string | undefined;
+  /** Pictures are what was asked for. */
+  draws: boolean;
+}
 
 interface Open {
   index: number;
@@ -28,6 +34,7 @@ export class Reading {
   readonly #emit: (event: ModelEvent) => void;
   readonly #of: Asking;
   readonly #tier: string | undefined;
+  readonly #draws: boolean;
   readonly #calls = new Set<string>();
   readonly #cited = new Set<string>();
   #open: Open | undefined;
@@ -36,15 +43,16 @@ export class Reading {
   #content = false;
   #id = "";
   #model: string | undefined;
-  #counts: JsonObject = {};
+  #counts: JsonObject | undefined;
   #told = "";
   #end: { reason: string; message: string | undefined } | undefined;
   #logprobs: readonly Json[] | undefined;
 
-  constructor(emit: (event: ModelEvent) => void, of: Asking, tier: string | undefined) {
+  constructor(emit: (event: ModelEvent) => void, of: Asking, { tier, draws }: ReadingOf) {
     this.#emit = emit;
     this.#of = of;
     this.#tier = tier;
+    this.#draws = draws;
   }
 
   chunk(raw: Json): void {
@@ -61,8 +69,10 @@ export class Reading {
     // Several candidates are never asked for here.
     const first = candidates.map(object).find((c) => (c?.["index"] ?? 0) === 0);
     if (first) this.#candidate(first);
-    const usage = object(chunk["usageMetadata"]);
-    if (usage) this.#count(usage);
+    const counts = object(chunk["usageMetadata"]);
+    if (!counts) return;
+    this.#counts = mostOf(this.#counts ?? {}, counts);
+    this.#count();
   }
 
   /** The bytes are over. An answer has ended when it named its end; only the last name counts. */
@@ -74,6 +84,7 @@ export class Reading {
         code: "truncated",
       });
     this.#close();
+    this.#count();
     this.#finished = true;
     const { reason, detail } = finishOf(end.reason, this.#calls.size > 0);
     const words = end.message ?? `The model stopped for this reason: ${end.reason}.`;
@@ -211,9 +222,14 @@ export class Reading {
     }
   }
 
-  #count(raw: JsonObject): void {
-    this.#counts = mostOf(this.#counts, raw);
-    const usage: Usage = usageOf(this.#counts, this.#of.info.price);
+  #count(): void {
+    if (!this.#counts) return;
+    const { price } = this.#of.info;
+    const usage = usageOf(this.#counts, {
+      price,
+      draws: this.#draws,
+      ended: this.#end !== undefined,
+    });
     const told = JSON.stringify(usage);
     if (told === this.#told) return;
     this.#told = told;

@@ -27,12 +27,21 @@ export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
   return most;
 }
 
+export interface Counted {
+  price: Opt<Price>;
+  /** Pictures are what was asked for. */
+  draws: boolean;
+  /** The end has been named: what was not counted is nothing. Before, it was only not counted yet. */
+  ended: boolean;
+}
+
 /**
  * Sound and pictures are units of their own only where the model's price has a rate for them: most models read them at
  * the price of text, and a unit without a price would leave the whole call without one.
  */
-export function usageOf(u: JsonObject, price: Opt<Price>): Usage {
-  const rated = (unit: Unit): boolean => price?.lines.some((line) => line.unit === unit) ?? false;
+export function usageOf(u: JsonObject, of: Counted): Usage {
+  const rated = (unit: Unit): boolean =>
+    of.price?.lines.some((line) => line.unit === unit) ?? (of.draws && unit === "image_out");
   const [prompt, cached, candidates, thoughts, tools] = COUNTS.map((name) => count(u[name])) as [
     number,
     number,
@@ -50,13 +59,15 @@ export function usageOf(u: JsonObject, price: Opt<Price>): Usage {
   const heard = rated("audio_in") ? Math.min(fed("AUDIO"), fresh) : 0;
   const seen = rated("image_in") ? Math.min(fed("IMAGE"), fresh - heard) : 0;
   const made = (modality: string) => within(u["candidatesTokensDetails"], modality);
-  const drawn = rated("image_out") ? Math.min(made("IMAGE"), candidates) : 0;
+  // Where it does not say what it wrote, who was asked for a picture wrote one.
+  const told = u["candidatesTokensDetails"] !== undefined || !of.draws;
+  const drawn = rated("image_out") ? (told ? Math.min(made("IMAGE"), candidates) : candidates) : 0;
   const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;
+  const written = of.ended || candidates + thoughts > 0;
   return {
     input: fresh - heard - seen,
     cache_read: read,
-    output: candidates - drawn - spoken + thoughts,
-    reasoning: thoughts,
+    ...(written && { output: candidates - drawn - spoken + thoughts, reasoning: thoughts }),
     ...(heard > 0 && { audio_in: heard }),
     ...(seen > 0 && { image_in: seen }),
     ...(drawn > 0 && { image_out: drawn }),

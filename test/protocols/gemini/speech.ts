@@ -1,0 +1,113 @@
+// What a model says, as a fake Gemini says it. Written from the API's documentation, not with the codec.
+import {
+  eventStream,
+  json,
+  type Answer,
+  type Asked,
+  type Piece,
+  type Routes,
+  type Speech,
+} from "tollgate/testing";
+import type { JsonObject } from "tollgate/plugin";
+import { countsOf, endOf } from "./writes.ts";
+
+export interface Manner {
+  readonly stream: boolean;
+  readonly model?: string;
+  readonly n?: number;
+}
+
+/** A signature stands on the part that follows the thoughts it signs; at the end, on a part without words. */
+function partsOf({ words: { said } }: Speech): JsonObject[] {
+  const parts: JsonObject[] = [];
+  let signature: string | undefined;
+  const add = (part: JsonObject) => {
+    parts.push(signature === undefined ? part : { ...part, thoughtSignature: signature });
+    signature = undefined;
+  };
+  for (const one of said)
+    switch (one.type) {
+      case "reasoning":
+        if (one.text !== "") parts.push({ text: one.text, thought: true });
+        signature = one.proof ?? signature;
+        break;
+      case "call": {
+        const { id, name, args } = one;
+        add({ functionCall: { ...(id && { id }), name, args: JSON.parse(args || "{}") } });
+        break;
+      }
+      default:
+        add({ text: one.text });
+    }
+  if (signature !== undefined) add({ text: "" });
+  return parts;
+}
+
+export function inGemini(speech: Speech, { stream, model = "gemini-x", n = 1 }: Manner): Answer {
+  const { words } = speech;
+  const parts = partsOf(speech);
+  const head = { modelVersion: model, responseId: `answer-${n}` };
+  const usage = words.usage && { usageMetadata: countsOf(words.usage) };
+  const refused = words.said.some(({ type }) => type === "refusal");
+  const finishReason = endOf({ reason: words.finish ?? (refused ? "refusal" : "stop") });
+  const candidate = (some: readonly JsonObject[], more: JsonObject = {}) => ({
+    candidates: [{ content: { role: "model", parts: some }, index: 0, ...more }],
+  });
+  const bill = words.usage === undefined ? {} : { bill: words.usage };
+  if (!stream) {
+    const body = { ...candidate(parts, { finishReason }), ...usage, ...head };
+    const tells = words.usage && { bytes: JSON.stringify(body), tells: words.usage };
+    return { ...json(body as never), ...(tells && { body: tells }), ...bill };
+  }
+  const event = (data: object) => `data: ${JSON.stringify(data)}\r\n\r\n`;
+  const pieces: Piece[] = parts.flatMap(spread).map((part) =>
+    event({ ...candidate([part]), ...head, usageMetadata: countsOf({ input: words.usage?.input }) }),
+  );
+  if (words.error !== undefined) {
+    const error = { code: 503, message: words.error, status: "UNAVAILABLE" };
+    return { ...eventStream([...pieces, event({ error })]), ...bill };
+  }
+  const last = event({ ...candidate([{ text: "" }], { finishReason }), ...usage, ...head });
+  return {
+    ...eventStream([...pieces, words.usage ? { bytes: last, tells: words.usage } : last]),
+    ...bill,
+  };
+}
+
+/** Word by word; the last of them is signed. */
+function spread(part: JsonObject): JsonObject[] {
+  const { text, thoughtSignature, ...marks } = part;
+  if (typeof text !== "string" || text === "") return [part];
+  const all = text.match(/\s*\S+\s*$|\s*\S+|\s+/g) ?? [text];
+  return all.map((text, i) => ({
+    text,
+    ...marks,
+    ...(i === all.length - 1 && thoughtSignature !== undefined && { thoughtSignature }),
+  }));
+}
+
+/** A fake Gemini API that says this to whoever asks, counts tokens and lists one model. */
+export function speakingGemini(what: Speech | ((asked: Asked) => Speech)): Routes {
+  return {
+    "POST /v1beta/models/*": (asked) => {
+      const [, model, verb] = /models\/(.+):(\w+)$/.exec(asked.path) ?? [];
+      if (verb === "countTokens") return json({ totalTokens: 42 });
+      const stream = verb === "streamGenerateContent";
+      if (stream && asked.query.get("alt") !== "sse") throw new Error("A stream without alt=sse.");
+      const speech = typeof what === "function" ? what(asked) : what;
+      return inGemini(speech, { stream, model: model!, n: asked.n });
+    },
+    "GET /v1beta/models": json({
+      models: [
+        {
+          name: "models/gemini-3.5-flash",
+          displayName: "Gemini 3.5 Flash",
+          inputTokenLimit: 1048576,
+          outputTokenLimit: 65536,
+          supportedGenerationMethods: ["generateContent", "countTokens"],
+          thinking: true,
+        },
+      ],
+    }),
+  };
+}
