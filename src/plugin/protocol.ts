@@ -38,7 +38,8 @@ export interface ServerHalf<K extends Kind> {
   fault(fault: Fault, x: { id: string }): Refusal;
   count?(tokens: number): JsonObject;
   /** Request id and rate limits, by this protocol's names. */
-  head?(of: { id: string; limits: readonly LimitState[] }): HeadersOut;
+  /** `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
+  head?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
   /** Written between events during silence. */
   ping: string;
 }
@@ -95,6 +96,14 @@ export interface Survey {
   features: readonly Feature[];
   maxOutput?: Opt<number>;
   n?: Opt<number>;
+  /** As the client asks for it; what upstream reports wins. */
+  tier?: Opt<string>;
+  size?: Opt<string>;
+  quality?: Opt<string>;
+  /** What a price's multipliers ask for: { speed: "fast" }. */
+  facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
+  /** Pictures, sound, documents: how many, and how many bytes of the body they are. */
+  media?: Opt<{ count: number; bytes: number }>;
   /** What is asked needs work on the answer that bytes in passing cannot get: this request is translated. */
   translate?: Opt<boolean>;
 }

@@ -94,7 +94,7 @@ export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
   const { frontend, gen, limits } = x["~"];
   const head: Record<string, string | undefined> = {
-    ...frontend.server?.head?.({ id: x.id, limits }),
+    ...frontend.server?.head?.({ id: x.id, limits, now: Date.now() }),
     "x-tollgate-generation": String(gen.number),
     "x-tollgate-warnings": call.warnings,
   };

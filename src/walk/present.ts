@@ -75,7 +75,11 @@ class Presentation implements Taker, Watched, Course {
     if (x["~"].gone) return this.#gone();
     this.answer.between = () => this.#passage?.between ?? true;
     if (x.stream) x["~"].gen.watchdog.watch(this);
-    if ("events" in source) return void this.#run(source.events);
+    if ("events" in source) {
+      // Nobody else keeps the time of an endpoint that sends by itself.
+      this.#watch(this.#call.seat["~"].provider.timeouts.totalMs);
+      return void this.#run(source.events);
+    }
     this.#flight = source.flight;
     this.tally.accepted = true;
     try {
@@ -203,8 +207,12 @@ class Presentation implements Taker, Watched, Course {
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
     this.#drained = true;
     this.#flight?.abort(error("upstream", "The provider did not end its message."));
-    if (this.#finishing === undefined) this.broke(error("canceled", "The client went away."));
-    else this.#close();
+    if (this.#finishing !== undefined) return this.#close();
+    this.broke(
+      this.#call.exchange["~"].gone
+        ? error("canceled", "The client went away.")
+        : error("timeout", "The provider took too long.", "upstream_timeout"),
+    );
   }
 
   #billed(): void {

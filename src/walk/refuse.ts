@@ -24,7 +24,11 @@ export function refuse(x: Visit, problem: unknown): void {
     "content-length": String(body.length),
     "x-tollgate-generation": String(inner.gen.number),
   };
-  const head = inner.frontend.server?.head?.({ id: x.id, limits: inner.limits }) ?? {
+  const head = inner.frontend.server?.head?.({
+    id: x.id,
+    limits: inner.limits,
+    now: Date.now(),
+  }) ?? {
     "x-request-id": x.id,
   };
   for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;

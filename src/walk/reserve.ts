@@ -8,6 +8,7 @@ import type { Attempt } from "./call.ts";
 import type { Departure } from "./outgoing.ts";
 import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
+import { termsOf } from "./terms.ts";
 
 /** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
 export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
@@ -24,19 +25,25 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
   const budgeted = charges.some((c) => c.limits?.some((l) => l.unit === "nano_usd"));
   tally.inputEstimate = inputUpTo({
     bytes: received!.raw.length,
+    media: survey.media,
     context: call.info.limits?.context,
   });
+  tally.terms = termsOf(call, survey);
+  tally.reservedAt = Date.now();
   const ask: Ask = {
+    ...tally.terms,
     mode: charges.some((c) => c.hold) ? mode : "expected",
     price: call.info.price ?? null,
     input: tally.inputEstimate,
     output: survey.maxOutput,
     limit: call.info.limits?.output,
     n: survey.n,
+    media: survey.media !== undefined || survey.features.includes("audio"),
     kind: x.kind,
-    at: Date.now(),
+    at: tally.reservedAt,
   };
   const held = hold(ask);
+  tally.holdNano = held.nano;
   if (budgeted && held.nano === null)
     fail(
       "quota",
@@ -60,7 +67,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     }));
   const command: Stamped<Reserve> = {
     do: "reserve",
-    at: ask.at!,
+    at: tally.reservedAt,
     attempt: call.attempt,
     request: x.id,
     n: call.n,

@@ -8,9 +8,15 @@ import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
 import type { Command, Part, Settle } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
+import type { Terms } from "./terms.ts";
 
 /** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
 const BYTES_A_TOKEN = 3;
+/**
+ * What upstream may have made since it was last heard of: a quarter more, and some hundred tokens. A crash is presumed
+ * from the last report, and should not cost less than it will be billed.
+ */
+const AHEAD = { times: 1.25, tokens: 256 };
 /** Beyond this a count is a fault of who reported it. */
 const SANE = 100_000_000;
 
@@ -26,6 +32,10 @@ export class Tally {
   /** All that came by: the estimate of a relay that does not say how much of it is text. */
   passedBytes = 0;
   inputEstimate = 0;
+  /** What the reserve was priced with: the bill is priced with the same. */
+  terms: Terms = {};
+  reservedAt = 0;
+  holdNano: bigint | null = null;
   headMs: number | undefined;
   contentMs: number | undefined;
   readonly #seen = new Map<string, UsageSeen>();
@@ -62,6 +72,10 @@ export class Tally {
       reports.length > 0 &&
       (usage.output !== undefined || usage.images !== undefined || usage.image_out !== undefined);
     if (complete) return { usage, estimated: false };
+    if (this.call.exchange.kind === "image") {
+      const images = usage.images ?? this.call.exchange["~"].received?.survey.n ?? 1;
+      return { usage: { ...usage, images }, estimated: true };
+    }
     const said = Math.ceil((this.textBytes || this.passedBytes) / BYTES_A_TOKEN);
     return {
       usage: {
@@ -88,7 +102,7 @@ export class Tally {
   }): { command: Settle & { at: number }; record: CallRecord } {
     const dead = of.cut && !this.accepted;
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
-    const costNano = dead ? 0n : this.#cost(usage, of.at);
+    const costNano = dead ? 0n : this.#cost(usage, estimated);
     const state: CallState = dead
       ? "void"
       : of.cut || estimated
@@ -101,7 +115,7 @@ export class Tally {
       ...(this.contentMs !== undefined && { content: this.contentMs }),
       total: Math.round(performance.now() - this.call.started),
     };
-    const parts = this.#parts(of.at);
+    const parts = this.#parts();
     this.#record = {
       attempt: this.call.attempt,
       n: this.call.n,
@@ -132,42 +146,65 @@ export class Tally {
     };
   }
 
-  /** What a crash now would be presumed from. */
+  /** What a crash now would be presumed from: the counts so far, and a price with room for what is on its way. */
   progress(at: number): Extract<Command, { do: "progress" }> & { at: number } {
-    const { usage } = this.usage();
+    const { usage, estimated } = this.usage();
+    const output = Math.ceil((usage.output ?? 0) * AHEAD.times) + AHEAD.tokens;
+    const costNano =
+      this.call.exchange.kind === "image"
+        ? this.holdNano
+        : this.#cost({ ...usage, output }, estimated);
+    // Who bills the rest anyway has not billed all of it yet.
+    const least = this.call.seat["~"].provider.onDisconnect === "drain" ? this.holdNano : null;
     return {
       do: "progress",
       at,
       attempt: this.call.attempt,
       usage,
-      costNano: this.#cost(usage, at),
+      costNano: costNano !== null && least !== null && least > costNano ? least : costNano,
     };
   }
 
-  #cost(usage: Usage, at: number): bigint | null {
-    const price = this.price;
-    if (!price) return null;
+  #cost(usage: Usage, estimated: boolean): bigint | null {
     const reports = [...this.#seen.values()];
-    if (reports.length <= 1) return cost(usage, price, { tier: reports[0]?.tier, at });
+    if (reports.length <= 1 || estimated) {
+      const nano = this.#priced(usage, reports[0]);
+      // A price that has no line for what was guessed: what was set aside for it is the better guess.
+      return nano === null && estimated && this.price ? this.holdNano : nano;
+    }
     let total = 0n;
     for (const one of reports) {
-      const part = cost(one.usage, price, { tier: one.tier, at });
+      const part = this.#priced(one.usage, one);
       if (part === null) return null;
       total += part;
     }
     return total;
   }
 
+  /** With what upstream reports; with what was asked for where it reports nothing and the price knows that. */
+  #priced(usage: Usage, seen: UsageSeen | undefined): bigint | null {
+    const { price, terms } = this;
+    if (!price) return null;
+    const c = {
+      at: this.reservedAt,
+      size: seen?.size ?? terms.size,
+      quality: seen?.quality ?? terms.quality,
+      facts: { ...terms.facts, ...seen?.facts },
+    };
+    if (seen?.tier !== undefined) return cost(usage, price, { ...c, tier: seen.tier });
+    return cost(usage, price, { ...c, tier: terms.tier }) ?? cost(usage, price, c);
+  }
+
   /** A bill in parts keeps its parts. */
-  #parts(at: number): readonly Part[] | undefined {
+  #parts(): readonly Part[] | undefined {
     if (this.#seen.size < 2) return undefined;
     const price = this.price;
-    return [...this.#seen.values()].map(({ model, tier, usage }) => ({
-      model: model ?? this.call.model,
-      tier,
-      usage,
+    return [...this.#seen.values()].map((seen) => ({
+      model: seen.model ?? this.call.model,
+      tier: seen.tier,
+      usage: seen.usage,
       price: price ? priceHash(price) : null,
-      costNano: price ? cost(usage, price, { tier, at }) : null,
+      costNano: this.#priced(seen.usage, seen),
     }));
   }
 }

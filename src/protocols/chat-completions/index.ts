@@ -12,7 +12,7 @@ import { stream as streamFrom } from "./client/stream.ts";
 import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
 import { fault } from "./server/fault.ts";
-import { head } from "./server/head.ts";
+import { head } from "../limits.ts";
 import { request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { survey } from "./server/survey.ts";

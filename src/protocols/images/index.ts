@@ -4,7 +4,7 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { Asking, Protocol } from "../../plugin/protocol.ts";
-import { head } from "../responses/fault.ts";
+import { head } from "../limits.ts";
 import * as answer from "./answer.ts";
 import * as decode from "./decode.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";

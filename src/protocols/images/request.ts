@@ -39,6 +39,8 @@ export function survey(body: Body): Survey {
   return {
     features: body["stream"] === true ? ["stream"] : [],
     n: number(body["n"]) ?? 1,
+    size: text(body["size"]),
+    quality: text(body["quality"]),
     // An address is made of bytes, or bytes are fetched, by the gateway: not while they pass.
     translate: body["response_format"] === "url",
   };

@@ -1,13 +1,6 @@
 // Errors: the service's in this protocol's shape, and an upstream's as the service's.
 import { ERRORS, fail, type ErrorKind, type Fault } from "../../model/error.ts";
-import type {
-  HeadersIn,
-  HeadersOut,
-  JsonObject,
-  LimitState,
-  Opt,
-  Refusal,
-} from "../../plugin/index.ts";
+import type { HeadersIn, JsonObject, Opt, Refusal } from "../../plugin/index.ts";
 import { retryAfter } from "../retry.ts";
 import { list, number, object, parsed, present, text } from "./wire.ts";
 
@@ -173,17 +166,3 @@ function meant(said: JsonObject, byStatus: ErrorKind, otherwise: string): Fault 
 const numbered = (code: unknown): string | undefined => number(code)?.toString();
 const kindOf = (status: Opt<number>): ErrorKind | undefined =>
   status === undefined ? undefined : BY_STATUS[status];
-
-/** Request id, and of each kind of limit the one that is nearest to its end. When it resets takes a clock to say here. */
-export function head(of: { id: string; limits: readonly LimitState[] }): HeadersOut {
-  const headers: Record<string, string> = { "x-request-id": of.id };
-  for (const unit of ["requests", "tokens"] as const) {
-    let tightest: LimitState | undefined;
-    for (const limit of of.limits)
-      if (limit.unit === unit && (!tightest || limit.left < tightest.left)) tightest = limit;
-    if (!tightest) continue;
-    headers[`x-ratelimit-limit-${unit}`] = String(tightest.max);
-    headers[`x-ratelimit-remaining-${unit}`] = String(tightest.left < 0 ? 0 : tightest.left);
-  }
-  return headers;
-}

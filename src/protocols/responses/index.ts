@@ -9,7 +9,8 @@ import schema from "../../../schemas/responses.request.json" with { type: "json"
 import { bodyOf } from "./body.ts";
 import { decodeStream, decodeWhole } from "./decode.ts";
 import type { ResponsesDialect } from "./dialect.ts";
-import { fault, head, upstreamFault } from "./fault.ts";
+import { head } from "../limits.ts";
+import { fault, upstreamFault } from "./fault.ts";
 import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
 import { request } from "./request.ts";

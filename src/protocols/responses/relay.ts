@@ -5,6 +5,7 @@ import type { FinishReason } from "../../model/event.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
 import { dataOf, eventOf, frames, gather, needle, renaming, valueAt } from "../sse/index.ts";
+import { isText, wordsIn, wordsOf } from "./amount.ts";
 import { CAP } from "./decode.ts";
 import { failure, thrown } from "./fault.ts";
 import { responseObject } from "./object.ts";
@@ -50,6 +51,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
       thrown({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
     content();
+    tell();
     over = true;
     sink.finish(reasonOf(response));
     // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
@@ -74,16 +76,23 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     out.flush();
   };
   /** How the deltas of this stream begin: what begins alike is one, and need not be looked into. */
-  let alike: Buffer | undefined;
+  let alike: { begins: Buffer; said: boolean } | undefined;
+  /** Bytes of text since they were last told. */
+  let words = 0;
+  const tell = () => {
+    if (words > 0) sink.content(words);
+    words = 0;
+  };
 
   const events = frames((b, from, till) => {
     if (over) return;
     if (
       alike !== undefined &&
-      till - from > alike.length &&
-      b.compare(alike, 0, alike.length, from, from + alike.length) === 0
+      till - from > alike.begins.length &&
+      b.compare(alike.begins, 0, alike.begins.length, from, from + alike.begins.length) === 0
     ) {
       last = { b, from, till };
+      if (alike.said) words += wordsIn(b, from + alike.begins.length, till);
       return pass(b, from, till);
     }
     const event = b.subarray(from, till);
@@ -110,7 +119,12 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     }
     if (isContent(type)) {
       content();
-      if (type.endsWith(".delta")) alike = beginningOf(event, json);
+      if (type.endsWith(".delta")) {
+        const begins = beginningOf(event, json);
+        const said = isText(type);
+        alike = begins && { begins, said };
+        if (said) words += wordsIn(b, begins ? from + begins.length : from, till);
+      }
     }
     pass(b, from, till);
   }, CAP);
@@ -124,6 +138,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
         events.push(chunk);
       } finally {
         flush();
+        tell();
       }
     },
     end() {
@@ -249,7 +264,7 @@ function whole(sink: RelaySink, to: Answering): Relay {
       report(answer, sink);
       // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
       if (to.body["input"] !== undefined && isFailure(answer)) thrown(answer);
-      sink.content();
+      sink.content(wordsOf(answer["output"]));
       sink.finish(reasonOf(answer));
       ended = true;
       const from = body.indexOf(123);

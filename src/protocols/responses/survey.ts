@@ -15,7 +15,8 @@ export function survey(body: Body): Survey {
     features.add("parallel_tools");
   const instructions = text(fields["instructions"]);
   if (instructions) features.add("system");
-  for (const raw of list(fields["input"])) itemFeatures(object(raw), features);
+  const media = { count: 0, bytes: 0 };
+  for (const raw of list(fields["input"])) itemFeatures(object(raw), features, media);
   const format = object(object(fields["text"])?.["format"])?.["type"];
   if (format === "json_object") features.add("json");
   if (format === "json_schema") features.add("json_schema");
@@ -25,7 +26,13 @@ export function survey(body: Body): Survey {
   if (fields["store"] === true) features.add("state.store");
   if (fields["previous_response_id"] != null) features.add("state.previous_response_id");
   for (const kept of keptIn((name) => fields[name])) features.add(kept.feature);
-  return { features: [...features], maxOutput: number(fields["max_output_tokens"]) };
+  const tier = text(fields["service_tier"]);
+  return {
+    features: [...features],
+    maxOutput: number(fields["max_output_tokens"]),
+    ...(tier !== undefined && { tier }),
+    ...(media.count > 0 && { media }),
+  };
 }
 
 function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
@@ -48,7 +55,11 @@ function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
     );
 }
 
-function itemFeatures(item: JsonObject | undefined, features: Set<Feature>): void {
+function itemFeatures(
+  item: JsonObject | undefined,
+  features: Set<Feature>,
+  media: { count: number; bytes: number },
+): void {
   if (!item) return;
   if (item["role"] === "system" || item["role"] === "developer") features.add("system");
   for (const key of ["content", "output"])
@@ -57,5 +68,9 @@ function itemFeatures(item: JsonObject | undefined, features: Set<Feature>): voi
       if (type === "input_image") features.add("vision");
       else if (type === "input_file") features.add("documents");
       else if (type === "input_audio") features.add("audio");
+      else continue;
+      media.count++;
+      for (const where of ["image_url", "file_data", "data"])
+        media.bytes += text(object(part)?.[where])?.length ?? 0;
     }
 }

@@ -320,10 +320,11 @@ describe("particular answers", () => {
   });
 
   test("the head names the tightest limit of each sort", () => {
-    const limit = { scope: "key", per: "minute", resetsAt: 0 } as const;
+    const limit = { scope: "key", per: "minute", resetsAt: 361_000 } as const;
     expect(
       server!.head!({
         id: "r1",
+        now: 1_000,
         limits: [
           { ...limit, unit: "requests", max: 100, left: 60 },
           { ...limit, unit: "requests", max: 20, left: 3 },
@@ -334,8 +335,10 @@ describe("particular answers", () => {
       "x-request-id": "r1",
       "x-ratelimit-limit-requests": "20",
       "x-ratelimit-remaining-requests": "3",
+      "x-ratelimit-reset-requests": "6m0s",
       "x-ratelimit-limit-tokens": "1000",
       "x-ratelimit-remaining-tokens": "0",
+      "x-ratelimit-reset-tokens": "6m0s",
     });
   });
 });

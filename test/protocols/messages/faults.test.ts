@@ -181,6 +181,7 @@ describe("the head", () => {
     expect(
       server.head!({
         id: "r1",
+        now: 0,
         limits: [
           limit("requests", 9),
           limit("requests", 4, 5),

@@ -68,7 +68,7 @@ beforeAll(async () => {
         const { status, body } = server.fault(fault, { id });
         res.writeHead(status ?? ERRORS[fault.kind][0], {
           "content-type": "application/json",
-          ...server.head!({ id, limits: [] }),
+          ...server.head!({ id, limits: [], now: 0 }),
         } as Record<string, string>);
         res.end(JSON.stringify(body));
       };

@@ -15,6 +15,7 @@ import { faultBody } from "../server/fault.ts";
 import { stream as encoder } from "../server/stream.ts";
 import { usageSeen } from "../usage.ts";
 import { list, object, text } from "../words.ts";
+import { wordsIn } from "./amount.ts";
 import { faultIn, isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
@@ -28,7 +29,10 @@ export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect)
       sink.start(text(answer["id"]) ?? "");
       const usage = usageSeen(answer, dialect);
       if (usage) sink.usage(usage);
-      sink.content();
+      let words = 0;
+      for (const choice of list(answer["choices"]))
+        words += wordsIn(object(object(choice)?.["message"]) ?? {});
+      sink.content(words);
       sink.finish(reason);
       const out = gather((b) => sink.bytes(b));
       renaming(["model"], to.model)(body, body.indexOf(123), out);
@@ -71,6 +75,7 @@ export function restream(body: Buffer, sink: RelaySink, to: Answering, dialect: 
     (event) => {
       if (event.type === "start") sink.start(event.id ?? "");
       if (event.type === "open") sink.content();
+      if (event.type === "delta") sink.content(Buffer.byteLength(event.text));
       if (event.type === "usage") sink.usage(event);
       if (event.type === "finish") sink.finish(event.reason);
       write.event(event);

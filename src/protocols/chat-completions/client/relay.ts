@@ -15,6 +15,7 @@ import { finishOf } from "../finish.ts";
 import { faultChunk } from "../server/fault.ts";
 import { usageSeen } from "../usage.ts";
 import { list, object, text } from "../words.ts";
+import { wordsIn } from "./amount.ts";
 import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { relayWhole, restream } from "./relay-whole.ts";
 import { templates } from "./templates.ts";
@@ -39,6 +40,8 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   let tier: string | undefined;
   let plain: Buffer[] | undefined;
   let begun = false;
+  /** Bytes of text since they were last told. */
+  let words = 0;
 
   /** Takes what is ours to know; false: the client did not ask for this event. */
   const read = (chunk: JsonObject, name: string): boolean => {
@@ -59,6 +62,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
         out.flush();
         sink.content();
       }
+      if (delta) words += wordsIn(delta);
       const word = text(choice?.["finish_reason"]);
       if (word) reason = finishOf(word).reason;
     }
@@ -68,6 +72,11 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     return asked || choices.length > 0 || !object(chunk["usage"]);
   };
 
+  const tell = () => {
+    if (committed && words > 0) sink.content(words);
+    words = 0;
+  };
+
   const finish = () => {
     if (reason === undefined)
       fail("upstream", "The provider's answer ended before it was finished.", {
@@ -75,6 +84,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
       });
     over = true;
     out.flush();
+    tell();
     sink.finish(calls && reason === "stop" ? "tool_calls" : reason!);
     sink.bytes(DONE);
   };
@@ -83,7 +93,11 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     // What stands after the end is not part of the answer.
     if (over) return;
     const bytes = from === 0 && till === b.length ? b : b.subarray(from, till);
-    if (known.pass(bytes, out)) return;
+    const passed = known.pass(bytes, out);
+    if (passed !== undefined) {
+      words += passed;
+      return;
+    }
     const told = eventOf(bytes);
     if (!told) return out.add(bytes);
     if (told.data === "[DONE]") return finish();
@@ -121,6 +135,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
       if (plain) return void plain.push(chunk);
       events.push(chunk);
       out.flush();
+      tell();
     },
     end() {
       if (plain) return restream(Buffer.concat(plain), sink, to, dialect);

@@ -24,14 +24,19 @@ interface Template {
   /** Which segment names the model, and that segment with our name in it. */
   readonly named: number;
   readonly renamed: Buffer;
+  /** Of the hole before each segment: whether what fills it is of the answer. */
+  readonly said: readonly boolean[];
 }
 
 export interface Templates {
-  /** Passes an event on that fits one. */
-  pass(event: Buffer, out: Gather): boolean;
+  /** Passes an event on that fits one, and says how many bytes of words it has; undefined when none fits. */
+  pass(event: Buffer, out: Gather): number | undefined;
   /** `json`: where its object begins; `model`: where the model's value stands. */
   learn(event: Buffer, json: number, model: { from: number; to: number } | undefined): void;
 }
+
+/** Strings that are not the answer's own, or say again what another one says. */
+const BESIDE = new Set(["obfuscation", "text"]);
 
 /** Text, reasoning and calls in turn need no more. */
 const MOST = 4;
@@ -40,13 +45,14 @@ const PATIENCE = 12;
 
 export function templates(name: string): Templates {
   const quoted = Buffer.from(JSON.stringify(name));
+  const seen = { words: 0 };
   let known: Template[] = [];
   let inVain = 0;
   return {
     pass(event, out) {
       for (let i = 0; i < known.length; i++) {
         const template = known[i]!;
-        const at = placeIn(event, template);
+        const at = placeIn(event, template, seen);
         if (at < 0) continue;
         if (i > 0) known = [template, ...known.filter((t) => t !== template)];
         inVain = 0;
@@ -55,9 +61,9 @@ export function templates(name: string): Templates {
         if (at > 0) out.add(event.subarray(0, at));
         out.add(renamed);
         if (end < event.length) out.add(event.subarray(end));
-        return true;
+        return seen.words;
       }
-      return false;
+      return undefined;
     },
     learn(event, json, model) {
       if (!model || inVain > PATIENCE) return;
@@ -72,11 +78,20 @@ export function templates(name: string): Templates {
 }
 
 /** Where the segment that names the model stands in an event that fits; -1 when it does not fit. */
-function placeIn(event: Buffer, { segments, named }: Template): number {
+function placeIn(
+  event: Buffer,
+  { segments, named, said }: Template,
+  seen: { words: number },
+): number {
   let at = 0;
+  seen.words = 0;
   let place = -1;
   for (let i = 0; i < segments.length; i++) {
-    if (i > 0) at = endOfString(event, at - 1);
+    if (i > 0) {
+      const hole = at;
+      at = endOfString(event, at - 1);
+      if (said[i]) seen.words += at - hole;
+    }
     const segment = segments[i]!;
     const end = at + segment.length;
     if (end > event.length || event.compare(segment, 0, segment.length, at, end) !== 0) return -1;
@@ -93,6 +108,7 @@ function templateOf(
   quoted: Buffer,
 ): Template | undefined {
   const segments: Buffer[] = [];
+  const said = [false];
   let named = -1;
   let renamed: Buffer | undefined;
   let from = 0;
@@ -111,13 +127,14 @@ function templateOf(
   for (const hole of holesIn(event, json)) {
     cut(hole.from);
     from = hole.to;
+    said.push(!BESIDE.has(hole.key));
   }
   cut(event.length);
-  return renamed && { segments, named, renamed };
+  return renamed && { segments, named, renamed, said };
 }
 
 /** The insides of the strings that change. */
-function* holesIn(b: Buffer, json: number): Generator<{ from: number; to: number }> {
+function* holesIn(b: Buffer, json: number): Generator<{ from: number; to: number; key: string }> {
   let key = "";
   for (let i = json; i < b.length; i++) {
     if (b[i] !== 34) continue;
@@ -125,7 +142,7 @@ function* holesIn(b: Buffer, json: number): Generator<{ from: number; to: number
     let next = end + 1;
     while (b[next]! <= 32) next++;
     if (b[next] === 58) key = b.toString("latin1", i + 1, end);
-    else if (WORDS.has(key)) yield { from: i + 1, to: end };
+    else if (WORDS.has(key)) yield { from: i + 1, to: end, key };
     i = b[next] === 58 ? next : end;
   }
 }

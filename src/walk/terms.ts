@@ -1,0 +1,17 @@
+import type { Circumstances } from "../money/price.ts";
+import type { Survey } from "../plugin/protocol.ts";
+import type { Attempt } from "./call.ts";
+
+/** What decides a price beside the counts and the time: what the client asked for, and where it is served. */
+export type Terms = Pick<Circumstances, "tier" | "size" | "quality" | "facts">;
+
+export function termsOf(call: Attempt, { tier, size, quality, facts }: Survey): Terms {
+  const { region } = call.policy;
+  // Of several regions nobody knows which one it will be.
+  return {
+    tier,
+    size,
+    quality,
+    facts: { ...(region?.length === 1 && { region: region[0] }), ...facts },
+  };
+}
