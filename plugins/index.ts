@@ -13,6 +13,7 @@ export const builtin = {
     demo: () => import("./providers/demo.ts"),
     anthropic: listed("anthropic", () => import("./providers/anthropic.ts")),
     "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),
+    google: listed("google", () => import("./providers/google.ts")),
     openai: listed("openai", () => import("./providers/openai.ts")),
     "openai-compatible": () => import("./providers/openai-compatible.ts"),
     ...rows(

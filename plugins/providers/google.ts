@@ -1,0 +1,134 @@
+// Google's Gemini API: its own protocol, for chats and for pictures, and the live list of models. Its imitation of chat
+// completions is offered too, for those who want what only that has; the reasons stand in the README beside this.
+import { apiKey, defineProvider, fail, type Line, type ModelInfo } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini, geminiImage } from "tollgate/protocols/gemini";
+
+const VERSION = "v1beta";
+
+export default defineProvider({
+  api: 1,
+  name: "google",
+  summary: "Google Gemini API",
+  stability: "beta",
+  credential: apiKey,
+  // A key without a bill behind it trains Google's models: the key decides, so only its owner can promise anything.
+  data: {
+    retention: { kind: "unknown" },
+    trains: "unknown",
+    requires: "contract",
+    zeroWhen: "credential",
+    stateful: ["state.file", "hosted.web_search"],
+    evidence: ["https://ai.google.dev/gemini-api/docs/zdr"],
+    verifiedAt: "2026-11-20",
+    expires: "2027-05-20",
+  },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      base_url: {
+        type: "string",
+        pattern: "^https?://",
+        default: "https://generativelanguage.googleapis.com",
+        description: "Where the API is, with or without /v1beta",
+      },
+      compatible: {
+        type: "boolean",
+        default: false,
+        description:
+          "Clients of chat completions reach Google's imitation of that protocol byte for byte: several choices and new fields pass, thoughts and their signatures do not",
+      },
+    },
+  },
+  setup: ({ base_url, compatible }) => {
+    const base = versioned(base_url);
+    const auth = { header: "x-goog-api-key", field: "api_key" } as const;
+    return {
+      endpoints: [
+        { protocol: gemini(), base, auth, serves: (model: string) => !draws(model) },
+        { protocol: geminiImage(), base, auth, serves: draws },
+        ...(compatible
+          ? [
+              {
+                protocol: chatCompletions({
+                  maxTokens: "max_tokens",
+                  developerRole: false,
+                  customTools: false,
+                  drop: IGNORED,
+                  reasoning: { control: "effort", efforts: EFFORTS, echo: "never" },
+                }),
+                base: `${base}/openai`,
+                auth: { header: "authorization", prefix: "Bearer ", field: "api_key" } as const,
+                serves: (model: string) => !draws(model),
+              },
+            ]
+          : []),
+      ],
+      models: listed,
+    };
+  },
+});
+
+const EFFORTS = ["none", "minimal", "low", "medium", "high"];
+const IGNORED = ["store", "metadata", "safety_identifier", "prompt_cache_key", "verbosity"];
+
+/** Users know this address without its version; whoever writes it out means the same. */
+const versioned = (base: string): string => {
+  const bare = base.replace(/\/+$/, "");
+  return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${VERSION}`;
+};
+
+/** The list does not say what a model makes. Their names do. */
+const draws = (model: string): boolean => /-image\b|banana/.test(model);
+
+/** Models that neither chat nor draw, though they are asked in the same way. */
+const OTHER = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
+
+/** Nobody has more pages of models than this. */
+const PAGES = 20;
+
+interface Listed {
+  name: string;
+  displayName?: string;
+  inputTokenLimit?: number;
+  outputTokenLimit?: number;
+  supportedGenerationMethods?: readonly string[];
+  thinking?: boolean;
+}
+
+async function listed(line: Line): Promise<ModelInfo[]> {
+  const models: ModelInfo[] = [];
+  let token = "";
+  for (let page = 0; page < PAGES; page++) {
+    const answer = await line.fetch(`models?pageSize=1000${token}`);
+    if (!answer.ok)
+      fail("upstream", `The list of models was answered with status ${answer.status}.`, {
+        code: "models_unavailable",
+      });
+    const said = (await answer.json()) as {
+      models?: readonly Listed[];
+      nextPageToken?: string;
+    };
+    for (const one of said.models ?? [])
+      if (one.supportedGenerationMethods?.includes("generateContent") && !OTHER.test(one.name))
+        models.push(infoOf(one));
+    if (!said.nextPageToken) break;
+    token = `&pageToken=${encodeURIComponent(said.nextPageToken)}`;
+  }
+  return models;
+}
+
+function infoOf(one: Listed): ModelInfo {
+  const model = one.name.replace(/^models\//, "");
+  const drawing = draws(model);
+  return {
+    model,
+    kind: drawing ? "image" : "chat",
+    name: one.displayName,
+    limits: drawing
+      ? { images: 1 }
+      : { context: one.inputTokenLimit, output: one.outputTokenLimit },
+    ...(one.thinking !== undefined && !drawing && { can: { reasoning: one.thinking } }),
+  };
+}
