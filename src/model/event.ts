@@ -54,6 +54,11 @@ export interface UsageSeen {
   usage: Usage;
   model?: Opt<string>;
   tier?: Opt<string>;
+  /** Of pictures, as they were made. */
+  size?: Opt<string>;
+  quality?: Opt<string>;
+  /** What a price's multipliers ask for, as upstream says it was: { speed: "fast" }. */
+  facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
   /** The provider's own price of this answer, kept beside ours. */
   costNano?: Opt<bigint>;
 }

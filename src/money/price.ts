@@ -52,7 +52,7 @@ export const FREE: Price = {
 };
 
 /** The names that mean: no service tier. */
-const PLAIN = new Set(["default", "standard", "auto", "on_demand"]);
+const PLAIN = new Set(["default", "standard", "standard_only", "auto", "on_demand"]);
 const LIFETIMES = [
   "cache_write_5m",
   "cache_write_30m",

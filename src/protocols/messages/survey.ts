@@ -1,6 +1,7 @@
 import type { Feature } from "../../model/facts.ts";
-import type { Body, Json } from "../../model/values.ts";
+import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
+import { factsOf } from "./usage.ts";
 import { isObject, num } from "./words.ts";
 
 /** One look over the body, on both lanes: what a model must be able to do, and what upstream would keep. */
@@ -23,10 +24,18 @@ export function survey(body: Body): Survey {
   if (body["container"]) features.add("state.container");
   if (list(body["mcp_servers"]).length > 0) features.add("hosted.mcp");
   if (body["cache_control"]) features.add(ofCache(body["cache_control"]));
-  blocks(body["system"], features);
+  const media = { count: 0, bytes: 0 };
+  blocks(body["system"], features, media);
   for (const message of list(body["messages"]))
-    if (isObject(message)) blocks(message["content"], features);
-  return { features: [...features], maxOutput: num(body["max_tokens"]) };
+    if (isObject(message)) blocks(message["content"], features, media);
+  const facts = factsOf(body as JsonObject);
+  return {
+    features: [...features],
+    maxOutput: num(body["max_tokens"]),
+    ...(typeof body["service_tier"] === "string" && { tier: body["service_tier"] }),
+    ...(facts && { facts }),
+    ...(media.count > 0 && { media }),
+  };
 }
 
 const list = (value: unknown): readonly Json[] => (Array.isArray(value) ? value : []);
@@ -54,7 +63,11 @@ const CLIENTS: ReadonlySet<string> = new Set([
 const ofCache = (cache: unknown): Feature =>
   `cache.${isObject(cache) && typeof cache["ttl"] === "string" ? cache["ttl"] : "5m"}`;
 
-function blocks(content: unknown, features: Set<Feature>): void {
+function blocks(
+  content: unknown,
+  features: Set<Feature>,
+  media: { count: number; bytes: number },
+): void {
   if (!Array.isArray(content)) return;
   for (const block of content as readonly Json[]) {
     if (!isObject(block)) continue;
@@ -70,9 +83,13 @@ function blocks(content: unknown, features: Set<Feature>): void {
         features.add("state.file");
         break;
       case "tool_result":
-        blocks(block["content"], features);
+        blocks(block["content"], features, media);
     }
     const source = block["source"];
+    if (isObject(source) && (block["type"] === "image" || source["type"] === "base64")) {
+      media.count++;
+      media.bytes += typeof source["data"] === "string" ? source["data"].length : 0;
+    }
     if (isObject(source) && source["type"] === "file") features.add("state.file");
   }
 }

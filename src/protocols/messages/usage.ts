@@ -49,11 +49,13 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
  */
 export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Usage): UsageSeen[] {
   const tier = str(raw["service_tier"]);
+  const facts = factsOf(raw);
   const whole: UsageSeen = {
     type: "usage",
     usage: usageOf(raw, earlier),
     model,
     ...(tier && { tier }),
+    ...(facts && { facts }),
   };
   const entries = Array.isArray(raw["iterations"]) ? raw["iterations"].filter(isObject) : [];
   if (entries.length === 0) return [whole];
@@ -67,6 +69,16 @@ export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Us
   // Details such as thinking and searches stand in the report only; counts it has and entries lack are its own.
   sums.set(last, most(whole.usage, sums.get(last) ?? {}));
   return [...sums].map(([of, usage]) => ({ ...whole, usage, model: of }));
+}
+
+/** What multiplies a price, as a request asks for it and a report says it was. */
+export function factsOf(said: JsonObject): { [fact: string]: string } | undefined {
+  const { speed, inference_geo } = said;
+  const facts = {
+    ...(typeof speed === "string" && { speed }),
+    ...(typeof inference_geo === "string" && { inference_geo }),
+  };
+  return Object.keys(facts).length > 0 ? facts : undefined;
 }
 
 const add = (a: Usage, b: Usage): Usage => {

@@ -79,6 +79,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
   let alike: { begins: Buffer; said: boolean } | undefined;
   /** Bytes of text since they were last told. */
   let words = 0;
+  let heard = false;
   const tell = () => {
     if (words > 0) sink.content(words);
     words = 0;
@@ -119,7 +120,11 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     }
     if (isContent(type)) {
       content();
+      // What came in no delta comes whole.
+      if (!heard && type === "response.output_item.done")
+        words += wordsOf([dataIn(event)["item"] ?? null]);
       if (type.endsWith(".delta")) {
+        heard = true;
         const begins = beginningOf(event, json);
         const said = isText(type);
         alike = begins && { begins, said };

@@ -18,6 +18,7 @@ import { isObject, str } from "../words.ts";
 import { thrown } from "./fault.ts";
 import { CAP } from "./stream.ts";
 import { Tap } from "./tap.ts";
+import { wordsIn, wordsOf } from "./amount.ts";
 import { answerOf } from "./whole.ts";
 
 export const relay = (sink: RelaySink, to: Answering): Relay =>
@@ -72,7 +73,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     const type = named ?? told?.type;
     switch (type) {
       case "content_block_delta":
-        tap.content();
+        tap.content(named === undefined ? end - start : wordsIn(b, start, end));
         break;
       case "content_block_start": {
         const block = jsonOf(b.subarray(start, end))["content_block"];
@@ -108,6 +109,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
         events.push(chunk);
       } finally {
         flush();
+        tap.told();
       }
     },
     end() {
@@ -196,7 +198,7 @@ function wholly(sink: RelaySink, to: Answering): Relay {
     push(body) {
       const answer = answerOf(body);
       tap.whole(answer);
-      tap.content();
+      tap.content(wordsOf(answer["content"]));
       tap.finish();
       const at = valueAt(body, [MODEL], body.indexOf(123));
       const name = at && body.toString("utf8", at.from, at.to);

@@ -13,15 +13,24 @@ export class Tap {
   #usage: Usage = {};
   #reason: string | undefined;
   #said = false;
+  #words = 0;
 
   constructor(sink: RelaySink) {
     this.#sink = sink;
   }
 
-  content(): void {
+  /** `words`: bytes of text. */
+  content(words = 0): void {
+    this.#words += words;
     if (this.#said) return;
     this.#said = true;
     this.#sink.content();
+  }
+
+  /** Once a write, however many events it had. */
+  told(): void {
+    if (this.#words > 0) this.#sink.content(this.#words);
+    this.#words = 0;
   }
 
   /** `message_start`: of the output it has only a placeholder. */
@@ -51,6 +60,7 @@ export class Tap {
   }
 
   finish(): void {
+    this.told();
     this.#sink.finish(finishOf(this.#reason ?? "end_turn").reason);
   }
 }
