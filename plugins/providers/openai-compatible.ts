@@ -92,6 +92,19 @@ export default defineProvider({
         default: true,
         description: "Lists its models at GET /models",
       },
+      images: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        description:
+          'Models that draw, at /images/generations; one star in each stands for anything: "flux*". Absent: none',
+      },
+      image_bytes: {
+        enum: ["b64_json", "base64", "bytes", "url"],
+        default: "b64_json",
+        description:
+          "How it is asked for an image's bytes: response_format b64_json or base64; bytes: not at all; url: it only has addresses",
+      },
     },
   },
   setup(o, ctx) {
@@ -117,11 +130,14 @@ export default defineProvider({
           }),
         },
         ...(o.responses && { responses: { drop: o.drop } }),
+        ...(o.images && { images: { responseFormat: o.image_bytes, serves: o.images } }),
       },
     };
     return {
       endpoints: endpointsOf(row, based(o.base_url, undefined)),
-      ...(o.models && { models: (line) => listed(line, {}) }),
+      ...(o.models && {
+        models: (line) => listed(line, { ...(o.images && { images: o.images }) }),
+      }),
     };
   },
 });

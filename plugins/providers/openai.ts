@@ -55,7 +55,15 @@ export default fromRow({
         },
       ],
     },
-    images: { responseFormat: "bytes", serves: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
+    images: {
+      responseFormat: "bytes",
+      streams: "asked",
+      // Words of models that are gone, which clients still say.
+      qualities: { standard: "medium", hd: "high" },
+      drop: ["style"],
+      most: 10,
+      serves: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
+    },
   },
   data: {
     retention: { kind: "days", days: 30 },

@@ -2,6 +2,23 @@
 import type { Row } from "tollgate/protocols/compatible";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
+/** What xAI draws in. */
+const XAI_RATIOS = [
+  "1:1",
+  "16:9",
+  "9:16",
+  "4:3",
+  "3:4",
+  "3:2",
+  "2:3",
+  "2:1",
+  "1:2",
+  "19.5:9",
+  "9:19.5",
+  "20:9",
+  "9:20",
+];
+
 export const labs: readonly Row[] = [
   {
     name: "mistral",
@@ -126,6 +143,9 @@ export const labs: readonly Row[] = [
       },
       images: {
         size: "ratio",
+        ratios: XAI_RATIOS,
+        drop: ["quality", "style", "background"],
+        most: 10,
         resolutions: [
           ["1k", 1024],
           ["2k", 2048],

@@ -215,7 +215,7 @@ describe("hosts", () => {
       .images.generate({ model: "xai/grok-imagine-image", prompt: "A harbour", size: "1792x1024" })
       .withResponse();
     expect(answer.data.data).toEqual([{ b64_json: B64, revised_prompt: "a harbour" }]);
-    expect(lastBody()).toMatchObject({ aspect_ratio: "7:4", response_format: "b64_json" });
+    expect(lastBody()).toMatchObject({ aspect_ratio: "16:9", response_format: "b64_json" });
     expect(lastBody().size).toBeUndefined();
     expect(answer.response.headers.get("x-tollgate-warnings")).toContain("size");
   });

@@ -80,7 +80,14 @@ function optionsOf(row: Row): ObjectSchema {
 /** Every endpoint that is reached from this base. One at an address of its own stays behind when the operator moves the base: no key goes where nobody sent it. */
 export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string }>[] {
   return (Object.keys(row.speaks) as Spoken[]).flatMap((id) => {
-    const { base: own, header, headers, serves, ...dialect } = row.speaks[id] as Where & object;
+    const {
+      base: own,
+      header,
+      headers,
+      serves,
+      streams = id === "images" ? "never" : "asked",
+      ...dialect
+    } = row.speaks[id] as Where & object;
     const foreign = own !== undefined && /^https?:/.test(own);
     if (foreign && base !== based(row.base ?? base, row.base)) return [];
     const all: HeadersOut = { ...VERSIONED[id], ...row.headers, ...headers };
@@ -98,6 +105,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
         ...(serves && {
           serves: (model: string) => serves.some((pattern) => fits(pattern, model)),
         }),
+        ...(streams !== "asked" && { streams }),
         ...(row.can && { can: row.can }),
       },
     ];

@@ -17,6 +17,8 @@ export interface Where {
   headers?: HeadersOut;
   /** Models that are served here; absent: all. One `*` in each stands for anything. */
   serves?: readonly string[];
+  /** Whether it streams. Absent: when asked; images, where hardly anybody does: never. */
+  streams?: "asked" | "always" | "never";
 }
 
 export interface Row {

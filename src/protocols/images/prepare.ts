@@ -7,6 +7,10 @@ import type { ImageTraits } from "./dialect.ts";
 import { fitting, ratioOf, sizeOf } from "./size.ts";
 
 export function prepare(out: Outgoing, of: Asking, traits: ImageTraits): void {
+  // In the host's own words, which is how the catalogue knows them.
+  const quality = text(out.get("quality"));
+  const other = quality === undefined ? undefined : traits.qualities?.[quality];
+  if (other !== undefined) out.set("quality", other);
   fitting(
     {
       n: number(out.get("n")),
@@ -22,9 +26,6 @@ export function prepare(out: Outgoing, of: Asking, traits: ImageTraits): void {
     });
   form(out, traits);
   size(out, of, traits);
-  const quality = text(out.get("quality"));
-  const other = quality === undefined ? undefined : traits.qualities?.[quality];
-  if (other !== undefined) out.set("quality", other);
   for (const field of traits.drop ?? []) {
     const value = out.get(field);
     if (value === undefined) continue;
