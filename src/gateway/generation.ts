@@ -196,6 +196,7 @@ export async function build(of: {
     rests: house.rests,
     retiring: house.retiring,
     watchdog: house.watchdog,
+    usual: house.usual,
     pictures: house.pictures,
     mask: (text) => house.mask.text(text),
     enter() {

@@ -7,6 +7,7 @@ import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
 import { Shared, type Scope } from "../lib/scope.ts";
 import { fail } from "../model/error.ts";
+import { createUsual, type Usual } from "../money/usual.ts";
 import type { Store } from "../plugin/store.ts";
 import type { Pictures } from "../walk/pictures.ts";
 import { Rests } from "../walk/rests.ts";
@@ -35,6 +36,7 @@ export interface House {
   readonly lists: Lists;
   readonly rests: Rests;
   readonly retiring: Retiring;
+  readonly usual: Usual;
   readonly watchdog: Watchdog;
   readonly pictures: Pictures;
   readonly files: Files;
@@ -56,10 +58,11 @@ export async function openHouse(
     shared: new Shared(),
     rests: new Rests(),
     retiring: new Retiring(log),
+    usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
     pools: scope.own(new Pools()),
     lists: await openLists(join(config.stateDir, "catalogue")),
-    files: await openFiles(join(config.stateDir, "files")),
+    files: await openFiles(join(config.stateDir, "files"), config.files),
   } as { -readonly [K in keyof House]: House[K] };
   scope.defer(() => house.lists.saved());
   scope.every(

@@ -15,6 +15,7 @@ import { Scope, Shared } from "../lib/scope.ts";
 import { fail } from "../model/error.ts";
 import type { Store } from "../plugin/store.ts";
 import { Rests } from "../walk/rests.ts";
+import { createUsual } from "../money/usual.ts";
 import { Watchdog } from "../walk/watchdog.ts";
 import { createContext } from "./context.ts";
 import type { ControlCommandsOf } from "./control.ts";
@@ -119,6 +120,7 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     shared: new Shared(),
     rests: new Rests(),
     retiring: new Retiring(log),
+    usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
     pools: scope.own(new Pools()),
     // What providers said last is worth knowing; a folder for it is not worth making.

@@ -14,6 +14,7 @@ import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
 import type { DataPolicy, Price } from "../model/facts.ts";
 import type { Command, Reserve, Settle, Verdict } from "../plugin/store.ts";
 import type { HeadersIn } from "../model/values.ts";
+import type { Usual } from "../money/usual.ts";
 import type { Chain } from "./hooks.ts";
 import type { Pictures } from "./pictures.ts";
 import type { Rests } from "./rests.ts";
@@ -32,6 +33,8 @@ export interface Generation {
   readonly rests: Rests;
   /** Hears of every call to a model that has a date to go. */
   readonly retiring: { used(model: string, retires: string): void };
+  /** What a key usually gets out of a model: what an expected hold sets aside. */
+  readonly usual: Usual;
   readonly watchdog: Watchdog;
   readonly pictures: Pictures;
   /** Registered secret values out of a text that an upstream wrote. */

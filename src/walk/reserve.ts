@@ -8,7 +8,7 @@ import type { Attempt } from "./call.ts";
 import type { Departure } from "./outgoing.ts";
 import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
-import { termsOf } from "./terms.ts";
+import { termsOf, usually } from "./terms.ts";
 
 /** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
 export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
@@ -37,6 +37,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     input: tally.inputEstimate,
     output: survey.maxOutput,
     limit: call.info.limits?.output,
+    usual: gen.usual.p95(usually(call)),
     n: survey.n,
     media: survey.media !== undefined || survey.features.includes("audio"),
     kind: x.kind,

@@ -8,7 +8,7 @@ import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
 import type { Command, Part, Settle } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
-import type { Terms } from "./terms.ts";
+import { usually, type Terms } from "./terms.ts";
 
 /** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
 const BYTES_A_TOKEN = 3;
@@ -115,6 +115,10 @@ export class Tally {
       ...(this.contentMs !== undefined && { content: this.contentMs }),
       total: Math.round(performance.now() - this.call.started),
     };
+    if (state === "exact" || state === "unpriced") {
+      const { gen } = this.call.exchange["~"];
+      if (usage.output !== undefined) gen.usual.saw(usually(this.call), usage.output);
+    }
     const parts = this.#parts();
     this.#record = {
       attempt: this.call.attempt,

@@ -15,3 +15,6 @@ export function termsOf(call: Attempt, { tier, size, quality, facts }: Survey): 
     facts: { ...(region?.length === 1 && { region: region[0] }), ...facts },
   };
 }
+
+/** Whose habits count for a call's expected size: this key's with this model. */
+export const usually = (call: Attempt): string => `${call.exchange.identity!.id}\n${call.id}`;

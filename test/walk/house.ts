@@ -10,6 +10,7 @@ import type { House } from "../../src/gateway/house.ts";
 import { lineOf } from "../../src/gateway/line.ts";
 import { Pools } from "../../src/gateway/pools.ts";
 import { Mask } from "../../src/lib/mask.ts";
+import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
 import { Rests } from "../../src/walk/rests.ts";
 import { Watchdog } from "../../src/walk/watchdog.ts";
@@ -61,6 +62,7 @@ export async function scene(of: Scene) {
     shared: new Shared(),
     pools: new Pools(),
     rests: new Rests(),
+    usual: createUsual(),
     watchdog: new Watchdog(),
     lists: createLists(),
     pictures: {
