@@ -26,8 +26,11 @@ export interface LineStatus {
 }
 
 export interface Refresh extends Disposable {
-  /** These lines from now on. One that was there before keeps its rhythm; one that is not here any more is let go. */
-  follow(lines: readonly Line[]): void;
+  /**
+   * These lines from now on, at this pace. One that was there before keeps its rhythm unless that is too slow now; one
+   * that is not here any more is let go.
+   */
+  follow(lines: readonly Line[], everyMs?: number): void;
   /** Asks now, all or one provider's; resolves when all have answered or failed. */
   now(provider?: string): Promise<void>;
   status(): readonly LineStatus[];
@@ -87,7 +90,8 @@ export function createRefresh(
     tell?: (status: LineStatus) => void;
   } = {},
 ): Refresh {
-  const { everyMs, deadlineMs } = { ...PACE, ...options.pace };
+  const { deadlineMs } = { ...PACE, ...options.pace };
+  let { everyMs } = { ...PACE, ...options.pace };
   const clock = options.clock ?? CLOCK;
   let followed = new Map<string, Followed>();
 
@@ -142,8 +146,10 @@ export function createRefresh(
   };
 
   return {
-    follow(lines) {
+    follow(lines, pace = everyMs) {
       const before = followed;
+      const quicker = pace < everyMs;
+      everyMs = pace;
       followed = new Map();
       const credentials = new Map<string, string[]>();
       for (const line of lines) {
@@ -156,6 +162,11 @@ export function createRefresh(
         if (known) {
           known.line = line;
           followed.set(key, known);
+          if (quicker && known.nextAt !== undefined)
+            plan(
+              known,
+              Math.min(known.nextAt - clock.now(), pause(known.failures, everyMs, clock.random())),
+            );
           continue;
         }
         const f: Followed = {

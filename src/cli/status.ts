@@ -44,12 +44,16 @@ function inWords(of: Status): string {
       `models of ${provider}`,
       `${count ?? "not known yet"}${lastError ? paint("yellow", `; ${lastError.message}`) : ""}`,
     ]),
+    ...(of.files.kept + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
     ...of.resting.map(({ what, until }) => ["resting", `${what}, until ${moment(until)}`]),
   ];
   const problems =
     of.lastReload?.ok === false ? `\n\n${reported(of.lastReload.problems, paint)}` : "";
   return columns(rows.map(([name, value]) => [paint("gray", name!), value!])) + problems;
 }
+
+const fileCounts = ({ files, bytes, served, refused }: Status["files"]): string =>
+  `${files} (${(bytes / 1e6).toFixed(1)} MB), ${served} times fetched, ${refused} times refused`;
 
 function lastReload({ lastReload: last }: Status): string {
   if (!last) return "none";

@@ -58,6 +58,12 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     strict: root.strict,
     timeouts,
     maxBodyBytes: parseSize(String(root.max_body))!,
+    refreshMs: parseDuration(root.catalogue.refresh)!,
+    files: {
+      ttlMs: parseDuration(root.files.lifetime)!,
+      maxFileBytes: parseSize(String(root.files.max_file))!,
+      maxBytes: parseSize(String(root.files.max_total))!,
+    },
     log: {
       level: overrides.logLevel ?? root.log.level,
       slowMs: parseDuration(root.log.slow)!,
@@ -150,6 +156,8 @@ export function checkDurations(root: any, report: Report): void {
   };
   check(root.drain, "/drain", true);
   check(root.log?.slow, "/log/slow", true);
+  check(root.catalogue?.refresh, "/catalogue/refresh", false);
+  check(root.files?.lifetime, "/files/lifetime", false);
   checkAll(root.timeouts, "/timeouts");
   if (isMapping(root.providers))
     for (const [name, provider] of Object.entries(root.providers))

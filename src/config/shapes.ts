@@ -1,5 +1,5 @@
 // The few forms that the gateway's own schemas are made of: closed maps, lists, durations, names, dates.
-import { DURATION_PATTERN } from "../lib/duration.ts";
+import { DURATION_PATTERN, SIZE_PATTERN } from "../lib/duration.ts";
 import type { Schema } from "./dialect.ts";
 
 export const text = (description: string, more: Schema = {}) => ({
@@ -34,6 +34,15 @@ export const duration = (description: string, value?: string) =>
     "x-expects": "a duration with its unit, such as 300s, 5m or 250ms",
     ...(value === undefined ? {} : { default: value }),
   });
+
+export const size = (description: string, value: string) => ({
+  type: ["string", "integer"],
+  pattern: SIZE_PATTERN,
+  minimum: 1,
+  default: value,
+  "x-expects": "a size such as 32MiB, or a number of bytes",
+  description,
+});
 
 export const timeouts = (defaults: { [name: string]: string | undefined }) => ({
   connect: duration("Until the connection to a provider stands", defaults["connect"]),

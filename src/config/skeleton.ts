@@ -1,10 +1,9 @@
 // The JSON Schema of gateway.yaml without anybody's options: every key of the gateway's own, its default and one line
 // for whoever hovers over it. `x-expects` is what an error says in place of the rule.
-import { SIZE_PATTERN } from "../lib/duration.ts";
 import type { Schema } from "./dialect.ts";
 import { middleware, mounted, plugin, provider, route } from "./entries.ts";
 import { FACTS } from "./facts.ts";
-import { closed, duration, flag, list, name, section, text, timeouts } from "./shapes.ts";
+import { closed, duration, flag, list, name, section, size, text, timeouts } from "./shapes.ts";
 
 export const DEFAULT_FRONTENDS = ["chat-completions", "messages", "responses", "images", "models"];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
@@ -59,14 +58,15 @@ const skeleton = (facts: Schema) => ({
       "Of one call to a provider",
       timeouts({ connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" }),
     ),
-    max_body: {
-      type: ["string", "integer"],
-      pattern: SIZE_PATTERN,
-      minimum: 1,
-      default: "32MiB",
-      "x-expects": "a size such as 32MiB, or a number of bytes",
-      description: "The largest request",
-    },
+    max_body: size("The largest request", "32MiB"),
+    catalogue: section("What providers say that they have", {
+      refresh: duration("How often they are asked", "10m"),
+    }),
+    files: section("Images that clients asked for by address", {
+      lifetime: duration("How long an address is good; a week at most", "1h"),
+      max_file: size("The largest that is kept", "64MiB"),
+      max_total: size("Of all together; beyond it no more are taken", "2GiB"),
+    }),
     log: section("What the gateway writes about itself", {
       level: {
         enum: ["debug", "info", "warn", "error"],

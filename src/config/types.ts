@@ -34,6 +34,14 @@ export interface GatewayConfig {
   readonly timeouts: Timeouts;
   /** Bytes of one request's body. */
   readonly maxBodyBytes: number;
+  /** How often providers are asked what they have. */
+  readonly refreshMs: number;
+  /** Images that clients asked for by address. */
+  readonly files: {
+    readonly ttlMs: number;
+    readonly maxFileBytes: number;
+    readonly maxBytes: number;
+  };
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";
     /** A request slower than this to its first byte gets a line. */

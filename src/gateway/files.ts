@@ -54,6 +54,8 @@ export interface Files {
   /** Removes what has ended, and what a crash left half written. Says how many. */
   sweep(): Promise<number>;
   counts(): FileCounts;
+  /** From now on; what was given out keeps its end. */
+  limit(limits: FileLimits): void;
 }
 
 /** By magic number the images codec knows these; what is not here is handed out as mere bytes. */
@@ -86,7 +88,7 @@ export async function openFiles(
 class FileShelf implements Files {
   readonly #dir: string;
   readonly #key: Buffer;
-  readonly #limits: FileLimits;
+  #limits: FileLimits;
   readonly #now: () => number;
   readonly #counts: FileCounts = { files: 0, bytes: 0, kept: 0, served: 0, refused: 0, swept: 0 };
   /** Bytes on their way to disk: they have their room already, so that many at once cannot overfill the folder. */
@@ -156,6 +158,10 @@ class FileShelf implements Files {
 
   counts(): FileCounts {
     return { ...this.#counts };
+  }
+
+  limit(limits: FileLimits): void {
+    this.#limits = limits;
   }
 
   #room(bytes: number): boolean {

@@ -169,6 +169,7 @@ class Running implements Gateway {
       })),
       lists: this.#refresh.status(),
       resting: this.#house.rests.list(),
+      files: this.#house.files.counts(),
     };
   }
 
@@ -250,7 +251,8 @@ class Running implements Gateway {
     const old = this.#current as Serving | undefined;
     this.#current = serving;
     this.#of.log.level(serving.config.log.level);
-    this.#refresh.follow(linesOf(serving.built));
+    this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
+    this.#house.files.limit(serving.config.files);
     if (!old) return;
     this.#retired.add(old.built);
     void old.built.retire().then(() => {

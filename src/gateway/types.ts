@@ -2,6 +2,7 @@
 // it also travels over the control socket.
 import type { LineStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
+import type { FileCounts } from "./files.ts";
 
 export interface Gateway {
   /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
@@ -53,6 +54,8 @@ export interface Status {
   readonly lists: readonly LineStatus[];
   /** Who rests after a failure, and until when. */
   readonly resting: readonly { readonly what: string; readonly until: number }[];
+  /** Images that are kept for those who asked for an address. */
+  readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
 }

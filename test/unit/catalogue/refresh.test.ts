@@ -200,6 +200,31 @@ describe("refreshing", () => {
     expect(asked).toHaveLength(5);
   });
 
+  it("a reload that wants it quicker is not kept waiting, one that wants it slower changes nothing yet", async () => {
+    const clock = new Hand();
+    let asked = 0;
+    const only = [
+      line(async () => {
+        asked++;
+        return list("a");
+      }),
+    ];
+    const refresh = createRefresh(createLists(), { pace, clock });
+    refresh.follow(only);
+    await clock.pass(0);
+    refresh.follow(only, EVERY * 100);
+    await clock.pass(EVERY * 1.1);
+    expect(asked).toBe(2);
+    await clock.pass(EVERY * 5);
+    expect(asked).toBe(2);
+    refresh.follow(only, EVERY / 10);
+    await clock.pass(EVERY * 0.11);
+    expect(asked).toBe(3);
+    await clock.pass(EVERY * 0.11);
+    expect(asked).toBe(4);
+    refresh[Symbol.dispose]();
+  });
+
   it("an answer that comes after its line was let go is not taken", async () => {
     const clock = new Hand();
     const lists = createLists();

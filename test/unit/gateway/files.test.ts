@@ -137,6 +137,19 @@ describe("files with an end", () => {
     expect(files.counts()).toMatchObject({ files: 1, swept: 2 });
   });
 
+  it("other caps hold from then on, and what was given out keeps its end", async () => {
+    const files = await openFiles(dir, { now, ttlMs: 60_000 });
+    const before = await files.keep(PNG, "image/png");
+    files.limit({ ttlMs: 1_000, maxFileBytes: PNG.length, maxBytes: 2 * PNG.length });
+    const after = await files.keep(PNG, "image/png");
+    expect([before.expiresAt - time, after.expiresAt - time]).toEqual([60_000, 1_000]);
+    expect(await codeOf(files.keep(PNG, "image/png"))).toBe("files_full");
+    expect(await codeOf(files.keep(Buffer.alloc(10), "image/png"))).toBe("file_too_large");
+    time += 2_000;
+    expect(await codeOf(ask(files, before.path))).toBe("served");
+    expect(await codeOf(ask(files, after.path))).toBe("file_expired");
+  });
+
   it("several processes sweep, keep and serve in one folder at once", async () => {
     const shelves = await Promise.all(
       Array.from({ length: 4 }, () => openFiles(dir, { now, ttlMs: 60_000 })),
