@@ -2,137 +2,26 @@
 // official SDKs, read in the plainest way they offer, must raise, or have all of it.
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
-  say,
   spokenAt,
-  think,
   type Answer,
   type Asked,
   type Cut,
   type Piece,
   type Spoken,
 } from "tollgate/testing";
+import { ALL, clientsOf, SPEECH, type Client, type Clients, type Heard } from "./clients.ts";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
-let openai: OpenAI;
-let anthropic: Anthropic;
+let clients: Clients;
 beforeAll(async () => {
-  at = await house(
-    undefined,
-    "middleware: [auth]\nstore: { use: sqlite, with: { durability: relaxed } }\n",
-  );
-  point(at);
+  at = await house();
+  clients = clientsOf(at.gateway);
 });
-/** Clients of this house. */
-function point({ gateway: { key: apiKey, url } }: House): void {
-  openai = new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
-  anthropic = new Anthropic({ apiKey, baseURL: url, maxRetries: 0 });
-}
 afterAll(() => at[Symbol.asyncDispose]());
-
-const TEXT = "Grüße aus Oslo 🌍";
-const SPEECH = think("Hm.").say(TEXT).call("go", { to: "Rome" }).usage({ input: 30, output: 12 });
-/** All that a client has at the end: words and calls. */
-const ALL = `${TEXT}|go {"to":"Rome"}`;
-
-interface Heard {
-  readonly all: string;
-  /** The protocol's own end was there. */
-  readonly ended: boolean;
-}
-/** `words` are what it asks. */
-type Client = (model: string, words: string) => Promise<Heard>;
-
-const STREAMED: { readonly [spoken in Spoken]: Client } = {
-  async "chat-completions"(model, words) {
-    let [text, name, args, ended] = ["", "", "", false];
-    const stream = await openai.chat.completions.create({
-      model,
-      messages: [{ role: "user", content: words }],
-      stream: true,
-    });
-    for await (const { choices } of stream) {
-      const delta = choices[0]?.delta;
-      text += delta?.content ?? "";
-      name += delta?.tool_calls?.[0]?.function?.name ?? "";
-      args += delta?.tool_calls?.[0]?.function?.arguments ?? "";
-      ended ||= Boolean(choices[0]?.finish_reason);
-    }
-    return { all: `${text}|${name} ${args}`, ended };
-  },
-  async messages(model, words) {
-    let [text, name, args, ended] = ["", "", "", false];
-    const stream = await anthropic.messages.create({
-      model,
-      max_tokens: 100,
-      messages: [{ role: "user", content: words }],
-      stream: true,
-    });
-    for await (const event of stream) {
-      if (event.type === "content_block_start" && event.content_block.type === "tool_use")
-        name += event.content_block.name;
-      if (event.type === "content_block_delta") {
-        if (event.delta.type === "text_delta") text += event.delta.text;
-        if (event.delta.type === "input_json_delta") args += event.delta.partial_json;
-      }
-      ended ||= event.type === "message_stop";
-    }
-    return { all: `${text}|${name} ${args}`, ended };
-  },
-  async responses(model, words) {
-    let [text, name, args, ended] = ["", "", "", false];
-    for await (const event of await openai.responses.create({
-      model,
-      input: words,
-      stream: true,
-    })) {
-      if (event.type === "response.output_text.delta") text += event.delta;
-      if (event.type === "response.function_call_arguments.delta") args += event.delta;
-      if (event.type === "response.output_item.added" && event.item.type === "function_call")
-        name += event.item.name;
-      ended ||= event.type === "response.completed";
-    }
-    return { all: `${text}|${name} ${args}`, ended };
-  },
-};
-
-const WHOLE: { readonly [spoken in Spoken]: Client } = {
-  async "chat-completions"(model, words) {
-    const { choices } = await openai.chat.completions.create({
-      model,
-      messages: [{ role: "user", content: words }],
-    });
-    const [call] = choices[0]!.message.tool_calls as [OpenAI.ChatCompletionMessageFunctionToolCall];
-    const all = `${choices[0]!.message.content}|${call.function.name} ${call.function.arguments}`;
-    return { all, ended: true };
-  },
-  async messages(model, words) {
-    const { content } = await anthropic.messages.create({
-      model,
-      max_tokens: 100,
-      messages: [{ role: "user", content: words }],
-    });
-    const said = content.map((block) =>
-      block.type === "text"
-        ? block.text
-        : block.type === "tool_use"
-          ? `|${block.name} ${JSON.stringify(block.input)}`
-          : "",
-    );
-    return { all: said.join(""), ended: true };
-  },
-  async responses(model, words) {
-    const { output_text: text, output } = await openai.responses.create({ model, input: words });
-    const said = output.map((item) =>
-      item.type === "function_call" ? `|${item.name} ${item.arguments}` : "",
-    );
-    return { all: text + said.join(""), ended: true };
-  },
-};
 
 const bytesOf = (piece: Piece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
@@ -233,7 +122,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
       judge(
         await each(
           cuts.map((after) => ({ after, how })),
-          STREAMED[client],
+          clients.streamed[client],
           up,
           true,
         ),
@@ -249,7 +138,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     judge(
       await each(
         cuts.map((after) => ({ after, how: "end" })),
-        STREAMED[client],
+        clients.streamed[client],
         up,
         true,
       ),
@@ -262,7 +151,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     const cuts = [...all.filter((at) => at >= finish), finish];
     const results = await each(
       cuts.map((after) => ({ after, how: "end" })),
-      STREAMED[client],
+      clients.streamed[client],
       up,
       true,
     );
@@ -275,7 +164,7 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     for (const how of ["reset", "close"] as const) {
       const results = await each(
         cuts.map((after) => ({ after, how })),
-        WHOLE[client],
+        clients.whole[client],
         up,
         false,
       );
@@ -303,12 +192,8 @@ describe("what is missing after the finish is estimated", () => {
   beforeAll(async () => {
     const store = "store: { use: sqlite, with: { durability: process } }";
     kept = await house(undefined, `middleware: [auth]\n${store}\n`);
-    point(kept);
   });
-  afterAll(async () => {
-    point(at);
-    await kept[Symbol.asyncDispose]();
-  });
+  afterAll(() => kept[Symbol.asyncDispose]());
 
   it.each(SPOKEN)("in the ledger, for an upstream of %s that never tells its usage", async (up) => {
     const finish = finishIn(pieces(SPEECH.usage(null).in(up, { stream: true })), up);
@@ -317,7 +202,10 @@ describe("what is missing after the finish is estimated", () => {
       kept.up.script({ [`POST ${path}`]: (asked) => ({ ...SPEECH.usage(null).to(asked), cut }) });
     for (const client of SPOKEN) {
       const before = rows(kept.gateway.stateDir).length;
-      expect(await STREAMED[client](modelOn(up), "Hello there")).toEqual({ all: ALL, ended: true });
+      expect(await clientsOf(kept.gateway).streamed[client](modelOn(up), "Hello there")).toEqual({
+        all: ALL,
+        ended: true,
+      });
       const [reserve, settle, ...more] = rows(kept.gateway.stateDir).slice(before);
       expect([reserve!.kind, settle!.kind, more.length]).toEqual(["reserve", "settle", 0]);
       // The messages wire always says numbers; where nothing was counted they are zeros, and told as such.

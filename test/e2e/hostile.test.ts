@@ -1,0 +1,365 @@
+// An upstream that lies, babbles, stalls and floods. Whatever it does, a client has a clean error or a right answer, soon;
+// and the daemon goes on as before.
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  bomb,
+  failing,
+  html,
+  json,
+  say,
+  speaking,
+  type Answer,
+  type Asked,
+  type Piece,
+  type Routes,
+  type Spoken,
+} from "tollgate/testing";
+import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
+import { house, modelOn, SPOKEN, type House } from "./house.ts";
+
+let at: House;
+let clients: Clients;
+let before: number;
+/** What may still answer after this long is a hang. */
+const SOON_MS = 6000;
+beforeAll(async () => {
+  at = await house(undefined, MORE);
+  clients = clientsOf(at.gateway, SOON_MS);
+  before = memory();
+});
+afterAll(() => at[Symbol.asyncDispose]());
+
+const MORE =
+  "middleware: [auth]\nstore: memory\ntimeouts: { connect: 1s, first_byte: 1s, idle: 1s, total: 30s }\n";
+
+const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readStatus())?.[1] ?? 0) / 1024;
+const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
+
+/** raises: anything but an answer. hears: all of it. either: one of the two, and nothing in between. */
+type Verdict = "raises" | "hears" | "either";
+/** Turns a good answer into what upstream does instead. */
+type Fault = (answer: Answer, spoken: Spoken, asked: Asked) => Answer;
+
+const bytesOf = (piece: Piece): Buffer =>
+  Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
+const parts = ({ body }: Answer) => ([body].flat() as Piece[]).map(bytesOf);
+const textOf = (answer: Answer) => String(Buffer.concat(parts(answer)));
+const among = (answer: Answer, where: (all: Buffer[]) => Buffer[]): Answer => ({
+  ...answer,
+  body: where(parts(answer)),
+});
+const middle = (more: string | Buffer) => (all: Buffer[]) =>
+  all.toSpliced(Math.floor(all.length / 2), 0, Buffer.from(more));
+const replaced = (answer: Answer, from: RegExp, to: string): Answer => ({
+  ...answer,
+  body: parts(answer).map((part) => String(part).replace(from, to)),
+});
+const raw = (text: string, more: Answer = {}): Answer => ({ raw: text, ...more });
+const head = (status: string, ...headers: string[]) =>
+  `HTTP/1.1 ${status}\r\n${headers.map((h) => `${h}\r\n`).join("")}\r\n`;
+const SSE = "content-type: text/event-stream";
+const JSON_TYPE = "content-type: application/json";
+
+const STREAMS: Readonly<Record<string, [Verdict, Fault]>> = {
+  "nothing at all": ["raises", (a) => ({ ...a, body: [] })],
+  "only comments": ["raises", (a) => ({ ...a, body: [": hello\n\n", ": still here\n\n"] })],
+  garbage: ["raises", (a) => ({ ...a, body: ["\u0001\u0002 no events here\n\n", "more\n\n"] })],
+  "binary noise": [
+    "raises",
+    (a) => ({ ...a, body: Buffer.from(Array.from({ length: 4096 }, (_, i) => (i * 197) & 255)) }),
+  ],
+  "one malformed line among good ones": ["either", (a) => among(a, middle("data: {not json}\n\n"))],
+  "a comment among events": ["hears", (a) => among(a, middle(": OPENROUTER PROCESSING\n\n"))],
+  "an event newer than us": [
+    "hears",
+    (a) =>
+      among(
+        a,
+        middle(
+          'event: future.thing\ndata: {"type":"future.thing","x":1,"object":"future","choices":[]}\n\n',
+        ),
+      ),
+  ],
+  "lines that end in CRLF": [
+    "hears",
+    (a) => ({ ...a, body: parts(a).map((p) => String(p).replaceAll("\n", "\r\n")) }),
+  ],
+  "lines that end in CR": [
+    "hears",
+    (a) => ({ ...a, body: parts(a).map((p) => String(p).replaceAll("\n", "\r")) }),
+  ],
+  "a byte order mark": ["hears", (a) => ({ ...a, body: ["\ufeff", ...parts(a)] })],
+  "no space after data:": [
+    "hears",
+    (a) => ({ ...a, body: parts(a).map((p) => String(p).replaceAll("data: ", "data:")) }),
+  ],
+  "byte by byte": ["hears", (a) => ({ ...a, chunks: "bytes" })],
+  slowly: ["hears", (a) => ({ ...a, chunks: 200, gapMs: 5 })],
+  "bytes that are no UTF-8": [
+    "raises",
+    (a) =>
+      among(
+        a,
+        middle(
+          Buffer.concat([
+            Buffer.from('data: {"x":"'),
+            Buffer.from([0xff, 0xfe]),
+            Buffer.from('"}\n\n'),
+          ]),
+        ),
+      ),
+  ],
+  "a NUL": ["either", (a) => among(a, middle("data: \u0000\n\n"))],
+  "two [DONE]": [
+    "hears",
+    (a, s) => (s === "chat-completions" ? { ...a, body: [...parts(a), "data: [DONE]\n\n"] } : a),
+  ],
+  "more after the end": ["hears", (a) => ({ ...a, body: [...parts(a), ...parts(a).slice(1, 3)] })],
+  "usage twice": [
+    "hears",
+    (a) =>
+      among(a, (all) =>
+        all.flatMap((p) =>
+          /usage":\{/.test(String(p)) &&
+          !/response/.test(String(p)) &&
+          !/message_start/.test(String(p))
+            ? [p, p]
+            : [p],
+        ),
+      ),
+  ],
+  "negative usage": [
+    "either",
+    (a) => replaced(a, /"(completion_tokens|output_tokens)":\d+/g, '"$1":-5'),
+  ],
+  "huge usage": [
+    "either",
+    (a) => replaced(a, /"(completion_tokens|output_tokens)":\d+/g, '"$1":99999999999999999999'),
+  ],
+  "usage in words": [
+    "either",
+    (a) => replaced(a, /"(completion_tokens|output_tokens)":\d+/g, '"$1":"many"'),
+  ],
+  "usage that is null": [
+    "either",
+    (a) => replaced(a, /"usage":\{[^{}]*(\{[^{}]*\}[^{}]*)*\}/g, '"usage":null'),
+  ],
+  "calls with a gap in their index": [
+    "hears",
+    (a, s) =>
+      s === "chat-completions"
+        ? replaced(a, /"tool_calls":\[\{"index":0/g, '"tool_calls":[{"index":3')
+        : a,
+  ],
+  "an error in the stream": [
+    "raises",
+    (_, s, asked) => SPEECH.fail("It fell over.").in(s, { stream: true, n: asked.n }),
+  ],
+  "an error under a 200": [
+    "raises",
+    () => json({ error: { message: "No.", type: "server_error", code: null, param: null } }),
+  ],
+  "a page under a 200": ["raises", () => html()],
+  "a whole answer where a stream was asked for": [
+    "either",
+    (_, s, asked) => SPEECH.in(s, { n: asked.n }),
+  ],
+  "another protocol's stream": [
+    "raises",
+    (_, s) => SPEECH.in(s === "messages" ? "chat-completions" : "messages", { stream: true }),
+  ],
+  "a wrong content-type": ["either", (a) => ({ ...a, headers: { "content-type": "text/plain" } })],
+  "no content-type": ["either", (a) => ({ ...a, headers: { "content-type": undefined } })],
+  "a line of 50 MB": [
+    "either",
+    (a) =>
+      among(
+        a,
+        middle(
+          Buffer.concat([
+            Buffer.from('data: {"x":"'),
+            Buffer.alloc(50 << 20, 120),
+            Buffer.from('"}\n\n'),
+          ]),
+        ),
+      ),
+  ],
+  "a stall in the middle": [
+    "raises",
+    (a) => ({ ...a, cut: { after: { pieces: 3 }, how: "stall" } }),
+  ],
+  zipped: ["either", (a) => ({ ...a, gzip: true })],
+};
+
+const WHOLES: Readonly<Record<string, [Verdict, Fault]>> = {
+  "nothing at all": ["raises", (a) => ({ ...a, body: "" })],
+  "half of it": ["raises", (a) => ({ ...a, body: textOf(a).slice(0, 80) })],
+  garbage: ["raises", (a) => ({ ...a, body: "\u0001\u0002 no JSON" })],
+  null: ["raises", (a) => ({ ...a, body: "null" })],
+  "a list": ["raises", (a) => ({ ...a, body: "[]" })],
+  "an empty object": ["raises", (a) => ({ ...a, body: "{}" })],
+  "an error under a 200": [
+    "raises",
+    () => json({ error: { message: "No.", type: "server_error", code: null, param: null } }),
+  ],
+  "a page under a 200": ["raises", () => html()],
+  "a stream where none was asked for": ["either", (_, s) => SPEECH.in(s, { stream: true })],
+  "a wrong content-type": ["either", (a) => ({ ...a, headers: { "content-type": "text/plain" } })],
+  "no content-type": ["either", (a) => ({ ...a, headers: { "content-type": undefined } })],
+  "bytes that are no UTF-8": ["either", (a) => ({ ...a, body: Buffer.from(textOf(a), "latin1") })],
+  "negative usage": [
+    "either",
+    (a) => replaced(a, /"(completion_tokens|output_tokens)":\d+/g, '"$1":-5'),
+  ],
+  "usage in words": [
+    "either",
+    (a) => replaced(a, /"(completion_tokens|output_tokens)":\d+/g, '"$1":"many"'),
+  ],
+  zipped: ["either", (a) => ({ ...a, gzip: true })],
+  "a bomb": ["raises", () => bomb(300 << 20)],
+  "not what its zip says": [
+    "raises",
+    (a) => ({ ...a, headers: { ...a.headers, "content-encoding": "gzip" } }),
+  ],
+  "a length that is too long": [
+    "raises",
+    (a) => ({ ...a, framing: textOf(a).length + 500, cut: { after: 1 << 20, how: "close" } }),
+  ],
+  "a length that is too short": ["raises", (a) => ({ ...a, framing: 20 })],
+  "until the connection closes": ["hears", (a) => ({ ...a, framing: "close" })],
+  "byte by byte": ["hears", (a) => ({ ...a, framing: "chunked", chunks: "bytes" })],
+  "a stall": ["raises", (a) => ({ ...a, cut: { after: 20, how: "stall" } })],
+};
+
+/** Below either: what no HTTP library would write. */
+const WIRES: Readonly<Record<string, [Verdict, Fault]>> = {
+  "a reset before the head": ["raises", (a) => ({ ...a, cut: { after: "nothing", how: "reset" } })],
+  "an end before the head": ["raises", (a) => ({ ...a, cut: { after: "nothing", how: "close" } })],
+  silence: ["raises", (a) => ({ ...a, cut: { after: "nothing", how: "stall" } })],
+  "silence after the head": ["raises", (a) => ({ ...a, cut: { after: "head", how: "stall" } })],
+  "a status line that is none": ["raises", () => raw("HELLO THERE\r\n\r\n")],
+  "an answer to nobody's HTTP": ["raises", () => raw("SSH-2.0-OpenSSH_9.9\r\n")],
+  "a head of 70 KB": [
+    "raises",
+    () =>
+      raw(head("200 OK", `x-long: ${"x".repeat(70_000)}`, JSON_TYPE, "content-length: 2") + "{}"),
+  ],
+  "a head that drips": [
+    "raises",
+    () => raw(head("200 OK", JSON_TYPE, "content-length: 2") + "{}", { chunks: "bytes", gapMs: 1 }),
+  ],
+  "two lengths": [
+    "raises",
+    () => raw(head("200 OK", JSON_TYPE, "content-length: 2", "content-length: 5") + "{}"),
+  ],
+  "a length and chunks": [
+    "raises",
+    () =>
+      raw(
+        `${head("200 OK", JSON_TYPE, "content-length: 2", "transfer-encoding: chunked")}2\r\n{}\r\n0\r\n\r\n`,
+      ),
+  ],
+  "a chunk with a bad size": [
+    "raises",
+    () => raw(`${head("200 OK", SSE, "transfer-encoding: chunked")}zz\r\ndata\r\n`),
+  ],
+  "a body where none may be": ["raises", () => raw(`${head("204 No Content")}{"x":1}`)],
+  "an odd status": ["raises", () => json({ x: 1 }, 299)],
+  "304": ["raises", () => ({ status: 304 })],
+  "a redirect": ["raises", () => ({ status: 307, headers: { location: `${at.up.url}/trap` } })],
+  "101": [
+    "raises",
+    () => raw(head("101 Switching Protocols", "upgrade: x", "connection: upgrade")),
+  ],
+  "100 that nobody asked for": ["either", (a) => ({ ...a, interim: [100] })],
+  "an early hint": ["hears", (a) => ({ ...a, interim: [103] })],
+};
+
+interface Result {
+  readonly said: string;
+  readonly ms: number;
+}
+
+async function ask(client: Spoken, up: Spoken, stream: boolean, fault: Fault): Promise<Result> {
+  const route: Routes[string] = (asked) =>
+    fault(SPEECH.in(up, { stream, n: asked.n, model: "model", body: asked.json() }), up, asked);
+  for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+    at.up.script({ [`POST ${path}`]: route });
+  const began = performance.now();
+  const said = await clients[stream ? "streamed" : "whole"][client](modelOn(up), "Hi").then(
+    ({ all, ended }) => (ended ? all : `not ended: ${all}`),
+    (error: Error) => {
+      if (
+        /timed out|timeout/i.test(`${error.name} ${error.message}`) &&
+        performance.now() - began > SOON_MS - 500
+      )
+        return `hangs: ${error.message}`;
+      return `raised: ${error.message}`;
+    },
+  );
+  return { said, ms: performance.now() - began };
+}
+
+function judge({ said, ms }: Result, verdict: Verdict): void {
+  if (verdict === "raises") expect(said).toMatch(/^raised: /);
+  else if (verdict === "hears") expect(said).toBe(ALL);
+  else if (!said.startsWith("raised: ")) expect(said).toBe(ALL);
+  expect(ms, "soon").toBeLessThan(SOON_MS - 500);
+}
+
+const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [Spoken, Spoken] => [client, up]));
+
+describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
+  it.each(Object.entries(STREAMS))("streams: %s", async (_name, [verdict, fault]) =>
+    judge(await ask(client, up, true, fault), verdict),
+  );
+  it.each(Object.entries(WHOLES))("whole: %s", async (_name, [verdict, fault]) =>
+    judge(await ask(client, up, false, fault), verdict),
+  );
+});
+
+describe.each(SPOKEN)("an upstream of %s, on the wire", (up) => {
+  it.each(Object.entries(WIRES))("%s", async (_name, [verdict, fault]) => {
+    at.up.forget();
+    for (const stream of [true, false]) judge(await ask(up, up, stream, fault), verdict);
+    expect(
+      at.up.requests.filter(({ path }) => path === "/trap"),
+      "redirects are not followed",
+    ).toEqual([]);
+  });
+
+  it.each(["2", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", "-1", "1000000000", "1.5", ""])(
+    "429 with retry-after: %s",
+    async (retryAfter) => {
+      for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+        at.up.script({ [`POST ${path}`]: failing(429, "Slow down.", { retryAfter }) });
+      const response = await fetch(`${at.gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${at.gateway.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: modelOn(up), messages: [{ role: "user", content: "Hi" }] }),
+      });
+      expect(response.status).toBe(429);
+      expect(await response.json()).toMatchObject({
+        error: { message: expect.stringContaining("Slow down.") },
+      });
+      const told = response.headers.get("retry-after");
+      if (told !== null)
+        expect(Number(told), `what a client may read: ${told}`).toBeGreaterThanOrEqual(0);
+    },
+  );
+});
+
+describe("afterwards", () => {
+  it("the daemon is the same, answers, and has nothing left over", async () => {
+    at.up.script(speaking(say("Still here")));
+    for (const up of SPOKEN) {
+      const { said } = await ask(up, up, true, (answer) => answer);
+      expect(said).toBe(ALL);
+    }
+    const health = await fetch(`${at.gateway.url}/healthz`);
+    expect(health.status).toBe(200);
+    expect(at.gateway.log.filter(({ msg }) => /nobody caught|did not stop/.test(msg))).toEqual([]);
+    expect(memory() - before, "megabytes").toBeLessThan(400);
+  });
+});
