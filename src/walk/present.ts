@@ -205,9 +205,6 @@ class Presentation implements Taker, Watched, Course {
     }
     if (now < this.#due) return;
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
-    this.#drained = true;
-    this.#flight?.abort(error("upstream", "The provider did not end its message."));
-    if (this.#finishing !== undefined) return this.#close();
     this.broke(
       this.#call.exchange["~"].gone
         ? error("canceled", "The client went away.")
@@ -234,16 +231,16 @@ class Presentation implements Taker, Watched, Course {
   broke(problem: unknown): void {
     if (this.#over) return;
     const x = this.#call.exchange;
-    this.#flight?.abort(error("canceled", "given up"));
     if (this.#finishing !== undefined) {
       this.#drained = this.#terminal = true;
-      return this.#close();
+      this.#close();
+      this.#flight?.abort(error("canceled", "given up"));
+      return;
     }
-    if (!this.answer.committed || !x.stream || x["~"].gone) {
-      this.#leave();
-      return this.#reject(problem);
-    }
-    this.#over = true;
+    // Over before the flight is: its end comes back here at once, as one more problem.
+    this.#leave();
+    this.#flight?.abort(error("canceled", "given up"));
+    if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
     const fault = faultOf(problem) ?? internal(this.#call, problem);
     x["~"].fault = fault;
     const { command, record } = this.tally.settle({
@@ -260,7 +257,6 @@ class Presentation implements Taker, Watched, Course {
       )
       .then(() => {
         this.#passage?.fail({ ...fault, message: x["~"].gen.mask(fault.message) });
-        this.#leave();
         this.answer.end();
         this.#resolve();
       });

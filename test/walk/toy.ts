@@ -155,6 +155,7 @@ export const toy = (
         let ended = false;
         const pass = (text: string) => {
           const line = JSON.parse(text) as Line;
+          if (line.error) fail("upstream", line.error);
           if (line.id) sink.start(line.id);
           if (line.say !== undefined) sink.content();
           if (line.usage) sink.usage({ type: "usage", usage: line.usage });

@@ -153,6 +153,36 @@ describe.each([
     expect(settles(s.journal).map((c) => c.state)).toEqual(["estimated"]);
   });
 
+  it("an error inside the stream is told once, under its own name, and makes one row", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(HELLO[0]! + HELLO[1]!);
+      setTimeout(() => res.write(line({ error: "broken" })), 20);
+      res.on("close", () => res.end());
+    });
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    const res = await s.ask({ model: "p/m", text: "hi", stream: true });
+    const got = lines(await res.text());
+    expect(got.filter((l) => l.error !== undefined)).toEqual([
+      { error: "broken", kind: "upstream" },
+    ]);
+    expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
+    expect(s.log.filter(({ level }) => level === "error")).toEqual([]);
+  });
+
+  it("an error before content is the next candidate's chance, under its own name", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(line({ error: "broken" }));
+      res.on("close", () => res.end());
+    });
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
+    const res = await s.ask({ model: "p/m", text: "hi", stream: true });
+    expect(res.status).toBe(502);
+    expect(await res.json()).toMatchObject({ error: "broken", kind: "upstream" });
+    expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
+  });
+
   it("a clean end without a finish is a cut", async () => {
     await using up = await backend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
