@@ -1,0 +1,126 @@
+// What becomes of each field on its way, told by the codecs themselves: the tables of the README are made here.
+import {
+  faultOf,
+  type Block,
+  type Body,
+  type ChatRequest,
+  type ClientHalf,
+  type JsonObject,
+} from "tollgate/plugin";
+import { asking, sending } from "tollgate/testing";
+import { upstreams } from "./codecs.ts";
+
+/** What a row is about: its name, a request with it, and what that is compared with. */
+export type Row<T> = readonly [name: string, more: T, plain?: T];
+
+interface Sent {
+  text: string;
+  losses: readonly { how: string; code: string | undefined; field: string }[];
+}
+
+function sent(target: string, request: ChatRequest): Sent | { refused: string } {
+  const of = asking({ model: "m" });
+  try {
+    const { body } = sending(upstreams[target]!.client as ClientHalf<"chat">, request, of);
+    return { text: JSON.stringify(body), losses: of.losses };
+  } catch (error) {
+    const fault = faultOf(error);
+    if (!fault) throw error;
+    return { refused: fault.code ?? fault.kind };
+  }
+}
+
+/** In one word, and the code where there is one: what differs from the same request without it. */
+function verdict(target: string, request: ChatRequest, plain: ChatRequest): string {
+  const now = sent(target, request);
+  if ("refused" in now) return `refused (${now.refused})`;
+  const before = sent(target, plain);
+  if ("refused" in before) throw new Error(`without it, ${target} refuses: ${before.refused}`);
+  const lost = now.losses.filter(
+    (l) => !before.losses.some((b) => b.field === l.field && b.code === l.code),
+  );
+  const words = lost.map(({ how, code }) =>
+    code === undefined || code === how ? how : `${how} (${code})`,
+  );
+  if (words.length > 0) return [...new Set(words)].join(", ");
+  return now.text === before.text ? "left out" : "carried";
+}
+
+const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+
+function table(
+  from: string,
+  targets: readonly string[],
+  rows: readonly { name: string; request: ChatRequest; plain: ChatRequest }[],
+): string {
+  return [
+    line([`from ${from}`, ...targets.map((t) => `to ${t}`)]),
+    line(["---", ...targets.map(() => "---")]),
+    ...rows.map(({ name, request, plain }) =>
+      line([name, ...targets.map((t) => verdict(t, request, plain))]),
+    ),
+  ].join("\n");
+}
+
+/** As after a hook that has touched all of the conversation: no words of its own protocol are remembered. */
+const anew = (r: ChatRequest): ChatRequest => ({
+  ...r,
+  instructions: structuredClone(r.instructions),
+  turns: structuredClone(r.turns),
+  tools: structuredClone(r.tools),
+});
+
+/** Rows as a client of `protocol` writes them, on a body that says the least. */
+export function fromClients(protocol: string, least: object, rows: readonly Row<object>[]): string {
+  const { server } = upstreams[protocol]!;
+  const read = (more: object) =>
+    anew(server!.request({ ...least, ...more } as JsonObject as Body, "generate") as ChatRequest);
+  return table(
+    protocol,
+    Object.keys(upstreams),
+    rows.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
+  );
+}
+
+/** Rows as any protocol hands them over. */
+export const fromAny = (rows: readonly Row<Partial<ChatRequest>>[]): string =>
+  table(
+    "any protocol",
+    Object.keys(upstreams),
+    rows.map(([name, more, plain]) => ({
+      name,
+      request: asked(more),
+      plain: plain ? asked(plain) : neutral(more),
+    })),
+  );
+
+export const asked = (more: Partial<ChatRequest> = {}): ChatRequest => ({
+  kind: "chat",
+  model: "m",
+  stream: false,
+  instructions: [],
+  turns: [{ role: "user", blocks: [{ type: "text", text: "?" }] }],
+  tools: [],
+  output: { maxTokens: 4000 },
+  sampling: {},
+  reasoning: { mode: "auto" },
+  state: {},
+  rest: {},
+  ext: {},
+  ...more,
+});
+
+/** The same request without what is in question: marks off the texts, other blocks left out. */
+const neutral = (more: Partial<ChatRequest>): ChatRequest =>
+  asked(
+    more.turns && {
+      turns: more.turns.map((t) => ({
+        role: t.role === "system" ? ("user" as const) : t.role,
+        blocks: t.blocks.flatMap((b): Block[] => {
+          if (b.type === "text") return [{ type: "text", text: b.text }];
+          if (b.type === "result") return [{ ...b, blocks: [] }];
+          return b.type === "call" ? [b] : [];
+        }),
+      })),
+    },
+  );
