@@ -176,11 +176,9 @@ export function toolResults(asked: Asked): string[] {
       ? content
       : ((content ?? []) as { text?: string }[]).map((part) => part.text ?? "").join("");
   if (Array.isArray(body.input)) {
-    const from = body.input.findLastIndex((item: any) => item.role !== undefined) + 1;
-    return body.input
-      .slice(from)
-      .filter((item: any) => item.type?.endsWith("_call_output"))
-      .map((item: any) => text(item.output));
+    const given = (item: any) => item.type?.endsWith("_call_output") === true;
+    const from = body.input.findLastIndex((item: any) => !given(item)) + 1;
+    return body.input.slice(from).map((item: any) => text(item.output));
   }
   const turns: any[] = body.messages ?? [];
   const last = turns.at(-1);

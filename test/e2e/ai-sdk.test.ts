@@ -1,0 +1,267 @@
+// Vercel's AI SDK as a judge: its three providers, each in its own protocol, through the daemon on an upstream of every
+// protocol. Its OpenAI provider speaks responses and, over several turns, refers to its own history by ids.
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import {
+  generateText,
+  isStepCount,
+  jsonSchema,
+  Output,
+  streamText,
+  tool,
+  type LanguageModel,
+  type ModelMessage,
+} from "ai";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  failing,
+  say,
+  speaking,
+  think,
+  toolResults,
+  type Asked,
+  type Speech,
+  type Spoken,
+} from "tollgate/testing";
+import { house, modelOn, SPOKEN, type House } from "./house.ts";
+
+// It has a word to say of every model it does not know.
+Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+
+let at: House;
+let sdks: Record<string, (model: string) => LanguageModel>;
+beforeAll(async () => {
+  at = await house();
+  const { url, key: apiKey } = at.gateway;
+  const baseURL = `${url}/v1`;
+  sdks = {
+    openai: createOpenAI({ baseURL, apiKey }),
+    "openai-compatible": createOpenAICompatible({
+      name: "team",
+      baseURL,
+      apiKey,
+      includeUsage: true,
+      supportsStructuredOutputs: true,
+    }),
+    anthropic: createAnthropic({ baseURL, apiKey }),
+  };
+});
+afterAll(() => at[Symbol.asyncDispose]());
+afterEach(() => at.up.forget());
+
+const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
+const upstreamSays = (what: Speech | ((asked: Asked) => Speech)) => at.up.script(speaking(what));
+/** What upstream was sent the n-th time. */
+const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
+
+const place = jsonSchema<{ city: string }>({
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+});
+const tools = {
+  get_weather: tool({
+    description: "The weather in a city",
+    inputSchema: place,
+    execute: async ({ city }) => `Rain in ${city}.`,
+  }),
+};
+/** Two calls at once, then another round, then what it has heard last. */
+const weather = (asked: Asked) => {
+  const heard = toolResults(asked);
+  if (heard.length === 0)
+    return think("I should look.", "signed")
+      .say("Let me see.")
+      .call("get_weather", { city: "Oslo" })
+      .call("get_weather", { city: 'R"ome' })
+      .usage(USAGE);
+  return heard.length === 2
+    ? think("One more.", "signed too").call("get_weather", { city: "Paris" }).usage(USAGE)
+    : say(`They say: ${heard.join(" ")}`).usage(USAGE);
+};
+
+describe.each(["openai", "openai-compatible", "anthropic"])("@ai-sdk/%s", (sdk) => {
+  describe.each(SPOKEN)("on an upstream of %s", (spoken) => {
+    const using = () => ({ model: sdks[sdk]!(modelOn(spoken)), maxRetries: 0 });
+
+    it("generateText", async () => {
+      upstreamSays(think("Hm, hm.", "signed").say("Héllo 🌍 there").usage(USAGE));
+      const answer = await generateText({
+        ...using(),
+        instructions: "Be brief.",
+        prompt: "Hello, wörld 🌍",
+        maxOutputTokens: 500,
+      });
+      expect(answer.text).toBe("Héllo 🌍 there");
+      expect(answer.reasoningText).toBe("Hm, hm.");
+      expect(answer.finishReason).toBe("stop");
+      expect(answer.usage).toMatchObject({ inputTokens: 150, outputTokens: 20 });
+      expect(answer.usage.inputTokenDetails.cacheReadTokens).toBe(50);
+      expect(answer.response.modelId).toBe(modelOn(spoken));
+      expect(sent(0)).toContain("Hello, wörld 🌍");
+      expect(sent(0)).toContain("Be brief.");
+      expect(sent(0)).toContain("500");
+    });
+
+    it("streamText, piece by piece", async () => {
+      upstreamSays(think("Hm, hm.", "signed").say("one two three four").usage(USAGE));
+      const stream = streamText({
+        ...using(),
+        prompt: "Count",
+        onError: ({ error }) => raise(error),
+      });
+      const pieces: string[] = [];
+      for await (const piece of stream.textStream) pieces.push(piece);
+      expect(pieces).toEqual(["one", " two", " three", " four"]);
+      expect(await stream.reasoningText).toBe("Hm, hm.");
+      expect(await stream.finishReason).toBe("stop");
+      expect(await stream.usage).toMatchObject({ inputTokens: 150, outputTokens: 20 });
+    });
+
+    it.each(["generateText", "streamText"])("a tools loop (%s)", async (how) => {
+      upstreamSays(weather);
+      const asked = { ...using(), tools, stopWhen: isStepCount(5), prompt: "The weather?" };
+      const answer =
+        how === "generateText"
+          ? await generateText(asked)
+          : await settled(streamText({ ...asked, onError: ({ error }) => raise(error) }));
+      expect(answer.text).toBe("They say: Rain in Paris.");
+      expect(answer.steps.map((step) => step.toolResults.map(({ output }) => output))).toEqual([
+        ["Rain in Oslo.", 'Rain in R"ome.'],
+        ["Rain in Paris."],
+        [],
+      ]);
+      expect(answer.steps.map((step) => step.finishReason)).toEqual([
+        "tool-calls",
+        "tool-calls",
+        "stop",
+      ]);
+      expect(at.asked()).toHaveLength(3);
+      for (const words of ["Let me see.", "Rain in Oslo.", "Rain in Paris."])
+        expect(sent(2)).toContain(words);
+      if (keepsThoughts(sdk, spoken)) expect(sent(2)).toContain('"signed"');
+    });
+
+    it.each(["generateText", "streamText"])("structured output (%s)", async (how) => {
+      upstreamSays((asked) =>
+        // Where no schema can be told, its Anthropic provider asks for a tool of this name.
+        String(asked.body).includes('"name":"json"')
+          ? say("").call("json", { city: "Oslo" })
+          : say('{"city":"Oslo"}'),
+      );
+      const asked = { ...using(), prompt: "Where?", output: Output.object({ schema: place }) };
+      const answer =
+        how === "generateText"
+          ? await generateText(asked)
+          : await settled(streamText({ ...asked, onError: ({ error }) => raise(error) }));
+      expect(answer.output).toEqual({ city: "Oslo" });
+      expect(sent(0)).toContain('"additionalProperties":false');
+    });
+
+    it("what is cut by its length says so", async () => {
+      upstreamSays(say("And so").finish("length"));
+      const answer = await generateText({ ...using(), prompt: "Go on", maxOutputTokens: 16 });
+      expect(answer.finishReason).toBe("length");
+    });
+
+    it("an error is one, with the words of who made it", async () => {
+      for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+        at.up.script({ [`POST ${path}`]: failing(400, "That is too long.") });
+      await expect(generateText({ ...using(), prompt: "Hi" })).rejects.toMatchObject({
+        statusCode: 400,
+        message: expect.stringContaining("That is too long."),
+      });
+      upstreamSays(say("And").fail("It broke."));
+      const errors: unknown[] = [];
+      const stream = streamText({
+        ...using(),
+        prompt: "Hi",
+        onError: ({ error }) => void errors.push(error),
+      });
+      await stream.consumeStream();
+      expect(errors).not.toEqual([]);
+    });
+  });
+});
+
+describe.each(SPOKEN)("several turns of @ai-sdk/openai on an upstream of %s", (spoken) => {
+  /** Three turns, the first with a tool; what upstream is sent for the last. */
+  const talk = async (store: boolean | undefined, stream: boolean) => {
+    upstreamSays((asked) => {
+      if (toolResults(asked).length > 0) return say("It rains, it seems.").usage(USAGE);
+      return String(asked.body).includes("And now?")
+        ? think("Still the same.", "signed last").say("No change.").usage(USAGE)
+        : think("I should look.", "signed")
+            .say("Let me see.")
+            .call("get_weather", { city: "Oslo" });
+    });
+    const messages: ModelMessage[] = [];
+    const turn = async (content: string) => {
+      messages.push({ role: "user", content });
+      const asked = {
+        model: sdks["openai"]!(modelOn(spoken)),
+        messages,
+        tools,
+        maxRetries: 0,
+        stopWhen: isStepCount(3),
+        ...(store !== undefined && { providerOptions: { openai: { store } } }),
+      };
+      const answer = stream
+        ? await settled(streamText({ ...asked, onError: ({ error }) => raise(error) }))
+        : await generateText(asked);
+      messages.push(...answer.responseMessages);
+      return answer.text;
+    };
+    expect(await turn("The weather?")).toBe("It rains, it seems.");
+    expect(await turn("And now?")).toBe("No change.");
+    expect(await turn("And now? Really?")).toBe("No change.");
+    return sent(at.asked().length - 1);
+  };
+
+  it.each([
+    [undefined, false],
+    [undefined, true],
+    [false, false],
+    [false, true],
+  ])("with its own history (store: %s, stream: %s)", async (store, stream) => {
+    const last = await talk(store, stream);
+    const order = [
+      "The weather?",
+      "Let me see.",
+      "Oslo",
+      "Rain in Oslo.",
+      "It rains, it seems.",
+      "And now?",
+      "No change.",
+      "And now? Really?",
+    ];
+    let from = 0;
+    for (const words of order) {
+      from = last.indexOf(words, from);
+      expect(from, `${words} in its place`).toBeGreaterThan(0);
+    }
+    expect(last).not.toContain("item_reference");
+    if (keepsThoughts("openai", spoken)) {
+      expect(last).toContain('"signed"');
+      expect(last).toContain('"signed last"');
+    }
+  });
+});
+
+/** All of a stream's outcome, as generateText gives it. */
+const settled = async (stream: ReturnType<typeof streamText<any, any, any>>) => ({
+  text: await stream.text,
+  steps: await stream.steps,
+  output: await Promise.resolve(stream.output).catch(() => undefined),
+  responseMessages: await stream.responseMessages,
+});
+
+const raise = (error: unknown): never => {
+  throw error;
+};
+
+/** Thoughts come back to who signed them; the compatible provider drops what they are signed with. */
+const keepsThoughts = (sdk: string, spoken: Spoken): boolean =>
+  spoken !== "chat-completions" && sdk !== "openai-compatible";
