@@ -75,7 +75,7 @@ function turnsOf({ role, parts }: { role: string; parts: JsonObject[] }): Turn[]
 
 function blockOf(part: any): Block {
   // What stands in for a signature is nobody's.
-  const signature = /^skip_/.test(part.thoughtSignature ?? "") ? undefined : part.thoughtSignature;
+  const signature = part.thoughtSignature?.startsWith("skip_") ? undefined : part.thoughtSignature;
   const proof = signature && {
     proof: { origin: "gemini", kind: kindOf(part), data: signature },
   };
