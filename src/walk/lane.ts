@@ -6,7 +6,7 @@ import type { HeadersIn } from "../model/values.ts";
 import type { Answering, Decoder, Protocol } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
-import { inWantedForm } from "./pictures.ts";
+import { inWantedForm, withBytes } from "./pictures.ts";
 import type { Flight } from "./send.ts";
 import type { Tally } from "./tally.ts";
 
@@ -161,7 +161,7 @@ export function written(
       hook.applies(x.model, call.provider)
         ? hook.run(call, next, (fault) => course.stop(fault))
         : next,
-    last,
+    encoder && x.kind === "image" ? withBytes(call, last, course) : last,
   );
   return {
     emit,

@@ -1,5 +1,5 @@
 import { fail } from "../model/error.ts";
-import type { ModelAnswer } from "../model/event.ts";
+import type { ModelAnswer, ModelEvent } from "../model/event.ts";
 import type { Block, ImageRequest, Media } from "../model/request.ts";
 import type { Attempt } from "./call.ts";
 import type { Visit } from "./exchange.ts";
@@ -48,6 +48,26 @@ export function inWantedForm(call: Attempt, answer: ModelAnswer): Promise<ModelA
         : block,
     ),
   ).then((blocks) => ({ ...answer, blocks }));
+}
+
+/** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
+export function withBytes(
+  call: Attempt,
+  next: (event: ModelEvent) => void,
+  course: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
+): (event: ModelEvent) => void {
+  let before: Promise<unknown> | undefined;
+  return (event) => {
+    const fetching =
+      event.type === "media" && "url" in event.media ? turned(call, event.media) : undefined;
+    if (!before && !fetching) return next(event);
+    // Upstream may end its message now: nothing is missing.
+    if (event.type === "finish") course.tally.ended = true;
+    before = Promise.all([fetching, before]).then(([media]) =>
+      next(event.type === "media" && media ? { ...event, media } : event),
+    );
+    before.catch((problem: unknown) => course.broke(problem));
+  };
 }
 
 async function turned(call: Attempt, media: Media): Promise<Media> {

@@ -1,0 +1,135 @@
+// Every provider that draws, through the SDKs that people use, in both forms.
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import { generateImage } from "ai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { sniff } from "../../../src/protocols/images/index.ts";
+import { HOSTS, KEYS, PICTURE, studio, USAGE, type Studio } from "./studio.ts";
+
+let s: Studio;
+beforeAll(async () => void (s = await studio()));
+afterAll(() => s[Symbol.asyncDispose]());
+
+/** The demo draws its own; all others hand over the upstream's, bit for bit. */
+const same = (bytes: Uint8Array, model: string): void => {
+  if (model === "demo/image") expect(sniff({ bytes: Buffer.from(bytes) })?.mime).toBe("image/png");
+  else expect(Buffer.from(bytes).equals(PICTURE)).toBe(true);
+};
+
+describe.each(HOSTS.map(({ provider, model }) => [provider, model]))("%s", (provider, model) => {
+  const ask = { model, prompt: "A harbour", size: "1024x1024" } as const;
+
+  it("openai SDK: bytes, unless told otherwise", async () => {
+    for (const form of [undefined, "b64_json"] as const) {
+      const made = await s.client().images.generate({ ...ask, response_format: form ?? null });
+      expect(made.data).toHaveLength(1);
+      expect(made.data![0]!.url).toBeUndefined();
+      same(Buffer.from(made.data![0]!.b64_json!, "base64"), model);
+      if (provider === "openai") expect(made.usage).toEqual(USAGE);
+    }
+  });
+
+  it("openai SDK: an address that leads to the picture", async () => {
+    const made = await s.client().images.generate({ ...ask, response_format: "url" });
+    const [item] = made.data!;
+    expect(item!.b64_json).toBeUndefined();
+    const got = await fetch(item!.url!);
+    expect(got.headers.get("content-type")).toBe("image/png");
+    same(await got.bytes(), model);
+  });
+
+  it("openai SDK: a stream that ends in the picture", async () => {
+    const stream = await s.client().images.generate({ ...ask, stream: true });
+    const events = [];
+    for await (const event of stream) events.push(event);
+    const last = events.at(-1)!;
+    expect(last.type).toBe("image_generation.completed");
+    same(Buffer.from(last.b64_json, "base64"), model);
+  });
+
+  it.each([
+    [
+      "AI SDK, OpenAI",
+      () => createOpenAI({ baseURL: `${s.gateway.url}/v1`, apiKey: KEYS.alice }).image(model),
+    ],
+    [
+      "AI SDK, compatible",
+      () =>
+        createOpenAICompatible({
+          name: "gateway",
+          baseURL: `${s.gateway.url}/v1`,
+          apiKey: KEYS.alice,
+        }).imageModel(model),
+    ],
+  ])("%s", async (_, drawing) => {
+    const { image } = await generateImage({
+      model: drawing(),
+      prompt: "A harbour",
+      size: "1024x1024",
+      maxRetries: 0,
+    });
+    expect(image.mediaType).toBe("image/png");
+    same(image.uint8Array, model);
+  });
+});
+
+describe("what leaves", () => {
+  const warned = async (model: string, more: object) => {
+    const { response } = await s
+      .client()
+      .images.generate({ model, prompt: "A harbour", ...more })
+      .withResponse();
+    return response.headers.get("x-tollgate-warnings");
+  };
+
+  it("OpenAI: words of models that are gone are said anew, or dropped and told", async () => {
+    expect(await warned("openai/gpt-image-2", { quality: "hd", style: "vivid" })).toBe(
+      "dropped;field=style",
+    );
+    expect(s.last()).toEqual({ model: "gpt-image-2", prompt: "A harbour", quality: "high" });
+    await warned("openai/gpt-image-2", { quality: "standard" });
+    expect(s.last().quality).toBe("medium");
+  });
+
+  it("xAI: the nearest shape that it has, nothing that it refuses, auto without a word", async () => {
+    const warnings = await warned("xai/grok-imagine-image", {
+      size: "1792x1024",
+      quality: "high",
+      style: "vivid",
+      background: "auto",
+    });
+    expect(warnings!.split(", ").sort()).toEqual([
+      "dropped;field=quality",
+      "dropped;field=style",
+      "size_approximated;field=size",
+    ]);
+    expect(s.last()).toEqual({
+      model: "grok-imagine-image",
+      prompt: "A harbour",
+      aspect_ratio: "16:9",
+      resolution: "2k",
+      response_format: "b64_json",
+    });
+  });
+
+  it("a host that does not stream is not asked to", async () => {
+    const stream = await s.client().images.generate({
+      model: "together/black-forest-labs/flux-schnell",
+      prompt: "A harbour",
+      stream: true,
+      partial_images: 2,
+    });
+    const types = [];
+    for await (const event of stream) types.push(event.type);
+    expect(types).toEqual(["image_generation.completed"]);
+    expect(s.last()).not.toHaveProperty("stream");
+    expect(s.last()).not.toHaveProperty("partial_images");
+  });
+
+  it("fields that nobody here knows go along", async () => {
+    await warned("together/black-forest-labs/flux-schnell", { steps: 4, guidance_scale: 3.5 });
+    expect(s.last()).toMatchObject({ steps: 4, guidance_scale: 3.5 });
+    await warned("openai/gpt-image-2", { brush: "wide" });
+    expect(s.last()).toMatchObject({ brush: "wide" });
+  });
+});

@@ -1,0 +1,202 @@
+// Image hosts of every dialect behind one scripted upstream, and a daemon in front of them.
+import { json, upstream, type Reaction, type Upstream } from "tollgate/testing";
+import OpenAI from "openai";
+import { digest } from "../../../src/lib/key.ts";
+import { startGateway, type Daemon, type DaemonOptions } from "../../gateway.ts";
+import { png } from "../../protocols/images/pictures.ts";
+
+export const KEYS = { alice: "alice-key", bob: "bob-key" } as const;
+export const PICTURE = png(32, 24);
+export const B64 = PICTURE.toString("base64");
+export const USAGE = {
+  input_tokens: 9,
+  output_tokens: 1_000,
+  total_tokens: 1_009,
+  input_tokens_details: { text_tokens: 9, image_tokens: 0 },
+  output_tokens_details: { text_tokens: 0, image_tokens: 1_000 },
+};
+
+/** A list of models as OpenAI answers it. */
+export const list = (...ids: string[]) =>
+  json({ object: "list", data: ids.map((id) => ({ id, object: "model", created: 1 })) });
+
+/** A host that gives what it is asked for. */
+const asked: Reaction = (request) =>
+  json({
+    created: 1,
+    data: [
+      request.json().response_format === "url"
+        ? { url: `http://${request.headers.host}/picture.png` }
+        : { b64_json: B64 },
+    ],
+  });
+
+export interface Host {
+  readonly provider: string;
+  readonly model: string;
+  /** Under `providers:`, `up` standing for the upstream's origin. */
+  readonly yaml: string;
+  readonly routes: { readonly [route: string]: Reaction };
+}
+
+export const HOSTS: readonly Host[] = [
+  { provider: "demo", model: "demo/image", yaml: "{ use: demo }", routes: {} },
+  {
+    provider: "openai",
+    model: "openai/gpt-image-2",
+    yaml: '{ use: openai, with: { api_key: k, base_url: "up/openai/v1" } }',
+    routes: {
+      "GET /openai/v1/models": list("gpt-6", "gpt-image-2"),
+      "POST /openai/v1/images/generations": (request) =>
+        "response_format" in request.json()
+          ? json({ error: { message: "Unknown parameter: 'response_format'." } }, 400)
+          : json({ created: 1, data: [{ b64_json: B64 }], usage: USAGE }),
+    },
+  },
+  {
+    provider: "google",
+    model: "google/gemini-3-pro-image",
+    yaml: '{ use: google, with: { api_key: k, base_url: "up/google" } }',
+    routes: {
+      "GET /google/v1beta/models": json({
+        models: [
+          {
+            name: "models/gemini-3-pro-image",
+            supportedGenerationMethods: ["generateContent"],
+          },
+        ],
+      }),
+      "POST /google/v1beta/models/*": json({
+        candidates: [
+          {
+            content: {
+              role: "model",
+              parts: [{ inlineData: { mimeType: "image/png", data: B64 } }],
+            },
+            finishReason: "STOP",
+          },
+        ],
+        usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1_120, totalTokenCount: 1_125 },
+      }),
+    },
+  },
+  {
+    provider: "xai",
+    model: "xai/grok-imagine-image",
+    yaml: '{ use: xai, with: { api_key: k, base_url: "up/xai/v1" } }',
+    routes: {
+      "GET /xai/v1/models": list("grok-5", "grok-imagine-image"),
+      "POST /xai/v1/images/generations": asked,
+    },
+  },
+  {
+    provider: "together",
+    model: "together/black-forest-labs/flux-schnell",
+    yaml: '{ use: together, with: { api_key: k, base_url: "up/together/v1" } }',
+    routes: {
+      "GET /together/v1/models": json([{ id: "black-forest-labs/flux-schnell", type: "image" }]),
+      "POST /together/v1/images/generations": asked,
+    },
+  },
+  {
+    provider: "recraft",
+    model: "recraft/recraftv3",
+    yaml: '{ use: recraft, with: { api_key: k, base_url: "up/recraft/v1" } }',
+    routes: { "POST /recraft/v1/images/generations": asked },
+  },
+  {
+    // It has addresses only, on a network of its own.
+    provider: "local",
+    model: "local/sdxl",
+    yaml: '{ use: openai-compatible, with: { base_url: "up/local/v1", images: ["sd*"], image_bytes: url } }',
+    routes: {
+      "GET /local/v1/models": list("sdxl", "llama"),
+      "POST /local/v1/images/generations": (request) =>
+        json({ created: 1, data: [{ url: `http://${request.headers.host}/picture.png` }] }),
+    },
+  },
+  {
+    provider: "bfl",
+    model: "bfl/flux-pro-1.1",
+    yaml: '{ use: bfl, with: { api_key: k, base_url: "up/bfl/v1" } }',
+    routes: {
+      "POST /bfl/v1/*": (request) =>
+        json({ id: "j", polling_url: `http://${request.headers.host}/poll`, cost: 4 }),
+      "GET /poll": (request) =>
+        json({
+          status: "Ready",
+          result: { sample: `http://${request.headers.host}/picture.png` },
+        }),
+    },
+  },
+];
+
+export interface Studio extends AsyncDisposable {
+  readonly up: Upstream;
+  gateway: Daemon;
+  client(key?: string): OpenAI;
+  /** Asks every provider what it has, now; answers with the gateway's status. */
+  refresh(provider?: string): Promise<any>;
+  /** The body of the last request to a model. */
+  last(): any;
+  /** The same folder, another process. */
+  restart(more?: Partial<DaemonOptions>): Promise<void>;
+}
+
+export async function studio(
+  of: { hosts?: readonly string[]; yaml?: string; routes?: Host["routes"] } & Partial<
+    Omit<DaemonOptions, "yaml">
+  > = {},
+): Promise<Studio> {
+  const { hosts, yaml: more = "", routes, ...options } = of;
+  const mine = HOSTS.filter(({ provider }) => hosts?.includes(provider) ?? true);
+  const up = await upstream({
+    "GET /picture.png": { headers: { "content-type": "image/png" }, body: PICTURE },
+    ...Object.assign({}, ...mine.map((host) => host.routes)),
+    ...routes,
+  });
+  const yaml = `
+store: { use: memory }
+frontends: [images, models, chat-completions]
+middleware:
+  - use: auth
+    with:
+      keys:
+        - { id: alice, digest: "${digest(KEYS.alice)}" }
+        - { id: bob, digest: "${digest(KEYS.bob)}", models: ["demo/*"] }
+  - zdr
+  - usage
+providers:
+${mine.map((host) => `  ${host.provider}: ${host.yaml.replaceAll("up/", `${up.url}/`)}\n`).join("")}
+${more}`;
+  let gateway = await startGateway({ yaml, ...options });
+  const made: Studio = {
+    up,
+    get gateway() {
+      return gateway;
+    },
+    client: (apiKey = KEYS.alice) =>
+      new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 }),
+    refresh: (provider) => gateway.ask("models", { provider }),
+    last: () => up.requests.findLast(({ method }) => method === "POST")!.json(),
+    async restart(again = {}) {
+      await gateway.stop();
+      gateway = await startGateway({ yaml, ...options, ...again, dir: gateway.dir });
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await up.close();
+    },
+  };
+  await made.refresh();
+  return made;
+}
+
+/** What an SDK throws, without its stack. */
+export const raised = (run: Promise<unknown>): Promise<any> =>
+  run.then(
+    () => {
+      throw new Error("nothing was raised");
+    },
+    ({ status, code, param, message }) => ({ status, code, param, message }),
+  );
