@@ -1,0 +1,144 @@
+// LangChain as a judge: ChatOpenAI on chat completions and on responses, through the daemon, on an upstream of every protocol.
+import { AIMessageChunk, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
+import { DynamicStructuredTool } from "@langchain/core/tools";
+import { ChatOpenAI } from "@langchain/openai";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import {
+  failing,
+  say,
+  speaking,
+  think,
+  toolResults,
+  type Asked,
+  type Speech,
+} from "tollgate/testing";
+import { house, modelOn, SPOKEN, type House } from "./house.ts";
+
+let at: House;
+beforeAll(async () => {
+  at = await house();
+});
+afterAll(() => at[Symbol.asyncDispose]());
+afterEach(() => at.up.forget());
+
+const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
+const upstreamSays = (what: Speech | ((asked: Asked) => Speech)) => at.up.script(speaking(what));
+const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
+
+const SCHEMA = {
+  type: "object",
+  properties: { city: { type: "string" } },
+  required: ["city"],
+  additionalProperties: false,
+} as const;
+const getWeather = new DynamicStructuredTool({
+  name: "get_weather",
+  description: "The weather in a city",
+  schema: SCHEMA,
+  func: async (place) => `Rain in ${(place as { city: string }).city}.`,
+});
+/** Two calls at once, then what came back. */
+const weather = (asked: Asked) => {
+  const heard = toolResults(asked);
+  return heard.length === 0
+    ? think("I should look.", "signed")
+        .say("Let me see.")
+        .call("get_weather", { city: "Oslo" })
+        .call("get_weather", { city: 'R"ome' })
+        .usage(USAGE)
+    : say(`They say: ${heard.join(" ")}`).usage(USAGE);
+};
+
+describe.each([
+  ["chat completions", false],
+  ["responses", true],
+])("ChatOpenAI on %s", (_name, useResponsesApi) => {
+  describe.each(SPOKEN)("on an upstream of %s", (spoken) => {
+    const chat = (more: object = {}) =>
+      new ChatOpenAI({
+        model: modelOn(spoken),
+        apiKey: at.gateway.key,
+        configuration: { baseURL: `${at.gateway.url}/v1` },
+        useResponsesApi,
+        maxRetries: 0,
+        ...more,
+      });
+    const hello = [new SystemMessage("Be brief."), new HumanMessage("Hello, wörld 🌍")];
+
+    it("invoke", async () => {
+      upstreamSays(think("Hm.", "signed").say("Héllo 🌍 there").usage(USAGE));
+      const answer = await chat({ temperature: 0.5, maxTokens: 500 }).invoke(hello);
+      expect(answer.text).toBe("Héllo 🌍 there");
+      expect(answer.usage_metadata).toMatchObject({
+        input_tokens: 150,
+        output_tokens: 20,
+        total_tokens: 170,
+        input_token_details: { cache_read: 50 },
+        output_token_details: { reasoning: 8 },
+      });
+      expect(at.asked().map(({ path }) => path)).toEqual([pathOf[spoken]]);
+      for (const words of ["Be brief.", "Hello, wörld 🌍", "0.5", "500"])
+        expect(sent(0)).toContain(words);
+    });
+
+    it("stream, piece by piece, with usage", async () => {
+      upstreamSays(think("Hm.", "signed").say("one two three four").usage(USAGE));
+      const pieces: string[] = [];
+      let whole: AIMessageChunk | undefined;
+      for await (const chunk of await chat().stream(hello)) {
+        if (chunk.text !== "") pieces.push(chunk.text);
+        whole = whole?.concat(chunk) ?? chunk;
+      }
+      expect(pieces).toEqual(["one", " two", " three", " four"]);
+      expect(whole!.text).toBe("one two three four");
+      expect(whole!.usage_metadata).toMatchObject({ input_tokens: 150, output_tokens: 20 });
+    });
+
+    it.each([false, true])("a tools loop (stream: %s)", async (stream) => {
+      upstreamSays(weather);
+      const bound = chat().bindTools([getWeather]);
+      const ask = async (messages: Parameters<typeof bound.invoke>[0]) => {
+        if (!stream) return bound.invoke(messages);
+        let whole: AIMessageChunk | undefined;
+        for await (const chunk of await bound.stream(messages))
+          whole = whole?.concat(chunk) ?? chunk;
+        return whole!;
+      };
+      const first = await ask(hello);
+      const calls: readonly ToolCall[] = first.tool_calls ?? [];
+      expect(calls.map(({ name, args }) => [name, args])).toEqual([
+        ["get_weather", { city: "Oslo" }],
+        ["get_weather", { city: 'R"ome' }],
+      ]);
+      const results = await Promise.all(calls.map((call) => getWeather.invoke(call)));
+      const last = await ask([...hello, first, ...(results as ToolMessage[])]);
+      expect(last.text).toBe('They say: Rain in Oslo. Rain in R"ome.');
+      expect(sent(1)).toContain("Let me see.");
+    });
+
+    it("structured output", async () => {
+      upstreamSays(say('{"city":"Oslo"}'));
+      const placed = chat().withStructuredOutput(SCHEMA, { name: "place", method: "jsonSchema" });
+      expect(await placed.invoke("Where?")).toEqual({ city: "Oslo" });
+      expect(sent(0)).toContain('"additionalProperties":false');
+    });
+
+    it("an error is one, before and inside a stream", async () => {
+      for (const path of Object.values(pathOf))
+        at.up.script({ [`POST ${path}`]: failing(400, "That is too long.") });
+      await expect(chat().invoke(hello)).rejects.toThrow("That is too long.");
+      upstreamSays(say("And").fail("It broke."));
+      const read = async () => {
+        for await (const _ of await chat().stream(hello));
+      };
+      await expect(read()).rejects.toThrow("It broke.");
+    });
+  });
+});
+
+const pathOf = {
+  "chat-completions": "/v1/chat/completions",
+  messages: "/v1/messages",
+  responses: "/v1/responses",
+};
