@@ -13,10 +13,10 @@ import { usually, type Terms } from "./terms.ts";
 /** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
 const BYTES_A_TOKEN = 3;
 /**
- * What upstream may have made since it was last heard of: a quarter more, and some hundred tokens. A crash is presumed
- * from the last report, and should not cost less than it will be billed.
+ * What upstream may make until it is heard of again: so many seconds at its pace so far, and never less than some hundred
+ * tokens. A crash is presumed from the last report, and should not cost less than it will be billed.
  */
-const AHEAD = { times: 1.25, tokens: 256 };
+const AHEAD = { seconds: 2.5, tokens: 256 };
 /** Beyond this a count is a fault of who reported it. */
 const SANE = 100_000_000;
 
@@ -153,7 +153,10 @@ export class Tally {
   /** What a crash now would be presumed from: the counts so far, and a price with room for what is on its way. */
   progress(at: number): Extract<Command, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();
-    const output = Math.ceil((usage.output ?? 0) * AHEAD.times) + AHEAD.tokens;
+    const made = usage.output ?? 0;
+    const since = performance.now() - this.call.started - (this.contentMs ?? 0);
+    const pace = made / Math.max(0.1, since / 1_000);
+    const output = made + Math.ceil(Math.max(AHEAD.tokens, pace * AHEAD.seconds));
     const costNano =
       this.call.exchange.kind === "image"
         ? this.holdNano

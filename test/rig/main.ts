@@ -1,0 +1,27 @@
+// `npm run rig <name> -- --option value`: the long forms, by hand. The short ones are the tests beside this file.
+import { lastLine, optionsOf, type Rig } from "./rig.ts";
+
+const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
+  crash: () => import("./crash.ts"),
+  budget: () => import("./budget.ts"),
+  usage: () => import("./usage.ts"),
+  disconnect: () => import("./disconnect.ts"),
+};
+
+const [name = "", ...argv] = process.argv.slice(2);
+const load = Object.hasOwn(RIGS, name) ? RIGS[name] : undefined;
+if (!load) {
+  console.error(`Usage: npm run rig <${Object.keys(RIGS).join("|")}> -- [options]`);
+  process.exit(2);
+}
+const { rig } = await load();
+const verdict = await rig.run(
+  optionsOf(
+    rig,
+    argv.filter((word) => word !== "--"),
+  ),
+  (line) => console.log(line),
+);
+for (const line of verdict.wrong.slice(0, 50)) console.log(`  wrong: ${line}`);
+console.log(lastLine(name, verdict));
+process.exit(verdict.wrong.length === 0 ? 0 : 1);

@@ -1,0 +1,59 @@
+// What every rig has: arguments, chance that can be repeated, and a last line that says how it went.
+import { parseArgs } from "node:util";
+import { random } from "../../src/testing/random.ts";
+
+export interface Verdict {
+  /** What was violated, in words; none: it holds. */
+  readonly wrong: readonly string[];
+  readonly counts: { readonly [what: string]: number | string };
+  readonly seed: number;
+}
+
+export interface Rig {
+  /** Its options, all of them numbers or words. */
+  readonly options: { readonly [name: string]: number | string };
+  run(of: Readonly<Record<string, string>>, say: (line: string) => void): Promise<Verdict>;
+}
+
+/** The options of a command line, with the rig's own where nothing is said. */
+export function optionsOf(rig: Rig, argv: readonly string[]): Record<string, string> {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: Object.fromEntries(
+      Object.keys(rig.options).map((name) => [name, { type: "string" as const }]),
+    ),
+  });
+  return Object.fromEntries(
+    Object.entries(rig.options).map(([name, value]) => [name, String(values[name] ?? value)]),
+  );
+}
+
+/** "PASS crash kills=50 … seed=7": the last line of every rig. */
+export function lastLine(name: string, { wrong, counts, seed }: Verdict): string {
+  const told = Object.entries(counts).map(([what, count]) => `${what}=${count}`);
+  return [
+    wrong.length === 0 ? "PASS" : "FAIL",
+    name,
+    ...told,
+    `violations=${wrong.length}`,
+    `seed=${seed}`,
+  ].join(" ");
+}
+
+export interface Chance {
+  (): number;
+  /** 0 to n - 1. */
+  below(n: number): number;
+  one<T>(of: readonly T[]): T;
+  often(share: number): boolean;
+}
+
+export function chance(seed: number): Chance {
+  const next = random(seed);
+  const below = (n: number) => Math.floor(next() * n);
+  return Object.assign(() => next(), {
+    below,
+    one: <T>(of: readonly T[]) => of[below(of.length)]!,
+    often: (share: number) => next() < share,
+  });
+}

@@ -1,0 +1,96 @@
+// Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
+import type { Chance } from "./rig.ts";
+import { wished } from "./biller.ts";
+
+export interface Request {
+  readonly tag: string;
+  readonly path: string;
+  readonly body: object;
+  readonly stream: boolean;
+  /** Leaves after so many bytes. */
+  readonly leaves: number | undefined;
+}
+
+export interface Heard {
+  readonly request: Request;
+  readonly status: number;
+  readonly text: string;
+  /** The client has seen the end of its answer. */
+  readonly delivered: boolean;
+}
+
+const CLIENTS = [
+  { path: "/v1/chat/completions", end: "data: [DONE]" },
+  { path: "/v1/messages", end: '"type":"message_stop"' },
+  { path: "/v1/responses", end: "response.completed" },
+] as const;
+
+/** Where each provider is asked, and under which name it stands in gateway.yaml. */
+export const PROVIDERS = ["chat", "messages", "responses"] as const;
+
+export function nextRequest(chance: Chance, tag: string): Request {
+  if (chance.often(0.08)) {
+    const prompt = wished({ tag, words: 0, gap: chance.below(30), bad: "" });
+    const body = { model: "pictures/draw", prompt, response_format: "b64_json" };
+    return { tag, path: "/v1/images/generations", body, stream: false, leaves: undefined };
+  }
+  const { path } = chance.one(CLIENTS);
+  const stream = chance.often(0.6);
+  const retried = chance.often(0.25);
+  const first = chance.one(PROVIDERS);
+  const words = wished({
+    tag,
+    words: 1 + chance.below(chance.often(0.1) ? 400 : 40),
+    gap: stream ? chance.below(8) : 0,
+    bad: retried ? first : "",
+  });
+  const model = retried ? `any-${first}` : `${first}/model`;
+  const messages = [{ role: "user", content: words }];
+  const body = path.endsWith("responses")
+    ? { model, stream, input: words }
+    : { model, stream, max_tokens: 1_000, messages };
+  const leaves = chance.often(0.15) ? chance.below(4_000) : undefined;
+  return { tag, path, body, stream, leaves };
+}
+
+export async function ask(url: string, key: string, request: Request): Promise<Heard> {
+  const away = new AbortController();
+  let text = "";
+  let status = 0;
+  try {
+    const answer = await fetch(`${url}${request.path}`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        "x-rig": request.tag,
+        ...(request.path === "/v1/messages"
+          ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
+          : { authorization: `Bearer ${key}` }),
+      },
+      body: JSON.stringify(request.body),
+      signal: away.signal,
+    });
+    status = answer.status;
+    for await (const chunk of answer.body!) {
+      text += Buffer.from(chunk).toString();
+      if (request.leaves !== undefined && text.length >= request.leaves) away.abort();
+    }
+  } catch {
+    // Cut off, by the crash or by itself: what came is what counts.
+  }
+  const end = CLIENTS.find(({ path }) => path === request.path)?.end;
+  const delivered =
+    status === 200 &&
+    (request.stream && end !== undefined ? text.includes(end) : isWhole(text)) &&
+    !/"type":\s*"error"/.test(text);
+  return { request, status, text, delivered };
+}
+
+function isWhole(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
