@@ -2,7 +2,7 @@
 import { json, upstream, type Reaction, type Upstream } from "tollgate/testing";
 import OpenAI from "openai";
 import { digest } from "../../../src/lib/key.ts";
-import { startGateway, type Daemon, type DaemonOptions } from "../../gateway.ts";
+import { startGateway, type Daemon } from "../../gateway.ts";
 import { png } from "../../protocols/images/pictures.ts";
 
 export const KEYS = { alice: "alice-key", bob: "bob-key" } as const;
@@ -108,7 +108,7 @@ export const HOSTS: readonly Host[] = [
     // It has addresses only, on a network of its own.
     provider: "local",
     model: "local/sdxl",
-    yaml: '{ use: openai-compatible, with: { base_url: "up/local/v1", images: ["sd*"], image_bytes: url } }',
+    yaml: '{ use: openai-compatible, with: { api_key: k, base_url: "up/local/v1", images: ["sd*"], image_bytes: url } }',
     routes: {
       "GET /local/v1/models": list("sdxl", "llama"),
       "POST /local/v1/images/generations": (request) =>
@@ -133,22 +133,26 @@ export const HOSTS: readonly Host[] = [
 
 export interface Studio extends AsyncDisposable {
   readonly up: Upstream;
-  gateway: Daemon;
+  readonly gateway: Daemon;
   client(key?: string): OpenAI;
   /** Asks every provider what it has, now; answers with the gateway's status. */
   refresh(provider?: string): Promise<any>;
   /** The body of the last request to a model. */
   last(): any;
   /** The same folder, another process. */
-  restart(more?: Partial<DaemonOptions>): Promise<void>;
+  restart(): Promise<void>;
 }
 
 export async function studio(
-  of: { hosts?: readonly string[]; yaml?: string; routes?: Host["routes"] } & Partial<
-    Omit<DaemonOptions, "yaml">
-  > = {},
+  of: {
+    hosts?: readonly string[];
+    /** More of gateway.yaml. */
+    yaml?: string;
+    routes?: Host["routes"];
+    env?: (up: Upstream) => Record<string, string>;
+  } = {},
 ): Promise<Studio> {
-  const { hosts, yaml: more = "", routes, ...options } = of;
+  const { hosts, yaml: more = "", routes } = of;
   const mine = HOSTS.filter(({ provider }) => hosts?.includes(provider) ?? true);
   const up = await upstream({
     "GET /picture.png": { headers: { "content-type": "image/png" }, body: PICTURE },
@@ -169,7 +173,8 @@ middleware:
 providers:
 ${mine.map((host) => `  ${host.provider}: ${host.yaml.replaceAll("up/", `${up.url}/`)}\n`).join("")}
 ${more}`;
-  let gateway = await startGateway({ yaml, ...options });
+  const options = { yaml, env: of.env?.(up) ?? {} };
+  let gateway = await startGateway(options);
   const made: Studio = {
     up,
     get gateway() {
@@ -179,9 +184,9 @@ ${more}`;
       new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 }),
     refresh: (provider) => gateway.ask("models", { provider }),
     last: () => up.requests.findLast(({ method }) => method === "POST")!.json(),
-    async restart(again = {}) {
+    async restart() {
       await gateway.stop();
-      gateway = await startGateway({ yaml, ...options, ...again, dir: gateway.dir });
+      gateway = await startGateway({ ...options, dir: gateway.dir });
     },
     async [Symbol.asyncDispose]() {
       await gateway[Symbol.asyncDispose]();

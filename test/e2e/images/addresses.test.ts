@@ -1,0 +1,183 @@
+// Addresses of pictures, through a whole daemon: how long they are good, for whom, and what becomes of the files.
+import { readdir, readFile } from "node:fs/promises";
+import { request } from "node:http";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { raised, studio, type Studio } from "./studio.ts";
+
+const settings = (lifetime: string, more = "") =>
+  `files: { lifetime: ${lifetime}${more} }\npublic_url: http://pictures.test/at/\n`;
+
+const draw = async (s: Studio, more: object = {}): Promise<URL> => {
+  const made = await s.client().images.generate({
+    model: "demo/image",
+    prompt: "A harbour",
+    size: "16x16" as "1024x1024",
+    response_format: "url",
+    ...more,
+  });
+  return new URL(made.data![0]!.url!);
+};
+/** At the daemon itself, wherever the world believes it to be. */
+const get = (s: Studio, { pathname, search }: URL, method = "GET") =>
+  fetch(s.gateway.url + pathname.replace(/^\/at/, "") + search, { method });
+const files = async (s: Studio) =>
+  (await readdir(join(s.gateway.stateDir, "files"))).filter((name) => name.endsWith(".png"));
+const counts = async (s: Studio) => ((await s.gateway.ask("status")) as any).files;
+
+describe("an address", () => {
+  it("is built from public_url, never from a Host header, and says what the file is", async () => {
+    await using s = await studio({ hosts: ["demo"], yaml: settings("1h") });
+    const body = JSON.stringify({
+      model: "demo/image",
+      prompt: "A harbour",
+      size: "16x16",
+      response_format: "url",
+    });
+    const answer = await new Promise<string>((resolve, reject) => {
+      const asked = request(
+        `${s.gateway.url}/v1/images/generations`,
+        {
+          method: "POST",
+          headers: {
+            host: "localhost:9",
+            "x-forwarded-host": "evil.test",
+            forwarded: "host=evil.test",
+            "content-type": "application/json",
+            authorization: "Bearer alice-key",
+          },
+        },
+        async (res) => resolve(Buffer.concat(await res.toArray()).toString()),
+      );
+      asked.on("error", reject).end(body);
+    });
+    const url = new URL(JSON.parse(answer).data[0].url);
+    expect(url.origin).toBe("http://pictures.test");
+    expect(url.pathname).toMatch(/^\/at\/files\/[\w-]{32}\.png$/);
+    const got = await get(s, url);
+    expect([got.status, got.headers.get("content-type")]).toEqual([200, "image/png"]);
+    const head = await get(s, url, "HEAD");
+    expect([head.status, head.headers.get("content-length")]).toEqual([
+      200,
+      String((await got.bytes()).length),
+    ]);
+  });
+
+  it("is good until its end and refused after; the file is gone, and both are counted", async () => {
+    await using s = await studio({ hosts: ["demo"], yaml: settings("2s") });
+    const from = Date.now();
+    const url = await draw(s);
+    expect(Number(url.searchParams.get("e")) * 1000 - from).toBeLessThanOrEqual(4_000);
+    let last = 200;
+    let good = 0;
+    while (last === 200) {
+      last = (await get(s, url)).status;
+      good = last === 200 ? Date.now() : good;
+      await sleep(20);
+    }
+    expect(last).toBe(404);
+    const end = Number(url.searchParams.get("e")) * 1000;
+    expect(good).toBeGreaterThan(end - 200);
+    expect(good).toBeLessThan(end);
+    expect(await (await get(s, url)).json()).toMatchObject({
+      error: { code: "file_expired", message: expect.stringContaining("temporary") },
+    });
+    expect(await files(s)).toHaveLength(1);
+    const { served, refused } = await counts(s);
+    expect(served).toBeGreaterThan(1);
+    expect(refused).toBe(2);
+    // The next start sweeps; so does the clock, once a minute.
+    await s.restart();
+    expect(await files(s)).toEqual([]);
+    expect(await counts(s)).toMatchObject({ files: 0, bytes: 0, swept: 1 });
+    expect(await (await get(s, url)).json()).toMatchObject({ error: { code: "file_expired" } });
+  });
+
+  it("outlives restarts and clean-ups that come at the same time, kill -9 included", async () => {
+    await using s = await studio({ hosts: ["demo"], yaml: settings("1h") });
+    const long = await Promise.all(Array.from({ length: 12 }, () => draw(s)));
+    // From here on addresses end soon; those that were given out keep their end.
+    const config = await readFile(s.gateway.file, "utf8");
+    await s.gateway.write(config.replace("lifetime: 1h", "lifetime: 1s"));
+    await s.gateway.line(({ msg }) => msg === "reloaded");
+    const short = await Promise.all(Array.from({ length: 12 }, () => draw(s)));
+    const before = new Set(await files(s));
+    expect(before.size).toBe(24);
+    let busy = true;
+    const readers = long.slice(0, 4).map(async (url) => {
+      const seen = new Set<number>();
+      while (busy)
+        seen.add(
+          await get(s, url).then(
+            ({ status }) => status,
+            () => 0,
+          ),
+        );
+      return seen;
+    });
+    await sleep(2_100);
+    await s.gateway.stop("SIGKILL");
+    await s.restart();
+    busy = false;
+    // While the daemon is away nobody answers; nobody is ever told that a file is not there.
+    for (const seen of await Promise.all(readers))
+      expect([...seen].filter((status) => status !== 0 && status !== 200)).toEqual([]);
+    const statuses = (urls: URL[]) =>
+      Promise.all(urls.map(async (url) => (await get(s, url)).status));
+    expect(new Set(await statuses(long))).toEqual(new Set([200]));
+    expect(new Set(await statuses(short))).toEqual(new Set([404]));
+    expect(await files(s)).toHaveLength(12);
+    expect(await counts(s)).toMatchObject({ files: 12, swept: 12 });
+  });
+
+  it("is not given when there is no room, and the client is told what to do", async () => {
+    await using s = await studio({
+      hosts: ["demo"],
+      yaml: settings("1h", ", max_file: 2KB, max_total: 3KB"),
+    });
+    const first = await draw(s);
+    const size = (await (await get(s, first)).bytes()).length;
+    expect(size).toBeGreaterThan(100);
+    const tooLarge = await raised(draw(s, { size: "1024x1024" }));
+    expect(tooLarge).toMatchObject({ status: 413, code: "file_too_large" });
+    let full: any;
+    for (let i = 0; i < 3_000 / size && !full; i++)
+      full = await draw(s).then(
+        () => undefined,
+        (error) => error,
+      );
+    expect(full).toMatchObject({ status: 503, code: "files_full" });
+    expect(full.message).toContain("b64_json");
+    expect((await get(s, first)).status).toBe(200);
+    const bytes = await s.client().images.generate({
+      model: "demo/image",
+      prompt: "A harbour",
+      size: "1024x1024",
+    });
+    expect(bytes.data![0]!.b64_json).toBeTruthy();
+    expect((await counts(s)).bytes).toBeLessThanOrEqual(3_000);
+  });
+
+  it("is refused where nothing may be kept, before anything is drawn", async () => {
+    await using s = await studio({ hosts: ["openai", "demo"], yaml: settings("1h") });
+    for (const model of ["demo/image", "openai/gpt-image-2"])
+      expect(
+        await raised(
+          s
+            .client()
+            .images.generate(
+              { model, prompt: "A harbour", response_format: "url" },
+              { headers: { "service-zdr": "required" } },
+            ),
+        ),
+      ).toMatchObject({
+        status: 400,
+        param: "response_format",
+        code: "zdr_feature_conflict",
+        message: expect.stringContaining("b64_json"),
+      });
+    expect(s.up.requests.filter(({ method }) => method === "POST")).toEqual([]);
+    expect(await files(s)).toEqual([]);
+  });
+});
