@@ -7,6 +7,7 @@ export const builtin = {
     models: () => import("./frontends/models.ts"),
     messages: () => import("./frontends/messages.ts"),
     responses: () => import("./frontends/responses.ts"),
+    usage: () => import("./frontends/usage.ts"),
   },
   provider: {
     bfl: () => import("./providers/bfl.ts"),

@@ -1,15 +1,13 @@
 import { createInterface } from "node:readline";
-import { askControl } from "../gateway/control.ts";
-import { keyCommands, type ShownKey } from "../gateway/key-commands.ts";
-import { openStore } from "../gateway/rehearse.ts";
+import type { ShownKey } from "../gateway/key-commands.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { digest, parse } from "../lib/key.ts";
 import { nearest } from "../lib/text.ts";
-import { fail, faultOf } from "../model/error.ts";
-import type { Json, JsonObject } from "../model/values.ts";
+import { fail } from "../model/error.ts";
+import type { JsonObject } from "../model/values.ts";
 import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
 import { parseLimit, sayLimit } from "./limit.ts";
+import { storeDoor } from "./store.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const DOES = ["create", "list", "show", "revoke", "rotate", "hash"];
@@ -69,7 +67,9 @@ export const command: Command = {
     if (["create", "list", "hash"].includes(what) && id !== undefined)
       fail("invalid", `"${id}" is one word too many. See tollgate keys --help.`, { code: "usage" });
     if (what === "hash") return hash(given);
-    const answer = (await ask(given, `keys.${what}`, inputOf(given, id))) as unknown as Answer;
+    const input = inputOf(given, id);
+    await using door = await storeDoor(given);
+    const answer = (await door.ask(`keys.${what}`, input)) as unknown as Answer;
     if (given.json) sayJson(answer);
     else tell(what, answer);
     return EXIT.fine;
@@ -122,32 +122,6 @@ function parseLabel(text: string): [string, string] {
   return name === undefined
     ? fail("invalid", `--label is name=value, not "${text}".`, { code: "usage" })
     : [name, value!];
-}
-
-/** The running gateway, or its store while none runs. */
-async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
-  try {
-    return await askControl(await stateDirOf(given), name, input);
-  } catch (error) {
-    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
-      throw error;
-  }
-  const file = configFile(given);
-  const loaded = await load(file);
-  const config =
-    loaded.config ?? fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
-  if (config.store.use === "memory")
-    fail(
-      "conflict",
-      "The memory store is in the running gateway alone, and none runs. Start it first.",
-    );
-  await using opened = await openStore({ loaded, config, ...quietLog() });
-  const { store } = opened;
-  const commands = keyCommands({
-    list: (page) => store.keys(page),
-    write: async (key) => void (await store.apply([{ do: "key", at: Date.now(), key }])),
-  });
-  return (await commands[name]!(input)) as Json;
 }
 
 function tell(what: string, { secret, key, keys = [] }: Answer): void {

@@ -29,6 +29,9 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   status: { summary: "say how the running gateway is", load: () => import("./status.ts") },
   models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
   keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
+  usage: { summary: "sum up what was used and what it cost", load: () => import("./usage.ts") },
+  tail: { summary: "read the ledger live", load: () => import("./tail.ts") },
+  ledger: { summary: "verify the ledger, or export it", load: () => import("./ledger.ts") },
 };
 
 const COMMON: Options = {

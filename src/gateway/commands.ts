@@ -4,6 +4,7 @@ import type { ControlCommandsOf } from "./control.ts";
 import type { Built } from "./generation.ts";
 import type { House } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
+import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
 import type { Gateway } from "./types.ts";
 
@@ -26,6 +27,7 @@ export const commandsOf = (of: {
       return gateway.status();
     },
     ...modelCommands(built),
+    ...ledgerCommands(house.store),
     ...keyCommands({
       list: (page) => house.store.keys(page),
       write: (record) => house.ledger.key(record).then(() => house.keys.forget()),

@@ -1,0 +1,30 @@
+import { parseDuration } from "../lib/duration.ts";
+import { fail } from "../model/error.ts";
+import type { JsonObject } from "../model/values.ts";
+import type { Given, Options } from "./command.ts";
+
+/** Shared by all that read the ledger. */
+export const WHICH: Options = {
+  key: { value: "id", about: "only of this key" },
+  since: { value: "when", about: "from 24h ago, or from 2026-11-01 on (UTC)" },
+  until: { value: "when", about: "up to then" },
+};
+
+export const whichOf = (given: Given): JsonObject => ({
+  key: given.text("key"),
+  from: moment(given, "since"),
+  to: moment(given, "until"),
+});
+
+/** "24h" is a day ago; else a date. */
+function moment(given: Given, name: string): number | undefined {
+  const text = given.text(name);
+  if (text === undefined) return undefined;
+  const span = parseDuration(text);
+  const at = span === undefined ? Date.parse(text) : Date.now() - span;
+  return Number.isNaN(at)
+    ? fail("invalid", `--${name} is a time, as in 24h or 2026-11-01, not "${text}".`, {
+        code: "usage",
+      })
+    : Math.max(0, at);
+}

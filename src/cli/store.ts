@@ -1,0 +1,59 @@
+// How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
+import { askControl, type ControlCommandsOf } from "../gateway/control.ts";
+import { keyCommands } from "../gateway/key-commands.ts";
+import { ledgerCommands } from "../gateway/ledger-commands.ts";
+import { openStore } from "../gateway/rehearse.ts";
+import { fail, faultOf } from "../model/error.ts";
+import type { Json, JsonObject } from "../model/values.ts";
+import type { Given } from "./command.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+
+export interface StoreDoor extends AsyncDisposable {
+  /** The same words on both ways; amounts come as decimal strings. */
+  ask(command: string, input: JsonObject): Promise<Json>;
+  /** Whether a gateway runs, and new rows may come. */
+  readonly live: boolean;
+}
+
+export async function storeDoor(given: Given): Promise<StoreDoor> {
+  const folder = await stateDirOf(given);
+  try {
+    await askControl(folder, "status");
+    return {
+      ask: (command, input) => askControl(folder, command, input),
+      live: true,
+      async [Symbol.asyncDispose]() {},
+    };
+  } catch (error) {
+    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
+      throw error;
+  }
+  const file = configFile(given);
+  const loaded = await load(file);
+  const config =
+    loaded.config ?? fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
+  if (config.store.use === "memory")
+    fail(
+      "conflict",
+      "The memory store is in the running gateway alone, and none runs. Start it first.",
+    );
+  const opened = await openStore({ loaded, config, ...quietLog() });
+  const { store } = opened;
+  const commands: ControlCommandsOf = {
+    ...ledgerCommands(store),
+    ...keyCommands({
+      list: (page) => store.keys(page),
+      write: async (key) => void (await store.apply([{ do: "key", at: Date.now(), key }])),
+    }),
+  };
+  return {
+    ask: async (command, input) =>
+      JSON.parse(
+        JSON.stringify((await commands[command]!(input)) ?? null, (_, value: unknown) =>
+          typeof value === "bigint" ? `${value}` : value,
+        ),
+      ) as Json,
+    live: false,
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  };
+}

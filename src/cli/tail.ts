@@ -1,0 +1,89 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Json } from "../model/values.ts";
+import { inputTokens, outputTokens } from "../model/usage.ts";
+import { formatUsd } from "../money/format.ts";
+import type { Entry, Listed } from "../plugin/store.ts";
+import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
+import { WHICH, whichOf } from "./since.ts";
+import { storeDoor, type StoreDoor } from "./store.ts";
+import { columns, moment, paint, remark, say } from "./terminal.ts";
+
+/** How often a running gateway is asked for what is new. */
+const EVERY_MS = 400;
+const PAGE = 500;
+
+export const command: Command = {
+  usage: "tail [options]",
+  about:
+    "Reads the ledger live: a line for each call as it is settled, and for each correction, from the last ten minutes on\n" +
+    "until Ctrl-C. With --json a whole row a line, reserves included. While no gateway runs, what is there is printed.",
+  options: {
+    ...CONFIG,
+    ...STATE,
+    ...WHICH,
+    once: { about: "print what is there, and end" },
+  },
+  examples: ["tollgate tail", "tollgate tail --since 1h --once --json"],
+  async run(given) {
+    await using door = await storeDoor(given);
+    const which = { from: Date.now() - 600_000, ...defined(whichOf(given)) };
+    const follow = door.live && !given.has("once") && given.text("until") === undefined;
+    let after: string | undefined;
+    for (;;) {
+      for await (const entry of entries(door, which, after)) {
+        after = String(entry.seq);
+        if (given.json) say(JSON.stringify(entry));
+        else if (entry.kind !== "reserve") say(line(entry));
+      }
+      if (!follow) break;
+      await sleep(EVERY_MS);
+    }
+    if (after === undefined && !given.json) remark("Nothing was used.");
+    return EXIT.fine;
+  },
+};
+
+/** Page after page, until there is nothing new. */
+export async function* entries(
+  door: StoreDoor,
+  which: Readonly<Record<string, Json | undefined>>,
+  after?: string,
+): AsyncGenerator<Entry> {
+  for (;;) {
+    const page = (await door.ask("ledger.entries", {
+      ...which,
+      after,
+      limit: PAGE,
+    })) as unknown as Listed<Entry>;
+    yield* page.items;
+    if (page.next === undefined) return;
+    after = page.next;
+  }
+}
+
+const defined = (of: object) =>
+  Object.fromEntries(Object.entries(of).filter(([, value]) => value !== undefined));
+
+const COLOUR = {
+  exact: "green",
+  estimated: "yellow",
+  unpriced: "yellow",
+  void: "gray",
+  open: "gray",
+} as const;
+
+function line(entry: Entry): string {
+  const { at, key, target, state, usage, costNano, outcome, kind } = entry;
+  const cost = costNano === null ? "no known price" : formatUsd(BigInt(costNano));
+  return columns([
+    [
+      paint("gray", moment(at).slice(0, 19)),
+      key,
+      `${target.provider}/${target.model}`,
+      kind === "adjust"
+        ? `corrected by ${cost}`
+        : `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}`,
+      paint(COLOUR[state], state) + (outcome === "ok" ? "" : paint("gray", ` (${outcome})`)),
+    ],
+  ]);
+}
