@@ -14,15 +14,22 @@ export interface Flaw {
   message: string;
 }
 
-export type Scan = { spans: Map<string, Span>; flaw?: undefined } | { flaw: Flaw };
+/** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
+export type Scan = { spans: Map<string, Span>; odd: boolean; flaw?: undefined } | { flaw: Flaw };
 
 export const MAX_DEPTH = 64;
 
 /** Above this many bytes without a quote, the native search is cheaper than our loop. */
 const LONG = 32;
 
-/** An escape that no serialiser needs: a printable ASCII letter hidden from whoever compares bytes. */
-const HIDDEN = /\\u00(?:2[013-9abde]|[3-6][0-9a-f]|5[0-9abd-f]|7[0-9a-e])/i;
+/**
+ * An escape that no serialiser needs: what names are made of, hidden from whoever compares bytes. Some escape the signs
+ * that mean something in HTML.
+ */
+const HIDDEN = /\\u00(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f)/i;
+
+const ESCAPED = 1;
+const CASED = 2;
 
 /** The keys of one open object: hashes first, so that most objects never make a string. */
 interface Keys {
@@ -39,6 +46,7 @@ export function scan(b: Buffer): Scan {
   const spare: Keys[] = [];
   let here: Keys | null = null;
   let depth = 0;
+  let odd = false;
   let expectKey = false;
   let member: Span | undefined;
   let i = 0;
@@ -49,14 +57,16 @@ export function scan(b: Buffer): Scan {
       const end = endOfString(b, i);
       if (expectKey) {
         expectKey = false;
-        const escaped = has(b, 92, i + 1, end);
+        const found = looks(b, i + 1, end);
+        const escaped = (found & ESCAPED) !== 0;
+        odd ||= found !== 0;
         if (escaped && HIDDEN.test(b.toString("latin1", i + 1, end)))
           return flaw(
             "escaped_key",
             `The key ${b.toString("utf8", i, end + 1)} hides letters behind escapes.`,
           );
         const name = escaped || depth === 1 ? nameOf(b, i, end, escaped) : undefined;
-        if (taken(b, here!, i + 1, end, name))
+        if (taken(b, here!, i + 1, end, escaped, name))
           return flaw(
             "duplicate_key",
             `The key ${b.toString("utf8", i, end + 1)} stands twice in one object.`,
@@ -98,7 +108,7 @@ export function scan(b: Buffer): Scan {
     }
     i++;
   }
-  return { spans };
+  return { spans, odd };
 }
 
 /** The closing quote of the string that opens at `i`. */
@@ -117,9 +127,14 @@ export function endOfString(b: Buffer, i: number): number {
   return b.length;
 }
 
-function has(b: Buffer, byte: number, from: number, to: number): boolean {
-  for (let i = from; i < to; i++) if (b[i] === byte) return true;
-  return false;
+function looks(b: Buffer, from: number, to: number): number {
+  let found = 0;
+  for (let i = from; i < to; i++) {
+    const c = b[i]!;
+    if (c === 92) found |= ESCAPED;
+    else if ((c >= 65 && c <= 90) || c > 127) found |= CASED;
+  }
+  return found;
 }
 
 const nameOf = (b: Buffer, i: number, end: number, escaped: boolean): string =>
@@ -131,15 +146,17 @@ function trimmed(b: Buffer, to: number): number {
 }
 
 /** Notes a key; true when the object has it already, whichever way it was written. */
-function taken(b: Buffer, keys: Keys, from: number, to: number, name: string | undefined): boolean {
-  const raw = name === undefined || !has(b, 92, from, to);
-  if (keys.names === undefined && (keys.hashes.length >= 24 || !raw)) {
-    keys.names = new Set(
-      keys.starts.map((start, k) =>
-        nameOf(b, start - 1, keys.ends[k]!, has(b, 92, start, keys.ends[k]!)),
-      ),
-    );
-  }
+function taken(
+  b: Buffer,
+  keys: Keys,
+  from: number,
+  to: number,
+  escaped: boolean,
+  name: string | undefined,
+): boolean {
+  // From the first escaped key on, names are compared; those before it have none.
+  if (keys.names === undefined && (keys.hashes.length >= 24 || escaped))
+    keys.names = new Set(keys.starts.map((start, k) => b.toString("utf8", start, keys.ends[k])));
   if (keys.names) {
     const full = name ?? b.toString("utf8", from, to);
     if (keys.names.has(full)) return true;

@@ -3,20 +3,7 @@ import type { Path, Protocol } from "../plugin/protocol.ts";
 import type { WireEndpoint } from "../plugin/provider.ts";
 import type { Attempt } from "./call.ts";
 import { Departure } from "./outgoing.ts";
-
-/** Names by which a body could choose where it goes, or as whom. They never leave, on either lane. */
-const ROUTING = [
-  "api_base",
-  "api_key",
-  "api_type",
-  "api_version",
-  "base_url",
-  "custom_llm_provider",
-  "extra_body",
-  "extra_headers",
-  "organization",
-  "proxy",
-];
+import { ROUTING } from "./routing.ts";
 
 /** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
 export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint): Departure {

@@ -4,6 +4,7 @@ import { scan, type Span } from "../lib/json.ts";
 import { fail } from "../model/error.ts";
 import type { Body } from "../model/values.ts";
 import type { Received, Visit } from "./exchange.ts";
+import { oneReading } from "./reading.ts";
 
 /** The body, now: size, UTF-8, one meaning only, JSON, schema. The arrival becomes an exchange. */
 export async function receive(x: Visit): Promise<void> {
@@ -14,11 +15,11 @@ export async function receive(x: Visit): Promise<void> {
   if (!bodiless) expectJson(req);
   if (req.headers.expect !== undefined) res.writeContinue();
   const raw = bodiless ? Buffer.alloc(0) : await collect(req, gen.maxBodyBytes);
-  const { body, spans }: { body: Body; spans: Map<string, Span> | null } = bodiless
-    ? { body: {}, spans: null }
+  const { body, spans, odd }: Understood = bodiless
+    ? { body: {}, spans: null, odd: false }
     : understand(raw);
   if (!bodiless) {
-    oneReading(body, frontend.server?.schema);
+    if (odd) oneReading(body, frontend.server?.schema);
     const wrong = frontend.validate(body);
     if (wrong)
       fail("invalid", `${wrong.pointer === "" ? "The body" : wrong.pointer} ${wrong.message}.`, {
@@ -100,7 +101,13 @@ function collect(req: IncomingMessage, max: number): Promise<Buffer> {
   });
 }
 
-function understand(raw: Buffer): { body: Body; spans: Map<string, Span> } {
+interface Understood {
+  body: Body;
+  spans: Map<string, Span> | null;
+  odd: boolean;
+}
+
+function understand(raw: Buffer): Understood {
   const bad = (message: string, code: string) => fail("invalid", message, { code });
   if (raw.length === 0) bad("The body is empty.", "invalid_json");
   if (!isUtf8(raw)) bad("The body is not valid UTF-8.", "invalid_utf8");
@@ -112,29 +119,7 @@ function understand(raw: Buffer): { body: Body; spans: Map<string, Span> } {
   }
   const seen = scan(raw);
   if (seen.flaw) return bad(seen.flaw.message, seen.flaw.code);
-  return { body: body as Body, spans: seen.spans };
-}
-
-const known = new WeakMap<object, ReadonlyMap<string, string>>();
-
-/**
- * Parsers that fold case (Go's, for one) would read "Model" as "model". A field that we rely on may be written one way only.
- */
-function oneReading(body: Body, schema: unknown): void {
-  if (typeof schema !== "object" || schema === null) return;
-  let names = known.get(schema);
-  if (!names) {
-    const properties = Object.keys((schema as { properties?: object }).properties ?? {});
-    known.set(schema, (names = new Map(properties.map((n) => [n.toLowerCase(), n]))));
-  }
-  for (const key in body) {
-    const right = names.get(key) ?? names.get(key.toLowerCase());
-    if (right !== undefined && right !== key)
-      fail("invalid", `${key} could be read as ${right} by some parsers. Write ${right}.`, {
-        param: key,
-        code: "ambiguous_key",
-      });
-  }
+  return { body: body as Body, spans: seen.spans, odd: seen.odd };
 }
 
 /** "/messages/0/role" → "messages.0.role", as SDK users know it. */
