@@ -1,0 +1,178 @@
+// What was used, as operators and clients read it: from the running gateway, and from its store when none runs.
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { say, speaking, upstream, type Upstream } from "tollgate/testing";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+const yaml = (url: string) => `
+frontends: [chat-completions, messages, usage]
+middleware: [auth, limits, { use: usage, with: { label_headers: [x-team] } }]
+providers:
+  up:
+    use: openai-compatible
+    with: { base_url: "${url}/v1", api_key: "k" }
+    models: { model: { price: { input: 3, output: 15 } } }
+`;
+
+interface Ran {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+function tollgate(
+  at: Daemon,
+  args: readonly string[],
+  stopAfter?: (out: string) => boolean,
+): Promise<Ran> {
+  const child = spawn(
+    join(ROOT, "node_modules/.bin/node"),
+    ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts"), ...args, "-c", at.file],
+    { cwd: at.dir, env: { PATH: process.env["PATH"], HOME: at.dir, NO_COLOR: "1" } },
+  );
+  const ran: Ran = { code: null, out: "", err: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    ran.out += text;
+    if (stopAfter?.(ran.out)) child.kill("SIGINT");
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (ran.err += text));
+  return new Promise((resolve) => child.on("close", (code) => resolve({ ...ran, code })));
+}
+
+let up: Upstream;
+let at: Daemon;
+beforeAll(async () => {
+  up = await upstream(
+    speaking((asked) => {
+      const silent = asked.body.includes("silently");
+      return silent ? say("Hello there").usage(null) : say("Hello").usage({ input: 10, output: 2 });
+    }),
+  );
+  at = await startGateway({ yaml: yaml(up.url) });
+});
+afterAll(async () => {
+  await at[Symbol.asyncDispose]();
+  await up.close();
+});
+
+const ask = (model: string, words: string, team?: string, key = at.key) =>
+  fetch(`${at.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${key}`,
+      ...(team && { "x-team": team }),
+    },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: words }] }),
+  }).then((answer) => answer.text());
+
+describe("what was used", () => {
+  beforeAll(async () => {
+    await ask("up/model", "hi", "red");
+    await ask("up/model", "hi", "blue");
+    await ask("up/model", "silently", "blue");
+    await ask("up/other", "hi");
+  });
+
+  const MODEL = /^model +3 +\S+ +\S+ +\$\S+ +1 estimated$/m;
+
+  it("is summed up by model, with what is unpriced and estimated called out", async () => {
+    const { code, out, err } = await tollgate(at, ["usage", "--by", "model"]);
+    expect(out).toMatch(MODEL);
+    expect(out).toMatch(/^other +1 +10 +2 +\$0\.00 +1 unpriced$/m);
+    expect(out).toMatch(/^all +4 .*1 unpriced, 1 estimated$/m);
+    expect(err).toContain("1 call without a known price");
+    expect(code).toBe(0);
+  });
+
+  it.each([
+    ["key", 1],
+    ["provider", 1],
+    ["model", 2],
+    ["day", 1],
+    ["label", 3],
+  ] as const)("is summed up by %s as JSON, and the parts are the whole", async (by, rows) => {
+    const { out } = await tollgate(at, ["usage", "--by", by, "--json"]);
+    const said = JSON.parse(out);
+    expect(said.rows).toHaveLength(rows);
+    expect(said.total.calls).toBe(4);
+    expect(said.rows.reduce((n: number, row: any) => n + row.calls, 0)).toBe(4);
+    // Two calls at 60,000 nano-dollars, and the estimate.
+    expect(said.total.usd).toMatch(/^0\.000[12]\d*$/);
+    expect(said.total).toMatchObject({ unpriced: 1, estimated: 1 });
+  });
+
+  it("is told to whoever presents the key, and of no other key", async () => {
+    const { secret } = (await at.ask("keys.create", { name: "other" })) as { secret: string };
+    const get = (key: string, query = "") =>
+      fetch(`${at.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${key}` } });
+    const mine = await (await get(at.key)).json();
+    expect(mine).toMatchObject({
+      object: "usage",
+      total: { calls: 4, unpriced_calls: 1, estimated_calls: 1 },
+    });
+    expect(mine.data.map((row: any) => row.model).sort()).toEqual(["model", "other"]);
+    expect(mine.data.find((row: any) => row.model === "model").cost_usd).toBe(mine.total.cost_usd);
+    const theirs = await (await get(secret)).json();
+    expect(theirs).toMatchObject({ total: { calls: 0, cost_usd: "0" }, data: [] });
+    expect((await get("tg_wrong")).status).toBe(401);
+    expect((await get(at.key, "?by=colour")).status).toBe(400);
+    const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const before = await get(at.key, `?to=${yesterday}&from=2026-01-01`);
+    expect(await before.json()).toMatchObject({ total: { calls: 0 } });
+  });
+
+  it("is read live", async () => {
+    const tail = tollgate(
+      at,
+      ["tail"],
+      (out) => out.includes("late/") || /up\/model[^\n]*\n(?:.*\n)*.*up\/model-late/.test(out),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    await ask("up/model-late", "hi");
+    const { out } = await tail;
+    expect(out).toMatch(/up\/model +10 in, 2 out, \$0\.00006 +exact/);
+    expect(out).toMatch(/up\/model-late +10 in, 2 out, no known price +unpriced/);
+  });
+
+  it("is exported row by row, and the ledger is as it was written", async () => {
+    const { out, err } = await tollgate(at, ["ledger", "export"]);
+    const rows = out
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(rows.map((row) => row.seq)).toEqual(rows.map((_, i) => i + 1));
+    expect(rows.filter((row) => row.kind === "settle")).toHaveLength(5);
+    expect(err).toContain(`${rows.length} rows`);
+    const { code, out: verified } = await tollgate(at, ["ledger", "verify"]);
+    expect(verified).toContain("as it was written");
+    expect(code).toBe(0);
+  });
+
+  it("is the same when no gateway runs, and flips and cuts are found", async () => {
+    const noted = /head +(\w+)/.exec((await tollgate(at, ["ledger", "verify"])).out)![1]!;
+    await at.stop();
+    expect((await tollgate(at, ["usage", "--by", "model"])).out).toMatch(MODEL);
+    expect((await tollgate(at, ["tail"])).out).toMatch(/up\/model-late/);
+    const fine = await tollgate(at, ["ledger", "verify", "--head", noted]);
+    expect(fine).toMatchObject({ code: 0 });
+    const other = await tollgate(at, ["ledger", "verify", "--head", "0".repeat(noted.length)]);
+    expect(other.code).toBe(1);
+    expect(other.out).toContain("shortened");
+
+    const db = new DatabaseSync(join(at.stateDir, "store", "ledger.db"));
+    const triggers = db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all();
+    for (const { name } of triggers) db.exec(`DROP TRIGGER "${name}"`);
+    db.exec("UPDATE entry SET cost = 1 WHERE seq = 2");
+    db.close();
+    const flipped = await tollgate(at, ["ledger", "verify"]);
+    expect(flipped.code).toBe(1);
+    expect(flipped.out + flipped.err).toMatch(
+      /changed after they were written|not as it was written/,
+    );
+  });
+});
