@@ -54,21 +54,9 @@ interface Place {
   lose: () => void;
 }
 
-function convert(raw: Json, at: Place): JsonObject {
-  let node = object(raw);
-  if (!node) {
-    if (raw === false) at.lose();
-    return {};
-  }
-  const ref = text(node["$ref"]);
-  if (ref !== undefined) {
-    const { $ref: _ref, ...beside } = node;
-    return convert(merged([followed(ref, at), beside]), { ...at, inside: [...at.inside, ref] });
-  }
-  if (node["allOf"] !== undefined) {
-    const { allOf, ...beside } = node;
-    node = merged([...list(allOf).map((one) => resolved(one, at)), beside]);
-  }
+function convert(raw: Json, from: Place): JsonObject {
+  if (raw === false) from.lose();
+  const { node, at } = flat(raw, from);
   for (const word in node) if (!READ.has(word)) at.lose();
   const out: Record<string, Json | undefined> = {};
   for (const word of SAME) out[word] = node[word];
@@ -80,8 +68,30 @@ function convert(raw: Json, at: Place): JsonObject {
   return present(out);
 }
 
+/** Without references and without `allOf`: what they lead to stands in their place. */
+function flat(raw: Json, at: Place): { node: JsonObject; at: Place } {
+  const node = object(raw) ?? {};
+  const ref = text(node["$ref"]);
+  if (ref !== undefined) {
+    const { $ref: _ref, ...beside } = node;
+    const found = flat(followed(ref, at), { ...at, inside: [...at.inside, ref] });
+    return flat(merged([found.node, beside]), found.at);
+  }
+  if (node["allOf"] === undefined) return { node, at };
+  const { allOf, ...beside } = node;
+  const all = list(allOf).map((one) => flat(one, at));
+  const inside = [...at.inside, ...all.flatMap((one) => one.at.inside)];
+  return { node: merged([...all.map((one) => one.node), beside]), at: { ...at, inside } };
+}
+
+/**
+ * What stands beside a reference is not inside it, but the two are one node from then on: a name may come again on the
+ * way down without leading in a circle. Circles come again without end.
+ */
+const AGAIN = 2;
+
 function followed(ref: string, { root, inside }: Place): Json {
-  if (inside.includes(ref))
+  if (inside.filter((one) => one === ref).length > AGAIN)
     unsayable("A schema that contains itself", "tools", "unsupported_schema");
   let found: Json | undefined = root;
   for (const step of ref.replace(/^#\/?/, "").split("/"))
@@ -91,11 +101,6 @@ function followed(ref: string, { root, inside }: Place): Json {
     ? found
     : unsayable(`A schema with the reference ${ref}`, "tools", "unsupported_schema");
 }
-
-const resolved = (one: Json, at: Place): Json => {
-  const ref = text(object(one)?.["$ref"]);
-  return ref === undefined ? one : followed(ref, at);
-};
 
 /** All of them at once: members and requirements add up, of single words the last one stands. */
 function merged(all: readonly Json[]): JsonObject {

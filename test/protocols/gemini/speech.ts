@@ -60,15 +60,13 @@ export function inGemini(speech: Speech, { stream, model = "gemini-x", n = 1 }: 
     return { ...json(body as never), ...(tells && { body: tells }), ...bill };
   }
   const event = (data: object) => `data: ${JSON.stringify(data)}\r\n\r\n`;
-  const pieces: Piece[] = parts
-    .flatMap(spread)
-    .map((part) =>
-      event({
-        ...candidate([part]),
-        ...head,
-        usageMetadata: countsOf({ input: words.usage?.input }),
-      }),
-    );
+  const pieces: Piece[] = parts.flatMap(spread).map((part) =>
+    event({
+      ...candidate([part]),
+      ...head,
+      usageMetadata: countsOf({ input: words.usage?.input }),
+    }),
+  );
   if (words.error !== undefined) {
     const error = { code: 503, message: words.error, status: "UNAVAILABLE" };
     return { ...eventStream([...pieces, event({ error })]), ...bill };

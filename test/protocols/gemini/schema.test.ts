@@ -1,0 +1,209 @@
+// Schemas for models that read a part of JSON Schema only: the same in other words, less and declared, or refused.
+import { describe, expect, it } from "vitest";
+import * as fc from "fast-check";
+import { faultOf, type ChatRequest, type JsonObject } from "tollgate/plugin";
+import { gemini } from "tollgate/protocols/gemini";
+import { asking, sending } from "tollgate/testing";
+
+function declared(schema: object) {
+  const call = asking({ model: "gemini-2.0-flash" });
+  const request = {
+    kind: "chat",
+    model: "m",
+    stream: false,
+    instructions: [],
+    turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+    tools: [{ type: "function", name: "f", schema }],
+    output: {},
+    sampling: {},
+    reasoning: { mode: "auto" },
+    state: {},
+    rest: {},
+    ext: {},
+  } as unknown as ChatRequest;
+  const { body } = sending(gemini().client!, request, call);
+  const [tool] = JSON.parse(JSON.stringify(body!["tools"]))[0].functionDeclarations;
+  return {
+    parameters: tool.parameters,
+    losses: call.losses.map(({ field, code }) => `${field} ${code}`),
+  };
+}
+const one = (schema: object) => {
+  const { parameters, losses } = declared({ type: "object", properties: { a: schema } });
+  return { is: parameters.properties.a, lost: losses.length > 0 };
+};
+
+describe("says the same in other words", () => {
+  it.each([
+    [{ type: ["string", "null"] }, { type: "string", nullable: true }],
+    [{ type: ["string", "integer"] }, { anyOf: [{ type: "string" }, { type: "integer" }] }],
+    [{ const: "x" }, { type: "string", enum: ["x"] }],
+    [{ enum: ["a", null] }, { type: "string", enum: ["a"], nullable: true }],
+    [{ anyOf: [{ type: "string" }, { type: "null" }] }, { type: "string", nullable: true }],
+    [
+      { type: "integer", exclusiveMinimum: 0 },
+      { type: "integer", minimum: 1 },
+    ],
+    [
+      {
+        allOf: [
+          { type: "object", properties: { x: { type: "string" } }, required: ["x"] },
+          { properties: { y: { type: "number" } } },
+        ],
+      },
+      {
+        type: "object",
+        properties: { x: { type: "string" }, y: { type: "number" } },
+        required: ["x"],
+      },
+    ],
+    [
+      { type: "object", properties: { x: {} }, required: ["x", "gone"] },
+      { type: "object", properties: { x: {} }, required: ["x"] },
+    ],
+    [{ type: "object", properties: {}, required: [] }, { type: "object" }],
+    [{ type: "array" }, { type: "array", items: {} }],
+    [
+      { $schema: "x", $comment: "y", type: "string", format: "date-time", description: "d" },
+      { type: "string", format: "date-time", description: "d" },
+    ],
+  ])("%j", (from, to) => {
+    expect(one(from)).toEqual({ is: to, lost: false });
+  });
+
+  it("with what a reference leads to, and what stands beside it", () => {
+    const { parameters, losses } = declared({
+      type: "object",
+      properties: { a: { $ref: "#/$defs/x~1y", description: "mine" }, b: { $ref: "#/$defs/x~1y" } },
+      $defs: { "x/y": { type: "string", description: "its" } },
+    });
+    expect(parameters.properties).toEqual({
+      a: { type: "string", description: "mine" },
+      b: { type: "string", description: "its" },
+    });
+    expect(losses).toEqual([]);
+  });
+});
+
+describe("says less, and tells", () => {
+  it.each([
+    [
+      { type: "object", properties: { x: { type: "string" } }, additionalProperties: false },
+      { type: "object", properties: { x: { type: "string" } } },
+    ],
+    [
+      { oneOf: [{ type: "string" }, { type: "number" }] },
+      { anyOf: [{ type: "string" }, { type: "number" }] },
+    ],
+    [{ enum: [1, 2] }, {}],
+    [
+      { type: "number", exclusiveMaximum: 5 },
+      { type: "number", maximum: 5 },
+    ],
+    [{ type: "string", format: "email" }, { type: "string" }],
+    [{ type: "integer", multipleOf: 2 }, { type: "integer" }],
+    [
+      { type: "array", prefixItems: [{ type: "string" }], items: { type: "string" } },
+      { type: "array", items: { type: "string" } },
+    ],
+    [false, {}],
+  ])("%j", (from, to) => {
+    expect(one(from as object)).toEqual({ is: to, lost: true });
+  });
+});
+
+describe("refuses", () => {
+  it.each([
+    ["a schema inside itself", { type: "object", properties: { next: { $ref: "#" } } }],
+    [
+      "two in a circle",
+      {
+        type: "object",
+        properties: { a: { $ref: "#/$defs/a" } },
+        $defs: {
+          a: { properties: { b: { $ref: "#/$defs/b" } } },
+          b: { properties: { a: { $ref: "#/$defs/a" } } },
+        },
+      },
+    ],
+    ["a reference to nowhere", { type: "object", properties: { a: { $ref: "#/$defs/none" } } }],
+    [
+      "a reference to elsewhere",
+      { type: "object", properties: { a: { $ref: "https://e.com/s.json" } } },
+    ],
+  ])("%s", (_name, schema) => {
+    let thrown: unknown;
+    try {
+      declared(schema);
+    } catch (error) {
+      thrown = error;
+    }
+    expect(faultOf(thrown)).toMatchObject({ kind: "unsupported", code: "unsupported_schema" });
+  });
+});
+
+const KNOWN = new Set(
+  "type format title description nullable enum items properties required minItems maxItems minimum maximum minLength maxLength pattern anyOf propertyOrdering default example minProperties maxProperties".split(
+    " ",
+  ),
+);
+
+/** Every word of a schema, at every depth. */
+function wordsIn(schema: JsonObject, found = new Set<string>()): Set<string> {
+  for (const [word, value] of Object.entries(schema)) {
+    found.add(word);
+    if (word === "properties")
+      for (const inner of Object.values(value as object)) wordsIn(inner, found);
+    else if (word === "items") wordsIn(value as JsonObject, found);
+    else if (word === "anyOf")
+      for (const inner of value as readonly JsonObject[]) wordsIn(inner, found);
+  }
+  return found;
+}
+
+describe("of any schema", () => {
+  const inner = fc.memo((depth) => (depth <= 1 ? fc.constant({}) : schemaOf(depth - 1)));
+  const schemaOf = (depth: number): fc.Arbitrary<object> =>
+    fc.record(
+      {
+        type: fc.constantFrom(
+          "string",
+          "integer",
+          "object",
+          "array",
+          ["string", "null"],
+          ["object", "array"],
+        ),
+        properties: fc.dictionary(fc.constantFrom("a", "b", "$ref", "type"), inner(depth), {
+          maxKeys: 2,
+        }),
+        required: fc.subarray(["a", "b", "z"]),
+        items: inner(depth),
+        anyOf: fc.array(inner(depth), { maxLength: 2 }),
+        oneOf: fc.array(inner(depth), { maxLength: 2 }),
+        allOf: fc.array(inner(depth), { maxLength: 2 }),
+        enum: fc.subarray(["x", 1, null]),
+        const: fc.constantFrom("x", 1, null),
+        $ref: fc.constantFrom("#/$defs/leaf"),
+        additionalProperties: fc.boolean(),
+        exclusiveMinimum: fc.integer(),
+        pattern: fc.constant("^x$"),
+        if: fc.constant({}),
+        $comment: fc.constant("c"),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    );
+  it("only known words are left, and nothing breaks", () => {
+    fc.assert(
+      fc.property(schemaOf(3), (inner) => {
+        const { parameters } = declared({
+          type: "object",
+          properties: { p: inner as object },
+          $defs: { leaf: { type: "string" } },
+        });
+        for (const word of wordsIn(parameters)) expect(KNOWN).toContain(word);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
