@@ -8,8 +8,9 @@ const LONGEST = 80;
 const COMPARED = 64;
 
 /**
- * The ids that were probably meant, nearest first: the same name with another provider, then a name inside a longer
- * one, then a few letters of difference (at most one in three). Runs on the way to a 404, so it looks at lengths first.
+ * The ids that were probably meant, nearest first: the same name with another provider, then a letter or two of
+ * difference (at most one in three), or a name inside one that is a little longer. Runs on the way to a 404, so it looks
+ * at lengths first.
  */
 export function near(wanted: string, ids: Iterable<string>): readonly string[] {
   if (wanted === "" || wanted.length > LONGEST) return [];
@@ -41,7 +42,7 @@ function sameName(name: string, other: string): number | undefined {
   if (other === name || other.endsWith(`/${name}`)) return 0;
   if (Math.min(name.length, other.length) < 4) return undefined;
   return other.includes(name) || name.includes(other)
-    ? 1 + Math.abs(other.length - name.length) / 100
+    ? 1 + Math.abs(other.length - name.length) / 8
     : undefined;
 }
 
@@ -61,5 +62,5 @@ function ends(a: string, b: string): number {
 
 function letters(asked: string, id: string): number | undefined {
   const d = distance(asked, id);
-  return d <= allowed(asked, id) ? 2 + d : undefined;
+  return d <= allowed(asked, id) ? d / 2 : undefined;
 }

@@ -49,6 +49,8 @@ export interface Pace {
 }
 
 const PACE: Pace = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
+/** A quick pace has a quick deadline too, but none shorter than this. */
+const LEAST_MS = 1_000;
 /** After a first failure; doubles with each one more, up to the usual pace. */
 const AGAIN_MS = 5_000;
 
@@ -111,7 +113,7 @@ export function createRefresh(
     const { provider, credential } = f.line;
     const failing = f.failures > 0;
     try {
-      const models = await within(f, clock, deadlineMs);
+      const models = await within(f, clock, Math.min(deadlineMs, Math.max(everyMs, LEAST_MS)));
       if (f.stop.signal.aborted) return;
       lists.replace(provider, credential, models, clock.now());
       f.failures = 0;

@@ -204,12 +204,10 @@ describe("nothing inside is dialled", () => {
           await raised(s.client().images.generate({ model: "bfl/flux-pro-1.1", prompt })),
           prompt,
         ).toMatchObject({ status: 502 });
-    const jobs = s
-      .client()
-      .images.generate({
-        model: "bfl/flux-pro-1.1",
-        prompt: `poll:${hop(`http://127.0.0.1:${port}/`)}`,
-      });
+    const jobs = s.client().images.generate({
+      model: "bfl/flux-pro-1.1",
+      prompt: `poll:${hop(`http://127.0.0.1:${port}/`)}`,
+    });
     expect(await raised(jobs)).toMatchObject({ status: 502 });
     expect(await dialled()).toEqual([]);
     expect(visits).toBe(0);

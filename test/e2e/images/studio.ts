@@ -150,9 +150,10 @@ export async function studio(
     yaml?: string;
     routes?: Host["routes"];
     env?: (up: Upstream) => Record<string, string>;
+    store?: "memory" | "sqlite";
   } = {},
 ): Promise<Studio> {
-  const { hosts, yaml: more = "", routes } = of;
+  const { hosts, yaml: more = "", routes, store = "memory" } = of;
   const mine = HOSTS.filter(({ provider }) => hosts?.includes(provider) ?? true);
   const up = await upstream({
     "GET /picture.png": { headers: { "content-type": "image/png" }, body: PICTURE },
@@ -160,7 +161,7 @@ export async function studio(
     ...routes,
   });
   const yaml = `
-store: { use: memory }
+store: { use: ${store} }
 frontends: [images, models, chat-completions]
 middleware:
   - use: auth

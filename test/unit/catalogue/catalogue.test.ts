@@ -283,6 +283,8 @@ describe("names near a name", () => {
       "images/gpt-6-picture",
     ]);
     expect(catalogue.near("openai/gpt-6", "image")).toEqual(["images/gpt-6-picture"]);
+    expect(catalogue.near("images/gpt-7-picture", "image")[0]).toBe("images/gpt-6-picture");
+    expect(catalogue.near("openai/gpt-6-sal")).toEqual(["openai/gpt-6-sol", "openai/gpt-6-luna"]);
     expect(catalogue.near("openai/gpt-6", "chat", (id) => id.endsWith("luna"))).toEqual([
       "openai/gpt-6-luna",
     ]);

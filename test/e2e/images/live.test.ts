@@ -1,0 +1,184 @@
+// The catalogue of a whole daemon, which follows what its upstreams say, and keeps to it while they say nothing.
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { json, type Reaction } from "tollgate/testing";
+import { describe, expect, it } from "vitest";
+import { KEYS, list, raised, studio, type Studio } from "./studio.ts";
+
+const EVERY_MS = 1_000;
+const QUICK = `catalogue: { refresh: ${EVERY_MS}ms }\n`;
+const LISTED = "GET /openai/v1/models";
+const CHAT: Reaction = json({
+  id: "c",
+  object: "chat.completion",
+  model: "x",
+  choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "Hello" } }],
+  usage: { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 },
+});
+
+const draw = (s: Studio, model: string, key?: string) =>
+  s.client(key).images.generate({ model, prompt: "A harbour" });
+const ids = async (s: Studio, key?: string): Promise<string[]> => {
+  const found: string[] = [];
+  for await (const { id } of s.client(key).models.list()) found.push(id);
+  return found;
+};
+const chat = (s: Studio, model: string) =>
+  s.client().chat.completions.create({ model, messages: [{ role: "user", content: "Hi" }] });
+
+/** How long it takes until it is so. */
+async function within(ms: number, so: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + ms;
+  while (!(await so())) {
+    if (performance.now() > end) throw new Error(`not within ${ms} ms`);
+    await sleep(25);
+  }
+}
+
+describe("the list follows its upstream", () => {
+  it("an image model that appears is drawn with, one that disappears is a 404 with its neighbours", async () => {
+    await using s = await studio({ hosts: ["openai", "demo"], yaml: QUICK });
+    expect(await raised(draw(s, "openai/gpt-image-3"))).toMatchObject({
+      status: 404,
+      code: "model_not_found",
+    });
+    s.up.script({ [LISTED]: list("gpt-6", "gpt-image-3") });
+    // No restart, no reload, nobody asks: one period, its jitter, and the question itself.
+    await within(EVERY_MS * 1.1 + 500, () =>
+      draw(s, "openai/gpt-image-3").then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(await ids(s)).toContain("openai/gpt-image-3");
+    expect(await ids(s)).not.toContain("openai/gpt-image-2");
+    expect(await raised(draw(s, "openai/gpt-image-2"))).toMatchObject({
+      status: 404,
+      code: "model_not_found",
+      param: "model",
+      message: expect.stringContaining("Near it: openai/gpt-image-3"),
+    });
+    expect(s.gateway.log.filter(({ msg }) => /reload|listening/.test(msg))).toHaveLength(1);
+  });
+
+  it("a 404 names nothing that the key may not use, whoever asked before", async () => {
+    await using s = await studio({
+      hosts: ["openai", "demo"],
+      yaml: "models:\n  open-image: [openai/gpt-image-2]\n",
+    });
+    for (const key of [KEYS.alice, KEYS.bob, KEYS.alice, KEYS.bob]) {
+      const messages: string[] = [];
+      for (const model of ["openai/gpt-image-3", "openai-image", "demo/imag", "gpt-image-2"])
+        messages.push((await raised(draw(s, model, key))).message);
+      const said = messages.join("\n");
+      expect(said).toContain("demo/image");
+      // What was asked for is in the answer; what is near it is ours to tell, or not.
+      const named = said.replace(/There is no model \S+/g, "");
+      if (key === KEYS.alice) expect(named).toContain("openai/gpt-image-2");
+      else expect(named).not.toMatch(/openai\/|open-image/);
+    }
+    expect(await raised(draw(s, "openai/gpt-image-2", KEYS.bob))).toMatchObject({ status: 403 });
+    // To whom it is not there, it is of no kind either.
+    expect(await raised(draw(s, "openai/gpt-6", KEYS.bob))).toMatchObject({ status: 404 });
+    expect(await raised(draw(s, "openai/gpt-6"))).toMatchObject({ status: 400 });
+  });
+
+  it("a chat model enters and leaves it, and is forwarded all the same, unpriced", async () => {
+    await using s = await studio({
+      hosts: ["openai"],
+      yaml: QUICK,
+      store: "sqlite",
+      routes: { "POST /openai/v1/chat/completions": CHAT },
+    });
+    const there = () => ids(s).then((all) => all.includes("openai/gpt-brand-new"));
+    expect(await there()).toBe(false);
+    const before = await chat(s, "openai/gpt-brand-new");
+    s.up.script({ [LISTED]: list("gpt-6", "gpt-brand-new") });
+    await within(EVERY_MS * 1.1 + 500, there);
+    const while_ = await chat(s, "openai/gpt-brand-new");
+    s.up.script({ [LISTED]: list("gpt-6") });
+    await within(EVERY_MS * 1.1 + 500, async () => !(await there()));
+    const after = await chat(s, "openai/gpt-brand-new");
+    for (const { model, choices, usage } of [before, while_, after]) {
+      expect(model).toBe("openai/gpt-brand-new");
+      expect(choices[0]!.message.content).toBe("Hello");
+      expect(usage).toMatchObject({ prompt_tokens: 3, completion_tokens: 1 });
+    }
+    await s.gateway.stop();
+    const rows = ledger(s);
+    expect(rows.map(({ state, cost }) => [state, cost])).toEqual(
+      Array.from({ length: 3 }, () => ["unpriced", null]),
+    );
+  });
+});
+
+/** What the ledger says of every call that is over. */
+const ledger = (s: Studio) => {
+  const db = new DatabaseSync(join(s.gateway.stateDir, "store", "ledger.db"), { readOnly: true });
+  const rows = db.prepare("SELECT * FROM entry WHERE kind = 'settle' ORDER BY seq").all();
+  db.close();
+  return rows;
+};
+
+describe("an upstream that has no list to give takes nothing away", () => {
+  const HUGE = Buffer.from(
+    JSON.stringify({ data: [{ id: "gpt-image-9", note: "x".repeat(17 * 1024 * 1024) }] }),
+  );
+  const BAD: readonly (readonly [name: string, answer: Reaction, says: RegExp])[] = [
+    ["down", { status: 503, body: "no" }, /503/],
+    ["gone", { cut: { after: "nothing", how: "reset" } }, /cannot be reached/],
+    ["cut short", { ...list("gpt-image-9"), cut: { after: 20, how: "reset" } }, /reached/],
+    ["slow", { waitMs: 5_000, ...list("gpt-image-9") }, /no answer within 1 s/],
+    ["huge", { headers: { "content-type": "application/json" }, body: HUGE }, /larger than/],
+    [
+      "endless in entries",
+      json({ data: Array.from({ length: 20_001 }, (_, i) => ({ id: `gpt-image-${i}` })) }),
+      /20001 entries/,
+    ],
+    ["a web page", { body: "<!doctype html>" }, /\S/],
+    ["an error that is a success", json({ error: "sorry" }), /not a list/],
+    ["a list of nothing we know", json({ data: "gpt-image-9" }), /not a list/],
+    ["a redirect", { status: 302, headers: { location: "/elsewhere" }, body: "" }, /302/],
+  ];
+
+  it("the last good one stays, and status says since when and why", async () => {
+    await using s = await studio({ hosts: ["openai", "demo"], yaml: QUICK });
+    const before = await ids(s);
+    const line = async () =>
+      ((await s.gateway.ask("status")) as any).lists.find((l: any) => l.provider === "openai");
+    const { lastOk } = await line();
+    for (const [name, answer, says] of BAD) {
+      s.up.script({ [LISTED]: answer });
+      await s.refresh("openai");
+      const status = await line();
+      expect(status, name).toMatchObject({ count: 2, lastError: { at: expect.any(Number) } });
+      expect(status.lastError.message, name).toMatch(says);
+      expect(status.lastOk, name).toBeGreaterThanOrEqual(lastOk);
+      expect(await ids(s), name).toEqual(before);
+      expect((await draw(s, "openai/gpt-image-2")).data, name).toHaveLength(1);
+    }
+    expect((await line()).failures).toBeGreaterThanOrEqual(BAD.length);
+    expect(
+      s.gateway.log.filter(({ msg }) => /list cannot be had; the last good one stays/.test(msg)),
+    ).toHaveLength(1);
+    s.up.script({ [LISTED]: list("gpt-6", "gpt-image-2", "gpt-image-9") });
+    await s.refresh("openai");
+    expect(await line()).toMatchObject({ count: 3, failures: 0 });
+    expect((await line()).lastError).toBeUndefined();
+    await s.gateway.line(({ msg }) => /model list is back/.test(msg));
+    expect(await ids(s)).toContain("openai/gpt-image-9");
+  });
+
+  it("a restart meanwhile changes nothing, and no request waits for a list", async () => {
+    await using s = await studio({ hosts: ["openai"] });
+    s.up.script({ [LISTED]: { waitMs: 20_000, ...list("gpt-image-9") } });
+    await s.restart();
+    const started = performance.now();
+    expect((await draw(s, "openai/gpt-image-2")).data).toHaveLength(1);
+    expect(await ids(s)).toContain("openai/gpt-image-2");
+    expect(performance.now() - started).toBeLessThan(2_000);
+    const [status] = ((await s.gateway.ask("status")) as any).lists;
+    expect(status).toMatchObject({ provider: "openai", count: 2, lastOk: expect.any(Number) });
+  });
+});
