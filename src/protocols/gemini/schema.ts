@@ -44,19 +44,50 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 
 /** `lose`: something had to be given up. */
 export function subset(root: JsonObject, lose: () => void): JsonObject {
-  return convert(root, { root, inside: [], lose });
+  const at: Place = { root, lose, left: { nodes: MOST_NODES } };
+  finite(root, at, new Map());
+  return convert(root, at);
 }
+
+/** References multiply: a few lines can spell more nodes than there is memory. */
+const MOST_NODES = 10_000;
 
 interface Place {
   root: JsonObject;
-  /** References that are being followed. */
-  inside: readonly string[];
   lose: () => void;
+  left: { nodes: number };
 }
 
-function convert(raw: Json, from: Place): JsonObject {
-  if (raw === false) from.lose();
-  const { node, at } = flat(raw, from);
+/** Throws where following references would never end. `seen`: whether one has been followed to its end. */
+function finite(value: Json, at: Place, seen: Map<string, boolean>): void {
+  if (Array.isArray(value)) for (const one of value as readonly Json[]) finite(one, at, seen);
+  const node = object(value);
+  if (!node) return;
+  const ref = text(node["$ref"]);
+  if (ref !== undefined && seen.get(ref) !== true) {
+    if (seen.has(ref)) unsayable("A schema that contains itself", "tools", "unsupported_schema");
+    seen.set(ref, false);
+    finite(followed(ref, at), at, seen);
+    seen.set(ref, true);
+  }
+  for (const word in node)
+    if (word !== "$defs" && word !== "definitions") finite(node[word]!, at, seen);
+}
+
+function followed(ref: string, { root }: Place): Json {
+  let found: Json | undefined = root;
+  for (const step of ref.replace(/^#\/?/, "").split("/"))
+    if (step !== "")
+      found = object(found)?.[decodeURIComponent(step).replace(/~1/g, "/").replace(/~0/g, "~")];
+  return ref.startsWith("#") && found !== undefined
+    ? found
+    : unsayable(`A schema with the reference ${ref}`, "tools", "unsupported_schema");
+}
+
+function convert(raw: Json, at: Place): JsonObject {
+  if (raw === false) at.lose();
+  if (at.left.nodes-- === 0) unsayable("A schema of so many parts", "tools", "unsupported_schema");
+  const node = flat(raw, at);
   for (const word in node) if (!READ.has(word)) at.lose();
   const out: Record<string, Json | undefined> = {};
   for (const word of SAME) out[word] = node[word];
@@ -69,37 +100,16 @@ function convert(raw: Json, from: Place): JsonObject {
 }
 
 /** Without references and without `allOf`: what they lead to stands in their place. */
-function flat(raw: Json, at: Place): { node: JsonObject; at: Place } {
+function flat(raw: Json, at: Place): JsonObject {
   const node = object(raw) ?? {};
   const ref = text(node["$ref"]);
   if (ref !== undefined) {
     const { $ref: _ref, ...beside } = node;
-    const found = flat(followed(ref, at), { ...at, inside: [...at.inside, ref] });
-    return flat(merged([found.node, beside]), found.at);
+    return flat(merged([flat(followed(ref, at), at), beside]), at);
   }
-  if (node["allOf"] === undefined) return { node, at };
+  if (node["allOf"] === undefined) return node;
   const { allOf, ...beside } = node;
-  const all = list(allOf).map((one) => flat(one, at));
-  const inside = [...at.inside, ...all.flatMap((one) => one.at.inside)];
-  return { node: merged([...all.map((one) => one.node), beside]), at: { ...at, inside } };
-}
-
-/**
- * What stands beside a reference is not inside it, but the two are one node from then on: a name may come again on the
- * way down without leading in a circle. Circles come again without end.
- */
-const AGAIN = 2;
-
-function followed(ref: string, { root, inside }: Place): Json {
-  if (inside.filter((one) => one === ref).length > AGAIN)
-    unsayable("A schema that contains itself", "tools", "unsupported_schema");
-  let found: Json | undefined = root;
-  for (const step of ref.replace(/^#\/?/, "").split("/"))
-    if (step !== "")
-      found = object(found)?.[decodeURIComponent(step).replace(/~1/g, "/").replace(/~0/g, "~")];
-  return ref.startsWith("#") && found !== undefined
-    ? found
-    : unsayable(`A schema with the reference ${ref}`, "tools", "unsupported_schema");
+  return merged([...list(allOf).map((one) => flat(one, at)), beside]);
 }
 
 /** All of them at once: members and requirements add up, of single words the last one stands. */

@@ -112,6 +112,18 @@ describe("says less, and tells", () => {
   });
 });
 
+/** Each twice as large as the one before it. */
+const laughs = (depth: number) => ({
+  type: "object",
+  properties: { a: { $ref: "#/$defs/l0" } },
+  $defs: Object.fromEntries(
+    Array.from({ length: depth }, (_, i) => {
+      const next = i === depth - 1 ? { type: "string" } : { $ref: `#/$defs/l${i + 1}` };
+      return [`l${i}`, { type: "object", properties: { a: next, b: next } }];
+    }),
+  ),
+});
+
 describe("refuses", () => {
   it.each([
     ["a schema inside itself", { type: "object", properties: { next: { $ref: "#" } } }],
@@ -126,6 +138,7 @@ describe("refuses", () => {
         },
       },
     ],
+    ["a few lines that spell a billion", laughs(30)],
     ["a reference to nowhere", { type: "object", properties: { a: { $ref: "#/$defs/none" } } }],
     [
       "a reference to elsewhere",
