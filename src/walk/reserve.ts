@@ -46,12 +46,10 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
   const held = hold(ask);
   tally.holdNano = held.nano;
   if (budgeted && held.nano === null)
-    fail(
-      "quota",
-      `${call.id} has no known price, and this key has a budget. In gateway.yaml, under providers.${call.provider}: ` +
-        `models: { "${call.model}": { price: { lines: [{ unit: input, usd: "…", per: 1000000 }, { unit: output, usd: "…", per: 1000000 }] } } }`,
-      { code: "unpriced_model", param: "model" },
-    );
+    fail("quota", `${call.id} has no known price, and this key has a budget. ${pricing(call)}`, {
+      code: "unpriced_model",
+      param: "model",
+    });
   if (ask.mode === "hard" && out && held.output !== undefined && survey.maxOutput === undefined) {
     const cap = call.seat["~"].endpoint.protocol?.client?.cap;
     if (!cap)
@@ -99,6 +97,18 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     return;
   }
   refuse(verdict.denied, verdict.retryAfterMs, ask, claims);
+}
+
+/** The line that is missing, as an operator writes it. */
+function pricing(call: Attempt): string {
+  const [price, what] =
+    call.exchange.kind === "image"
+      ? ['{ images: "…" }', "dollars each"]
+      : ['{ input: "…", output: "…" }', "dollars per million tokens"];
+  return (
+    `In gateway.yaml, under providers.${call.provider}: ` +
+    `models: { ${JSON.stringify(call.model)}: { price: ${price} } } (${what}; price: free if it costs nothing).`
+  );
 }
 
 const ORDER = ["soft", "expected", "hard"] as const;

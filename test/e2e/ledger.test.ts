@@ -1,12 +1,10 @@
 // What was used, as operators and clients read it: from the running gateway, and from its store when none runs.
-import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, speaking, upstream, type Upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
-
-const ROOT = join(import.meta.dirname, "../..");
+import { tollgate } from "./tollgate.ts";
 
 const yaml = (url: string) => `
 frontends: [chat-completions, messages, usage]
@@ -17,31 +15,6 @@ providers:
     with: { base_url: "${url}/v1", api_key: "k" }
     models: { model: { price: { input: 3, output: 15 } } }
 `;
-
-interface Ran {
-  code: number | null;
-  out: string;
-  err: string;
-}
-
-function tollgate(
-  at: Daemon,
-  args: readonly string[],
-  stopAfter?: (out: string) => boolean,
-): Promise<Ran> {
-  const child = spawn(
-    join(ROOT, "node_modules/.bin/node"),
-    ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts"), ...args, "-c", at.file],
-    { cwd: at.dir, env: { PATH: process.env["PATH"], HOME: at.dir, NO_COLOR: "1" } },
-  );
-  const ran: Ran = { code: null, out: "", err: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    ran.out += text;
-    if (stopAfter?.(ran.out)) child.kill("SIGINT");
-  });
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (ran.err += text));
-  return new Promise((resolve) => child.on("close", (code) => resolve({ ...ran, code })));
-}
 
 let up: Upstream;
 let at: Daemon;
@@ -110,7 +83,7 @@ describe("what was used", () => {
     const { secret } = (await at.ask("keys.create", { name: "other" })) as { secret: string };
     const get = (key: string, query = "") =>
       fetch(`${at.url}/v1/usage${query}`, { headers: { authorization: `Bearer ${key}` } });
-    const mine = await (await get(at.key)).json();
+    const mine = (await (await get(at.key)).json()) as any;
     expect(mine).toMatchObject({
       object: "usage",
       total: { calls: 4, unpriced_calls: 1, estimated_calls: 1 },
