@@ -1,0 +1,104 @@
+// Interleaved rounds: all targets are up at once, each round asks every one of them, every second round from the other end.
+// What is told is the median of a target's rounds, and the median of its ratios to a yardstick of the same round.
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Lane, loadOf } from "./lanes.ts";
+import type { Load, Measured } from "./load.ts";
+import { cpu, rss } from "./process.ts";
+import type { Target } from "./targets.ts";
+
+export interface Sample extends Measured {
+  /** Microseconds of CPU per request or event. */
+  cpu: number;
+  /** Requests or events a second. */
+  speed: number;
+  idleBytes: number;
+  mostBytes: number;
+}
+
+export interface Result {
+  readonly lane: Lane;
+  readonly target: string;
+  readonly samples: Sample[];
+}
+
+export async function drive(driver: ChildProcess, load: Load): Promise<Measured> {
+  const ended = new AbortController();
+  const { signal } = ended;
+  const gone = once(driver, "exit", { signal }).then(() =>
+    Promise.reject(new Error("The load driver ended.")),
+  );
+  driver.send(load);
+  const [measured] = (await Promise.race([once(driver, "message", { signal }), gone])) as [
+    Measured,
+  ];
+  gone.catch(() => {});
+  ended.abort();
+  return measured;
+}
+
+export async function sample(driver: ChildProcess, lane: Lane, target: Target): Promise<Sample> {
+  const load = loadOf(lane, target);
+  const { pid } = target;
+  const idleBytes = pid === undefined ? 0 : rss(pid);
+  let mostBytes = idleBytes;
+  const watch = setInterval(() => {
+    if (pid !== undefined) mostBytes = Math.max(mostBytes, rss(pid));
+  }, 100);
+  const before = pid === undefined ? 0 : cpu(pid);
+  const measured = await drive(driver, load).finally(() => clearInterval(watch));
+  const used = pid === undefined ? 0 : cpu(pid) - before;
+  const units = lane.per === "event" ? measured.events : measured.requests;
+  return {
+    ...measured,
+    cpu: used / Math.max(1, units),
+    speed: units / (measured.ms / 1000),
+    idleBytes,
+    mostBytes,
+  };
+}
+
+export async function measure(
+  driver: ChildProcess,
+  lane: Lane,
+  targets: readonly Target[],
+  rounds: number,
+): Promise<Result[]> {
+  const results = targets.map((target): Result => ({ lane, target: target.name, samples: [] }));
+  const order = targets.map((target, i) => [target, results[i]!] as const);
+  for (const [target] of order) await sample(driver, warm(lane), target);
+  for (let round = 0; round < rounds; round++)
+    for (const [target, { samples }] of round % 2 ? order.toReversed() : order) {
+      const got = await sample(driver, lane, target);
+      if (got.errors > 0)
+        process.stderr.write(
+          `${target.name}, ${lane.name}: ${got.errors} errors: ${got.firstError}\n`,
+        );
+      samples.push(got);
+      // What it still has to write or collect is its own, not the next one's.
+      await sleep(150);
+    }
+  return results;
+}
+
+const warm = (lane: Lane): Lane => ({
+  ...lane,
+  ms: Math.min(lane.ms, 1500),
+  ...(lane.once && { connections: Math.min(100, lane.connections) }),
+});
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const half = sorted.length >> 1;
+  if (sorted.length === 0) return Number.NaN;
+  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
+}
+
+export type Figure = (sample: Sample) => number;
+
+export const middle = (result: Result, of: Figure): number => median(result.samples.map(of));
+
+/** Round by round, so that a neighbour's noise meets both. */
+export const ratio = (result: Result, yardstick: Result, of: Figure): number =>
+  median(result.samples.map((s, i) => of(s) / of(yardstick.samples[i]!)));

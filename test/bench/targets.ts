@@ -1,0 +1,194 @@
+// What is measured, each as it would be run: the daemon itself, the two bare proxies, the mock without anybody before it,
+// a peer from the registry, anybody's address.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ended, NODE, ROOT, run, serving } from "./process.ts";
+
+export interface Target {
+  readonly name: string;
+  /** Undefined: not ours to look into. */
+  readonly pid: number | undefined;
+  readonly port: number;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  /** What stands before a model's name. */
+  readonly prefix: string;
+  stop(): Promise<void>;
+}
+
+const CHAT = "/v1/chat/completions";
+
+export async function bare(way: "agent" | "dispatch", mock: number): Promise<Target> {
+  const { child, pid, port } = await serving("bare.ts", [way, String(mock)], 0);
+  return { name: way, pid, port, path: CHAT, headers: {}, prefix: "", stop: () => ended(child) };
+}
+
+/** The mock alone: what is above it was added by whoever stands before it. */
+export const direct = (mock: { port: number; pid: number }): Target => ({
+  name: "direct",
+  pid: mock.pid,
+  port: mock.port,
+  path: CHAT,
+  headers: {},
+  prefix: "",
+  stop: async () => {},
+});
+
+export interface GateOptions {
+  name?: string;
+  durability?: string;
+  workers?: number;
+  /** More models: of routes in the file. */
+  models?: number;
+  flags?: readonly string[];
+  dist?: boolean;
+  /** Runs in a state folder that is there already. */
+  dir?: string;
+  core?: 0 | undefined;
+}
+
+const yaml = (mock: number, of: GateOptions) => `
+listen: { host: 127.0.0.1, port: 0 }
+${of.workers === undefined ? "" : `workers: ${of.workers}\n`}log: { level: warn }
+store: { use: sqlite, with: { durability: ${of.durability ?? "power"} } }
+frontends: [chat-completions, messages, responses, models]
+middleware: [auth, zdr, limits, usage]
+providers:
+  up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false } }
+  an: { use: anthropic-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1" } }
+models:
+  "plain-*": ["up/*"]
+${Array.from({ length: of.models ?? 0 }, (_, i) => `  m${i}: ["up/bench-${i}"]`).join("\n")}
+`;
+
+export interface Gate extends Target {
+  readonly dir: string;
+  /** From the start of the process to its port. */
+  readonly startMs: number;
+}
+
+export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate> {
+  const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-bench-")));
+  const file = join(dir, "gateway.yaml");
+  writeFileSync(file, yaml(mock, of).replace("level: warn", "level: info"));
+  const entry = of.dist
+    ? [join(ROOT, "dist/src/cli/bin.js")]
+    : ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts")];
+  const began = performance.now();
+  const child = run(
+    [...(of.flags ?? []), ...entry, "serve", "-c", file, "--no-watch"],
+    "core" in of ? of.core : 0,
+    { cwd: dir, ipc: false, env: { PATH: process.env["PATH"], HOME: dir } },
+  );
+  let output = "";
+  const url = await new Promise<string>((resolve, reject) => {
+    const read = (data: Buffer) => {
+      output = (output + data.toString()).slice(-20_000);
+      const found = /"url":"([^"]+)"/.exec(output)?.[1];
+      if (found !== undefined && output.includes('"listening"')) resolve(found);
+    };
+    child.stdout!.on("data", read);
+    child.stderr!.on("data", read);
+    child.once("exit", (code) => reject(new Error(`tollgate ended with ${code}:\n${output}`)));
+  });
+  const startMs = performance.now() - began;
+  const key = readFileSync(join(dir, ".tollgate/first-key"), "utf8").trim();
+  return {
+    name: of.name ?? `tollgate ${of.durability ?? "power"}`,
+    pid: child.pid!,
+    port: Number(new URL(url).port),
+    path: CHAT,
+    headers: { authorization: `Bearer ${key}` },
+    prefix: "up/",
+    dir,
+    startMs,
+    async stop() {
+      await ended(child);
+      if (of.dir === undefined) await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+const PEER = "@portkey-ai/gateway";
+
+/** Its streams fail with the newest of what it depends on; with this one they work. */
+export async function peer(mock: number): Promise<Target> {
+  const dir = join(tmpdir(), "tollgate-bench-peer");
+  const entry = join(dir, "node_modules", PEER, "build/start-server.js");
+  if (!existsSync(entry)) {
+    mkdirSync(dir, { recursive: true });
+    writeFileSync(
+      join(dir, "package.json"),
+      JSON.stringify({
+        private: true,
+        dependencies: { [PEER]: "1.15.2" },
+        overrides: { "@hono/node-server": "1.13.7" },
+      }),
+    );
+    const done = spawnSync("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
+      cwd: dir,
+      stdio: "inherit",
+    });
+    if (done.status !== 0) throw new Error(`${PEER} could not be installed.`);
+  }
+  const port = await freePort();
+  const child = run([entry, `--port=${port}`, "--headless"], 0, {
+    cwd: dir,
+    node: NODE,
+    ipc: false,
+    env: { ...process.env, TRUSTED_CUSTOM_HOSTS: "localhost,127.0.0.1", NODE_ENV: "production" },
+  });
+  child.stdout!.resume();
+  child.stderr!.resume();
+  for (let i = 0; i < 200; i++) {
+    if (
+      await fetch(`http://127.0.0.1:${port}/`).then(
+        () => true,
+        () => false,
+      )
+    )
+      break;
+    await sleep(50);
+  }
+  return {
+    name: "portkey",
+    pid: child.pid!,
+    port,
+    path: CHAT,
+    headers: {
+      authorization: "Bearer none",
+      "x-portkey-provider": "openai",
+      "x-portkey-custom-host": `http://127.0.0.1:${mock}/v1`,
+    },
+    prefix: "",
+    stop: () => ended(child, "SIGKILL"),
+  };
+}
+
+/** Something that runs already: http://user-chosen:port/path, with TOLLGATE_BENCH_KEY as its bearer and _PREFIX before models. */
+export function elsewhere(address: string): Target {
+  const url = new URL(address);
+  const key = process.env["TOLLGATE_BENCH_KEY"];
+  return {
+    name: url.host,
+    pid: undefined,
+    port: Number(url.port || 80),
+    path: url.pathname === "/" ? CHAT : url.pathname,
+    headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+    prefix: process.env["TOLLGATE_BENCH_PREFIX"] ?? "",
+    stop: async () => {},
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
