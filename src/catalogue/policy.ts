@@ -6,66 +6,103 @@ export interface PolicyFacts {
   provider: DataPolicy | undefined;
   endpoint?: Partial<DataPolicy> | undefined;
   model?: Partial<DataPolicy> | undefined;
+  /** More levels: what a provider says of this protocol or of models like this one. */
+  exceptions?: readonly Partial<DataPolicy>[] | undefined;
   /** The operator's own word about this credential. */
   credential?: { declared: boolean; note?: string; until?: string } | undefined;
   features?: readonly Feature[] | undefined;
+  /** What is spoken there: what is to be set in another protocol is never sent. null: native, and nobody knows what is sent. */
+  protocol?: string | null | undefined;
   /** Shipped with the gateway, or vouched for by the operator. */
   trusted: boolean;
   now: number;
 }
 
 const UNKNOWN: Retention = { kind: "unknown" };
+const ZERO: Retention = { kind: "zero" };
 const RETENTION_ORDER = ["zero", "memory", "days", "until_deleted", "unknown"] as const;
 const TRAINS_ORDER = ["no", "opt_out", "unknown", "yes"] as const;
 
 export function effectivePolicy(of: PolicyFacts): EffectivePolicy {
   const because: string[] = [];
-  const levels = [of.provider, of.endpoint, of.model]
+  const levels = [of.provider, of.endpoint, ...(of.exceptions ?? []), of.model]
     .filter((level) => level !== undefined)
     .map((level) => believed(level, of, because));
-  const merged: Partial<DataPolicy> = Object.assign({}, ...levels);
-  let retention = levels.reduce<Retention | undefined>(
-    (worst, l) => (l.retention ? worse(worst, l.retention) : worst),
-    undefined,
-  );
-  let trains = levels.reduce<DataPolicy["trains"] | undefined>(
-    (worst, l) => (l.trains ? worseTraining(worst, l.trains) : worst),
-    undefined,
-  );
+  const word = of.credential;
+  const excluded = word?.declared === false;
   const unavailable = levels.some((l) => l.requires === "unavailable");
-  let basis = retention ? "published" : "unknown";
+  const declared = word?.declared === true && current(word.until, of.now);
+  const able = !excluded && !unavailable;
+
+  let retention: Retention | undefined;
+  let trains: DataPolicy["trains"] | undefined;
+  let basis = "unknown";
+  for (const level of levels) {
+    const lifted = able && !declared && controlled(level, of.protocol);
+    if (level.retention) {
+      retention = worse(retention, lifted ? ZERO : level.retention);
+      if (basis !== "control") basis = lifted ? "control" : "published";
+    }
+    if (level.trains)
+      trains = worseTraining(trains, lifted ? untrained(level.trains) : level.trains);
+  }
   retention ??= UNKNOWN;
   trains ??= "unknown";
 
-  const word = of.credential;
-  if (word?.declared === false) {
+  if (excluded) {
     retention = UNKNOWN;
     basis = "excluded";
     because.push("credential_excluded");
-  } else if (unavailable) {
-    because.push("model_excluded");
-  } else if (word?.declared && current(word.until, of.now)) {
-    retention = { kind: "zero" };
-    if (trains !== "yes") trains = "no";
+  } else if (unavailable) because.push("model_excluded");
+  else if (declared) {
+    retention = ZERO;
+    trains = untrained(trains);
     basis = "declared";
-  } else if (merged.zeroWhen === "control" && (merged.controls?.length ?? 0) > 0) {
-    retention = { kind: "zero" };
-    basis = "control";
-  } else if (word?.declared) {
-    because.push("declaration_expired");
-  } else if (merged.zeroWhen === "credential") {
-    because.push("credential_not_declared");
-  }
+  } else if (word?.declared) because.push("declaration_expired");
+  else if (levels.some((l) => l.zeroWhen === "credential")) because.push("credential_not_declared");
 
-  const stateful = (of.features ?? []).filter((f) => merged.stateful?.includes(f));
-  if (stateful.length > 0) {
+  const said = levels.flatMap((l) => l.stateful ?? []);
+  const stateful = levels.some((l) => l.stateful) ? [...new Set(said)] : undefined;
+  const keeps = (of.features ?? []).filter((f) => lasts(f, stateful));
+  if (keeps.length > 0) {
     retention = worse(retention, { kind: "until_deleted" });
-    because.push(...stateful.map((f) => `feature_stateful:${f}`));
+    because.push(...keeps.map((f) => `feature_stateful:${f}`));
   }
   if (retention.kind === "days") because.push(`retention_days:${retention.days}`);
   else if (retention.kind !== "zero") because.push(`retention_${retention.kind}`);
   if (trains !== "no") because.push(`trains_${trains}`);
-  return { ...merged, retention, trains, basis, because };
+  return { ...merged(levels), stateful, retention, trains, basis, because };
+}
+
+/** What is not a promise is told by the most particular level; what must be sent, by all of them. */
+function merged(levels: readonly Partial<DataPolicy>[]): Partial<DataPolicy> {
+  const all: Partial<DataPolicy> = Object.assign({}, ...levels);
+  const controls = levels.flatMap((l) => l.controls ?? []);
+  const evidence = [...new Set(levels.flatMap((l) => l.evidence ?? []))];
+  const oldest = levels.flatMap((l) => l.verifiedAt ?? []).toSorted()[0];
+  return {
+    ...all,
+    ...(controls.length > 0 && { controls }),
+    ...(evidence.length > 0 && { evidence }),
+    ...(oldest !== undefined && { verifiedAt: oldest }),
+  };
+}
+
+/** Zero by what is sent along: only where it is really sent. */
+const controlled = (level: Partial<DataPolicy>, protocol: string | null | undefined): boolean =>
+  level.zeroWhen === "control" &&
+  protocol !== null &&
+  (level.controls ?? []).some((c) => c.protocol === undefined || c.protocol === protocol);
+
+/** Who keeps nothing learns from nothing; who says that he does learn is believed. */
+const untrained = (trains: DataPolicy["trains"]): DataPolicy["trains"] =>
+  trains === "yes" ? "yes" : "no";
+
+/** State is what lasts. Of tools that run elsewhere and of caches that outlive the day only those are known not to keep that a policy leaves out of its list. */
+export function lasts(feature: Feature, stateful: readonly Feature[] | undefined): boolean {
+  if (feature.startsWith("state.")) return true;
+  if (stateful) return stateful.includes(feature);
+  return feature.startsWith("hosted.") || feature === "cache.extended";
 }
 
 /** Whether a policy is good enough for what a request asks. */

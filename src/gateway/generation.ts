@@ -87,6 +87,7 @@ export async function build(of: {
       name: mounted.name,
       provider,
       data: mounted.definition.data,
+      exceptions: mounted.definition.exceptions ?? [],
       trusted: mounted.from === "built-in" || mounted.trustPolicy,
       state: mounted.state,
       onDisconnect: mounted.onDisconnect,

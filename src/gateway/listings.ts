@@ -1,11 +1,13 @@
 // A generation's catalogue: what its providers ship, what the operator says of them, what they say of themselves.
 import { createCatalogue, type Catalogue, type Stock } from "../catalogue/catalogue.ts";
-import { effectivePolicy, satisfies } from "../catalogue/policy.ts";
+import { satisfies } from "../catalogue/policy.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import { FREE } from "../money/price.ts";
 import type { EffectivePolicy, ModelInfo } from "../model/facts.ts";
 import type { MountedProvider } from "../walk/generation.ts";
 import { matches } from "../walk/pattern.ts";
+import { policyOf } from "../walk/policy.ts";
+import { serves } from "../walk/switchboard.ts";
 import type { House } from "./house.ts";
 
 export function stockCatalogue(
@@ -44,15 +46,9 @@ function bestPolicy(provider: MountedProvider | undefined, info: ModelInfo): Eff
     .flatMap((credential) =>
       provider!.endpoints
         .filter((e) => e.kind === info.kind)
-        .map((e) =>
-          effectivePolicy({
-            provider: provider!.data,
-            endpoint: e.endpoint.data,
-            model: info.data,
-            credential: credential.zdr,
-            trusted: provider!.trusted,
-            now: Date.now(),
-          }),
+        .filter((e) => serves(e, info.protocols, info.model))
+        .map((endpoint) =>
+          policyOf({ provider: provider!, endpoint, credential }, info, Date.now()),
         ),
     );
   return (

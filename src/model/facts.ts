@@ -109,6 +109,14 @@ export interface DataPolicy {
   expires?: Opt<string>;
 }
 
+/** Where another word than the provider's own holds: for a protocol, for what is made, for models (one `*`). Each that fits counts, and the worst wins. */
+export interface PolicyException {
+  protocol?: Opt<string>;
+  kind?: Opt<Kind>;
+  model?: Opt<string>;
+  data: Partial<DataPolicy>;
+}
+
 /** What must be sent for a promise to hold. */
 export interface Control {
   protocol?: Opt<string>;

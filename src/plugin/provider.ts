@@ -1,5 +1,5 @@
 import type { ModelEvent } from "../model/event.ts";
-import type { Can, DataPolicy, Facts, ModelInfo } from "../model/facts.ts";
+import type { Can, DataPolicy, Facts, ModelInfo, PolicyException } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { HeadersOut, Opt, Sync } from "../model/values.ts";
 import type { Call, Line, Outgoing } from "./call.ts";
@@ -15,6 +15,8 @@ export interface ProviderDef<
   credential?: C;
   /** Absent = unknown. */
   data?: DataPolicy;
+  /** Where `data` is not all there is to say: by protocol, by kind, by model, listed or not. */
+  exceptions?: readonly PolicyException[];
   /** What is known of its models. The live list and the operator's own facts win over it, field by field. */
   facts?: Facts;
   setup: Setup<O, Provider<Infer<C>>>;

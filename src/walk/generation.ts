@@ -11,7 +11,7 @@ import type { Logger } from "../plugin/context.ts";
 import type { Frontend, Route } from "../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
 import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
-import type { DataPolicy, Price } from "../model/facts.ts";
+import type { DataPolicy, PolicyException, Price } from "../model/facts.ts";
 import type { Command, Reserve, Settle, Verdict } from "../plugin/store.ts";
 import type { HeadersIn } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
@@ -74,6 +74,7 @@ export interface MountedProvider {
   readonly name: string;
   readonly provider: Provider;
   readonly data: DataPolicy | undefined;
+  readonly exceptions: readonly PolicyException[];
   readonly trusted: boolean;
   readonly state: "refuse" | "relay";
   readonly onDisconnect: "cancel" | "drain";

@@ -1,4 +1,4 @@
-import { effectivePolicy, satisfies } from "../catalogue/policy.ts";
+import { lasts, satisfies } from "../catalogue/policy.ts";
 import { fail, type ErrorKind } from "../model/error.ts";
 import type { Feature } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
@@ -8,6 +8,7 @@ import type { Visit } from "./exchange.ts";
 import type { Seat } from "./generation.ts";
 import { matches } from "./pattern.ts";
 import { permit } from "./pictures.ts";
+import { policyOf } from "./policy.ts";
 import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
@@ -119,20 +120,8 @@ function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined 
 
 /** The features asked for may keep more than the model does. */
 function narrowed(seat: Seat, features: readonly Feature[]): Seat {
-  if (!seat.policy.stateful?.some((f) => features.includes(f))) return seat;
-  const { provider, endpoint, credential } = seat["~"];
-  return {
-    ...seat,
-    policy: effectivePolicy({
-      provider: provider.data,
-      endpoint: endpoint.endpoint.data,
-      model: seat.info.data,
-      credential: credential.zdr,
-      features,
-      trusted: provider.trusted,
-      now: Date.now(),
-    }),
-  };
+  if (!features.some((f) => lasts(f, seat.policy.stateful))) return seat;
+  return { ...seat, policy: policyOf(seat["~"], seat.info, Date.now(), features) };
 }
 
 /** The exclusions' own kind, with every reason. */

@@ -2,7 +2,6 @@
 // What is found depends on the config and the catalogue alone, so it is worked out once per name and kept. That nothing is
 // found is said to each who asks anew: it names others, and only those that they may use.
 import type { Catalogue } from "../catalogue/catalogue.ts";
-import { effectivePolicy } from "../catalogue/policy.ts";
 import type { ModelRoute } from "../config/types.ts";
 import { fail, type ErrorKind } from "../model/error.ts";
 import type { Lane } from "../model/facts.ts";
@@ -10,6 +9,7 @@ import type { Kind } from "../model/request.ts";
 import type { MountedEndpoint, MountedFrontend, MountedProvider, Seat } from "./generation.ts";
 import { closer } from "./hooks.ts";
 import { carried, matches } from "./pattern.ts";
+import { policyOf } from "./policy.ts";
 
 export interface Resolution {
   readonly seats: readonly Seat[];
@@ -197,14 +197,7 @@ export class Switchboard {
           model,
           info,
           credential: credential.name,
-          policy: effectivePolicy({
-            provider: provider.data,
-            endpoint: endpoint.endpoint.data,
-            model: info.data,
-            credential: credential.zdr,
-            trusted: provider.trusted,
-            now,
-          }),
+          policy: policyOf({ provider, endpoint, credential }, info, now),
           "~": { provider, endpoint, credential },
         };
         into.seats.push(seat);
@@ -256,7 +249,7 @@ export class Switchboard {
   }
 }
 
-function serves(
+export function serves(
   e: MountedEndpoint,
   protocols: readonly string[] | undefined,
   model: string,

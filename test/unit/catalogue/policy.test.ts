@@ -20,7 +20,12 @@ const level: fc.Arbitrary<DataPolicy> = fc.record({
   trains: fc.constantFrom("no", "yes", "opt_out", "unknown"),
   requires: fc.constantFrom(undefined, "none", "console", "contract", "unavailable", "unknown"),
   zeroWhen: fc.constantFrom(undefined, "credential", "control"),
-  controls: fc.constantFrom(undefined, [{ set: { store: false } }]),
+  controls: fc.constantFrom(
+    undefined,
+    [{ set: { store: false } }],
+    [{ protocol: "responses", set: { store: false } }],
+    [{ protocol: "messages", set: { store: false } }],
+  ),
   stateful: fc.constantFrom(undefined, ["state.store" as const]),
   evidence: fc.constantFrom(undefined, EVIDENCE, ["somewhere"]),
   expires: fc.constantFrom(undefined, "2026-01-01", "2027-01-01", "rubbish"),
@@ -29,6 +34,8 @@ const facts: fc.Arbitrary<PolicyFacts> = fc.record({
   provider: fc.option(level, { nil: undefined }),
   endpoint: fc.option(level, { nil: undefined }),
   model: fc.option(level, { nil: undefined }),
+  exceptions: fc.array(level, { maxLength: 2 }),
+  protocol: fc.constantFrom(undefined, null, "responses"),
   credential: fc.option(
     fc.record({
       declared: fc.boolean(),
@@ -77,6 +84,14 @@ describe("effective policy", () => {
         for (const at of ["provider", "endpoint", "model"] as const)
           for (const worse of f[at] ? worsened(f[at] as DataPolicy) : [])
             expect(satisfies(privacy, effectivePolicy({ ...f, [at]: worse }))).toBe(false);
+        for (const [i, one] of (f.exceptions ?? []).entries())
+          for (const worse of worsened(one as DataPolicy))
+            expect(
+              satisfies(
+                privacy,
+                effectivePolicy({ ...f, exceptions: f.exceptions!.with(i, worse) }),
+              ),
+            ).toBe(false);
         expect(satisfies(privacy, effectivePolicy({ ...f, trusted: false }))).toBe(false);
         expect(satisfies(privacy, effectivePolicy({ ...f, features: ["state.store"] }))).toBe(
           false,
@@ -165,6 +180,58 @@ describe("effective policy", () => {
       { provider: { ...days, zeroWhen: "control", controls: [{ set: { store: false } }] } },
       true,
       "control",
+    ],
+    [
+      "by control that is not sent there",
+      {
+        provider: {
+          ...days,
+          zeroWhen: "control",
+          controls: [{ protocol: "responses", set: { store: false } }],
+        },
+        protocol: "chat-completions",
+      },
+      false,
+      "published",
+    ],
+    [
+      "by control, of a native endpoint",
+      {
+        provider: { ...days, zeroWhen: "control", controls: [{ set: { store: false } }] },
+        protocol: null,
+      },
+      false,
+      "published",
+    ],
+    [
+      "an exception that keeps, beside a control",
+      {
+        provider: { ...days, zeroWhen: "control", controls: [{ set: { store: false } }] },
+        exceptions: [{ retention: { kind: "days", days: 30 } }],
+      },
+      false,
+      "control",
+    ],
+    [
+      "an exception that its own control lifts",
+      {
+        provider: zero,
+        exceptions: [{ ...days, zeroWhen: "control", controls: [{ set: { store: false } }] }],
+      },
+      true,
+      "control",
+    ],
+    [
+      "a tool that runs elsewhere, and nobody says what it keeps",
+      { provider: zero, features: ["hosted.file_search"] },
+      false,
+      "published",
+    ],
+    [
+      "a tool that is known to keep nothing",
+      { provider: { ...zero, stateful: [] }, features: ["hosted.web_search"] },
+      true,
+      "published",
     ],
     [
       "a worse endpoint",
