@@ -146,6 +146,8 @@ export interface Studio extends AsyncDisposable {
 export async function studio(
   of: {
     hosts?: readonly string[];
+    /** More under `providers:`, for an upstream at this address. */
+    providers?: (up: string) => string;
     /** More of gateway.yaml. */
     yaml?: string;
     routes?: Host["routes"];
@@ -153,7 +155,7 @@ export async function studio(
     store?: "memory" | "sqlite";
   } = {},
 ): Promise<Studio> {
-  const { hosts, yaml: more = "", routes, store = "memory" } = of;
+  const { hosts, yaml: more = "", providers, routes, store = "memory" } = of;
   const mine = HOSTS.filter(({ provider }) => hosts?.includes(provider) ?? true);
   const up = await upstream({
     "GET /picture.png": { headers: { "content-type": "image/png" }, body: PICTURE },
@@ -172,7 +174,7 @@ middleware:
   - zdr
   - usage
 providers:
-${mine.map((host) => `  ${host.provider}: ${host.yaml.replaceAll("up/", `${up.url}/`)}\n`).join("")}
+${mine.map((host) => `  ${host.provider}: ${host.yaml.replaceAll("up/", `${up.url}/`)}\n`).join("")}${providers?.(up.url) ?? ""}
 ${more}`;
   const options = { yaml, env: of.env?.(up) ?? {} };
   let gateway = await startGateway(options);
