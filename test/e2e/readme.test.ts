@@ -94,8 +94,11 @@ describe("every request", () => {
     const { stdout } = await run("bash", ["-c", here(block.text)], {
       env: { ...process.env, KEY: gateway.key },
     });
-    expect(JSON.parse(stdout)).not.toHaveProperty("error");
-    expect(stdout).toContain("Hello, gate.");
+    const answer = JSON.parse(stdout);
+    expect(answer).not.toHaveProperty("error");
+    if (!block.text.includes("/images/")) return expect(stdout).toContain("Hello, gate.");
+    const picture = await fetch(answer.data[0].url);
+    return expect(picture.headers.get("content-type")).toBe("image/png");
   });
 
   it.each(of("js").map((b) => [named(b), b] as const))("%s answers", async (_name, block) => {
