@@ -10,7 +10,7 @@ export const builtin = {
     usage: () => import("./frontends/usage.ts"),
   },
   provider: {
-    bfl: () => import("./providers/bfl.ts"),
+    bfl: listed("bfl", () => import("./providers/bfl.ts")),
     demo: () => import("./providers/demo.ts"),
     anthropic: listed("anthropic", () => import("./providers/anthropic.ts")),
     "anthropic-compatible": () => import("./providers/anthropic-compatible.ts"),
@@ -88,16 +88,17 @@ function rows<N extends string>(...names: readonly N[]): Record<N, () => Promise
   >;
 }
 
-/** With what is known of its models. */
+/** With what is known of its models, and of what becomes of the data it is sent. */
 function listed<D extends object>(
   name: string,
   load: () => Promise<{ default: D }>,
 ): () => Promise<unknown> {
   return async () => {
-    const [{ withFacts }, { default: definition }] = await Promise.all([
+    const [{ withFacts }, { withPolicy }, { default: definition }] = await Promise.all([
       import("./providers/facts.ts"),
+      import("./providers/policy.ts"),
       load(),
     ]);
-    return { default: await withFacts(name, definition) };
+    return { default: await withPolicy(name, await withFacts(name, definition)) };
   };
 }

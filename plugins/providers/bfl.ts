@@ -13,7 +13,7 @@ import {
   type ModelEvent,
 } from "tollgate/plugin";
 import { fitting, sniff } from "tollgate/protocols/images";
-import { facts, POLICY } from "./bfl/facts.ts";
+import { facts } from "./bfl/facts.ts";
 import { body, finished, refused, started, type Job } from "./bfl/job.ts";
 
 const FIRST_MS = 500;
@@ -27,7 +27,6 @@ export default defineProvider({
   summary: "Black Forest Labs: FLUX images",
   stability: "beta",
   credential: apiKey,
-  data: POLICY,
   facts,
   options: {
     type: "object",

@@ -13,16 +13,6 @@ export default defineProvider({
   stability: "beta",
   credential: apiKey,
   // A key without a bill behind it trains Google's models: the key decides, so only its owner can promise anything.
-  data: {
-    retention: { kind: "unknown" },
-    trains: "unknown",
-    requires: "contract",
-    zeroWhen: "credential",
-    stateful: ["state.file", "hosted.web_search"],
-    evidence: ["https://ai.google.dev/gemini-api/docs/zdr"],
-    verifiedAt: "2026-11-20",
-    expires: "2027-05-20",
-  },
   options: {
     type: "object",
     additionalProperties: false,

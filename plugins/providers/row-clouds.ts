@@ -48,16 +48,6 @@ export const clouds: readonly Row[] = [
       },
       responses: {},
     },
-    data: {
-      retention: { kind: "days", days: 30 },
-      trains: "no",
-      requires: "console",
-      zeroWhen: "credential",
-      stateful: ["state.store", "state.previous_response_id", "state.file"],
-      evidence: ["https://console.groq.com/docs/your-data"],
-      verifiedAt: "2026-11-20",
-      expires: "2027-05-20",
-    },
   },
   {
     name: "together",
@@ -115,16 +105,6 @@ export const clouds: readonly Row[] = [
       },
       responses: {},
       messages: { thinking: "budget" },
-    },
-    data: {
-      retention: { kind: "zero" },
-      trains: "no",
-      requires: "none",
-      controls: [{ protocol: "responses", set: { store: false } }],
-      stateful: ["state.store", "state.previous_response_id", "state.file"],
-      evidence: ["https://docs.fireworks.ai/guides/security_compliance/data_handling"],
-      verifiedAt: "2026-11-20",
-      expires: "2027-05-20",
     },
   },
   {

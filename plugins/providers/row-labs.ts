@@ -103,12 +103,6 @@ export const labs: readonly Row[] = [
       },
       messages: anthropicAt("anthropic/v1"),
     },
-    data: {
-      retention: { kind: "unknown" },
-      trains: "yes",
-      requires: "unavailable",
-      region: ["cn"],
-    },
   },
   {
     name: "xai",
@@ -152,21 +146,6 @@ export const labs: readonly Row[] = [
         ],
         serves: ["grok-imagine-*", "grok-2-image*"],
       },
-    },
-    data: {
-      retention: { kind: "days", days: 30 },
-      trains: "no",
-      requires: "console",
-      zeroWhen: "credential",
-      attest: { header: "x-zero-data-retention", equals: "true" },
-      controls: [
-        {
-          protocol: "responses",
-          set: { store: false },
-          add: { include: ["reasoning.encrypted_content"] },
-        },
-      ],
-      stateful: ["state.store", "state.background", "state.previous_response_id", "state.file"],
     },
   },
   {
@@ -212,7 +191,6 @@ export const labs: readonly Row[] = [
         reasoning: { control: "effort", efforts: ["none", "high"], on: "high", echo: "never" },
       },
     },
-    data: { retention: { kind: "days", days: 30 }, trains: "opt_out", requires: "contract" },
   },
   {
     name: "meta",

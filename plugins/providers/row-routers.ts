@@ -31,16 +31,6 @@ export const routers: readonly Row[] = [
       responses: {},
       messages: { thinking: "adaptive" },
     },
-    data: {
-      retention: { kind: "unknown" },
-      trains: "unknown",
-      zeroWhen: "control",
-      controls: [{ set: { provider: { zdr: true, data_collection: "deny" } } }],
-      stateful: ["state.store", "state.previous_response_id", "state.file", "hosted.web_search"],
-      evidence: ["https://openrouter.ai/docs/guides/features/zdr"],
-      verifiedAt: "2026-11-20",
-      expires: "2027-05-20",
-    },
   },
   {
     name: "vercel",

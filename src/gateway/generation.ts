@@ -1,7 +1,7 @@
 // Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
 // it ends when it has been replaced and its last exchange is over.
 import { problem, type Words } from "../config/problems.ts";
-import type { GatewayConfig, Located, Mounted } from "../config/types.ts";
+import type { GatewayConfig, Located, Mounted, ProviderConfig } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { Scope } from "../lib/scope.ts";
 import type { Kind } from "../model/request.ts";
@@ -88,7 +88,7 @@ export async function build(of: {
       provider,
       data: mounted.definition.data,
       exceptions: mounted.definition.exceptions ?? [],
-      trusted: mounted.from === "built-in" || mounted.trustPolicy,
+      trusted: mounted.trustPolicy || (mounted.from === "built-in" && atHome(mounted)),
       state: mounted.state,
       onDisconnect: mounted.onDisconnect,
       timeouts: mounted.timeouts,
@@ -225,6 +225,14 @@ export async function build(of: {
       );
     },
   };
+}
+
+/** What is known of a provider's data policy is known of its own address: elsewhere somebody else listens. */
+function atHome({ definition, options }: ProviderConfig): boolean {
+  const usual = definition.options?.properties?.["base_url"]?.default;
+  const given = (options as { base_url?: unknown }).base_url;
+  if (typeof usual !== "string" || typeof given !== "string") return true;
+  return URL.parse(given)?.origin === new URL(usual).origin;
 }
 
 /** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */

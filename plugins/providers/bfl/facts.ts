@@ -1,6 +1,6 @@
 // What is known of Black Forest Labs' models. It has no list to ask for, so these are the ones that exist; an operator
 // adds others under the provider's `facts:`.
-import type { DataPolicy, Facts, ModelInfo } from "tollgate/plugin";
+import type { Facts, ModelInfo } from "tollgate/plugin";
 
 /** One image a job; more are as many jobs, and this many may run for one request. */
 export const MOST_JOBS = 4;
@@ -30,9 +30,6 @@ export const facts: Facts = {
     model("flux-kontext-max", "FLUX.1 Kontext [max]", "0.08"),
   ],
 };
-
-/** Results stand at a signed address for about ten minutes; for how long prompts are kept is not published. */
-export const POLICY: DataPolicy = { retention: { kind: "unknown" }, trains: "unknown" };
 
 /** These take a shape instead of a size. */
 export const shaped = (name: string): boolean => /ultra|kontext/.test(name);
