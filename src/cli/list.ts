@@ -8,7 +8,7 @@ import { columns, paint, remark, say, sayJson } from "./terminal.ts";
 export const command: Command = {
   usage: "list [frontend|middleware|provider|store] [options]",
   about:
-    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.",
+    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings. What they claim of others without having checked it stands beside them.",
   options: CONFIG,
   words: { least: 0, most: 1 },
   examples: ["tollgate list", "tollgate list provider --json"],
@@ -31,17 +31,20 @@ export const command: Command = {
         version,
         api: definition.api as number,
         summary: definition.summary,
+        unchecked: definition.unchecked ?? [],
       }));
     if (given.json) sayJson({ plugins });
     else
       say(
         columns(
-          plugins.map(({ kind, name, stability, from, version, summary }) => [
+          plugins.map(({ kind, name, stability, from, version, summary, unchecked }) => [
             paint("gray", kind),
             paint("bold", name),
             stability,
             from === "built-in" ? `${from} ${version}` : from,
-            summary,
+            unchecked.length > 0
+              ? `${summary} ${paint("gray", `(not checked: ${unchecked.join(", ")})`)}`
+              : summary,
           ]),
         ),
       );

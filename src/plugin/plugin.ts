@@ -11,6 +11,8 @@ export interface Plugin<O extends ObjectSchema> {
   /** One line, for `list` and for hovering in an editor. */
   summary: string;
   stability?: Stability;
+  /** What it says of others that nobody has tried or read at the source, a word each: `tollgate list` names them. */
+  unchecked?: readonly string[];
   /** Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. */
   options?: O;
   /** What a schema cannot say. Pure: no I/O, runs under `tollgate check`. */

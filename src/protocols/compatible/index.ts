@@ -54,6 +54,7 @@ export function fromRow(row: Row): Compatible {
     name: row.name,
     summary: row.summary,
     stability: row.stability ?? "experimental",
+    ...(row.unchecked && { unchecked: row.unchecked }),
     credential: row.key === "optional" ? OPTIONAL : REQUIRED,
     options: optionsOf(row),
     ...(row.data && { data: row.data }),

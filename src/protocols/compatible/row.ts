@@ -46,4 +46,6 @@ export interface Row {
   facts?: Facts;
   /** Absent: experimental, which is to say that what stands here was read, not tried. */
   stability?: Stability;
+  /** What stands here on second-hand knowledge: "responses", "limits". Absent: all of it was read at the source. */
+  unchecked?: readonly string[];
 }
