@@ -66,7 +66,7 @@ export function toolsOf(body: JsonObject): {
       if (!more.carried) bound[`tools.${type}`] = as;
       return;
     }
-    tools.push(came(toolOf(as, type, text(more.namespace?.["name"]), at), { as, ...more }));
+    tools.push(came(toolOf(as, type, more.namespace, at), { as, ...more }));
   };
   list(body["tools"]).forEach((raw, i) => add(raw, {}, `tools[${i}]`));
   const declared = new Set(tools.map((t) => t.name));
@@ -77,7 +77,7 @@ export function toolsOf(body: JsonObject): {
 
 const BOUND = new Set(["tool_search", "programmatic_tool_calling"]);
 
-function toolOf(as: JsonObject, type: string, namespace: string | undefined, at: string): Tool {
+function toolOf(as: JsonObject, type: string, namespace: Opt<JsonObject>, at: string): Tool {
   const own = text(as["name"]);
   if (type !== "function" && type !== "custom") {
     // One name for every version of the one tool that other protocols have too.
@@ -89,12 +89,20 @@ function toolOf(as: JsonObject, type: string, namespace: string | undefined, at:
       param: `${at}.name`,
       code: "invalid_type",
     });
-  const name = flatName(namespace, own);
-  const description = text(as["description"]);
+  const name = flatName(text(namespace?.["name"]), own);
+  const description = described(as, namespace);
   if (type === "custom")
     return present({ type, name, description, raw: as["format"] ?? undefined } as const);
   const schema = object(as["parameters"]);
   return present({ type, name, description, schema, strict: flag(as["strict"]) } as const);
+}
+
+/** Where tools have one flat list, nobody but the first of a namespace can say what the namespace is for. */
+function described(as: JsonObject, namespace: Opt<JsonObject>): string | undefined {
+  const own = text(as["description"]);
+  const common =
+    list(namespace?.["tools"])[0] === as ? text(namespace?.["description"]) : undefined;
+  return common === undefined || own === undefined ? (own ?? common) : `${common}\n\n${own}`;
 }
 
 /** `own`: what only this protocol said of a request; then what it left out, it left out knowingly. */

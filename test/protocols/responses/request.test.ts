@@ -112,6 +112,19 @@ describe("tools by their names", () => {
     expect(chosen(some)).toEqual([{ names: ["crm__find", "web_search"], must: false }, some]);
   });
 
+  it("bring what is said of their namespace to wires without one, once", () => {
+    const find = { type: "function", name: "find", description: "Finds a customer." };
+    const drop = { type: "function", name: "drop", description: "Drops one." };
+    const crm = { type: "namespace", name: "crm", description: "Customers.", tools: [find, drop] };
+    const request = decode({ ...body, tools: [crm] }) as ChatRequest;
+    const said = chatCompletions().client!.request(request, asking())["tools"] as any[];
+    expect(said.map((tool) => tool.function.description)).toEqual([
+      "Customers.\n\nFinds a customer.",
+      "Drops one.",
+    ]);
+    expect(encode(request).tools).toEqual([crm]);
+  });
+
   it("are called in their namespace, also where a turn was written anew", () => {
     const request = decode(body) as ChatRequest;
     const { input } = encode({ ...request, turns: structuredClone(request.turns) as any });
