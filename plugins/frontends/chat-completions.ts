@@ -1,7 +1,7 @@
 // The chat completions endpoint: what OpenAI's SDKs and nearly everybody else calls.
 import { defineFrontend, fail, type HeadersIn } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { accept, presented, type Scheme } from "./presented.ts";
+import { accept, presented, sent, type Scheme } from "./presented.ts";
 
 /** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
 const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
@@ -25,18 +25,10 @@ export default defineFrontend({
 
 /** Clients send one key in two headers; two keys are two people, and nobody can say who is asking. */
 function secretOf(headers: HeadersIn, schemes: readonly Scheme[]): string | undefined {
-  const [bearer, bare] = (["bearer", "x-api-key"] as const).map((scheme) => sent(headers, scheme));
+  const [bearer, bare] = [sent(headers, "bearer"), sent(headers, "x-api-key")];
   if (bearer !== undefined && bare !== undefined && bearer !== bare)
     fail("unauthenticated", "Authorization and x-api-key bring two different keys. Send one.", {
       code: "invalid_api_key",
     });
   return presented(headers, schemes);
-}
-
-function sent(headers: HeadersIn, scheme: Scheme): string | undefined {
-  try {
-    return presented(headers, [scheme]);
-  } catch {
-    return undefined;
-  }
 }

@@ -34,6 +34,10 @@ export function presented(headers: HeadersIn, schemes: readonly Scheme[]): strin
   );
 }
 
+/** The key as one scheme has it. Most requests bring one key in one place: nothing is thrown for the other. */
+export const sent = (headers: HeadersIn, scheme: Scheme): string | undefined =>
+  READ[scheme](headers);
+
 const READ: Readonly<Record<Scheme, (headers: HeadersIn) => string | undefined>> = {
   bearer: ({ authorization }) => /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1],
   "x-api-key": (headers) => {

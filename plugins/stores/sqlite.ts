@@ -2,9 +2,10 @@
 // Importing this file starts nothing; threads start when the store is opened.
 import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
-import type { Commands, Store, Verdict } from "tollgate/plugin";
+import type { Commands, Store } from "tollgate/plugin";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
+import { heard, pack, type Verdicts } from "./sqlite/wire.ts";
 import type { Role } from "./sqlite/worker.ts";
 import type { Opened, Settings } from "./sqlite/writer.ts";
 
@@ -90,11 +91,14 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     },
     async apply(batch) {
       const { thread } = await writer();
-      return thread.call<readonly Verdict[]>("apply", batch).catch(async (error: unknown) => {
+      const text = pack(batch);
+      try {
+        return heard(await thread.call<Verdicts>("apply", text));
+      } catch (error) {
         if (thread.alive || owner === undefined) throw error;
         // It died with the batch in its hands. Another one does it, or finds that it was done.
-        return (await writer()).thread.call<readonly Verdict[]>("apply", batch);
-      });
+        return heard(await (await writer()).thread.call<Verdicts>("apply", text));
+      }
     },
     key: read("key"),
     price: read("price"),

@@ -187,7 +187,7 @@ class Client {
   #missing = 0;
   #chunked = false;
   #spoken = false;
-  #tail = Buffer.alloc(0);
+  #tail: Buffer = Buffer.alloc(0);
   #closing = false;
   usable = true;
 
