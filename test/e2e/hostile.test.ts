@@ -23,7 +23,7 @@ let at: House;
 let clients: Clients;
 let before: number;
 /** What may still answer after this long is a hang. */
-const SOON_MS = 6000;
+const SOON_MS = 10_000;
 beforeAll(async () => {
   at = await house({ ...speaking(say("")), ...ROUTES }, MORE);
   clients = clientsOf(at.gateway, SOON_MS);
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => at[Symbol.asyncDispose]());
 
 const MORE =
-  "middleware: [auth]\nstore: memory\ntimeouts: { connect: 1s, first_byte: 1s, idle: 1s, total: 30s }\n";
+  "middleware: [auth]\nstore: memory\ntimeouts: { connect: 1s, first_byte: 2s, idle: 2s, total: 30s }\n";
 
 const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readStatus())?.[1] ?? 0) / 1024;
 const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
