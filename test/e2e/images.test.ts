@@ -11,7 +11,7 @@ import { startGateway, type Daemon } from "../gateway.ts";
 
 const KEY = "alice-key";
 const yaml = (up: string) => `
-frontends: [images, models, chat-completions]
+frontends: [images, models, chat-completions, messages, responses]
 middleware:
   - use: auth
     with: { keys: [{ id: alice, digest: "${digest(KEY)}" }, { id: bob, digest: "${digest("bob")}", models: ["demo/*"] }] }
@@ -263,17 +263,33 @@ describe("the catalogue", () => {
     expect(page.has_more).toBe(true);
   });
 
-  it("each endpoint names the other for models of the other kind", async () => {
+  it("each endpoint names the right one for models of the other kind", async () => {
     expect(
       await raised(client().images.generate({ model: "openai/gpt-6", prompt: "x" })),
     ).toMatchObject({ status: 400, message: expect.stringContaining("/v1/chat/completions") });
-    expect(
-      await raised(
-        client().chat.completions.create({
-          model: "openai/gpt-image-2",
-          messages: [{ role: "user", content: "x" }],
-        }),
-      ),
-    ).toMatchObject({ status: 400, message: expect.stringContaining("/v1/images/generations") });
+    const asked = up.requests.length;
+    for (const [path, body] of [
+      ["/v1/chat/completions", { messages: [{ role: "user", content: "x" }] }],
+      ["/v1/messages", { messages: [{ role: "user", content: "x" }], max_tokens: 9 }],
+      ["/v1/responses", { input: "x" }],
+    ] as const)
+      for (const model of ["openai/gpt-image-2", "demo/image", "bfl/flux-pro-1.1"]) {
+        const answer = await fetch(gateway.url + path, {
+          method: "POST",
+          headers: {
+            "content-type": "application/json",
+            ...(path === "/v1/messages"
+              ? { "x-api-key": KEY, "anthropic-version": "2023-06-01" }
+              : { authorization: `Bearer ${KEY}` }),
+          },
+          body: JSON.stringify({ model, ...body }),
+        });
+        const said: any = await answer.json();
+        expect([answer.status, said.error.message], path).toEqual([
+          400,
+          `${model} is an image model: ask for it at /v1/images/generations.`,
+        ]);
+      }
+    expect(up.requests.length).toBe(asked);
   });
 });

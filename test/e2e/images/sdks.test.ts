@@ -4,7 +4,7 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateImage } from "ai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sniff } from "../../../src/protocols/images/index.ts";
-import { HOSTS, KEYS, PICTURE, studio, USAGE, type Studio } from "./studio.ts";
+import { HOSTS, KEYS, PICTURE, raised, studio, USAGE, type Studio } from "./studio.ts";
 
 let s: Studio;
 beforeAll(async () => void (s = await studio()));
@@ -70,6 +70,41 @@ describe.each(HOSTS.map(({ provider, model }) => [provider, model]))("%s", (prov
     });
     expect(image.mediaType).toBe("image/png");
     same(image.uint8Array, model);
+  });
+});
+
+describe("what a model cannot", () => {
+  it.each([
+    ["openai/gpt-image-2", { n: 11 }, "n", /at most 10 images/],
+    ["openai/gpt-image-2", { quality: "ultra" }, "quality", /low, medium, high/],
+    ["openai/gpt-image-1.5", { size: "512x512" }, "size", /1024x1024, 1536x1024, 1024x1536/],
+    ["openai/gpt-image-2", { output_format: "bmp" }, "output_format", /png, jpeg, webp/],
+    ["together/black-forest-labs/flux-schnell", { n: 5 }, "n", /at most 4 images/],
+    ["bfl/flux-pro-1.1", { n: 5 }, "n", /at most 4 images/],
+    ["google/gemini-3-pro-image", { n: 2 }, "n", /one image at a time|at most 1 image/],
+    ["demo/image", { size: "8x8" }, "size", /16 to 2048/],
+    ["demo/image", { size: "huge" }, "size", /must match/],
+  ])("%s %j: told what it can, and nobody is asked", async (model, more, param, can) => {
+    const before = s.up.requests.length;
+    const said = await raised(
+      s.client().images.generate({ model, prompt: "A harbour", ...(more as object) }),
+    );
+    expect(said).toMatchObject({ status: 400, param });
+    expect(said.message).toMatch(can);
+    expect(s.up.requests.length).toBe(before);
+  });
+
+  it.each([
+    [{ model: "demo/image" }, "prompt"],
+    [{ prompt: "A harbour" }, "model"],
+    [{ model: "demo/image", prompt: "" }, "prompt"],
+    [{ model: "demo/image", prompt: "x", response_format: "png" }, "response_format"],
+    [{ model: "demo/image", prompt: "x", n: 0 }, "n"],
+  ])("nor anybody at all: %j", async (body, param) => {
+    expect(await raised(s.client().images.generate(body as never))).toMatchObject({
+      status: 400,
+      param,
+    });
   });
 });
 

@@ -46,7 +46,7 @@ export const HOSTS: readonly Host[] = [
     model: "openai/gpt-image-2",
     yaml: '{ use: openai, with: { api_key: k, base_url: "up/openai/v1" } }',
     routes: {
-      "GET /openai/v1/models": list("gpt-6", "gpt-image-2"),
+      "GET /openai/v1/models": list("gpt-6", "gpt-image-2", "gpt-image-1.5"),
       "POST /openai/v1/images/generations": (request) =>
         "response_format" in request.json()
           ? json({ error: { message: "Unknown parameter: 'response_format'." } }, 400)
