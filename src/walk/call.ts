@@ -28,6 +28,8 @@ export class Attempt implements Call {
   readonly seat: Seat;
   readonly losses: Loss[] = [];
   readonly started = performance.now();
+  /** It left, and nobody said what became of it: its input is billed as if it had been read. */
+  unanswered = false;
   readonly #fetch: (call: Attempt) => Line["fetch"];
 
   constructor(x: Visit, seat: Seat, n: number, fetch: (call: Attempt) => Line["fetch"]) {

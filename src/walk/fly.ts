@@ -45,7 +45,11 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
   x["~"].onGone.push(() => {
     if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
   });
-  await flight.go(wire, { method: out.method, path, headers: flat(headers), body });
+  try {
+    await flight.go(wire, { method: out.method, path, headers: flat(headers), body });
+  } finally {
+    call.unanswered = flight.unanswered;
+  }
   if (flight.status >= 200 && flight.status < 300) return flight;
   const said = await gather(flight, ERROR_BODY_MAX);
   if (flight.status >= 300 && flight.status < 400)

@@ -35,6 +35,11 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
     this.#due = this.#started + timeouts.firstByteMs;
   }
 
+  /** Bytes may have left, and nothing came back: whether there is work to pay for, nobody knows. */
+  get unanswered(): boolean {
+    return this.#controller !== undefined && this.status === 0;
+  }
+
   /** Resolves with upstream's head. */
   go(
     wire: Wire,

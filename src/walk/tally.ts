@@ -100,7 +100,7 @@ export class Tally {
     fault?: Fault | undefined;
     cut: boolean;
   }): { command: Settle & { at: number }; record: CallRecord } {
-    const dead = of.cut && !this.accepted;
+    const dead = of.cut && !this.accepted && !this.call.unanswered;
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     const costNano = dead ? 0n : this.#cost(usage, estimated);
     const state: CallState = dead

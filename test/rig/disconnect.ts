@@ -1,0 +1,163 @@
+// Clients that leave at a random byte: upstream is let go, the call has its row, and the row counts what was sent.
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Entry } from "tollgate/plugin";
+import { startGateway, type Daemon } from "../gateway.ts";
+import { biller, priced, PRICED, wished } from "./biller.ts";
+import { chance, type Rig, type Verdict } from "./rig.ts";
+import { PROVIDERS } from "./traffic.ts";
+
+const yaml = (url: string) => `
+frontends: [chat-completions, messages, responses]
+middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
+store: memory
+providers:
+  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
+  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
+`;
+
+const PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const;
+const WORDS = 60;
+/** An upstream that is not let go within this has been forgotten. */
+const GONE_MS = 2_000;
+/** Bytes may be on the way, in either direction, when somebody leaves. */
+const ON_THE_WAY = 30;
+
+export async function disconnect(of: {
+  times: number;
+  seed: number;
+  clients: number;
+}): Promise<Verdict> {
+  const chanced = chance(of.seed);
+  const wrong: string[] = [];
+  await using upstream = await biller();
+  const dir = await mkdtemp(join(tmpdir(), "tollgate-leave-"));
+  const daemon = await startGateway({ yaml: yaml(upstream.up.url), dir });
+  const left = new Map<string, number>();
+  try {
+    let next = 0;
+    const lane = async () => {
+      while (next < of.times) {
+        const tag = `d${next++}`;
+        left.set(
+          tag,
+          await leave(
+            daemon,
+            tag,
+            chanced.one(PATHS),
+            `${chanced.one(PROVIDERS)}/model`,
+            chanced.below(9_000),
+            chanced.often(0.5),
+          ),
+        );
+      }
+    };
+    await Promise.all(Array.from({ length: of.clients }, lane));
+    const until = performance.now() + GONE_MS;
+    const open = () => upstream.bill.filter(({ asked }) => asked.state === "open");
+    while (open().length > 0 && performance.now() < until) await sleep(20);
+    for (const { tag } of open()) wrong.push(`${tag}: upstream was not let go`);
+    await sleep(200);
+
+    const rows = new Map<string, Entry>();
+    let after: string | null = null;
+    do {
+      const page = (await daemon.ask("ledger.entries", { after, limit: 1_000 })) as unknown as {
+        items: Entry[];
+        next?: string;
+      };
+      for (const entry of page.items) {
+        if (entry.kind !== "settle") continue;
+        const tag = entry.labels["x-rig"]!;
+        if (rows.has(tag)) wrong.push(`${tag}: two rows`);
+        rows.set(tag, entry);
+      }
+      after = page.next ?? null;
+    } while (after !== null);
+
+    let cut = 0;
+    for (const { tag, asked, usage } of upstream.bill) {
+      const row = rows.get(tag);
+      if (!row) {
+        wrong.push(`${tag}: billed, and no row`);
+        continue;
+      }
+      const owes = usage();
+      if (row.state === "void") wrong.push(`${tag}: upstream was asked, and the row is void`);
+      if (row.state === "exact") {
+        if (BigInt(row.costNano!) !== priced(owes))
+          wrong.push(`${tag}: exact ${row.costNano}, billed ${priced(owes)}`);
+        continue;
+      }
+      cut++;
+      if (row.state !== "estimated" && row.state !== "void")
+        wrong.push(`${tag}: left early, and ${row.state}`);
+      // Words have five to six bytes, and an estimate three bytes a token: never less than what was sent, never far above.
+      const output = row.usage.output ?? 0;
+      const [least, most] = [(owes.output ?? 0) - ON_THE_WAY, (owes.output ?? 0) * 3 + ON_THE_WAY];
+      if (row.state === "estimated" && (output < least || output > most))
+        wrong.push(`${tag}: ${output} counted, ${owes.output} made, ${asked.sent} bytes sent`);
+    }
+    return { wrong, counts: { times: of.times, cut, rows: rows.size }, seed: of.seed };
+  } finally {
+    await daemon.stop();
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+/** Reads so many bytes of the body, and goes: politely or not. */
+function leave(
+  at: Daemon,
+  tag: string,
+  path: string,
+  model: string,
+  bytes: number,
+  rude: boolean,
+): Promise<number> {
+  const words = wished({ tag, words: WORDS, gap: 1, bad: "" });
+  const body = path.endsWith("responses")
+    ? { model, stream: true, input: words }
+    : { model, stream: true, max_tokens: 500, messages: [{ role: "user", content: words }] };
+  return new Promise((resolve) => {
+    let seen = 0;
+    // Some do not even wait for the first byte.
+    if (bytes < 300) setTimeout(() => req.destroy(), bytes / 10).unref();
+    const req = request(
+      `${at.url}${path}`,
+      {
+        method: "POST",
+        agent: false,
+        headers: {
+          "content-type": "application/json",
+          "x-rig": tag,
+          ...(path === "/v1/messages"
+            ? { "x-api-key": at.key }
+            : { authorization: `Bearer ${at.key}` }),
+        },
+      },
+      (res) => {
+        res.on("data", (chunk: Buffer) => {
+          seen += chunk.length;
+          if (seen < bytes) return;
+          if (rude) req.socket?.resetAndDestroy();
+          else req.destroy();
+        });
+        res.on("error", () => {});
+        res.on("close", () => resolve(seen));
+      },
+    );
+    req.on("error", () => resolve(seen));
+    req.on("close", () => resolve(seen));
+    req.end(JSON.stringify(body));
+  });
+}
+
+export const rig: Rig = {
+  options: { times: 1_000, seed: Date.now() % 1e6, clients: 8 },
+  run: ({ times, seed, clients }) =>
+    disconnect({ times: Number(times), seed: Number(seed), clients: Number(clients) }),
+};
