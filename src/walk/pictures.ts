@@ -53,18 +53,18 @@ export function inWantedForm(call: Attempt, answer: ModelAnswer): Promise<ModelA
 /** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
 export function withBytes(
   call: Attempt,
-  next: (event: ModelEvent) => void,
+  emit: (event: ModelEvent) => void,
   course: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
 ): (event: ModelEvent) => void {
   let before: Promise<unknown> | undefined;
   return (event) => {
     const fetching =
       event.type === "media" && "url" in event.media ? turned(call, event.media) : undefined;
-    if (!before && !fetching) return next(event);
+    if (!before && !fetching) return emit(event);
     // Upstream may end its message now: nothing is missing.
     if (event.type === "finish") course.tally.ended = true;
     before = Promise.all([fetching, before]).then(([media]) =>
-      next(event.type === "media" && media ? { ...event, media } : event),
+      emit(event.type === "media" && media ? { ...event, media } : event),
     );
     before.catch((problem: unknown) => course.broke(problem));
   };

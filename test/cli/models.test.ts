@@ -9,9 +9,11 @@ const listed = (...ids: string[]) =>
   json({ data: ids.map((id) => ({ id, context_length: 64_000 })) }, 200);
 
 const yaml = (url: string) =>
-  SMALL.replace("[auth]", "[{ use: auth, with: { anonymous: true } }]").replace(
-    "  demo: { use: demo }\n",
-    `  demo: { use: demo }
+  SMALL.replace("models]", "models, images]")
+    .replace("[auth]", "[{ use: auth, with: { anonymous: true } }]")
+    .replace(
+      "  demo: { use: demo }\n",
+      `  demo: { use: demo }
   openai:
     use: openai
     with: { api_key: sk-0123456789, base_url: "${url}/v1" }
@@ -21,7 +23,7 @@ const yaml = (url: string) =>
 models:
   fast: [openai/gpt-5, demo/echo]
 `,
-  );
+    );
 
 test("models: without a gateway, as far as the file says", async () => {
   await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
@@ -109,6 +111,20 @@ test("models: of a running gateway, its providers' own word first; asked again o
   expect(fact("price")).toMatchObject({ source: { from: "operator" } });
   expect(fact("limits.output")).toMatchObject({ source: { from: "shipped" } });
   expect((await other.tollgate(["models", ...state])).stdout).toContain("openai/gpt-image-2");
+
+  await fetch(`${gateway.url}/v1/images/generations`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      model: "demo/image",
+      prompt: "x",
+      size: "16x16",
+      response_format: "url",
+    }),
+  });
+  const status = await here.tollgate(["status"]);
+  expect(status.stdout).toMatch(/\nmodels of openai +2\n/);
+  expect(status.stdout).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times refused/);
 
   up.script({ "GET /v1/models": json({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);
