@@ -17,6 +17,8 @@ export type Source = { flight: Flight } | { events: AsyncIterable<ModelEvent> };
 export interface Course {
   readonly answer: Answer;
   readonly tally: Tally;
+  /** It has ended, one way or another: what still comes is for nobody. */
+  readonly over: boolean;
   content(): void;
   /** Before the terminal is written: what is written from here on waits for the bill. */
   finishing(reason: FinishReason): void;
@@ -33,8 +35,12 @@ export interface Passage extends Decoder {
   readonly between: boolean;
 }
 
-/** A JSON answer is looked at whole. */
-const WHOLE_MAX = 256 * 1024 * 1024;
+/** What is looked at whole is held whole; pictures are large. */
+const WHOLE_MAX = 64 * 1024 * 1024;
+const PICTURES_MAX = 256 * 1024 * 1024;
+
+const tooLarge = () =>
+  fail("upstream", "The provider's answer is too large.", { code: "too_large" });
 
 export function answering(call: Attempt): Answering {
   const x = call.exchange;
@@ -58,8 +64,9 @@ export function relayed(call: Attempt, course: Course): Passage {
         tally.passedBytes += chunk.length;
         answer.write(chunk);
       },
-      content(bytes = 0) {
-        tally.textBytes += bytes;
+      content(bytes) {
+        if (bytes === undefined) tally.untold = true;
+        else tally.textBytes += bytes;
         course.content();
       },
       start(id) {
@@ -82,7 +89,7 @@ export function relayed(call: Attempt, course: Course): Passage {
       return relay.between;
     },
   };
-  return call.exchange.stream ? passage : whole(passage, (body) => relay.push(body));
+  return call.exchange.stream ? passage : whole(call, passage, (body) => relay.push(body));
 }
 
 /** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
@@ -95,11 +102,16 @@ export function translated(
   const client = source.protocol.client!;
   if (!source.stream) {
     const passage = { push() {}, end() {}, fail: failed, between: true };
-    return whole(passage, (body) => client.whole(body, emit, call, source.headers));
+    return whole(call, passage, (body) => client.whole(body, emit, call, source.headers));
   }
   const decoder = client.stream(emit, call, source.headers);
+  let size = 0;
   return {
-    push: (chunk) => decoder.push(chunk),
+    push(chunk) {
+      // A client that wants it whole gets nothing until the end: somebody must hold it.
+      if (!call.exchange.stream && (size += chunk.length) > WHOLE_MAX) tooLarge();
+      decoder.push(chunk);
+    },
     end: () => decoder.end(),
     fail: failed,
     between: true,
@@ -118,6 +130,7 @@ export function written(
   const encoder = x.stream ? server.stream((text) => answer.write(text), to) : undefined;
   const folded = encoder ? undefined : folding();
   const last = (event: ModelEvent): void => {
+    if (course.over) return undefined;
     switch (event.type) {
       case "usage":
         return tally.saw(event);
@@ -143,6 +156,7 @@ export function written(
         folded!.event(event);
         const whole = folded!.answer();
         const say = (said: ModelAnswer) => {
+          if (course.over) return;
           course.finishing(event.reason);
           const body = server.whole({ ...said, usage: tally.usage().usage }, to);
           answer.write(Buffer.from(JSON.stringify(body)));
@@ -169,14 +183,14 @@ export function written(
   };
 }
 
-function whole(passage: Passage, take: (body: Buffer) => void): Passage {
+function whole(call: Attempt, passage: Passage, take: (body: Buffer) => void): Passage {
+  const max = call.exchange.kind === "image" ? PICTURES_MAX : WHOLE_MAX;
   const chunks: Buffer[] = [];
   let size = 0;
   return {
     push(chunk) {
       size += chunk.length;
-      if (size > WHOLE_MAX)
-        fail("upstream", "The provider's answer is too large.", { code: "too_large" });
+      if (size > max) tooLarge();
       chunks.push(chunk);
     },
     end() {

@@ -31,6 +31,8 @@ export class Tally {
   textBytes = 0;
   /** All that came by: the estimate of a relay that does not say how much of it is text. */
   passedBytes = 0;
+  /** Such a relay has seen content. */
+  untold = false;
   inputEstimate = 0;
   /** What the reserve was priced with: the bill is priced with the same. */
   terms: Terms = {};
@@ -76,7 +78,8 @@ export class Tally {
       const images = usage.images ?? this.call.exchange["~"].received?.survey.n ?? 1;
       return { usage: { ...usage, images }, estimated: true };
     }
-    const said = Math.ceil((this.textBytes || this.passedBytes) / BYTES_A_TOKEN);
+    const bytes = this.textBytes || (this.untold ? this.passedBytes : 0);
+    const said = Math.ceil(bytes / BYTES_A_TOKEN);
     return {
       usage: {
         ...usage,

@@ -115,6 +115,30 @@ describe("every request", () => {
   });
 });
 
+describe("every command of ours", () => {
+  let gateway: Daemon;
+  beforeAll(async () => {
+    gateway = await startGateway({ yaml: await readFile(join(ROOT, "gateway.yaml"), "utf8") });
+  });
+  afterAll(() => gateway[Symbol.asyncDispose]());
+  const bin = `${join(ROOT, "node_modules/.bin/node")} --conditions=tollgate-source ${join(ROOT, "src/cli/bin.ts")}`;
+
+  it.each(
+    of("sh")
+      .filter((b) => b.text.startsWith("npx tollgate"))
+      .map((b) => [named(b), b] as const),
+  )("%s runs, line by line, beside a gateway", async (_name, block) => {
+    const text = block.text
+      .replaceAll("npx tollgate", bin)
+      .replaceAll("http://127.0.0.1:8787", gateway.url);
+    const { stdout } = await run("bash", ["-ec", text], {
+      cwd: gateway.dir,
+      env: { ...process.env, KEY: gateway.key },
+    });
+    expect(stdout).not.toContain('"error"');
+  });
+});
+
 describe("commands", () => {
   const scripts = (
     JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as {

@@ -21,11 +21,11 @@ providers:
 `;
 
 const PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const;
-const WORDS = 60;
+const WORDS = 150;
 /** An upstream that is not let go within this has been forgotten. */
 const GONE_MS = 2_000;
-/** Bytes may be on the way, in either direction, when somebody leaves. */
-const ON_THE_WAY = 30;
+/** Words that may be on the way when somebody leaves: upstream makes one a millisecond, and the machine may be busy. */
+const ON_THE_WAY = 60;
 
 export async function disconnect(of: {
   times: number;
@@ -50,7 +50,7 @@ export async function disconnect(of: {
             tag,
             chanced.one(PATHS),
             `${chanced.one(PROVIDERS)}/model`,
-            chanced.below(9_000),
+            chanced.below(20_000),
             chanced.often(0.5),
           ),
         );
@@ -98,7 +98,7 @@ export async function disconnect(of: {
         wrong.push(`${tag}: left early, and ${row.state}`);
       // Words have five to six bytes, and an estimate three bytes a token: never less than what was sent, never far above.
       const output = row.usage.output ?? 0;
-      const [least, most] = [(owes.output ?? 0) - ON_THE_WAY, (owes.output ?? 0) * 3 + ON_THE_WAY];
+      const [least, most] = [(owes.output ?? 0) - ON_THE_WAY, (owes.output ?? 0) * 3 + 10];
       if (row.state === "estimated" && (output < least || output > most))
         wrong.push(`${tag}: ${output} counted, ${owes.output} made, ${asked.sent} bytes sent`);
     }

@@ -42,7 +42,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
   const content = () => {
     if (committed) return;
     committed = true;
-    sink.content();
+    sink.content(0);
   };
   const end = (event: Buffer, json: number, data: JsonObject) => {
     const response = object(data["response"]) ?? {};

@@ -74,7 +74,7 @@ export function restream(body: Buffer, sink: RelaySink, to: Answering, dialect: 
     body,
     (event) => {
       if (event.type === "start") sink.start(event.id ?? "");
-      if (event.type === "open") sink.content();
+      if (event.type === "open") sink.content(0);
       if (event.type === "delta") sink.content(Buffer.byteLength(event.text));
       if (event.type === "usage") sink.usage(event);
       if (event.type === "finish") sink.finish(event.reason);

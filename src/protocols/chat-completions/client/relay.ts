@@ -60,7 +60,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
       if (!committed && delta && says(delta)) {
         committed = true;
         out.flush();
-        sink.content();
+        sink.content(0);
       }
       if (delta) words += wordsIn(delta);
       const word = text(choice?.["finish_reason"]);

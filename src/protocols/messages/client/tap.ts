@@ -24,7 +24,7 @@ export class Tap {
     this.#words += words;
     if (this.#said) return;
     this.#said = true;
-    this.#sink.content();
+    this.#sink.content(0);
   }
 
   /** Once a write, however many events it had. */
