@@ -12,7 +12,6 @@ export default defineProvider({
   summary: "Google Gemini API",
   stability: "beta",
   credential: apiKey,
-  // A key without a bill behind it trains Google's models: the key decides, so only its owner can promise anything.
   options: {
     type: "object",
     additionalProperties: false,

@@ -15,7 +15,10 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
   "alibaba-cn": () => import("./policy/alibaba-cn.json", { with: { type: "json" } }),
   anthropic: () => import("./policy/anthropic.json", { with: { type: "json" } }),
   ark: () => import("./policy/ark.json", { with: { type: "json" } }),
+  azure: () => import("./policy/azure.json", { with: { type: "json" } }),
+  "azure-anthropic": () => import("./policy/azure-anthropic.json", { with: { type: "json" } }),
   baseten: () => import("./policy/baseten.json", { with: { type: "json" } }),
+  bedrock: () => import("./policy/bedrock.json", { with: { type: "json" } }),
   bfl: () => import("./policy/bfl.json", { with: { type: "json" } }),
   byteplus: () => import("./policy/byteplus.json", { with: { type: "json" } }),
   cerebras: () => import("./policy/cerebras.json", { with: { type: "json" } }),
@@ -60,6 +63,7 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
   xai: () => import("./policy/xai.json", { with: { type: "json" } }),
   xiaomi: () => import("./policy/xiaomi.json", { with: { type: "json" } }),
   zai: () => import("./policy/zai.json", { with: { type: "json" } }),
+  "zai-coding": () => import("./policy/zai-coding.json", { with: { type: "json" } }),
   zhipu: () => import("./policy/zhipu.json", { with: { type: "json" } }),
 };
 

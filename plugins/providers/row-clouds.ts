@@ -1,14 +1,16 @@
 // Clouds that serve other people's models.
-import type { Row } from "tollgate/protocols/compatible";
+import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
 
 /** How templates of open models are told to think. */
 const template = { control: "chat_template_kwargs" } as const;
 
-export const clouds: readonly Row[] = [
+export const clouds: readonly Backend[] = [
   {
     name: "groq",
     summary: "Groq",
+    limits: "openai",
+    errors: "openai",
     stability: "beta",
     base: "https://api.groq.com/openai/v1",
     speaks: {
@@ -52,6 +54,9 @@ export const clouds: readonly Row[] = [
   {
     name: "together",
     summary: "Together AI",
+    limits: "together",
+    errors: "openai",
+    unchecked: ["images", "limits"],
     stability: "beta",
     base: "https://api.together.ai/v1",
     models: { prices: "per_million" },
@@ -78,6 +83,9 @@ export const clouds: readonly Row[] = [
   {
     name: "fireworks",
     summary: "Fireworks AI",
+    limits: "fireworks",
+    errors: "openai",
+    unchecked: ["limits"],
     stability: "beta",
     base: "https://api.fireworks.ai/inference/v1",
     speaks: {
@@ -110,6 +118,8 @@ export const clouds: readonly Row[] = [
   {
     name: "cerebras",
     summary: "Cerebras",
+    limits: "cerebras",
+    errors: "openai",
     stability: "beta",
     base: "https://api.cerebras.ai/v1",
     speaks: {
@@ -147,6 +157,9 @@ export const clouds: readonly Row[] = [
   {
     name: "nvidia",
     summary: "NVIDIA NIM",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["thinking", "limits", "errors"],
     stability: "beta",
     base: "https://integrate.api.nvidia.com/v1",
     speaks: {
@@ -160,13 +173,19 @@ export const clouds: readonly Row[] = [
   {
     name: "sambanova",
     summary: "SambaNova",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["responses", "models", "limits", "errors"],
     base: "https://api.sambanova.ai/v1",
     models: { prices: "per_token" },
-    speaks: { "chat-completions": plain },
+    speaks: { "chat-completions": plain, responses: {} },
   },
   {
     name: "deepinfra",
     summary: "DeepInfra",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["messages", "images", "thinking", "limits", "errors"],
     base: "https://api.deepinfra.com/v1/openai",
     speaks: {
       "chat-completions": {
@@ -175,11 +194,15 @@ export const clouds: readonly Row[] = [
         reasoning: { control: "effort", echo: "reasoning_content" },
       },
       messages: { base: "../../anthropic/v1", header: "x-api-key", thinking: "budget" },
+      images: { serves: ["black-forest-labs/*", "stabilityai/*"] },
     },
   },
   {
     name: "cloudflare",
     summary: "Cloudflare Workers AI; base_url holds the account",
+    limits: "none",
+    errors: "errors",
+    unchecked: ["thinking", "limits"],
     models: false,
     speaks: {
       "chat-completions": {
@@ -205,61 +228,10 @@ export const clouds: readonly Row[] = [
   {
     name: "databricks",
     summary: "Databricks; base_url holds the workspace",
+    limits: "none",
+    errors: "message",
+    unchecked: ["responses", "limits", "errors"],
     models: false,
-    speaks: { "chat-completions": { ...plain, reasoning: { control: "effort" } } },
-  },
-  {
-    name: "baseten",
-    summary: "Baseten",
-    base: "https://inference.baseten.co/v1",
-    speaks: { "chat-completions": plain },
-  },
-  {
-    name: "coreweave",
-    summary: "CoreWeave Serverless Inference",
-    base: "https://api.inference.wandb.ai/v1",
-    speaks: { "chat-completions": plain },
-  },
-  {
-    name: "nebius",
-    summary: "Nebius",
-    base: "https://api.tokenfactory.nebius.com/v1",
-    speaks: { "chat-completions": plain },
-  },
-  {
-    name: "novita",
-    summary: "Novita AI",
-    base: "https://api.novita.ai/openai/v1",
-    speaks: { "chat-completions": plain },
-  },
-  {
-    name: "parasail",
-    summary: "Parasail",
-    base: "https://api.parasail.io/v1",
-    speaks: { "chat-completions": plain },
-  },
-  {
-    name: "hyperbolic",
-    summary: "Hyperbolic",
-    base: "https://api.hyperbolic.xyz/v1",
-    speaks: { "chat-completions": plain },
-  },
-  {
-    name: "siliconflow",
-    summary: "SiliconFlow",
-    base: "https://api.siliconflow.com/v1",
-    speaks: {
-      "chat-completions": {
-        ...plain,
-        topK: true,
-        reasoning: { control: "enable_thinking", echo: "reasoning_content" },
-      },
-    },
-  },
-  {
-    name: "chutes",
-    summary: "Chutes",
-    base: "https://llm.chutes.ai/v1",
-    speaks: { "chat-completions": plain },
+    speaks: { "chat-completions": { ...plain, reasoning: { control: "effort" } }, responses: {} },
   },
 ];

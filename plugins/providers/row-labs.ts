@@ -1,5 +1,5 @@
 // Those who make models, and serve them from outside mainland China.
-import type { Row } from "tollgate/protocols/compatible";
+import type { Backend } from "./row-backend.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 /** What xAI draws in. */
@@ -19,10 +19,13 @@ const XAI_RATIOS = [
   "9:20",
 ];
 
-export const labs: readonly Row[] = [
+export const labs: readonly Backend[] = [
   {
     name: "mistral",
     summary: "Mistral AI",
+    limits: "mistral",
+    errors: "flat",
+    unchecked: ["limits"],
     stability: "beta",
     base: "https://api.mistral.ai/v1",
     speaks: {
@@ -74,6 +77,9 @@ export const labs: readonly Row[] = [
   {
     name: "deepseek",
     summary: "DeepSeek",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["limits"],
     stability: "beta",
     base: "https://api.deepseek.com",
     speaks: {
@@ -107,6 +113,9 @@ export const labs: readonly Row[] = [
   {
     name: "xai",
     summary: "xAI",
+    limits: "none",
+    errors: "words",
+    unchecked: ["refused fields", "limits"],
     base: "https://api.x.ai/v1",
     models: { images: ["grok-imagine-*", "grok-2-image*"] },
     speaks: {
@@ -151,6 +160,9 @@ export const labs: readonly Row[] = [
   {
     name: "perplexity",
     summary: "Perplexity",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["responses", "limits", "errors"],
     stability: "beta",
     base: "https://api.perplexity.ai",
     models: false,
@@ -176,13 +188,17 @@ export const labs: readonly Row[] = [
           },
         ],
       },
+      responses: { base: "v1" },
     },
   },
   {
     name: "cohere",
     summary: "Cohere, by its compatibility API",
+    limits: "none",
+    errors: "message",
+    unchecked: ["models", "limits"],
     base: "https://api.cohere.ai/compatibility/v1",
-    models: false,
+    models: { path: "../../v1/models?endpoint=chat&page_size=1000" },
     speaks: {
       "chat-completions": {
         ...plain,
@@ -195,6 +211,9 @@ export const labs: readonly Row[] = [
   {
     name: "meta",
     summary: "Meta Model API",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["base", "responses", "limits", "errors"],
     base: "https://api.meta.ai/v1",
     models: false,
     speaks: { responses: {} },
@@ -202,6 +221,9 @@ export const labs: readonly Row[] = [
   {
     name: "recraft",
     summary: "Recraft",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["limits", "errors"],
     base: "https://external.api.recraft.ai/v1",
     models: false,
     speaks: { images: { most: 6 } },

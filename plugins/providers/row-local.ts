@@ -1,11 +1,13 @@
 // Servers of one's own. What they keep is the operator's to say; what they cost, too (`price: free`).
-import type { Row } from "tollgate/protocols/compatible";
+import type { Backend } from "./row-backend.ts";
 import { but, plain } from "./row-dialects.ts";
 
-export const local: readonly Row[] = [
+export const local: readonly Backend[] = [
   {
     name: "ollama",
     summary: "Ollama on this machine",
+    limits: "none",
+    errors: "openai",
     stability: "beta",
     base: "http://localhost:11434/v1",
     key: "optional",
@@ -29,6 +31,9 @@ export const local: readonly Row[] = [
   {
     name: "ollama-cloud",
     summary: "Ollama's cloud",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["limits", "errors"],
     base: "https://ollama.com/v1",
     speaks: {
       "chat-completions": {
@@ -45,6 +50,8 @@ export const local: readonly Row[] = [
   {
     name: "vllm",
     summary: "vLLM",
+    limits: "none",
+    errors: "flat",
     stability: "beta",
     base: "http://localhost:8000/v1",
     key: "optional",
@@ -74,6 +81,9 @@ export const local: readonly Row[] = [
   {
     name: "sglang",
     summary: "SGLang",
+    limits: "none",
+    errors: "flat",
+    unchecked: ["responses", "messages"],
     stability: "beta",
     base: "http://localhost:30000/v1",
     key: "optional",
@@ -94,11 +104,16 @@ export const local: readonly Row[] = [
           },
         ],
       },
+      // Images older than February 2026 answer these two with 404.
+      messages: { thinking: "budget" },
+      responses: {},
     },
   },
   {
     name: "llama-cpp",
     summary: "llama.cpp server",
+    limits: "none",
+    errors: "openai",
     stability: "beta",
     base: "http://localhost:8080/v1",
     key: "optional",
@@ -114,6 +129,9 @@ export const local: readonly Row[] = [
   {
     name: "lm-studio",
     summary: "LM Studio",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["errors"],
     base: "http://localhost:1234/v1",
     key: "optional",
     speaks: {

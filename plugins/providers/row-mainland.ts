@@ -1,7 +1,7 @@
 // Labs of mainland China. The international and the mainland host of one maker are different legal entities with
 // different keys, and so different providers.
-import type { Row } from "tollgate/protocols/compatible";
 import type { ChatDialect } from "tollgate/protocols/chat-completions";
+import type { Backend } from "./row-backend.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 const kimi: ChatDialect = {
@@ -118,10 +118,13 @@ const seed: ChatDialect = {
 
 const seedream = { serves: ["*seedream*"], most: 15 } as const;
 
-export const mainland: readonly Row[] = [
+export const mainland: readonly Backend[] = [
   {
     name: "moonshot",
     summary: "Moonshot AI",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["limits"],
     stability: "beta",
     base: "https://api.moonshot.ai/v1",
     speaks: { "chat-completions": kimi, responses: {}, messages: anthropicAt("../anthropic/v1") },
@@ -129,12 +132,18 @@ export const mainland: readonly Row[] = [
   {
     name: "moonshot-cn",
     summary: "Moonshot AI, mainland China",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["responses", "messages", "limits"],
     base: "https://api.moonshot.cn/v1",
-    speaks: { "chat-completions": kimi, messages: anthropicAt("../anthropic/v1") },
+    speaks: { "chat-completions": kimi, responses: {}, messages: anthropicAt("../anthropic/v1") },
   },
   {
     name: "zai",
     summary: "Z.ai",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["images", "limits"],
     stability: "beta",
     base: "https://api.z.ai/api/paas/v4",
     models: false,
@@ -145,8 +154,21 @@ export const mainland: readonly Row[] = [
     },
   },
   {
+    name: "zai-coding",
+    summary: "Z.ai coding plan, whose keys work at its own address only",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["limits"],
+    base: "https://api.z.ai/api/coding/paas/v4",
+    models: false,
+    speaks: { "chat-completions": glm, messages: anthropicAt("../../../anthropic/v1") },
+  },
+  {
     name: "zhipu",
     summary: "Zhipu AI, mainland China",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["messages", "limits"],
     base: "https://open.bigmodel.cn/api/paas/v4",
     models: false,
     speaks: { "chat-completions": glm, messages: anthropicAt("../../anthropic/v1") },
@@ -154,6 +176,9 @@ export const mainland: readonly Row[] = [
   {
     name: "alibaba",
     summary: "Alibaba Model Studio, Singapore",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["models", "limits"],
     stability: "beta",
     base: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     speaks: {
@@ -165,6 +190,9 @@ export const mainland: readonly Row[] = [
   {
     name: "alibaba-cn",
     summary: "Alibaba Model Studio, mainland China",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["models", "responses", "messages", "limits"],
     base: "https://dashscope.aliyuncs.com/compatible-mode/v1",
     speaks: {
       "chat-completions": qwen,
@@ -175,6 +203,9 @@ export const mainland: readonly Row[] = [
   {
     name: "minimax",
     summary: "MiniMax",
+    limits: "none",
+    errors: "base_resp",
+    unchecked: ["thinking", "limits"],
     stability: "beta",
     base: "https://api.minimax.io/v1",
     models: false,
@@ -184,6 +215,9 @@ export const mainland: readonly Row[] = [
   {
     name: "minimax-cn",
     summary: "MiniMax, mainland China",
+    limits: "none",
+    errors: "base_resp",
+    unchecked: ["messages", "thinking", "limits"],
     base: "https://api.minimaxi.com/v1",
     models: false,
     speaks: { messages: anthropicAt("../anthropic/v1"), "chat-completions": abab },
@@ -191,6 +225,9 @@ export const mainland: readonly Row[] = [
   {
     name: "byteplus",
     summary: "BytePlus ModelArk",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["effort", "images", "limits"],
     base: "https://ark.ap-southeast.bytepluses.com/api/v3",
     models: false,
     speaks: { "chat-completions": seed, responses: {}, images: seedream },
@@ -198,6 +235,9 @@ export const mainland: readonly Row[] = [
   {
     name: "ark",
     summary: "Volcengine Ark, mainland China",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["effort", "images", "limits"],
     base: "https://ark.cn-beijing.volces.com/api/v3",
     models: false,
     speaks: { "chat-completions": seed, responses: {}, images: seedream },
@@ -205,6 +245,9 @@ export const mainland: readonly Row[] = [
   {
     name: "hunyuan",
     summary: "Tencent Hunyuan",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["base", "thinking", "limits", "errors"],
     base: "https://api.hunyuan.cloud.tencent.com/v1",
     models: false,
     speaks: {
@@ -217,6 +260,9 @@ export const mainland: readonly Row[] = [
   {
     name: "xiaomi",
     summary: "Xiaomi MiMo",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["base", "thinking", "models", "limits", "errors"],
     base: "https://api.xiaomimimo.com/v1",
     speaks: {
       "chat-completions": {
@@ -228,6 +274,9 @@ export const mainland: readonly Row[] = [
   {
     name: "stepfun",
     summary: "StepFun",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["base", "models", "limits", "errors"],
     base: "https://api.stepfun.com/v1",
     speaks: { "chat-completions": plain },
   },

@@ -1,12 +1,15 @@
 // Gateways like this one, with providers behind them. What must be kept secret is passed on, so that the inner one
 // fails closed too.
-import type { Row } from "tollgate/protocols/compatible";
+import type { Backend } from "./row-backend.ts";
 import { plain } from "./row-dialects.ts";
 
-export const routers: readonly Row[] = [
+export const routers: readonly Backend[] = [
   {
     name: "openrouter",
     summary: "OpenRouter",
+    limits: "openrouter",
+    errors: "openai",
+    unchecked: ["limits"],
     stability: "beta",
     base: "https://openrouter.ai/api/v1",
     models: { prices: "per_token" },
@@ -35,6 +38,9 @@ export const routers: readonly Row[] = [
   {
     name: "vercel",
     summary: "Vercel AI Gateway",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["limits", "errors"],
     base: "https://ai-gateway.vercel.sh/v1",
     models: { prices: "per_token" },
     speaks: {
@@ -53,6 +59,9 @@ export const routers: readonly Row[] = [
   {
     name: "huggingface",
     summary: "Hugging Face router",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["responses", "thinking", "limits", "errors"],
     base: "https://router.huggingface.co/v1",
     speaks: { "chat-completions": plain, responses: {} },
   },

@@ -1,13 +1,24 @@
-// Providers that are data. Those marked beta have had their quirks pinned by wire fixtures; the others say what their
-// documentation and other people's adapters say, and nobody here has tried them.
-import { fromRow, type Compatible, type Row } from "tollgate/protocols/compatible";
+// Providers that are data. The quirks of each are pinned by fixtures; what a row says on second-hand knowledge it names in
+// `unchecked`, and a row whose very address or protocols are such is experimental.
+import { fromRow, type Compatible } from "tollgate/protocols/compatible";
+import type { Backend } from "./row-backend.ts";
 import { clouds } from "./row-clouds.ts";
+import { hosts } from "./row-hosts.ts";
 import { labs } from "./row-labs.ts";
 import { local } from "./row-local.ts";
 import { mainland } from "./row-mainland.ts";
+import { platforms } from "./row-platforms.ts";
 import { routers } from "./row-routers.ts";
 
-export const all: readonly Row[] = [...labs, ...mainland, ...clouds, ...routers, ...local];
+export const all: readonly Backend[] = [
+  ...labs,
+  ...mainland,
+  ...clouds,
+  ...hosts,
+  ...platforms,
+  ...routers,
+  ...local,
+];
 
 export const rows: Readonly<Record<string, Compatible>> = Object.fromEntries(
   all.map((row) => [row.name, fromRow(row)]),

@@ -1,0 +1,80 @@
+// Cloud platforms that put several vendors' protocols behind one account. Where they are depends on the account, so
+// `base_url` is required. Models are named by the account's own deployments or profiles, and are not listed here.
+import type { Backend } from "./row-backend.ts";
+import { but } from "./row-dialects.ts";
+
+/** Claude by region and worldwide, as inference profiles name it. */
+const CLAUDE = ["", "us.", "eu.", "apac.", "jp.", "au.", "ca.", "in.", "us-gov.", "global."].map(
+  (region) => `${region}anthropic.*`,
+);
+const OTHERS = "openai qwen deepseek google moonshotai zai minimax mistral nvidia xai meta amazon"
+  .split(" ")
+  .map((vendor) => `${vendor}.*`);
+
+export const platforms: readonly Backend[] = [
+  {
+    name: "azure",
+    summary: "Azure OpenAI; base_url is https://<resource>.openai.azure.com/openai/v1",
+    stability: "beta",
+    limits: "openai",
+    errors: "openai",
+    models: false,
+    auth: { header: "api-key" },
+    speaks: {
+      responses: {},
+      "chat-completions": {
+        maxTokens: "max_completion_tokens",
+        cacheWrite: "30m",
+        drop: but(
+          "store",
+          "metadata",
+          "service_tier",
+          "prompt_cache_key",
+          "prediction",
+          "verbosity",
+        ),
+        reasoning: { control: "effort", on: "medium", echo: "never" },
+      },
+      images: { responseFormat: "bytes" },
+    },
+  },
+  {
+    name: "azure-anthropic",
+    summary: "Claude in Azure; base_url is https://<resource>.services.ai.azure.com/anthropic/v1",
+    limits: "anthropic",
+    errors: "anthropic",
+    unchecked: ["limits"],
+    models: false,
+    auth: { header: "x-api-key" },
+    // Claude it is, whoever serves it: its signatures are one family.
+    speaks: {
+      messages: { signer: "messages", unsigned: false, betas: true, thinking: "adaptive" },
+    },
+  },
+  {
+    name: "bedrock",
+    summary:
+      "Amazon Bedrock by API key; base_url is https://bedrock-runtime.<region>.amazonaws.com/openai/v1",
+    limits: "none",
+    errors: "openai",
+    unchecked: ["models served", "errors"],
+    models: false,
+    speaks: {
+      messages: {
+        base: "../../anthropic/v1",
+        serves: CLAUDE,
+        signer: "messages",
+        unsigned: false,
+        thinking: "adaptive",
+      },
+      responses: { serves: OTHERS },
+      "chat-completions": {
+        serves: OTHERS,
+        maxTokens: "max_completion_tokens",
+        drop: but(),
+        customTools: false,
+        reasoning: { control: "effort" },
+      },
+    },
+  },
+];
