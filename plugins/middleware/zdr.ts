@@ -1,4 +1,5 @@
 // Service-ZDR: a request may ask that nothing of it is kept, and only providers that are known to keep nothing get it.
+import { createHash } from "node:crypto";
 import {
   defineMiddleware,
   fail,
@@ -7,6 +8,7 @@ import {
   type Excluded,
   type Json,
   type JsonObject,
+  type Outgoing,
   type Privacy,
 } from "tollgate/plugin";
 
@@ -51,7 +53,6 @@ export default defineMiddleware({
         );
       x.tighten(floor);
       x.tighten(asked ?? "off");
-      x.header("service-zdr", x.privacy === "off" ? "not-requested" : "enforced");
     },
 
     route: (list, x) =>
@@ -91,6 +92,9 @@ export default defineMiddleware({
           ]);
         for (const [name, value] of Object.entries(control.headers ?? {})) out.header(name, value);
       }
+      if (call.exchange.privacy === "strict")
+        for (const field of CACHES) if (out.get(field) !== undefined) out.drop(field);
+      nameless(out, call.exchange.identity?.id ?? "");
     },
 
     async attempt(call, next) {
@@ -102,7 +106,6 @@ export default defineMiddleware({
           code: "zdr_unavailable",
           param: "Service-ZDR",
         });
-      x.header("service-zdr-policy", receipt(call.provider, call.protocol, policy));
       const reply = await next();
       const { attest } = policy;
       if (attest && reply.headers[attest.header] !== attest.equals) {
@@ -141,10 +144,20 @@ const good = (wanted: Privacy, { retention, trains }: EffectivePolicy): boolean 
   trains === "no" &&
   (retention.kind === "zero" || (wanted === "required" && retention.kind === "memory"));
 
-function receipt(provider: string, protocol: string | null, policy: EffectivePolicy): string {
-  const kept =
-    policy.retention.kind === "days" ? `days:${policy.retention.days}` : policy.retention.kind;
-  return `${provider}/${protocol ?? "native"};retention=${kept};basis=${policy.basis};verified=${policy.verifiedAt ?? "unknown"}`;
+/** Hints for a prompt cache, which is memory of what was sent. */
+const CACHES = ["prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"];
+
+/** Who writes is still told apart, by somebody who cannot be told. */
+function nameless(out: Outgoing, key: string): void {
+  const hashed = (name: string) =>
+    createHash("sha256").update(`${key}\n${name}`).digest("hex").slice(0, 32);
+  for (const field of ["user", "safety_identifier"]) {
+    const name = out.get(field);
+    if (typeof name === "string" && name !== "") out.set(field, hashed(name));
+  }
+  const metadata = out.get("metadata");
+  if (isObject(metadata) && typeof metadata["user_id"] === "string")
+    out.set("metadata", { ...metadata, user_id: hashed(metadata["user_id"]) });
 }
 
 const isObject = (value: unknown): value is JsonObject =>

@@ -31,7 +31,7 @@ export function effectivePolicy(of: PolicyFacts): EffectivePolicy {
   const word = of.credential;
   const excluded = word?.declared === false;
   const unavailable = levels.some((l) => l.requires === "unavailable");
-  const declared = word?.declared === true && current(word.until, of.now);
+  const declared = word?.declared === true && holdsStill(word.until, of.now);
   const able = !excluded && !unavailable;
 
   let retention: Retention | undefined;
@@ -165,6 +165,12 @@ const worseTraining = (
   if (rank(a) < 0 || rank(b) < 0) return "unknown";
   return rank(a) >= rank(b) ? a : b;
 };
+
+/** A last day is a whole one. */
+const holdsStill = (until: string | undefined, now: number): boolean =>
+  until === undefined || Date.parse(until) + (/^\d{4}-\d\d-\d\d$/.test(until) ? DAY_MS : 0) > now;
+
+const DAY_MS = 86_400_000;
 
 /** A date that cannot be read has passed. */
 function current(until: string | undefined, now: number): boolean {

@@ -35,6 +35,10 @@ export const middleware = closed(
       },
       { description: "Where it runs; everywhere if absent", minProperties: 1 },
     ),
+    trust_policy: {
+      type: "boolean",
+      description: "Believe this plugin when it claims that nothing is kept where it sends things",
+    },
   },
   { required: ["use"] },
 );

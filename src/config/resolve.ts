@@ -93,7 +93,8 @@ const mountedOf = ({ id, use, definition, from, options }: Mount): Mounted<any> 
 
 function middlewareOf(mount: Mount, root: any): MountedMiddleware {
   const said = root.middleware[Number(mount.pointer.split("/").at(-1))];
-  return { ...mountedOf(mount), for: isMapping(said) ? (said["for"] as any) : undefined };
+  const { for: only, trust_policy } = (isMapping(said) ? said : {}) as any;
+  return { ...mountedOf(mount), for: only, trustPolicy: trust_policy ?? false };
 }
 
 function providerOf(mount: Mount, all: Mapping, timeouts: Timeouts): ProviderConfig {

@@ -83,6 +83,8 @@ export interface MountedMiddleware extends Mounted<MiddlewareDef<any> & Branded<
         readonly providers?: readonly string[];
       }
     | undefined;
+  /** A third party's claim that nothing is kept where it sends things counts only under this. */
+  readonly trustPolicy: boolean;
 }
 
 export interface ProviderConfig extends Mounted<ProviderDef<any, any> & Branded<"provider">> {

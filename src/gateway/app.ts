@@ -6,6 +6,7 @@ import type { Line } from "../plugin/call.ts";
 import type { Route } from "../plugin/frontend.ts";
 import type { Attempt } from "../walk/call.ts";
 import type { Generation, MountedFrontend, MountedRoute } from "../walk/generation.ts";
+import { NOBODY } from "../walk/privacy.ts";
 import { plain } from "../walk/refuse.ts";
 import { walk } from "../walk/walk.ts";
 import { nextId } from "../walk/exchange.ts";
@@ -166,6 +167,8 @@ function refuse(
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
     "x-request-id": id,
+    "service-zdr": res.req.headers["service-zdr"] === undefined ? "not-requested" : "enforced",
+    "service-zdr-policy": NOBODY,
     ...(!res.req.complete && { connection: "close" }),
   });
   res.end(body);

@@ -128,7 +128,13 @@ export async function build(of: {
           ),
         ),
       );
-    middleware.push({ id: mounted.id, hooks, sends: mounted.definition.sends, for: mounted.for });
+    middleware.push({
+      id: mounted.id,
+      hooks,
+      sends: mounted.definition.sends,
+      trusted: mounted.from === "built-in" || mounted.trustPolicy,
+      for: mounted.for,
+    });
   }
 
   const frontends: MountedFrontend[] = [];

@@ -1,5 +1,6 @@
 import { fail } from "../model/error.ts";
 import type { Visit } from "./exchange.ts";
+import { keepPrivate } from "./privacy.ts";
 
 /** Who is asking, may they, and what may be kept of it: decided on the head, before a byte of the body is read. */
 export async function admit(x: Visit): Promise<void> {
@@ -23,28 +24,4 @@ export async function admit(x: Visit): Promise<void> {
       },
     );
   keepPrivate(x);
-}
-
-/** A wish for privacy that nobody here can grant is refused, never ignored. */
-function keepPrivate(x: Visit): void {
-  const inner = x["~"];
-  if (!inner.tightened && inner.req.headers["service-zdr"] !== undefined)
-    fail("invalid", "Service-ZDR cannot be honoured here: the zdr middleware is not mounted.", {
-      code: "invalid_service_zdr",
-      param: "Service-ZDR",
-    });
-  if (x.privacy === "off") return;
-  if (!inner.tightened)
-    fail("privacy", "This key asks for a data policy, and the zdr middleware is not mounted.", {
-      code: "zdr_unavailable",
-    });
-  for (const { id, sends } of inner.frontend.chain.senders) {
-    const safe = sends !== "nowhere" && sends.retention.kind === "zero" && sends.trains === "no";
-    if (!safe)
-      fail("privacy", `${id} sends content to a place whose data policy is not known to be zero.`, {
-        code: "zdr_unavailable",
-        param: "Service-ZDR",
-        details: { reason: "route_plugin" },
-      });
-  }
 }

@@ -5,6 +5,7 @@ import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
+import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
 import { error, gather, type Flight } from "./send.ts";
 
@@ -22,6 +23,7 @@ export async function carry(
   const { endpoint } = seat["~"];
   const inner = x["~"];
   inner.lane = "verbatim";
+  promise(call);
   const flight = await fly(
     call,
     endpoint.wire!,

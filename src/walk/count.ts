@@ -5,6 +5,7 @@ import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
+import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
 import { gather } from "./send.ts";
 
@@ -21,7 +22,9 @@ export async function count(
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
   const call = new Attempt(x, plan.seats[0]!, 1, fetch);
   inner.lane = call.lane;
-  const tokens = (await asked(call)) ?? estimated(call);
+  // Only the head of an answer could attest, and a count is not worth finding out.
+  const silent = x.privacy !== "off" && call.policy.attest !== undefined;
+  const tokens = (silent ? undefined : await asked(call)) ?? estimated(call);
   const body = Buffer.from(JSON.stringify(server.count(tokens)));
   const head = headOf(call, {});
   inner.res.writeHead(200, {
@@ -39,12 +42,14 @@ async function asked(call: Attempt): Promise<number | undefined> {
   if (!endpoint.wire) {
     const native = endpoint.endpoint;
     if (!("run" in native) || !native.count) return undefined;
+    promise(call);
     return native.count((x["~"].rewritten ?? x.request) as never, call, credential.fields);
   }
   const client = endpoint.protocol!.client!;
   const path = endpoint.wire.endpoint.paths;
   const has = path && "count" in path ? path["count"] : client.paths["count"];
   if (!client.count || has === undefined) return undefined;
+  promise(call);
   const flight = await fly(
     call,
     endpoint.wire,

@@ -9,6 +9,7 @@ import { fly } from "./fly.ts";
 import type { Seat } from "./generation.ts";
 import { internal, type Source } from "./lane.ts";
 import { reserve } from "./reserve.ts";
+import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
 import { error } from "./send.ts";
 import { Tally } from "./tally.ts";
@@ -107,6 +108,7 @@ async function once(
         .record(record.max)
         .then((got) => got && record.to(got));
     if (x["~"].gone) fail("canceled", "The client went away.");
+    promise(call);
     if (!out) {
       const native = endpoint.endpoint;
       if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");

@@ -3,6 +3,7 @@ import type { Path, Protocol } from "../plugin/protocol.ts";
 import type { WireEndpoint } from "../plugin/provider.ts";
 import type { Attempt } from "./call.ts";
 import { Departure } from "./outgoing.ts";
+import { keptPromise, receipts } from "./privacy.ts";
 import { ROUTING } from "./routing.ts";
 
 /** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
@@ -36,6 +37,7 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
   endpoint.prepare?.(out, call);
   for (const hook of frontend.chain.prepare)
     if (hook.applies(x.model, call.provider)) hook.run(out, call);
+  keptPromise(call, out);
   return out;
 }
 
@@ -84,6 +86,7 @@ export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
     ...frontend.server?.head?.({ id: x.id, limits, now: Date.now() }),
     "x-tollgate-generation": String(gen.number),
     "x-tollgate-warnings": call.warnings,
+    ...receipts(x),
   };
   const protocol = call.seat["~"].endpoint.protocol;
   if (call.lane === "verbatim" && protocol)

@@ -59,6 +59,8 @@ export interface Inner {
   rewritten: ModelRequest | undefined;
   tightened: boolean;
   strict: boolean;
+  /** What was promised of whoever was asked last. */
+  promised: string | undefined;
   headers: Map<string, string> | undefined;
   limits: readonly LimitState[];
   losses: { field: string; how: string; code: string }[];
@@ -110,6 +112,7 @@ export class Visit implements Exchange {
       rewritten: undefined,
       tightened: false,
       strict: of.gen.strict || of.req.headers["x-tollgate-strict"] === "true",
+      promised: undefined,
       headers: undefined,
       limits: [],
       losses: [],

@@ -9,6 +9,8 @@ export interface MountedMiddleware {
   readonly id: string;
   readonly hooks: Hooks;
   readonly sends: "nowhere" | DataPolicy;
+  /** Whether what it says of that is believed. */
+  readonly trusted: boolean;
   readonly for:
     | {
         readonly models?: readonly string[] | undefined;

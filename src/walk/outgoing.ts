@@ -64,13 +64,19 @@ export class Departure implements Outgoing {
     return this.#spliced(this.#raw, this.#spans);
   }
 
-  #written(): Buffer {
+  /** As whoever gets it will read it. */
+  whole(): Body | null {
+    if (!this.#body) return null;
     const whole: Record<string, Opt<Field>> = { ...this.#body };
     for (const [field, value] of this.#edits) {
       if (value === undefined) delete whole[field];
       else whole[field] = value;
     }
-    return text(whole as Json);
+    return whole;
+  }
+
+  #written(): Buffer {
+    return text(this.whole() as Json);
   }
 
   /** Only values change: everything else, white space included, stays as it came. */

@@ -4,6 +4,7 @@ import { scan, type Span } from "../lib/json.ts";
 import { fail } from "../model/error.ts";
 import type { Body } from "../model/values.ts";
 import type { Received, Visit } from "./exchange.ts";
+import { keepsNothing } from "./privacy.ts";
 import { oneReading } from "./reading.ts";
 
 /** The body, now: size, UTF-8, one meaning only, JSON, schema. The arrival becomes an exchange. */
@@ -29,6 +30,8 @@ export async function receive(x: Visit): Promise<void> {
   }
   const read = route.read && (await route.read(x, body));
   const model = read?.model ?? body["model"];
+  if (x.privacy !== "off")
+    keepsNothing(x, bodiless ? [] : (frontend.server?.survey(body).features ?? []), body);
   const pinned = typeof model === "object" ? (model as Received["pinned"]) : undefined;
   if (!pinned && typeof model !== "string")
     fail("invalid", "model is required and must be a string.", {

@@ -4,6 +4,7 @@ import type { Refusal } from "../plugin/protocol.ts";
 import { passing } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { refusalOf } from "./fly.ts";
+import { receipts } from "./privacy.ts";
 
 /** Clients recover by reading these; they travel in upstream's own words. */
 const PASSED = new Set([400, 404, 413, 422, 429, 529]);
@@ -23,6 +24,7 @@ export function refuse(x: Visit, problem: unknown): void {
     "content-type": "application/json",
     "content-length": String(body.length),
     "x-tollgate-generation": String(inner.gen.number),
+    ...receipts(x),
   };
   const head = inner.frontend.server?.head?.({
     id: x.id,

@@ -5,6 +5,7 @@ import { fail } from "../model/error.ts";
 import type { Charge } from "../plugin/middleware.ts";
 import type { Limit, LimitState, Reserve } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
+import { factsOf } from "./privacy.ts";
 import type { Departure } from "./outgoing.ts";
 import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
@@ -88,7 +89,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
       protocol: x.protocol,
       lane: call.lane,
       stream: x.stream,
-      ...(x.privacy !== "off" && { basis: call.policy.basis }),
+      ...(x.privacy !== "off" && { basis: factsOf(call.policy) }),
     },
   };
   const verdict = await gen.ledger.reserve(command, call.info.price);

@@ -3,10 +3,14 @@ import type { Candidate } from "../plugin/call.ts";
 
 const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
 const MOST_MS = 300_000;
+/** A broken promise is not mended in a minute, and each try costs somebody their privacy. */
+const DISTRUST_MS = 3_600_000;
 
 /** Who is given a rest after a failure: candidates that rest are tried last, never dropped. One per process, read live. */
 export class Rests {
   readonly #until = new Map<string, number>();
+  /** Credentials that were said to keep nothing, and upstream said otherwise. */
+  readonly #distrusted = new Map<string, number>();
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -17,6 +21,8 @@ export class Rests {
   failed(seat: Candidate, fault: Fault): void {
     const what = ERRORS[fault.kind][2];
     if (!what) return;
+    if (fault.kind === "attestation")
+      this.#distrusted.set(credentialKey(seat), this.#now() + DISTRUST_MS);
     const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
     const key = what === "credential" ? credentialKey(seat) : modelKey(seat);
     if (until > (this.#until.get(key) ?? 0)) this.#until.set(key, until);
@@ -26,6 +32,13 @@ export class Rests {
   /** It answered: whatever it rested for is over. */
   answered(seat: Candidate): void {
     if (this.#until.size > 0) this.#until.delete(modelKey(seat));
+  }
+
+  /** For whom nothing private is meant, not even as the last resort. */
+  distrusted(seat: Candidate): boolean {
+    return (
+      this.#distrusted.size > 0 && (this.#distrusted.get(credentialKey(seat)) ?? 0) > this.#now()
+    );
   }
 
   resting(seat: Candidate): boolean {

@@ -9,6 +9,7 @@ import type { Seat } from "./generation.ts";
 import { matches } from "./pattern.ts";
 import { permit } from "./pictures.ts";
 import { policyOf } from "./policy.ts";
+import { keptBy, paramOf, told as policyTold } from "./privacy.ts";
 import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
@@ -60,29 +61,46 @@ export async function route(x: Visit): Promise<Plan> {
     return true;
   });
   if (survey.translate) seats = seats.map((seat) => ({ ...seat, lane: "translated" }));
-  if (x.privacy !== "off") seats = seats.map((seat) => narrowed(seat, survey.features));
+  if (x.privacy !== "off")
+    seats = seats.flatMap((seat) => {
+      const kept = keptBy(seat, survey.features);
+      const conflicts = kept !== undefined && satisfies(x.privacy, seat.policy);
+      if (conflicts) leave(seat, "privacy", "invalid", "zdr_feature_conflict", `keeps ${kept}`);
+      return conflicts ? [] : [narrowed(seat, survey.features)];
+    });
+  // A hook may leave out and reorder; what a candidate is, it may not say.
+  const own = new Map(seats.map((seat) => [nameOf(seat), seat]));
   let list: readonly Candidate[] = seats;
   for (const hook of frontend.chain.route) {
     if (!hook.applies(x.model, undefined)) continue;
     const kept: Candidate[] = [];
     for (const one of await hook.run(list, x)) {
       if ("candidate" in one) out.push({ ...one, by: hook.id });
-      else kept.push(one);
+      else if (own.has(nameOf(one))) kept.push(own.get(nameOf(one))!);
     }
     list = kept;
   }
   if (x.privacy !== "off")
     list = list.filter(
       (c) =>
-        satisfies(x.privacy, c.policy) ||
-        leave(c as Seat, "privacy", "privacy", "zdr_unavailable", c.policy.because.join(", ")),
+        (satisfies(x.privacy, c.policy) && !gen.rests.distrusted(c)) ||
+        leave(
+          c as Seat,
+          "privacy",
+          "privacy",
+          "zdr_unavailable",
+          c.policy.because.join(", ") || "its provider did not attest zero retention lately",
+        ),
     );
   const chosen = first(list as readonly Seat[]);
-  if (chosen.length === 0) nobody(x, out);
+  if (chosen.length === 0) nobody(x, out, may);
   const rested = chosen.filter((seat) => gen.rests.resting(seat));
   const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
   return { seats: [...spread(fresh), ...rested], on: resolution.on, resolution, out };
 }
+
+const nameOf = ({ id, credential, protocol }: Candidate): string =>
+  `${id}\n${credential}\n${protocol}`;
 
 /** Of a provider, model and credential, the first endpoint that is left. */
 function first(list: readonly Seat[]): Seat[] {
@@ -124,22 +142,53 @@ function narrowed(seat: Seat, features: readonly Feature[]): Seat {
   return { ...seat, policy: policyOf(seat["~"], seat.info, Date.now(), features) };
 }
 
+/** How many others are named to whoever is refused. */
+const MOST_NAMED = 8;
+
 /** The exclusions' own kind, with every reason. */
-function nobody(x: Visit, out: readonly Excluded[]): never {
-  const worst = out.find((e) => e.kind === "privacy") ?? out[0];
+function nobody(x: Visit, out: readonly Excluded[], may: (name: string) => boolean): never {
+  const worst =
+    out.find((e) => e.code === "zdr_feature_conflict") ??
+    out.find((e) => e.kind === "privacy") ??
+    out[0];
   if (!worst)
     return fail("unavailable", `Nobody is left to serve ${x.model}.`, { code: "no_candidates" });
-  const reasons = out.map((e) => e.message);
-  return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons.join("; ")}.`, {
+  const told = out.filter((e) => worst.kind !== "privacy" || e.code !== "model_not_allowed");
+  const others = worst.kind === "privacy" ? alternatives(x, out, may) : undefined;
+  const reasons = told.map((e) => e.message).join("; ");
+  const kept = keptBy(worst.candidate as Seat, x.features);
+  const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";
+  return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
     code: worst.code,
     ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
+    ...(worst.code === "zdr_feature_conflict" && kept && { param: paramOf(kept) }),
     details: {
-      considered: out.map((e) => ({
+      ...(x.privacy !== "off" && { requested: x.privacy }),
+      considered: told.map((e) => ({
         model: e.candidate.id,
         credential: e.candidate.credential,
         code: e.code,
         reason: e.message,
+        ...(e.kind === "privacy" && policyTold(e.candidate.policy)),
       })) satisfies JsonObject[],
+      ...(others && { alternatives: others }),
     },
   });
+}
+
+/** Models that this key may use and that would do, those of the same name first. */
+function alternatives(
+  x: Visit,
+  out: readonly Excluded[],
+  may: (name: string) => boolean,
+): readonly string[] {
+  const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
+  const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
+  const same = new Set([...refused].map(name));
+  return x["~"].gen.catalogue
+    .list({ kind: x.kind, privacy: x.privacy, may })
+    .map(({ id }) => id)
+    .filter((id) => !refused.has(id))
+    .toSorted((a, b) => Number(same.has(name(b))) - Number(same.has(name(a))))
+    .slice(0, MOST_NAMED);
 }

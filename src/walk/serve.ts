@@ -1,5 +1,6 @@
 import type { ServeRoute } from "../plugin/frontend.ts";
 import type { Visit } from "./exchange.ts";
+import { receipts } from "./privacy.ts";
 
 /** A route that its frontend answers itself. */
 export async function serve(
@@ -19,6 +20,7 @@ export async function serve(
   const headers: Record<string, string> = {
     "x-request-id": x.id,
     "x-tollgate-generation": String(inner.gen.number),
+    ...receipts(x),
   };
   if (bytes) {
     headers["content-type"] = "application/json";
