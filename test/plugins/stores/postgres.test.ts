@@ -1,0 +1,19 @@
+import { PGlite } from "@electric-sql/pglite";
+import { afterAll, beforeAll, describe, it } from "vitest";
+import { storeConformance } from "../../../src/testing/store.ts";
+import { postgresStore, SCHEMA } from "./postgres.ts";
+
+describe("the contract of a store, on PostgreSQL", { timeout: 60_000 }, () => {
+  let db: PGlite;
+  beforeAll(async () => {
+    db = await PGlite.create();
+  });
+  afterAll(() => db.close());
+
+  const make = async () => {
+    await db.exec(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${SCHEMA}`);
+    // The database goes on when a gateway is gone.
+    return { store: postgresStore(db), crash: async () => postgresStore(db), end: async () => {} };
+  };
+  for (const { name, run } of storeConformance(make)) it(name, run);
+});

@@ -1,0 +1,251 @@
+// A spike: the store's contract on PostgreSQL, in a database that outlives the gateway. It shows that the contract asks for
+// nothing that only SQLite has: every method waits, a batch is one transaction, exactly once is a unique index.
+import type { PGlite, Transaction } from "@electric-sql/pglite";
+import type { Command, KeyRecord, Price, Store, Usage } from "tollgate/plugin";
+import { createBook, type Book, type Journal } from "../../../plugins/stores/book/book.ts";
+import { newMeter, type Meter } from "../../../plugins/stores/book/meter.ts";
+import { keyCursor, listed, sizeOf } from "../../../plugins/stores/book/page.ts";
+import { nth, toEntry, type Past, type Row } from "../../../plugins/stores/book/row.ts";
+import { counts, totalling } from "../../../plugins/stores/book/totals.ts";
+import { fromJson, toJson } from "../../../plugins/stores/sqlite/tagged.ts";
+
+export const SCHEMA = `
+  CREATE TABLE instance (epoch SERIAL PRIMARY KEY, name TEXT NOT NULL);
+  CREATE TABLE entry (
+    seq BIGSERIAL PRIMARY KEY, attempt TEXT NOT NULL, kind TEXT NOT NULL, nth TEXT NOT NULL,
+    key TEXT NOT NULL, at BIGINT NOT NULL, state TEXT NOT NULL, upstream_id TEXT, row TEXT NOT NULL,
+    UNIQUE (attempt, kind, nth)
+  );
+  CREATE TABLE open (attempt TEXT PRIMARY KEY, seq BIGINT NOT NULL, usage TEXT NOT NULL, cost NUMERIC);
+  CREATE TABLE meter (id TEXT PRIMARY KEY, level NUMERIC NOT NULL, at BIGINT NOT NULL, max NUMERIC NOT NULL);
+  CREATE TABLE key (digest TEXT PRIMARY KEY, place TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
+  CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL);
+`;
+
+type Write = (tx: Transaction) => Promise<unknown>;
+
+export function postgresStore(db: PGlite): Store {
+  let instance: string | undefined;
+  let book: Book | undefined;
+  /** What the batch knows of its attempts, and what it will write. */
+  let known = new Map<string, { past: Past | undefined; names: Set<string> }>();
+  let writes: Write[] = [];
+  let last: Promise<unknown> = Promise.resolve();
+
+  const journal: Journal = {
+    write(row) {
+      const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
+      known.set(row.attempt, about);
+      const name = `${row.kind} ${nth(row)}`;
+      if (about.names.has(name)) return false;
+      about.names.add(name);
+      if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
+      if (row.kind === "settle") about.past = { reserve: about.past!.reserve, settle: row };
+      writes.push((tx) => insert(tx, row));
+      return true;
+    },
+    past: (attempt) => known.get(attempt)?.past,
+    progress: (attempt, usage, cost) =>
+      void writes.push((tx) =>
+        tx.query("UPDATE open SET usage = $2, cost = $3 WHERE attempt = $1", [
+          attempt,
+          JSON.stringify(usage),
+          cost === null ? null : `${cost}`,
+        ]),
+      ),
+    key: (record) =>
+      void writes.push((tx) =>
+        tx.query(
+          "INSERT INTO key VALUES ($1, $2, $3) ON CONFLICT (digest) DO UPDATE SET place = excluded.place, record = excluded.record",
+          [record.digest, keyCursor(record), toJson(record)],
+        ),
+      ),
+    price: (hash, price) =>
+      void writes.push((tx) =>
+        tx.query("INSERT INTO price VALUES ($1, $2) ON CONFLICT DO NOTHING", [hash, toJson(price)]),
+      ),
+    alive() {},
+  };
+
+  async function insert(tx: Transaction, row: Row): Promise<void> {
+    const { rows } = await tx.query<{ seq: number }>(
+      "INSERT INTO entry (attempt, kind, nth, key, at, state, upstream_id, row) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq",
+      [
+        row.attempt,
+        row.kind,
+        nth(row),
+        row.key,
+        Math.floor(row.at),
+        row.state,
+        row.upstreamId ?? null,
+        toJson(row),
+      ],
+    );
+    if (row.kind === "reserve")
+      await tx.query("INSERT INTO open VALUES ($1, $2, '{}', NULL)", [row.attempt, rows[0]!.seq]);
+    if (row.kind === "settle") await tx.query("DELETE FROM open WHERE attempt = $1", [row.attempt]);
+  }
+
+  /** One transaction: what the work says is written, or nothing is. */
+  async function transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
+    writes = [];
+    try {
+      const result = await db.transaction(async (tx) => {
+        const done = await work(tx);
+        for (const write of writes) await write(tx);
+        for (const meter of book!.changed())
+          await tx.query(
+            "INSERT INTO meter VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO UPDATE SET level = excluded.level, at = excluded.at, max = excluded.max",
+            [meter.id, `${meter.level}`, Math.floor(meter.at), `${meter.max}`],
+          );
+        return done;
+      });
+      book!.done();
+      return result;
+    } catch (error) {
+      book!.undo();
+      throw error;
+    }
+  }
+
+  async function recall(tx: Transaction, attempts: readonly string[]): Promise<void> {
+    known = new Map();
+    const { rows } = await tx.query<{ row: string }>(
+      "SELECT row FROM entry WHERE attempt = ANY ($1) ORDER BY seq",
+      [attempts],
+    );
+    for (const { row: text } of rows) {
+      const row = fromJson<Row>(text);
+      const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
+      about.names.add(`${row.kind} ${nth(row)}`);
+      if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
+      if (row.kind === "settle") about.past = { reserve: about.past!.reserve, settle: row };
+      known.set(row.attempt, about);
+    }
+  }
+
+  /** One after the other: a batch sees what the one before it left. */
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const turn = last.then(work, work);
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+
+  return {
+    reach: "process",
+    open: (owner) =>
+      inTurn(async () => {
+        book = createBook(journal, owner.instance);
+        instance = owner.instance;
+        const meters = await db.query<{ id: string; level: string; at: number; max: string }>(
+          "SELECT * FROM meter",
+        );
+        for (const { id, level, at, max } of meters.rows)
+          book.load({
+            ...newMeter(id),
+            level: BigInt(level),
+            at: Number(at),
+            max: BigInt(max),
+          } satisfies Meter);
+        const open = await db.query<{ row: string; usage: string; cost: string | null }>(
+          "SELECT e.row, o.usage, o.cost FROM open o JOIN entry e ON e.seq = o.seq ORDER BY o.seq",
+        );
+        const calls = open.rows.map(({ row, usage, cost }) => ({
+          row: fromJson<Row>(row),
+          usage: JSON.parse(usage) as Usage,
+          costNano: cost === null ? null : BigInt(cost),
+        }));
+        for (const call of calls) book.restore(call);
+        const dead = calls.filter(({ row }) => row.instance !== instance);
+        const epoch = await transaction(async (tx) => {
+          await recall(
+            tx,
+            dead.map(({ row }) => row.attempt),
+          );
+          for (const call of dead) book!.presume(call, Date.now());
+          const { rows } = await tx.query<{ epoch: number }>(
+            "INSERT INTO instance (name) VALUES ($1) RETURNING epoch",
+            [instance],
+          );
+          return rows[0]!.epoch;
+        });
+        return { epoch, presumed: dead.length };
+      }),
+    apply: (batch) =>
+      inTurn(async () => {
+        if (!book) throw new Error("The store is not open.");
+        const commands = structuredClone(batch) as readonly Command[];
+        return transaction(async (tx) => {
+          await recall(
+            tx,
+            commands.flatMap((c) => ("attempt" in c ? [c.attempt] : [])),
+          );
+          return commands.map(book!.apply);
+        });
+      }),
+    async key(digest) {
+      const { rows } = await db.query<{ record: string }>(
+        "SELECT record FROM key WHERE digest = $1",
+        [digest],
+      );
+      return rows[0] && fromJson<KeyRecord>(rows[0].record);
+    },
+    async price(hash) {
+      const { rows } = await db.query<{ price: string }>(
+        "SELECT price FROM price WHERE hash = $1",
+        [hash],
+      );
+      return rows[0] && fromJson<Price>(rows[0].price);
+    },
+    async keys(page) {
+      const size = sizeOf(page);
+      const { rows } = await db.query<{ record: string }>(
+        'SELECT record FROM key WHERE place > $1 COLLATE "C" ORDER BY place COLLATE "C" LIMIT $2',
+        [page?.after ?? "", size + 1],
+      );
+      return listed(
+        rows.map(({ record }) => fromJson<KeyRecord>(record)),
+        size,
+        keyCursor,
+      );
+    },
+    async entries(query, page) {
+      const size = sizeOf(page);
+      const { rows } = await db.query<{ seq: number; row: string }>(
+        `SELECT seq, row FROM entry WHERE seq > $1
+           AND ($2::text IS NULL OR key = $2) AND ($3::text IS NULL OR attempt = $3)
+           AND ($4::text IS NULL OR upstream_id = $4) AND ($5::bigint IS NULL OR at >= $5)
+           AND ($6::bigint IS NULL OR at < $6) AND ($7::text IS NULL OR state = $7)
+           AND ($7::text IS DISTINCT FROM 'open' OR attempt IN (SELECT attempt FROM open))
+         ORDER BY seq LIMIT $8`,
+        [
+          page?.after ?? 0,
+          query.key ?? null,
+          query.attempt ?? null,
+          query.upstreamId ?? null,
+          query.from ?? null,
+          query.to ?? null,
+          query.state ?? null,
+          size + 1,
+        ],
+      );
+      return listed(
+        rows.map(({ seq, row }) => toEntry(fromJson<Row>(row), Number(seq))),
+        size,
+        ({ seq }) => `${seq}`,
+      );
+    },
+    async totals(query) {
+      const { by, ...rest } = query;
+      const sums = totalling(by);
+      let after: string | undefined;
+      do {
+        const page = await this.entries(rest, { after, limit: 1_000 });
+        for (const entry of page.items)
+          if (counts(entry as unknown as Row, query.state)) sums.add(entry as never);
+        after = page.next;
+      } while (after !== undefined);
+      return sums.totals();
+    },
+  };
+}
