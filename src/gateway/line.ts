@@ -69,8 +69,11 @@ export function createLine(of: LineOptions): Line {
         if (faultOf(cause)) throw cause;
         if (signal.aborted) fail("canceled", "The request was given up.", { cause });
         const { code = "", message } = cause as Error & { code?: string };
-        return fail("upstream", `The provider cannot be reached: ${message}`, {
-          code: code.startsWith("address_") ? code : "connect_failed",
+        // Node's words have addresses in them.
+        const refused = code.startsWith("address_");
+        const why = refused ? message : code || "the connection broke";
+        return fail("upstream", `The provider cannot be reached: ${why}.`, {
+          code: refused ? code : "connect_failed",
           cause,
         });
       }

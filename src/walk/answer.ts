@@ -72,7 +72,9 @@ export class Answer implements Watched {
 
   settled(): void {
     this.#finishing = false;
-    if (this.#x.stream) this.#flush();
+    if (!this.#x.stream) return;
+    this.#flush();
+    if (this.#blockedSince === undefined) this.#upstream?.resume();
   }
 
   write(chunk: Buffer | string): void {
@@ -85,6 +87,7 @@ export class Answer implements Watched {
       if (this.#heldBytes > COMMIT_AFTER_BYTES) this.commit();
       else if (this.#heldBytes > OPEN_AFTER_BYTES) this.#open();
     }
+    if (this.#finishing && this.#heldBytes > COMMIT_AFTER_BYTES) this.#upstream?.pause();
   }
 
   /** For whoever makes the answer here and has no upstream to pause: resolves when the client reads again. */

@@ -30,6 +30,10 @@ export class Attempt implements Call {
   readonly started = performance.now();
   /** It left, and nobody said what became of it: its input is billed as if it had been read. */
   unanswered = false;
+  readonly #ending: ((reason: Error) => void)[] = [];
+  #over: Error | undefined;
+  #aborter: AbortController | undefined;
+  #signal: AbortSignal | undefined;
   readonly #fetch: (call: Attempt) => Line["fetch"];
 
   constructor(x: Visit, seat: Seat, n: number, fetch: (call: Attempt) => Line["fetch"]) {
@@ -65,11 +69,28 @@ export class Attempt implements Call {
   get state(): "refuse" | "relay" {
     return this.seat["~"].provider.state;
   }
+  /** Of this call: it is over when the client goes, and when another call takes its place. */
   get signal(): AbortSignal {
-    return this.exchange.signal;
+    this.#aborter ??= new AbortController();
+    if (this.#over) this.#aborter.abort(this.#over);
+    return (this.#signal ??= AbortSignal.any([this.exchange.signal, this.#aborter.signal]));
   }
   get fetch(): Line["fetch"] {
     return this.#fetch(this);
+  }
+
+  /** It is given up: whatever still goes on for it ends. */
+  end(reason: Error): void {
+    if (this.#over) return;
+    this.#over = reason;
+    this.#aborter?.abort(reason);
+    for (const end of this.#ending.splice(0)) end(reason);
+  }
+
+  /** At once, when it has been given up already. */
+  onEnd(end: (reason: Error) => void): void {
+    if (this.#over) end(this.#over);
+    else this.#ending.push(end);
   }
 
   lose(field: string, how: "dropped" | "approximated", code: string = how): void {

@@ -30,6 +30,10 @@ export async function carry(
     encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
   );
   inner.onGone.push(() => flight.abort(error("canceled", "The client went away.")));
+  if (inner.gone) {
+    flight.abort(error("canceled", "The client went away."));
+    fail("canceled", "The client went away.");
+  }
   const mime = String(flight.headers["content-type"] ?? "application/json");
   const head = Object.entries(headOf(call, flight.headers)).filter(
     ([, value]) => value !== undefined,

@@ -2,14 +2,15 @@ import { ERRORS, fail, faultOf, type Fault } from "../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Line, Recorded, Reply } from "../plugin/call.ts";
 import { Answer } from "./answer.ts";
+import { billed } from "./bill.ts";
 import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
 import type { Seat } from "./generation.ts";
 import { internal, type Source } from "./lane.ts";
-import { reserve } from "./reserve.ts";
 import { promise } from "./privacy.ts";
+import { reserve } from "./reserve.ts";
 import type { Plan } from "./route.ts";
 import { error } from "./send.ts";
 import { Tally } from "./tally.ts";
@@ -50,7 +51,13 @@ export async function dispatch(
       if (answer.opened) told ??= { warnings: call.warnings, seat };
     }
   }
-  if (answer.opened && !x["~"].gone) return giveUp(x, answer, faultOf(problem)!);
+  if (answer.opened && !x["~"].gone) {
+    try {
+      return giveUp(x, answer, faultOf(problem)!);
+    } finally {
+      answer.abandon();
+    }
+  }
   answer.abandon();
   if (tried.length > 1) x.header("x-tollgate-tried", String(tried.length));
   throw problem;
@@ -92,11 +99,16 @@ async function once(
   const tally = new Tally(call);
   let reserved = false;
   let source: Source | undefined;
-  let asked = false;
+  let asked: Promise<Reply> | undefined;
+  let over = false;
   const send = async (): Promise<Reply> => {
     if (asked) fail("internal", "next() twice: the host owns retries.");
-    asked = true;
+    if (over) fail("internal", "next() after the hook has answered.");
+    return (asked = ask());
+  };
+  const ask = async (): Promise<Reply> => {
     const { endpoint, credential } = call.seat["~"];
+    promise(call);
     const out = endpoint.wire ? encode(call, endpoint.protocol!, endpoint.wire.endpoint) : null;
     if (told) keepWord(call, told);
     await reserve(call, out, tally);
@@ -106,9 +118,11 @@ async function once(
     if (record)
       void reply(200, {}, answer, tally, x)
         .record(record.max)
-        .then((got) => got && record.to(got));
+        .then((got) => got && record.to(got))
+        .catch((err: unknown) =>
+          gen.log.error({ request: x.id, err }, "a recorded answer was not taken"),
+        );
     if (x["~"].gone) fail("canceled", "The client went away.");
-    promise(call);
     if (!out) {
       const native = endpoint.endpoint;
       if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");
@@ -124,23 +138,36 @@ async function once(
   const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | Recorded>>(
     (inner, hook) =>
       hook.applies(x.model, call.provider)
-        ? () => hook.run(call, inner as () => Promise<Reply>)
+        ? async () => hook.run(call, inner as () => Promise<Reply>)
         : inner,
     send,
   );
+  /** Nothing goes on behind a call that is over, and what it reserved is settled. */
+  const tidy = async (fault: Fault = { kind: "canceled", message: "A hook answered." }) => {
+    over = true;
+    call.end(error("canceled", "given up"));
+    await asked?.catch(() => {});
+    if (reserved) await close(call, tally, fault);
+  };
   try {
     const got = await onion();
     x["~"].lane = call.lane;
     x["~"].losses = call.losses;
-    if ("body" in got) return replay(x, call, answer, got);
+    if ("body" in got) {
+      replay(x, call, answer, got);
+      await tidy();
+      return;
+    }
     answer.begin("flight" in source! ? source.flight : undefined, headOf(call, got.headers));
     await present(call, source!, answer, tally);
   } catch (problem) {
-    if (source && "flight" in source) source.flight.abort(error("canceled", "given up"));
-    if (reserved) await close(call, tally, faultOf(problem) ?? { kind: "internal", message: "" });
+    await tidy(faultOf(problem) ?? { kind: "internal", message: "" });
     throw problem;
   }
-  gen.rests.answered(call);
+  // What broke off after content is over for the client, and a failure all the same.
+  const broken = x["~"].fault;
+  if (broken) gen.rests.failed(call.seat, broken);
+  else gen.rests.answered(call);
 }
 
 function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally, x: Visit): Reply {
@@ -182,11 +209,7 @@ async function close(call: Attempt, tally: Tally, fault: Fault): Promise<void> {
     cut: true,
   });
   inner.calls.push(record);
-  try {
-    await inner.gen.ledger.settle(command);
-  } catch (err) {
-    inner.gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken");
-  }
+  await billed(call, command);
 }
 
 /** The head is out and nobody answered: the protocol's own error, inside the stream. */

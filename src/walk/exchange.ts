@@ -14,6 +14,7 @@ import type { Generation, MountedFrontend, MountedRoute } from "./generation.ts"
 const PRIVACY = ["off", "required", "strict"] as const;
 
 /** What may stand in a header line; a value with anything else would be somebody's injection. */
+const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Never shown to a plugin: `admit` gets the one secret that counts, and nothing else does. */
@@ -58,9 +59,9 @@ export interface Inner {
   /** After the rewrite hooks; what a translated call encodes. */
   rewritten: ModelRequest | undefined;
   tightened: boolean;
-  strict: boolean;
   /** What was promised of whoever was asked last. */
   promised: string | undefined;
+  strict: boolean;
   headers: Map<string, string> | undefined;
   limits: readonly LimitState[];
   losses: { field: string; how: string; code: string }[];
@@ -111,8 +112,8 @@ export class Visit implements Exchange {
       request: undefined,
       rewritten: undefined,
       tightened: false,
-      strict: of.gen.strict || of.req.headers["x-tollgate-strict"] === "true",
       promised: undefined,
+      strict: of.gen.strict || of.req.headers["x-tollgate-strict"] === "true",
       headers: undefined,
       limits: [],
       losses: [],
@@ -131,7 +132,13 @@ export class Visit implements Exchange {
       const inner = this["~"];
       inner.gone = true;
       inner.aborter?.abort();
-      for (const leave of inner.onGone) leave();
+      for (const leave of inner.onGone) {
+        try {
+          leave();
+        } catch (err) {
+          inner.gen.log.error({ request: this.id, err }, "a leave was not taken");
+        }
+      }
     });
   }
 
@@ -192,6 +199,7 @@ export class Visit implements Exchange {
   }
 
   header(name: string, value: string): void {
+    if (!HEADER_NAME.test(name)) fail("internal", "A header has a name that cannot be sent.");
     if (!HEADER_VALUE.test(value))
       fail("internal", `A value for ${name} cannot stand in a header.`);
     (this["~"].headers ??= new Map()).set(name.toLowerCase(), value);

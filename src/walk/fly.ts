@@ -3,9 +3,10 @@ import type { HeadersIn } from "../model/values.ts";
 import type { Signable } from "../plugin/provider.ts";
 import type { Timeouts } from "../config/types.ts";
 import type { Attempt } from "./call.ts";
+import type { Visit } from "./exchange.ts";
 import type { Wire } from "./generation.ts";
 import { flat, type Departure } from "./outgoing.ts";
-import { error, Flight, gather } from "./send.ts";
+import { error, Flight, glance } from "./send.ts";
 
 const ERROR_BODY_MAX = 64 * 1024;
 
@@ -41,7 +42,9 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
     if (secret !== undefined)
       headers[auth.header.toLowerCase()] = `${auth.prefix ?? ""}${String(secret)}`;
   }
-  const flight = new Flight(x["~"].gen.watchdog, hinted(provider.timeouts, x["~"].req.headers));
+  if (x["~"].gone) fail("canceled", "The client went away.");
+  const flight = new Flight(x["~"].gen.watchdog, hinted(provider.timeouts, x));
+  call.onEnd((reason) => flight.abort(reason));
   x["~"].onGone.push(() => {
     if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
   });
@@ -51,7 +54,7 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
     call.unanswered = flight.unanswered;
   }
   if (flight.status >= 200 && flight.status < 300) return flight;
-  const said = await gather(flight, ERROR_BODY_MAX);
+  const said = await glance(flight, ERROR_BODY_MAX);
   if (flight.status >= 300 && flight.status < 400)
     fail("upstream", `The provider redirected (${flight.status}); redirects are not followed.`, {
       code: "upstream_redirect",
@@ -64,7 +67,10 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
 }
 
 /** SDKs say how long they wait; nobody is served after that. */
-function hinted(timeouts: Timeouts, headers: HeadersIn): Timeouts {
-  const said = Number(headers["x-stainless-timeout"]) * 1000;
-  return said > 0 && said < timeouts.totalMs ? { ...timeouts, totalMs: said } : timeouts;
+function hinted(timeouts: Timeouts, x: Visit): Timeouts & { hinted?: boolean } {
+  const { req, started } = x["~"];
+  const said = Number(req.headers["x-stainless-timeout"]) * 1000;
+  if (!(said > 0)) return timeouts;
+  const left = said - (performance.now() - started);
+  return left < timeouts.totalMs ? { ...timeouts, totalMs: left, hinted: true } : timeouts;
 }

@@ -1,6 +1,7 @@
 import { fail, faultOf, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelEvent } from "../model/event.ts";
 import type { Answer } from "./answer.ts";
+import { billed, SETTLE_MS } from "./bill.ts";
 import type { Attempt } from "./call.ts";
 import {
   internal,
@@ -15,8 +16,6 @@ import { error, type Flight, type Taker } from "./send.ts";
 import type { Tally } from "./tally.ts";
 import type { Watched } from "./watchdog.ts";
 
-/** Barrier B3: a ledger that takes longer than this to settle does not keep the client's last words. */
-const SETTLE_MS = 2_000;
 /** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
 const LINGER_MS = 5_000;
 /** How often a stream says how far it is, so that a crash is presumed from real counts. */
@@ -131,14 +130,12 @@ class Presentation implements Taker, Watched, Course {
 
   data(chunk: Buffer): void {
     if (this.#over || this.#drained) return;
-    const { res } = this.#call.exchange["~"];
-    res.cork();
+    // Node gathers what is written in one turn: corked here, each event would cost a system call of its own.
     try {
       this.#passage!.push(chunk);
     } catch (problem) {
       this.broke(problem);
     }
-    res.uncork();
   }
 
   end(problem?: unknown): void {
@@ -157,12 +154,17 @@ class Presentation implements Taker, Watched, Course {
   }
 
   content(): void {
+    if (this.#over) return;
     this.tally.contentMs ??= Math.round(performance.now() - this.#call.started);
     if (this.#call.exchange.stream) this.answer.commit();
   }
 
+  get over(): boolean {
+    return this.#over;
+  }
+
   finishing(reason: FinishReason): void {
-    if (this.#finishing !== undefined) return;
+    if (this.#finishing !== undefined || this.#over) return;
     this.#finishing = reason;
     this.tally.ended = true;
     this.content();
@@ -250,16 +252,14 @@ class Presentation implements Taker, Watched, Course {
       cut: true,
     });
     x["~"].calls.push(record);
-    void x["~"].gen.ledger
-      .settle(command)
-      .catch((err: unknown) =>
-        x["~"].gen.log.error({ request: x.id, err }, "a settle row was not taken"),
-      )
+    this.#call.end(error("canceled", "given up"));
+    billed(this.#call, command)
       .then(() => {
         this.#passage?.fail({ ...fault, message: x["~"].gen.mask(fault.message) });
         this.answer.end();
         this.#resolve();
-      });
+      })
+      .catch(this.#reject);
   }
 
   #gone(): void {

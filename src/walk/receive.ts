@@ -14,6 +14,8 @@ export async function receive(x: Visit): Promise<void> {
   const route = x["~route"]!;
   const bodiless = x.method === "GET" || x.method === "DELETE" || x.method === "HEAD";
   if (!bodiless) expectJson(req);
+  // Whoever left while it was admitted sends no more events.
+  if (inner.gone || req.destroyed) fail("canceled", "The client went away.");
   if (req.headers.expect !== undefined) res.writeContinue();
   const raw = bodiless ? Buffer.alloc(0) : await collect(req, gen.maxBodyBytes);
   const { body, spans, odd }: Understood = bodiless
@@ -28,10 +30,10 @@ export async function receive(x: Visit): Promise<void> {
         code: "invalid_request",
       });
   }
-  const read = route.read && (await route.read(x, body));
-  const model = read?.model ?? body["model"];
   if (x.privacy !== "off")
     keepsNothing(x, bodiless ? [] : (frontend.server?.survey(body).features ?? []), body);
+  const read = route.read && (await route.read(x, body));
+  const model = read?.model ?? body["model"];
   const pinned = typeof model === "object" ? (model as Received["pinned"]) : undefined;
   if (!pinned && typeof model !== "string")
     fail("invalid", "model is required and must be a string.", {

@@ -6,6 +6,8 @@ import type { Timeouts } from "../config/types.ts";
 import type { Wire } from "./generation.ts";
 import type { Watchdog, Watched } from "./watchdog.ts";
 
+const ERROR_BODY_MS = 5_000;
+
 /** Who takes an answer's bytes. */
 export interface Taker {
   data(chunk: Buffer): void;
@@ -18,7 +20,7 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   status = 0;
   headers: HeadersIn = {};
   readonly #dog: Watchdog;
-  readonly #timeouts: Timeouts;
+  #timeouts: Timeouts & { hinted?: boolean };
   readonly #started: number;
   #due: number;
   #controller: Dispatcher.DispatchController | undefined;
@@ -28,7 +30,8 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   #refused: Error | undefined;
   #head: { resolve(): void; reject(error: unknown): void } | undefined;
 
-  constructor(dog: Watchdog, timeouts: Timeouts) {
+  /** `hinted`: the total is the client's own, and nobody else's fault. */
+  constructor(dog: Watchdog, timeouts: Timeouts & { hinted?: boolean }) {
     this.#dog = dog;
     this.#timeouts = timeouts;
     this.#started = performance.now();
@@ -78,6 +81,10 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
     this.#due = this.#dog.now + this.#timeouts.idleMs;
     this.#controller?.resume();
   }
+  /** What is left of it is worth this much time. */
+  hurry(ms: number): void {
+    this.#timeouts = { ...this.#timeouts, totalMs: this.#dog.now - this.#started + ms };
+  }
   abort(reason: Error): void {
     this.#refused = reason;
     if (this.#controller) this.#controller.abort(reason);
@@ -85,9 +92,13 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   }
 
   tick(now: number): void {
-    if (now > this.#started + this.#timeouts.totalMs)
-      this.#late("took longer than", this.#timeouts.totalMs);
-    else if (now > this.#due)
+    const { totalMs, hinted } = this.#timeouts;
+    if (now > this.#started + totalMs) {
+      if (!hinted) return this.#late("took longer than", totalMs);
+      const late = error("timeout", "The provider took longer than this client waits.");
+      Object.assign(faultOf(late)!, { code: "client_timeout", details: { own: true } });
+      this.abort(late);
+    } else if (now > this.#due)
       this.#late(
         this.status === 0 ? "sent nothing for" : "fell silent for",
         this.status === 0 ? this.#timeouts.firstByteMs : this.#timeouts.idleMs,
@@ -136,7 +147,26 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   }
 }
 
-/** The whole body of an answer that is small by right: errors, counts. */
+/** As much of an error as comes: what it means is in its head, and nobody waits for more words than these. */
+export function glance(flight: Flight, max: number): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const enough = () => resolve(Buffer.concat(chunks).subarray(0, max));
+    flight.hurry(ERROR_BODY_MS);
+    flight.take({
+      data(chunk) {
+        chunks.push(chunk);
+        if ((size += chunk.length) < max) return;
+        enough();
+        flight.abort(error("canceled", "enough of it"));
+      },
+      end: enough,
+    });
+  });
+}
+
+/** The whole body of an answer that is small by right: counts, what is asked for by id. */
 export function gather(flight: Flight, max: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -145,6 +175,7 @@ export function gather(flight: Flight, max: number): Promise<Buffer> {
       data(chunk) {
         size += chunk.length;
         if (size <= max) chunks.push(chunk);
+        else flight.abort(error("upstream", "The provider's answer is too large.", "too_large"));
       },
       end(problem) {
         if (problem !== undefined) reject(problem);

@@ -11,7 +11,7 @@ export async function settled(
   try {
     await walk();
   } catch (problem) {
-    refuse(x, problem);
+    told(x, problem, refuse);
   }
   const inner = x["~"];
   const outcome = outcomeOf(x);
@@ -25,6 +25,16 @@ export async function settled(
     }
   }
   report(x, outcome);
+}
+
+/** Even a refusal that cannot be written is an end: the line is closed, and who must know of it is told. */
+function told(x: Visit, problem: unknown, refuse: (x: Visit, problem: unknown) => void): void {
+  try {
+    refuse(x, problem);
+  } catch (err) {
+    x["~"].gen.log.error({ request: x.id, err }, "an error could not be written");
+    x["~"].res.destroy();
+  }
 }
 
 function outcomeOf(x: Visit): Outcome {

@@ -32,19 +32,22 @@ export async function walk(
 ): Promise<void> {
   const leave = gen.enter();
   const x = new Visit({ id: nextId(), gen, route: mounted, ...incoming, receive });
-  await settled(
-    x,
-    async () => {
-      if ("serve" in mounted.route) return serve(x, mounted.route, admit);
-      await admit(x);
-      await x.read();
-      await rewrite(x);
-      const plan = await route(x);
-      if (x.op === "count") return count(x, plan, fetch);
-      if (x.op === "relay") return carry(x, plan, fetch);
-      return dispatch(x, plan, present, fetch);
-    },
-    refuse,
-  );
-  leave();
+  try {
+    await settled(
+      x,
+      async () => {
+        if ("serve" in mounted.route) return serve(x, mounted.route, admit);
+        await admit(x);
+        await x.read();
+        await rewrite(x);
+        const plan = await route(x);
+        if (x.op === "count") return count(x, plan, fetch);
+        if (x.op === "relay") return carry(x, plan, fetch);
+        return dispatch(x, plan, present, fetch);
+      },
+      refuse,
+    );
+  } finally {
+    leave();
+  }
 }

@@ -3,6 +3,8 @@
 export interface Watched {
   /** Called once a tick while watched. `now` is the monotonic clock in milliseconds. */
   tick(now: number): void;
+  /** What became of a tick that threw; it is not watched any longer. */
+  broke?(problem: unknown): void;
 }
 
 const EVERY_MS = 250;
@@ -19,13 +21,23 @@ export class Watchdog implements Disposable {
     this.now = performance.now();
     this.#timer = setInterval(() => {
       this.now = performance.now();
-      for (const w of this.#watched) w.tick(this.now);
+      for (const w of this.#watched) this.#tick(w);
       if (this.#watched.size === 0) {
         clearInterval(this.#timer);
         this.#timer = undefined;
       }
     }, EVERY_MS);
     this.#timer.unref();
+  }
+
+  /** One timer for all: what one of them throws is its own. */
+  #tick(w: Watched): void {
+    try {
+      w.tick(this.now);
+    } catch (problem) {
+      this.#watched.delete(w);
+      w.broke?.(problem);
+    }
   }
 
   leave(what: Watched): void {

@@ -1,0 +1,540 @@
+// Clients that leave, upstreams that babble, hooks that lie: every road ends, with one row for each reserve.
+import { once } from "node:events";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { fail } from "tollgate/plugin";
+import { backend, scene, TIMEOUTS } from "./house.ts";
+import { toy } from "./toy.ts";
+
+const line = (o: object) => `${JSON.stringify(o)}\n`;
+const HELLO = [line({ id: "u" }), line({ say: "Hello" })];
+const END = line({ usage: { input: 3, output: 2 }, end: "stop" });
+const ASK = { model: "p/m", text: "Hi", stream: true };
+const SSE = { "content-type": "text/event-stream" };
+
+const endpoint = (base: string, protocol = toy(), more: object = {}) => ({
+  endpoints: [{ protocol, base, auth: "none" as const }],
+  ...more,
+});
+const rows = (journal: readonly { do: string }[], what: string): any[] =>
+  journal.filter((c) => c.do === what);
+const until = async (yes: () => boolean) => {
+  for (let i = 0; i < 400 && !yes(); i++) await sleep(5);
+  expect(yes()).toBe(true);
+};
+const good = () =>
+  backend((req, res) => {
+    res.writeHead(200, SSE).end([...HELLO, END].join(""));
+  });
+/** The generation is left by every exchange: what retires it waits for nobody. */
+const left = async (s: Awaited<ReturnType<typeof scene>>) =>
+  expect(await Promise.race([s.built.retire().then(() => "left"), sleep(2_000, "held")])).toBe(
+    "left",
+  );
+
+const unhandled: unknown[] = [];
+const note = (problem: unknown) => void unhandled.push(problem);
+beforeEach(() => {
+  unhandled.length = 0;
+  process.on("unhandledRejection", note);
+});
+afterEach(async () => {
+  await sleep(5);
+  process.off("unhandledRejection", note);
+  expect(unhandled).toEqual([]);
+});
+
+describe("a client that goes", () => {
+  /** Sends a head and perhaps a body, and leaves when told. */
+  const visit = async (url: string, of: { length?: number; body?: string }) => {
+    const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
+    await once(socket, "connect");
+    const body = of.body ?? "";
+    socket.write(
+      `POST /toy HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${of.length ?? Buffer.byteLength(body)}\r\n\r\n${body}`,
+    );
+    return socket;
+  };
+
+  it.each([
+    ["with its body sent", { body: JSON.stringify(ASK) }],
+    ["in the middle of its body", { body: '{"model":', length: 100 }],
+    ["before its body", { length: 100 }],
+  ])("while it is admitted, %s", async (_, sent) => {
+    await using up = await good();
+    let asked = false;
+    let go = () => {};
+    const told: number[] = [];
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          admit: () => {
+            asked = true;
+            return new Promise<void>((resolve) => (go = resolve));
+          },
+          settle: (_x, outcome) => void told.push(outcome.status),
+        },
+      ],
+    });
+    const socket = await visit(s.url, sent);
+    await until(() => asked);
+    socket.destroy();
+    await sleep(30);
+    go();
+    await until(() => told.length === 1);
+    expect(told).toEqual([499]);
+    expect(up.asked).toEqual([]);
+    expect(rows(s.journal, "reserve")).toEqual([]);
+    await left(s);
+  });
+
+  it("while its reserve is made: nothing is sent, and the row is void", async () => {
+    await using up = await good();
+    const gone = new AbortController();
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [{ charge: () => void gone.abort() }],
+    });
+    s.house.ledger.reserve = async (c: any) => {
+      await sleep(50);
+      s.journal.push(c);
+      return { ok: true } as never;
+    };
+    await expect(s.ask(ASK, { signal: gone.signal })).rejects.toThrow();
+    await until(() => rows(s.journal, "settle").length === 1);
+    expect(rows(s.journal, "settle")[0]).toMatchObject({ state: "void", outcome: "canceled" });
+    expect(up.asked).toEqual([]);
+    await left(s);
+  });
+
+  it("while its credential is signed: nothing is sent", async () => {
+    await using up = await good();
+    const gone = new AbortController();
+    await using s = await scene({
+      frontend: toy(),
+      providers: {
+        p: {
+          endpoints: [
+            {
+              protocol: toy(),
+              base: up.base,
+              auth: async () => {
+                gone.abort();
+                await sleep(50);
+                return {};
+              },
+            },
+          ],
+        },
+      },
+    });
+    await expect(s.ask(ASK, { signal: gone.signal })).rejects.toThrow();
+    await until(() => rows(s.journal, "settle").length === 1);
+    await sleep(50);
+    expect(up.asked).toEqual([]);
+    expect(rows(s.journal, "settle")[0]).toMatchObject({ state: "void" });
+    await left(s);
+  });
+
+  it.each([
+    ["before the head", (_res: any) => {}],
+    ["between head and content", (res: any) => res.writeHead(200, SSE).flushHeaders()],
+    ["in the content", (res: any) => res.writeHead(200, SSE).write(HELLO.join(""))],
+  ])("%s: the call ends upstream, and one row says so", async (_, begin) => {
+    await using up = await backend((_req, res) => begin(res));
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    const gone = new AbortController();
+    const asking = s.ask(ASK, { signal: gone.signal });
+    await until(() => up.asked.length === 1);
+    await sleep(30);
+    gone.abort();
+    await asking.then((r) => r.text()).catch(() => {});
+    await until(() => up.asked[0]!.aborted && rows(s.journal, "settle").length === 1);
+    await sleep(20);
+    expect(rows(s.journal, "settle")).toHaveLength(1);
+    expect(up.asked).toHaveLength(1);
+    await left(s);
+  });
+
+  it("while the bill is settled: one row", async () => {
+    await using up = await good();
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      settleMs: 100,
+    });
+    const gone = new AbortController();
+    const answer = await s.ask(ASK, { signal: gone.signal });
+    await until(() => rows(s.journal, "settle").length === 1);
+    gone.abort();
+    await answer.text().catch(() => {});
+    await left(s);
+    expect(rows(s.journal, "settle")).toHaveLength(1);
+    expect(rows(s.journal, "settle")[0]).toMatchObject({ outcome: "ok" });
+  });
+});
+
+describe("an upstream", () => {
+  it("that errs before content and keeps the line open is named as it said", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, SSE).write(line({ error: "no room here" }));
+    });
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, toy("o")) } });
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(502);
+    expect(await answer.json()).toMatchObject({ error: "no room here" });
+    expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "upstream" }]);
+  });
+
+  it("whose error never ends, or is cut, is judged by its head", { timeout: 10_000 }, async () => {
+    for (const more of ["endless", "cut"]) {
+      await using up = await backend((_req, res) => {
+        res.writeHead(429, { "content-type": "application/json", "content-length": 1e9 });
+        res.write('{"error":"slow down"}');
+        if (more === "cut") setTimeout(() => res.destroy(), 20);
+        else {
+          const flood = () => {
+            while (!res.destroyed && res.write(Buffer.alloc(65_536, 32)));
+          };
+          res.on("drain", flood);
+          flood();
+        }
+      });
+      await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+      const answer = await s.ask(ASK);
+      expect([more, answer.status]).toEqual([more, 429]);
+      await until(() => up.asked[0]!.aborted);
+      expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "rate_limited", state: "void" }]);
+    }
+  });
+
+  it("whose head is followed by nothing is given up when it is idle, and another answers", async () => {
+    await using mute = await backend((_req, res) => void res.writeHead(200, SSE).flushHeaders());
+    await using up = await good();
+    const timeouts = { ...TIMEOUTS, idleMs: 300 };
+    await using s = await scene({
+      frontend: toy(),
+      providers: { a: endpoint(mute.base, toy(), { timeouts }), b: endpoint(up.base) },
+      models: { m: ["a/m", "b/m"] },
+    });
+    const answer = await s.ask({ ...ASK, model: "m" });
+    expect(await answer.text()).toContain("Hello");
+    expect(rows(s.journal, "settle").map((c) => c.outcome)).toEqual(["timeout", "ok"]);
+  });
+
+  it("that streams without end to who wants it whole is stopped", { timeout: 20_000 }, async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, SSE);
+      const more = line({ say: "x".repeat(1 << 20) });
+      const flood = () => {
+        while (!res.destroyed && res.write(more));
+      };
+      res.on("drain", flood);
+      flood();
+    });
+    await using s = await scene({
+      frontend: toy(),
+      providers: {
+        p: {
+          endpoints: [
+            { protocol: toy("o"), base: up.base, auth: "none", streams: "always" as const },
+          ],
+        },
+      },
+    });
+    const answer = await s.ask({ ...ASK, stream: false });
+    expect(answer.status).toBe(502);
+    expect(await answer.json()).toMatchObject({ code: "too_large" });
+    await until(() => up.asked[0]!.aborted);
+  });
+
+  it.each([204, 205, 304])("that answers %s has said nothing", async (status) => {
+    await using up = await backend((_req, res) => void res.writeHead(status).end());
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(502);
+    await answer.text();
+    expect(rows(s.journal, "settle")).toHaveLength(1);
+    await left(s);
+  });
+
+  it("that sends early hints and trailers is heard", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeEarlyHints({ link: "</x>; rel=preload" });
+      res.writeHead(200, { ...SSE, trailer: "x-sum" });
+      res.write([...HELLO, END].join(""));
+      res.addTrailers({ "x-sum": "1" });
+      res.end();
+    });
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    const answer = await s.ask(ASK);
+    expect(await answer.text()).toContain("Hello");
+    expect(answer.headers.has("link")).toBe(false);
+  });
+
+  it("that is slower than the client waits is not at fault: it does not rest", async () => {
+    await using up = await backend(() => {});
+    await using other = await good();
+    await using s = await scene({
+      frontend: toy(),
+      providers: { a: endpoint(up.base), b: endpoint(other.base) },
+      models: { m: ["a/m", "b/m"] },
+    });
+    const answer = await s.ask(
+      { ...ASK, model: "m" },
+      { headers: { "x-stainless-timeout": "0.3" } },
+    );
+    expect(answer.status).toBe(504);
+    await answer.text();
+    expect(s.house.rests.list()).toEqual([]);
+    expect(other.asked).toEqual([]);
+  });
+
+  it("that breaks off after content rests", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, SSE).write(HELLO.join(""));
+      setTimeout(() => res.destroy(), 20);
+    });
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    await (await s.ask(ASK)).text();
+    expect(s.house.rests.list()).toHaveLength(1);
+  });
+
+  it("that floods after its finish while the bill waits is made to wait too", async () => {
+    let sent = 0;
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, SSE).write([...HELLO, END].join(""));
+      const more = line({ note: "x".repeat(1 << 18) });
+      const flood = () => {
+        while (!res.destroyed && sent < 400) {
+          sent++;
+          if (!res.write(more)) return;
+        }
+      };
+      res.on("drain", flood);
+      flood();
+    });
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      settleMs: 1_000,
+    });
+    const asking = s.ask(ASK).then((r) => r.text());
+    await until(() => rows(s.journal, "settle").length === 1);
+    await sleep(600);
+    expect(sent).toBeLessThan(100);
+    expect(await asking).toContain("Hello");
+  });
+});
+
+describe("a hook", () => {
+  it("that answers from its own store after asking upstream: the call is billed, and ends", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, SSE).write(HELLO.join(""));
+    });
+    const cached = {
+      mime: "text/event-stream",
+      body: Buffer.from(line({ say: "cached" })),
+      usage: {},
+    };
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          attempt: async (_call, next) => {
+            await next();
+            return cached as never;
+          },
+        },
+      ],
+    });
+    expect(await (await s.ask(ASK)).text()).toContain("cached");
+    await until(() => rows(s.journal, "settle").length === 1);
+    expect(rows(s.journal, "reserve")).toHaveLength(1);
+    await until(() => up.asked[0]!.aborted);
+    await left(s);
+  });
+
+  it.each([
+    ["nothing", () => undefined],
+    ["something", () => ({ status: 200 })],
+    ["an error", () => fail("rate_limited", "no")],
+  ])(
+    "that gives %s without waiting for the call: the call is ended and billed",
+    async (_, what) => {
+      await using up = await good();
+      await using s = await scene({
+        frontend: toy(),
+        providers: { p: endpoint(up.base) },
+        hooks: [
+          {
+            attempt: async (_call, next) => {
+              next().catch(() => {});
+              return what() as never;
+            },
+          },
+        ],
+      });
+      const answer = await s.ask(ASK);
+      expect(answer.status).toBeGreaterThanOrEqual(400);
+      await answer.text();
+      await sleep(50);
+      expect(rows(s.journal, "settle")).toHaveLength(rows(s.journal, "reserve").length);
+      await left(s);
+    },
+  );
+
+  it("that asks when the call is over: nothing leaves", async () => {
+    await using up = await good();
+    let late: (() => Promise<unknown>) | undefined;
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          attempt: async (_call, next) => {
+            late = next;
+            return fail("invalid", "no");
+          },
+        },
+      ],
+    });
+    await (await s.ask(ASK)).text();
+    await expect(late!()).rejects.toThrow();
+    expect(s.journal).toEqual([]);
+  });
+
+  it("that gives headers nobody can send: a 500, told to every settle hook, and the generation is left", async () => {
+    await using up = await good();
+    const told: number[] = [];
+    await using s = await scene({
+      frontend: { ...toy(), server: { ...toy().server!, head: () => ({ "bad name\n": "x" }) } },
+      providers: { p: endpoint(up.base) },
+      hooks: [{ settle: (_x, outcome) => void told.push(outcome.status) }],
+    });
+    await s.ask(ASK).then(
+      (r) => r.text(),
+      () => {},
+    );
+    await until(() => told.length === 1);
+    await left(s);
+    expect(rows(s.journal, "settle")).toHaveLength(rows(s.journal, "reserve").length);
+  });
+
+  it("cannot name a header that nobody can send", async () => {
+    await using up = await good();
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [{ admit: (x) => x.header("a\r\nset-cookie", "x") }],
+    });
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(500);
+    expect(answer.headers.has("set-cookie")).toBe(false);
+  });
+
+  it("whose settle throws hides nothing from the others", async () => {
+    await using up = await good();
+    const told: string[] = [];
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        { settle: () => void told.push("first") },
+        { settle: () => fail("internal", "broken") },
+        { settle: async () => Promise.reject(new Error("broken")) },
+        { settle: () => void told.push("last") },
+      ],
+    });
+    await (await s.ask(ASK)).text();
+    await until(() => told.length === 2);
+    await left(s);
+  });
+});
+
+describe("a ledger", () => {
+  it("that takes no reserve lets nothing leave", async () => {
+    await using up = await good();
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    s.house.ledger.reserve = () => Promise.reject(new Error("disk is full"));
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(500);
+    expect(await answer.text()).not.toContain("disk");
+    expect(up.asked).toEqual([]);
+    await left(s);
+  });
+
+  it("that takes no settle does not keep the client's last words", async () => {
+    await using up = await good();
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    s.house.ledger.settle = () => Promise.reject(new Error("disk is full"));
+    expect(await (await s.ask(ASK)).text()).toContain('"end":"stop"');
+    await left(s);
+  });
+
+  it.each([
+    ["after content", (res: any) => res.write(HELLO.join(""), () => res.destroy())],
+    ["before it", (res: any) => res.destroy()],
+  ])("that hangs does not keep a failure, %s", { timeout: 10_000 }, async (_, cut) => {
+    await using up = await backend((_req, res) => cut(res.writeHead(200, SSE)));
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    s.house.ledger.settle = () => new Promise(() => {});
+    const answer = await s.ask(ASK);
+    expect(await answer.text()).toContain("error");
+    await left(s);
+  });
+});
+
+it("what a frontend does with a recorded answer cannot end the process", async () => {
+  await using up = await good();
+  await using s = await scene({
+    frontend: toy(),
+    providers: { p: endpoint(up.base) },
+    read: (_x, body) => ({
+      model: body["model"] as string,
+      record: {
+        max: 1e6,
+        to() {
+          throw new Error("broken");
+        },
+      },
+    }),
+  });
+  expect(await (await s.ask(ASK)).text()).toContain("Hello");
+});
+
+it(
+  "a native endpoint that never yields is given up, and told so",
+  { timeout: 10_000 },
+  async () => {
+    let signal: AbortSignal | undefined;
+    await using s = await scene({
+      frontend: toy(),
+      providers: {
+        p: {
+          timeouts: { ...TIMEOUTS, totalMs: 400 },
+          endpoints: [
+            {
+              kind: "chat",
+              async *run(_r: unknown, call: any) {
+                signal = call.signal;
+                await new Promise(() => {});
+                yield undefined as never;
+              },
+            } as never,
+          ],
+        },
+      },
+    });
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(504);
+    await answer.text();
+    expect(signal!.aborted).toBe(true);
+    await left(s);
+  },
+);
