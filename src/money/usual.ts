@@ -2,6 +2,16 @@
 
 /** Answers remembered for each key and model. */
 const DEPTH = 64;
+/** So many answers more, and it is reckoned again: a guess need not be newer. */
+const STALE_AFTER = 8;
+
+interface Ring {
+  readonly last: number[];
+  next: number;
+  p95: number | undefined;
+  /** What `next` was when the guess was made. */
+  asOf: number;
+}
 
 export interface Usual {
   saw(who: string, output: number): void;
@@ -10,10 +20,10 @@ export interface Usual {
 }
 
 export function createUsual(most = 4_096): Usual {
-  const seen = new Map<string, { last: number[]; next: number }>();
+  const seen = new Map<string, Ring>();
   return {
     saw(who, output) {
-      const ring = seen.get(who) ?? { last: [], next: 0 };
+      const ring = seen.get(who) ?? { last: [], next: 0, p95: undefined, asOf: 0 };
       ring.last[ring.next % DEPTH] = output;
       ring.next++;
       // Put back at the end: the one that was heard of longest ago goes first.
@@ -22,10 +32,14 @@ export function createUsual(most = 4_096): Usual {
       if (seen.size > most) seen.delete(seen.keys().next().value!);
     },
     p95(who) {
-      const last = seen.get(who)?.last;
-      if (!last || last.length < 8) return undefined;
-      const sorted = [...last].sort((a, b) => a - b);
-      return sorted[Math.floor((sorted.length - 1) * 0.95)];
+      const ring = seen.get(who);
+      if (!ring || ring.last.length < 8) return undefined;
+      if (ring.p95 === undefined || ring.next - ring.asOf >= STALE_AFTER) {
+        const sorted = Float64Array.from(ring.last).sort();
+        ring.p95 = sorted[Math.floor((sorted.length - 1) * 0.95)];
+        ring.asOf = ring.next;
+      }
+      return ring.p95;
     },
   };
 }

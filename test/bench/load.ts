@@ -202,6 +202,7 @@ class Client {
   ask(request: Buffer): void {
     this.#busy = true;
     this.#head = this.#spoken = false;
+    this.#tail = Buffer.alloc(0);
     this.#asked = now();
     this.#socket.write(request);
   }

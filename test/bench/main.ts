@@ -22,7 +22,7 @@ import { growth } from "./growth.ts";
 import { lanes } from "./lanes.ts";
 import { plot } from "./plot.ts";
 import { ended, pinned, run, serving } from "./process.ts";
-import { measure, median, type Result } from "./rounds.ts";
+import { measure, median, sample, type Result } from "./rounds.ts";
 import { begun } from "./start.ts";
 import { table, verdicts } from "./table.ts";
 import { bare, direct, elsewhere, peer, tollgate, type Target } from "./targets.ts";
@@ -39,6 +39,7 @@ const { values: given } = parseArgs({
   },
 });
 const rounds = Number(given.rounds ?? (given.quick ? 3 : 5));
+const WARM_MS = 6_000;
 const share = given.quick ? 0.5 : 1;
 const wanted = (name: string) => given.lane?.includes(name) ?? true;
 const say = (text: string) => process.stderr.write(`${text}\n`);
@@ -70,6 +71,9 @@ async function main(): Promise<void> {
       targets.push(await tollgate(mock.port, { durability }));
     if (given.peer) targets.push(await peer(mock.port));
     targets.push(...given.url.map(elsewhere));
+    // Compilers learn for some ten thousand requests; a lane's own warming only reminds them.
+    const [first] = lanes(share);
+    for (const target of targets) await sample(driver, { ...first!, ms: WARM_MS }, target);
     for (const lane of lanes(share)) {
       if (!wanted(lane.name)) continue;
       say(`${lane.name}: ${lane.about}`);

@@ -84,7 +84,7 @@ export async function measure(
 
 const warm = (lane: Lane): Lane => ({
   ...lane,
-  ms: Math.min(lane.ms, 1500),
+  ms: Math.min(lane.ms, 800),
   ...(lane.once && { connections: Math.min(100, lane.connections) }),
 });
 
