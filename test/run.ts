@@ -3,7 +3,7 @@
 //
 //     npm test                       everything
 //     npm test -- walk config        only tests whose path has one of these words, and every tool
-//     npm test -- --quick            without the daemon: nothing of test/e2e and test/rig
+//     npm test -- --quick            without the daemon: nothing of test/e2e, test/rig and test/clients
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ const TOOLS: readonly Step[] = [
 ];
 
 /** What starts a daemon and waits for it. */
-const SLOW = ["test/e2e", "test/rig"];
+const SLOW = ["test/e2e", "test/rig", "test/clients"];
 
 interface Ended {
   readonly code: number;

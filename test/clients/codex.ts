@@ -1,0 +1,133 @@
+// Codex, as `codex exec` runs it: responses only, with tools of every kind.
+import assert from "node:assert/strict";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { call, say, think, toolResults, type Check } from "tollgate/testing";
+import type { Client, Setting } from "./client.ts";
+import { judge } from "./judge.ts";
+import { declaredIn, USAGE } from "./scripts.ts";
+import { modelOn, type Script } from "./stage.ts";
+import { play, thoughtCameBack } from "./turns.ts";
+
+/** With a name it knows it declares other tools, apply_patch among them. */
+const [UNKNOWN, KNOWN] = ["model", "gpt-5.5"] as const;
+
+export const codex: Client = {
+  name: "codex",
+  package: { name: "@openai/codex", version: "0.169.0", main: "bin/codex.js" },
+  models: [UNKNOWN, KNOWN],
+  async asks({ script, at, spoken, cwd, model, words, again, config = "" }) {
+    await mkdir(join(cwd, ".codex"), { recursive: true });
+    await mkdir(join(cwd, "tmp"), { recursive: true });
+    await writeFile(
+      join(cwd, ".codex/config.toml"),
+      `
+model = "${modelOn(spoken, model)}"
+model_provider = "gw"
+check_for_update_on_startup = false
+analytics = { enabled = false }
+features = { plugins = false }
+[model_providers.gw]
+name = "Team gateway"
+base_url = "${at.url}/v1"
+env_key = "GW_KEY"
+wire_api = "responses"
+${config}`,
+    );
+    return {
+      args: [
+        script,
+        "exec",
+        "--skip-git-repo-check",
+        // What the scripts do is harmless, and not every machine can build a sandbox.
+        "--dangerously-bypass-approvals-and-sandbox",
+        ...(again ? ["resume", "--last"] : []),
+        words,
+      ],
+      cwd,
+      env: { HOME: cwd, TMPDIR: join(cwd, "tmp"), GW_KEY: at.key },
+    };
+  },
+  reads: (path) => ({ tool: "exec_command", args: { cmd: `cat '${path}'` } }),
+  looks: (path) => ({ tool: "view_image", args: { path } }),
+  loses: (spoken, model) => [
+    ...{
+      messages: ["max_tokens", "prompt_cache_key", "tools.web_search"],
+      "chat-completions": ["tools.web_search"],
+      responses: [],
+    }[spoken],
+    ...(model === KNOWN && spoken !== "responses" ? ["tools.custom", "tools.tool_search"] : []),
+    ...(model === KNOWN && spoken === "messages" ? ["verbosity"] : []),
+  ],
+  losesOfPictures: (spoken) =>
+    ({
+      messages: ["image_url.detail"],
+      "chat-completions": ["tool_result.content"],
+      responses: [],
+    })[spoken],
+  keepsThoughts: true,
+  own: (of) => [patches(of), ...(of.spoken === "responses" ? [] : [calls(of)]), falls(of)],
+};
+
+const PATCH = `*** Begin Patch
+*** Add File: new.txt
++new
+*** Update File: note.txt
+@@
+ one
+-two
++"2" 🌉
+*** End Patch
+`;
+
+/** A freeform tool where it is declared as one, else a function of one string. */
+const patching: Script = (asked) => {
+  const [heard] = toolResults(asked);
+  if (heard !== undefined)
+    return say(heard.includes("Success") ? "Patched." : `It failed: ${heard}`).usage(USAGE);
+  const thought = think("I should patch.", "signed");
+  const tool = declaredIn(asked).find(({ name }) => name === "apply_patch");
+  if (!tool) return say("There is no apply_patch.").usage(USAGE);
+  return tool.custom
+    ? thought.custom(tool.name, PATCH).usage(USAGE)
+    : thought.call(tool.name, { input: PATCH }).usage(USAGE);
+};
+
+const patches = (of: Setting): Check => ({
+  name: "an apply_patch turn",
+  async run() {
+    const cwd = await of.at.folder();
+    await writeFile(join(cwd, "note.txt"), "one\ntwo\n");
+    const played = await play(of, patching, { cwd, model: KNOWN, words: "Change the note." });
+    assert.equal(await readFile(join(cwd, "note.txt"), "utf8"), 'one\n"2" 🌉\n', played.err);
+    assert.equal(await readFile(join(cwd, "new.txt"), "utf8"), "new\n");
+    judge(played, { says: "Patched.", turns: 2, loses: of.client.loses(of.spoken, KNOWN) });
+    thoughtCameBack(of, played.asked[1]!);
+  },
+});
+
+/** The upstream of its own protocol would have to say the namespace itself. */
+const calls = (of: Setting): Check => ({
+  name: "a tool in a namespace",
+  async run() {
+    const script: Script = (asked) => {
+      const [heard] = toolResults(asked);
+      if (heard === undefined)
+        return call("multi_agent_v1__close_agent", { target: "nobody" }).usage(USAGE);
+      return say(heard.includes("invalid agent id") ? "There is none." : heard).usage(USAGE);
+    };
+    const played = await play(of, script, { words: "Close the agent." });
+    judge(played, { says: "There is none.", turns: 2, loses: of.client.loses(of.spoken, UNKNOWN) });
+  },
+});
+
+const falls = (of: Setting): Check => ({
+  name: "falls back from a WebSocket at once",
+  async run() {
+    const config = "supports_websockets = true";
+    const played = await play(of, () => say("Hello.").usage(USAGE), { words: "Hello", config });
+    judge(played, { says: "Hello.", turns: 1, loses: of.client.loses(of.spoken, UNKNOWN) });
+    assert.match(played.err, /failed to connect to Responses WebSocket/, "it never tried");
+    assert.doesNotMatch(played.err, /Reconnecting/);
+  },
+});

@@ -1,0 +1,107 @@
+// What the model says in these plays. It calls what the client declared, and nothing else.
+import type { JsonObject } from "tollgate/plugin";
+import {
+  failing,
+  say,
+  think,
+  toolResults,
+  type Answer,
+  type Asked,
+  type Speech,
+} from "tollgate/testing";
+import type { Call } from "./client.ts";
+import type { Script } from "./stage.ts";
+
+/** What every answer costs. */
+export const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
+
+/** What stands in files. */
+export const NOTES = ["The bridge is «green» 🌉.", 'No, it is "red".'] as const;
+
+/** One dot. */
+export const PICTURE = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+export const answering = (text: string): Speech =>
+  think("Let me think.", "signed").say(text).usage(USAGE);
+
+/** Thinks, makes all the calls at once, then says which notes it was given. */
+export const reading =
+  (calls: readonly Call[]): Script =>
+  (asked) => {
+    const heard = toolResults(asked);
+    // Clients run calls together, and the quicker one comes first.
+    const found = NOTES.filter((note) => heard.some((text) => text.includes(note)));
+    return heard.length > 0
+      ? say(`I read: ${found.join(" ")}`).usage(USAGE)
+      : calling(asked, calls, think("I should look.", "signed").say("I will look."));
+  };
+
+/** Asks for a picture until it has one. */
+export const looking =
+  (call: Call): Script =>
+  (asked) =>
+    /data:image\/png|"media_type":"image\/png"/.test(String(asked.body))
+      ? say("A dot.").usage(USAGE)
+      : calling(asked, [call]);
+
+export const remembering =
+  (words: readonly string[], then: string): Script =>
+  (asked) =>
+    say(words.every((one) => String(asked.body).includes(one)) ? then : "I forgot.").usage(USAGE);
+
+/** The first time refused, the second time cut in the middle. */
+export const stumbling =
+  (text: string): Script =>
+  (asked) => {
+    if (asked.n === 1) return refusing(529, "Overloaded")(asked);
+    const answer = answering(text);
+    return asked.n === 2
+      ? { ...answer.to(asked), cut: { after: { pieces: 8 }, how: "reset" } }
+      : answer;
+  };
+
+export const refusing =
+  (status: number, message: string): Script =>
+  (asked) => {
+    const answer = failing(status, message);
+    return typeof answer === "function" ? (answer(asked) as Answer) : answer;
+  };
+
+export interface Declared {
+  readonly name: string;
+  readonly custom: boolean;
+  readonly required: readonly string[];
+}
+
+/** The tools that a model may call, in whatever protocol. */
+export function declaredIn(asked: Asked): readonly Declared[] {
+  const tools: readonly RawTool[] = asked.json().tools ?? [];
+  return tools.flatMap((tool) => {
+    const { name, parameters, input_schema } = { ...tool, ...tool.function };
+    const { required = [] } = parameters ?? input_schema ?? {};
+    return name === undefined ? [] : [{ name, custom: tool.type === "custom", required }];
+  });
+}
+
+interface RawTool {
+  readonly type?: string;
+  readonly name?: string;
+  readonly parameters?: Schema;
+  readonly input_schema?: Schema;
+  readonly function?: { readonly name: string; readonly parameters?: Schema };
+}
+type Schema = { readonly required?: readonly string[] };
+
+function calling(asked: Asked, calls: readonly Call[], from: Speech = think("Well.", "signed")) {
+  const declared = declaredIn(asked);
+  const fits = ({ tool, args }: Call) =>
+    declared.some(({ name, required }) => name === tool && required.every((key) => key in args));
+  const strange = calls.find((call) => !fits(call));
+  if (strange) return say(`No such tool is declared: ${strange.tool}.`).usage(USAGE);
+  const add = (speech: Speech, { tool, args }: { tool: string; args: JsonObject }) =>
+    speech.call(tool, args);
+  return calls.reduce(add, from).usage(USAGE);
+}

@@ -1,0 +1,179 @@
+// Where a client is judged: the real daemon, in front of an upstream that says what the script says, with a plugin in it
+// that writes down how each request ended. Nothing here reaches further than loopback.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonObject, Outcome } from "tollgate/plugin";
+import {
+  say,
+  speaking,
+  spokenAt,
+  upstream,
+  type Answer,
+  type Asked,
+  type Routes,
+  type Speech,
+  type Spoken,
+} from "tollgate/testing";
+import { startGateway, type Line } from "../gateway.ts";
+
+/** What became of one request, as the daemon itself has it. */
+export interface Served extends Pick<Outcome, "status" | "lane" | "losses"> {
+  readonly path: string;
+  /** As the client sent it. */
+  readonly body: JsonObject;
+  readonly calls: readonly { readonly state: string; readonly usage: JsonObject }[];
+}
+
+/** One run of a client, seen from everywhere. */
+export interface Played {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+  /** Generations that upstream was asked for. */
+  readonly asked: readonly Asked[];
+  readonly served: readonly Served[];
+  /** What else the daemon had to say: warnings and errors. */
+  readonly complaints: readonly Line[];
+}
+
+export interface Command {
+  /** A script for Node, and what follows it. */
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+}
+
+export interface Stage extends AsyncDisposable {
+  /** Of the daemon, without /v1. */
+  readonly url: string;
+  readonly key: string;
+  /** Empty, and gone with the stage. */
+  folder(): Promise<string>;
+  play(script: Script, command: Command): Promise<Played>;
+}
+
+export type Script = (asked: Asked) => Speech | Answer;
+
+/** A name the client knows or does not know, reached in this protocol: the part after the slash is what clients look at. */
+export const modelOn = (spoken: Spoken, name: string): string => `${spoken}/${name}`;
+
+const PLAY_MS = 60_000;
+
+const WITNESS = `
+import { defineMiddleware } from "tollgate/plugin";
+export default defineMiddleware({
+  api: 1, name: "witness", summary: "Writes down how requests end", sends: "nowhere",
+  setup: (_options, ctx) => ({
+    settle({ path, body }, { status, lane, losses, calls }) {
+      const served = { path, body, status, lane, losses, calls: calls.map(({ state, usage }) => ({ state, usage })) };
+      ctx.log.info({ served: JSON.stringify(served) }, "served");
+    },
+  }),
+});
+`;
+
+const yaml = (url: string, names: readonly string[]) => `
+frontends: [chat-completions, messages, responses, models]
+middleware: [auth, { use: ./witness.js }]
+store: memory
+providers:
+  up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "\${env:UP_KEY}" } }
+  up-messages: { use: anthropic, with: { base_url: "${url}/v1", api_key: "\${env:UP_KEY}" } }
+  up-responses:
+    use: openai
+    with: { base_url: "${url}/v1", api_key: "\${env:UP_KEY}" }
+    models: { model: { protocols: [responses] } }
+models:
+${names
+  .map(
+    (name) => `  "${modelOn("chat-completions", name)}": [up-chat/model]
+  "${modelOn("messages", name)}": [up-messages/claude-sonnet-4-6]
+  "${modelOn("responses", name)}": [up-responses/model]`,
+  )
+  .join("\n")}
+`;
+
+export async function stage(names: readonly string[]): Promise<Stage> {
+  const home = await mkdtemp(join(tmpdir(), "tollgate-stage-"));
+  const up = await upstream(speaking(say("")));
+  const gateway = await startGateway({
+    yaml: yaml(up.url, names),
+    files: { "witness.js": WITNESS },
+    env: { UP_KEY: "sk-upstream" },
+  });
+  let folders = 0;
+
+  return {
+    url: gateway.url,
+    key: gateway.key,
+    async folder() {
+      const folder = join(home, String(++folders));
+      await mkdir(folder);
+      return folder;
+    },
+    async play(script, command) {
+      up.forget();
+      up.script(playing(script));
+      const from = gateway.log.length;
+      const ended = await run(command);
+      const asked = up.requests.filter(({ path }) => spokenAt(path) !== undefined);
+      const news = () => gateway.log.slice(from);
+      const served = () => news().filter((line) => line["served"] !== undefined);
+      // The last line may still be on its way.
+      for (let i = 0; i < 100 && served().length < asked.length; i++) await sleep(10);
+      return {
+        ...ended,
+        asked,
+        served: served().map((line) => JSON.parse(String(line["served"])) as Served),
+        complaints: news().filter(({ level }) => level === "warn" || level === "error"),
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await up.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function playing(script: Script): Routes {
+  const react = (asked: Asked) => {
+    const said = script(asked);
+    return "words" in said ? said.to(asked) : said;
+  };
+  const paths = ["/v1/chat/completions", "/v1/messages", "/v1/responses"];
+  return Object.fromEntries(paths.map((path) => [`POST ${path}`, react]));
+}
+
+/** Nobody answers at the proxy: what a client wants from anywhere but loopback, it does not get. */
+const NOWHERE = "http://127.0.0.1:9";
+const ALONE = {
+  HTTP_PROXY: NOWHERE,
+  HTTPS_PROXY: NOWHERE,
+  ALL_PROXY: NOWHERE,
+  http_proxy: NOWHERE,
+  https_proxy: NOWHERE,
+  all_proxy: NOWHERE,
+  NO_PROXY: "127.0.0.1",
+  no_proxy: "127.0.0.1",
+};
+
+async function run({ args, env, cwd }: Command) {
+  const child = spawn(process.execPath, args, {
+    cwd,
+    env: { PATH: process.env["PATH"] ?? "", LANG: "C.UTF-8", ...ALONE, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+    timeout: PLAY_MS,
+    killSignal: "SIGKILL",
+  });
+  let out = "";
+  let err = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, out, err };
+}
