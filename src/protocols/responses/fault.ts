@@ -144,9 +144,9 @@ export function thrown(said: JsonObject): never {
   return fail(kind, message, more);
 }
 
-/** Everybody who speaks this wire has an error shape: nested, flat, or only words. */
+/** Everybody who speaks this wire has an error shape: nested, in a list, flat, or only words. */
 function meant(said: JsonObject, byStatus: ErrorKind, otherwise: string): Fault {
-  const error = object(said["error"]) ?? said;
+  const error = object(said["error"]) ?? object(list(said["errors"])[0]) ?? said;
   const message =
     text(error["message"]) ||
     text(said["error"]) ||

@@ -1,0 +1,369 @@
+// Every row at work: mounted in one real daemon, asked by a client of each protocol it speaks, it reaches the address and
+// sends the key as its documentation has it. And what it names of its limits and errors is understood by whatever codec
+// meets it.
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { all } from "../../plugins/providers/rows.ts";
+import type { Errors, Limits } from "../../plugins/providers/row-backend.ts";
+import { endpointsOf, modelsIn, type Row } from "../../src/protocols/compatible/index.ts";
+import type { HeadersIn, Json, WireEndpoint } from "../../src/plugin/index.ts";
+import {
+  json,
+  say,
+  spokenAt,
+  upstream,
+  type Asked,
+  type Upstream,
+} from "../../src/testing/index.ts";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+/** By row and protocol: how the key is sent and where to, written down from the documentation. */
+const ADDRESSES: { readonly [row: string]: { readonly [protocol: string]: string } } = JSON.parse(
+  readFileSync(new URL("../fixtures/addresses.json", import.meta.url), "utf8"),
+);
+const whereOf = (row: string, protocol: string) => {
+  const [auth, address] = ADDRESSES[row]![protocol]!.split(" ") as [string, string];
+  return { auth, url: new URL(address) };
+};
+const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
+  "chat-completions": {
+    path: "/v1/chat/completions",
+    body: { messages: [{ role: "user", content: "Hi" }] },
+  },
+  messages: {
+    path: "/v1/messages",
+    body: { max_tokens: 50, messages: [{ role: "user", content: "Hi" }] },
+  },
+  responses: { path: "/v1/responses", body: { input: "Hi" } },
+  images: { path: "/v1/images/generations", body: { prompt: "A fjord" } },
+};
+
+/** A model that this endpoint serves. */
+function modelOf(row: Row, protocol: string): string {
+  const { serves } = row.speaks[protocol as "images"] ?? {};
+  return (serves?.[0] ?? (protocol === "images" ? "pic-*" : "talk-*")).replace("*", "x");
+}
+
+const spoken = all.flatMap((row) =>
+  Object.keys(row.speaks).map((protocol) => ({ row, name: row.name, protocol })),
+);
+
+/** Each row stands under its own name, and below it as deep as it does at home. */
+const pathOf = (row: Row): string =>
+  row.base === undefined
+    ? ({ azure: "/openai/v1", bedrock: "/openai/v1", "azure-anthropic": "/anthropic/v1" }[
+        row.name
+      ] ??
+      { cloudflare: "/client/v4/accounts/id/ai/v1", databricks: "/serving-endpoints" }[row.name]!)
+    : new URL(row.base).pathname.replace(/\/$/, "");
+
+let up: Upstream;
+let gateway: Daemon;
+
+beforeAll(async () => {
+  up = await upstream({
+    "POST *": (asked: Asked) =>
+      spokenAt(asked.path)
+        ? say("Hi").to(asked)
+        : json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
+    "GET *": json({ data: [{ id: "listed-1" }] }),
+  });
+  const providers = all.map((row) => {
+    const pictures = row.speaks.images
+      ? `, models: { "${modelOf(row, "images")}": { kind: image } }`
+      : "";
+    return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${pictures} }`;
+  });
+  gateway = await startGateway({
+    yaml: `frontends: [chat-completions, messages, responses, images, models]
+middleware: [auth]
+store: memory
+providers:
+${providers.join("\n")}
+`,
+  });
+});
+afterAll(async () => {
+  await gateway[Symbol.asyncDispose]();
+  await up.close();
+});
+
+describe("addresses", () => {
+  it("are written down for every protocol that a row speaks, and for nothing else", () => {
+    const own = all.map((row) => [
+      row.name,
+      [...Object.keys(row.speaks), ...(row.models === false ? [] : ["models"])].toSorted(),
+    ]);
+    const written = Object.entries(ADDRESSES).map(([name, at]) => [
+      name,
+      Object.keys(at).toSorted(),
+    ]);
+    expect(Object.fromEntries(own)).toEqual(Object.fromEntries(written));
+  });
+
+  it.each(all.filter((row) => row.base !== undefined))("$name is at home there", (row) => {
+    for (const endpoint of endpointsOf(row, row.base!.replace(/\/$/, "")) as WireEndpoint[]) {
+      const { url } = whereOf(row.name, endpoint.protocol.id);
+      expect(url.href.startsWith(`${endpoint.base.replace(/\/$/, "")}/`)).toBe(true);
+      expect(new URL(endpoint.base).origin).toBe(url.origin);
+    }
+  });
+
+  it.each(spoken)("$name is asked in $protocol, with its key", async ({ row, name, protocol }) => {
+    const { path, body } = ASKED[protocol]!;
+    const before = up.requests.length;
+    const model = modelOf(row, protocol);
+    const answer = await fetch(gateway.url + path, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        ...(protocol === "messages"
+          ? { "x-api-key": gateway.key }
+          : { authorization: `Bearer ${gateway.key}` }),
+      },
+      body: JSON.stringify({ model: `${name}/${model}`, ...body }),
+    });
+    const said = await answer.text();
+    expect(answer.status, said).toBe(200);
+    expect(JSON.parse(said).model ?? `${name}/${model}`).toBe(`${name}/${model}`);
+    const asked = up.requests.slice(before).filter(({ method }) => method === "POST");
+    expect(asked).toHaveLength(1);
+    const { auth, url } = whereOf(name, protocol);
+    expect(asked[0]!.path).toBe(`/${name}${url.pathname}`);
+    const { authorization, "x-api-key": xApiKey, "api-key": apiKey } = asked[0]!.headers;
+    const key = `key-of-${name}`;
+    expect({ authorization, xApiKey, apiKey }).toEqual({
+      authorization: auth === "Bearer" ? `Bearer ${key}` : undefined,
+      xApiKey: auth === "x-api-key" ? key : undefined,
+      apiKey: auth === "api-key" ? key : undefined,
+    });
+    expect(asked[0]!.json().model).toBe(model);
+    expect(asked[0]!.headers["anthropic-version"]).toBe(
+      protocol === "messages" ? "2023-06-01" : undefined,
+    );
+  });
+
+  it.each(all.filter((row) => row.models !== false))(
+    "$name lists its models there",
+    async ({ name }) => {
+      const { url } = whereOf(name, "models");
+      const wanted = `/${name}${url.pathname}${url.search}`;
+      const seen = () =>
+        up.requests
+          .filter(({ method, path }) => method === "GET" && path.startsWith(`/${name}/`))
+          .map(({ path, query }) => (query.size > 0 ? `${path}?${query.toString()}` : path));
+      await expect.poll(seen, { timeout: 10_000 }).toEqual([wanted]);
+    },
+  );
+});
+
+// ── lists, as these backends write them ──
+
+const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] } } = {
+  together: {
+    body: [
+      {
+        id: "Qwen/Qwen3",
+        type: "chat",
+        context_length: 262_144,
+        pricing: { input: 0.2, output: 0.6 },
+      },
+      { id: "black-forest-labs/FLUX.2", type: "image", pricing: { input: 0, output: 0 } },
+      { id: "BAAI/bge", type: "embedding" },
+    ],
+    models: [
+      { model: "Qwen/Qwen3", kind: "chat", limits: { context: 262_144 } },
+      { model: "black-forest-labs/FLUX.2", kind: "image" },
+    ],
+  },
+  openrouter: {
+    body: {
+      data: [
+        {
+          id: "openai/gpt-6-sol",
+          name: "OpenAI: GPT-6 Sol",
+          context_length: 400_000,
+          top_provider: { max_completion_tokens: 128_000 },
+          pricing: { prompt: "0.000004", completion: "0.00002", input_cache_read: "0.0000004" },
+        },
+      ],
+    },
+    models: [
+      {
+        model: "openai/gpt-6-sol",
+        name: "OpenAI: GPT-6 Sol",
+        limits: { context: 400_000, output: 128_000 },
+        price: {
+          lines: expect.arrayContaining([{ unit: "cache_read", usd: "0.4", per: 1_000_000 }]),
+        },
+      },
+    ],
+  },
+  mistral: {
+    body: {
+      data: [{ id: "mistral-large-4", max_context_length: 262_144 }, { id: "mistral-embed" }],
+    },
+    models: [{ model: "mistral-large-4", limits: { context: 262_144 } }],
+  },
+  cohere: {
+    body: { models: [{ name: "command-a", endpoints: ["chat"], context_length: 256_000 }] },
+    models: [{ model: "command-a", kind: "chat", limits: { context: 256_000 } }],
+  },
+  vllm: {
+    body: { object: "list", data: [{ id: "Qwen/Qwen3-8B", max_model_len: 40_960 }] },
+    models: [{ model: "Qwen/Qwen3-8B", limits: { context: 40_960 } }],
+  },
+  ollama: {
+    body: { object: "list", data: [{ id: "qwen3:8b", owned_by: "library" }] },
+    models: [{ model: "qwen3:8b", kind: "chat" }],
+  },
+  "lm-studio": {
+    body: {
+      data: [{ id: "qwen3-8b", max_context_length: 32_768 }, { id: "text-embedding-nomic" }],
+    },
+    models: [{ model: "qwen3-8b", limits: { context: 32_768 } }],
+  },
+  sambanova: {
+    body: {
+      data: [
+        {
+          id: "gpt-oss-120b",
+          context_length: 131_072,
+          max_completion_tokens: 131_072,
+          pricing: { prompt: "0.00000022", completion: "0.00000059" },
+        },
+      ],
+    },
+    models: [{ model: "gpt-oss-120b", limits: { context: 131_072, output: 131_072 } }],
+  },
+  huggingface: {
+    body: {
+      data: [{ id: "zai-org/GLM-5.2", providers: [{ provider: "novita", status: "live" }] }],
+    },
+    models: [{ model: "zai-org/GLM-5.2", kind: "chat" }],
+  },
+};
+
+describe("lists", () => {
+  it.each(Object.keys(LISTS))("of %s", (name) => {
+    const row = all.find((one) => one.name === name)!;
+    const { body, models } = LISTS[name]!;
+    expect(modelsIn(body, row.models || {})).toMatchObject(models as object[]);
+  });
+});
+
+// ── errors ──
+
+const WORDS = "Something is not as it should be.";
+const ERRORS: { readonly [shape in Errors]: (code: string) => Json } = {
+  openai: (code) => ({ error: { message: WORDS, type: "some_error", param: null, code } }),
+  anthropic: () => ({
+    type: "error",
+    error: { type: "api_error", message: WORDS },
+    request_id: "r",
+  }),
+  flat: (code) => ({ object: "error", message: WORDS, type: "some", param: null, code }),
+  message: () => ({ message: WORDS }),
+  words: (code) => ({ code, error: WORDS }),
+  base_resp: () => ({ base_resp: { status_code: 1004, status_msg: WORDS } }),
+  errors: () => ({ result: null, success: false, errors: [{ code: 7003, message: WORDS }] }),
+};
+const STATUSES = [
+  [400, "invalid"],
+  [401, "upstream_auth"],
+  [402, "upstream_quota"],
+  [429, "rate_limited"],
+  [500, "upstream"],
+  [503, "overloaded"],
+] as const;
+
+const clientOf = (row: Row, protocol: string) =>
+  (endpointsOf(row, row.base ?? "https://x.example/v1") as WireEndpoint[]).find(
+    (e) => e.protocol.id === protocol,
+  )!.protocol.client!;
+
+describe("errors", () => {
+  it.each(spoken)("of $name in $protocol are its own words", ({ row, protocol }) => {
+    const { errors } = all.find(({ name }) => name === row.name)!;
+    const client = clientOf(row, protocol);
+    // A messages endpoint has that protocol's own shape too, whatever stands beside it.
+    const shapes = protocol === "messages" ? ([errors, "anthropic"] as const) : [errors];
+    for (const shape of shapes)
+      for (const [status, kind] of STATUSES) {
+        const body = Buffer.from(JSON.stringify(ERRORS[shape]("")));
+        const fault = client.fault(status, {}, body);
+        expect({ shape, status, kind: fault.kind, message: fault.message }).toEqual({
+          shape,
+          status,
+          // Anthropic's own types win over a status that is a mere failure.
+          kind: shape === "anthropic" && status === 400 ? "upstream" : kind,
+          message: WORDS,
+        });
+      }
+  });
+});
+
+// ── limits ──
+
+const DATE = "Sat, 21 Nov 2026 10:00:00 GMT";
+const LIMITS: { readonly [style in Limits]: { headers: HeadersIn; ms: number | undefined } } = {
+  openai: {
+    headers: {
+      "x-ratelimit-remaining-requests": "12",
+      "x-ratelimit-reset-requests": "6m0s",
+      "x-ratelimit-remaining-tokens": "0",
+      "x-ratelimit-reset-tokens": "1.25s",
+    },
+    ms: 1250,
+  },
+  anthropic: {
+    headers: {
+      date: DATE,
+      "anthropic-ratelimit-output-tokens-remaining": "0",
+      "anthropic-ratelimit-output-tokens-reset": "2026-11-21T10:00:30Z",
+      "anthropic-ratelimit-requests-remaining": "50",
+      "anthropic-ratelimit-requests-reset": "2026-11-21T11:00:00Z",
+    },
+    ms: 30_000,
+  },
+  cerebras: {
+    headers: {
+      "x-ratelimit-remaining-requests-day": "100",
+      "x-ratelimit-reset-requests-day": "33011.382867",
+      "x-ratelimit-remaining-tokens-minute": "0",
+      "x-ratelimit-reset-tokens-minute": "11.5",
+    },
+    ms: 11_500,
+  },
+  mistral: { headers: { "x-ratelimit-limit-req-minute": "60", "retry-after": "7" }, ms: 7000 },
+  together: {
+    headers: {
+      "x-ratelimit-remaining": "0",
+      "x-ratelimit-reset": "2",
+      "x-tokenlimit-remaining": "9",
+    },
+    ms: 2000,
+  },
+  fireworks: { headers: { "x-ratelimit-over-limit": "yes", "retry-after-ms": "1500" }, ms: 1500 },
+  openrouter: {
+    headers: {
+      date: DATE,
+      "x-ratelimit-remaining": "0",
+      "x-ratelimit-reset": String(Date.parse("2026-11-21T10:01:00Z")),
+    },
+    ms: 60_000,
+  },
+  none: { headers: { "retry-after": "3" }, ms: 3000 },
+};
+
+describe("limits", () => {
+  it.each(spoken)("of $name in $protocol say when to come again", ({ row, protocol }) => {
+    const { limits } = all.find(({ name }) => name === row.name)!;
+    const { headers, ms } = LIMITS[limits];
+    const body = Buffer.from(JSON.stringify(ERRORS.openai("rate_limit_exceeded")));
+    expect(clientOf(row, protocol).fault(429, headers, body)).toMatchObject({
+      kind: "rate_limited",
+      retryAfterMs: ms,
+    });
+  });
+});
