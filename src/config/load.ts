@@ -100,7 +100,8 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     problems: locateAll(findings, { root: said, files, hide }),
     sources,
     place(id, words) {
-      const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? ["", "key"];
+      const own = tree.places.has(below("", id)) ? ([below("", id), "value"] as const) : undefined;
+      const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? own ?? ["", "key"];
       const spot = locate(tree, pointer, side);
       const finding = { words, file: spot?.source.file ?? file, pointer, ...(spot && { spot }) };
       return { ...locateAll([finding], { root: said, files, hide })[0]!, path: id };

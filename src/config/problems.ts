@@ -323,6 +323,13 @@ export const problem = {
     ),
   checkFailed: (from: string, why: string) =>
     error("plugin/check-failed", `the check of ${from} failed: ${why}`),
+  /** One process serves everything: a second one with limits of its own would let twice as much through. */
+  oneProcess: (said: number | "auto") =>
+    error(
+      "config/workers",
+      `this version runs in one process, and workers says ${said}`,
+      "write workers: 1, or leave it out",
+    ),
   complaint: (severity: "error" | "warning", message: string, hint: string | undefined) =>
     saying(severity)("plugin/check", message, hint),
 } as const;

@@ -1,0 +1,43 @@
+// A large loss of speed is a fault. Told by ratio to the bare proxy, round by round in one run: CPU of all threads, which a
+// busy machine hardly changes, and bounds so wide that only something new per request or per event can reach them.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { join } from "node:path";
+import { existsSync } from "node:fs";
+import type { ChildProcess } from "node:child_process";
+import { lanes } from "./lanes.ts";
+import { ended, run, serving } from "./process.ts";
+import { measure, ratio, sample } from "./rounds.ts";
+import { bare, tollgate, type Target } from "./targets.ts";
+
+/** About twice what was seen on a machine that others kept busy. */
+const MOST = { "json-1k": 8, "sse-full": 8 };
+
+let mock: Awaited<ReturnType<typeof serving>>;
+let driver: ChildProcess;
+const targets: Target[] = [];
+
+const measurable = existsSync(`/proc/self/task/${process.pid}/schedstat`);
+
+beforeAll(async () => {
+  if (!measurable) return;
+  mock = await serving("mock.ts", [], 1);
+  driver = run([join(import.meta.dirname, "load.ts")], 1);
+  targets.push(
+    await bare("agent", mock.port),
+    await tollgate(mock.port, { durability: "relaxed" }),
+  );
+  const [first] = lanes(1);
+  for (const target of targets) await sample(driver, { ...first!, ms: 2_500 }, target);
+});
+
+afterAll(async () => {
+  for (const target of targets) await target.stop();
+  if (measurable) await Promise.all([ended(driver), ended(mock.child)]);
+});
+
+test.skipIf(!measurable).for(["json-1k", "sse-full"] as const)("%s", async (name) => {
+  const lane = { ...lanes(1).find((l) => l.name === name)!, ms: 700 };
+  const [agent, ours] = await measure(driver, lane, targets, 3);
+  expect(ours!.samples.flatMap((s) => s.firstError ?? [])).toEqual([]);
+  expect(ratio(ours!, agent!, (s) => s.cpu)).toBeLessThan(MOST[name]);
+});
