@@ -8,11 +8,14 @@ const SHORTEST = 6;
 
 const before = (pattern: string) => `(?<![0-9A-Za-z])${pattern}`;
 
-/** Shapes of keys: ours, bearer and basic tokens (a word of prose has no digit), the usual `sk-`. */
+/**
+ * Shapes of keys: ours, bearer and basic tokens (a word of prose has no digit), the usual `sk-`. What looks back is bounded:
+ * an upstream that writes nothing but blanks must not cost a look back from each of them to the first.
+ */
 const SHAPES = [
   before(String.raw`tg_[0-9A-Za-z_-]{12,}`),
-  String.raw`(?<=\b[Bb]earer\s+)(?=\S{20}|[^\s"]*\d)[\w.~+/=-]{6,}`,
-  String.raw`(?<=\b[Bb]asic\s+)(?=\S{20}|[^\s"]*\d)[\w+/=-]{6,}`,
+  String.raw`(?<=\b[Bb]earer\s{1,8})(?=\S{20}|[^\s"]*\d)[\w.~+/=-]{6,}`,
+  String.raw`(?<=\b[Bb]asic\s{1,8})(?=\S{20}|[^\s"]*\d)[\w+/=-]{6,}`,
   before(String.raw`sk-[0-9A-Za-z_-]{8,}`),
 ];
 

@@ -1,0 +1,15 @@
+import { expect, it } from "vitest";
+import { Mask } from "../../../src/lib/mask.ts";
+
+it.each([
+  ["blanks", " ".repeat(1 << 16)],
+  ["tokens", "Bearer ".repeat(1 << 13)],
+  ["a long word", `Bearer ${"x".repeat(1 << 16)}`],
+  ["the start of a key, over and over", "sk-".repeat(1 << 14)],
+])("%s cost no more than a look at each letter", (_, text) => {
+  const mask = new Mask();
+  mask.add(["a-secret-of-ours"]);
+  const began = performance.now();
+  mask.text(text);
+  expect(performance.now() - began).toBeLessThan(1_000);
+});
