@@ -75,6 +75,23 @@ describe("state", () => {
       "messages",
     ],
     [
+      "a file inside of a document",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              {
+                type: "document",
+                source: { type: "content", content: [{ type: "image", source: file }] },
+              },
+            ],
+          },
+        ],
+      },
+      "messages",
+    ],
+    [
       "an upload",
       { messages: [{ role: "user", content: [{ type: "container_upload", file_id: "f" }] }] },
       "messages",

@@ -56,7 +56,8 @@ function withoutFiles(content: Json | undefined): void {
         param: "messages",
         code: "state_unsupported",
       });
-    if (block["type"] === "tool_result") withoutFiles(block["content"]);
+    withoutFiles(block["content"]);
+    if (isObject(source)) withoutFiles(source["content"]);
   }
 }
 
