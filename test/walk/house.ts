@@ -99,6 +99,7 @@ export async function scene(of: Scene) {
     ...more,
   });
   const config = {
+    workers: 1,
     strict: of.strict ?? false,
     maxBodyBytes: 1 << 20,
     log: { level: "info", slowMs: 60_000 },
