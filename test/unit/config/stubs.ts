@@ -119,7 +119,10 @@ export const builtin: Builtin = {
     anthropic: module(definitions.anthropic),
   },
   frontend: Object.fromEntries(
-    ["chat-completions", "messages", "responses", "images", "models"].map((n) => [n, frontend(n)]),
+    ["chat-completions", "messages", "responses", "images", "models", "usage"].map((n) => [
+      n,
+      frontend(n),
+    ]),
   ),
   middleware: {
     ...Object.fromEntries(["auth", "zdr", "limits", "usage"].map((n) => [n, middleware(n)])),
