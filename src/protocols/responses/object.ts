@@ -68,7 +68,7 @@ function echo(body: JsonObject): JsonObject {
     previous_response_id: null,
     instructions: text(body["instructions"]) ?? null,
     tools: list(body["tools"]).map(toolEcho),
-    tool_choice: body["tool_choice"] ?? "auto",
+    tool_choice: choiceEcho(body["tool_choice"]),
     parallel_tool_calls: flag(body["parallel_tool_calls"]) ?? true,
     truncation: text(body["truncation"]) ?? "disabled",
     text: textEcho(object(body["text"])),
@@ -106,13 +106,22 @@ function toolEcho(raw: Json): Json {
 const known = (tool: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(tool).filter(([, v]) => v !== undefined));
 
+/** A request may leave the mode of its allowed tools out, a response may not. */
+function choiceEcho(asked: Json | undefined): Json {
+  const choice = object(asked);
+  return choice?.["type"] === "allowed_tools" ? { mode: "auto", ...choice } : (asked ?? "auto");
+}
+
+/** Of these a request may say null where a response may not: whether it is strict, how much it shall say. */
 function textEcho(asked: JsonObject | undefined): JsonObject {
   const format = object(asked?.["format"]) ?? { type: "text" };
+  const { verbosity, ...rest } = asked ?? {};
   return {
-    ...asked,
+    ...rest,
+    ...(text(verbosity) !== undefined && { verbosity }),
     format:
       format["type"] === "json_schema"
-        ? { description: null, strict: false, ...known(format) }
+        ? { description: null, ...known(format), strict: flag(format["strict"]) ?? false }
         : format,
   };
 }

@@ -2,7 +2,7 @@ import type { Json, JsonObject } from "../../../plugin/index.ts";
 import { seal } from "../../envelope.ts";
 import { itemId } from "../object.ts";
 import { annotationOf } from "../parts.ts";
-import { object, ORIGIN, text } from "../wire.ts";
+import { list, number, object, ORIGIN, text } from "../wire.ts";
 import { announce, conclude, headOf, type Desk, type Item } from "./item.ts";
 
 const NO_LOGPROBS = ',"logprobs":[]';
@@ -52,13 +52,17 @@ export function message(index: number, desk: Desk): Item {
       if (e.type === "delta") {
         said += e.text;
         if (refusal) return desk.delta("response.refusal.delta", head, e.text, "");
-        if (e.logprobs) logprobs.push(...e.logprobs);
-        const tail = e.logprobs ? `,"logprobs":${JSON.stringify(e.logprobs)}` : NO_LOGPROBS;
+        let tail = NO_LOGPROBS;
+        if (e.logprobs) {
+          const told = e.logprobs.map(likelihood);
+          logprobs.push(...told);
+          tail = `,"logprobs":${JSON.stringify(told)}`;
+        }
         desk.delta("response.output_text.delta", head, e.text, tail);
       } else if (e.type === "cite" && !refusal) {
         const annotation = annotationOf(e.citation);
-        if (annotation) annotate(annotation);
-        else spans.push(e.citation);
+        if (annotation && isPlaced(annotation)) annotate(annotation);
+        else spans.push(annotation ?? e.citation);
       } else if (e.type === "proof") {
         if (e.proof.origin !== ORIGIN) left.push(seal({ proof: e.proof, of: "text" }));
       }
@@ -75,6 +79,27 @@ export function message(index: number, desk: Desk): Item {
       content.push(part());
     },
     done: (cut) => conclude(index, shape(cut ? "incomplete" : "completed"), desk),
+  };
+}
+
+/** Some upstreams cite an address and leave out its title or its place, which readers here expect. */
+const isPlaced = (annotation: JsonObject): boolean =>
+  annotation["type"] !== "url_citation" ||
+  (text(annotation["title"]) !== undefined &&
+    number(annotation["start_index"]) !== undefined &&
+    number(annotation["end_index"]) !== undefined);
+
+/** Bytes and alternatives may be null or missing on other wires; on this one both are lists. */
+function likelihood(raw: Json): Json {
+  const token = object(raw);
+  if (!token) return raw;
+  return {
+    ...token,
+    bytes: list(token["bytes"]),
+    top_logprobs: list(token["top_logprobs"]).map((other) => {
+      const o = object(other);
+      return o ? { ...o, bytes: list(o["bytes"]) } : other;
+    }),
   };
 }
 
