@@ -1,0 +1,21 @@
+// The README's table is what the rows say. UPDATE_README=1 writes it anew.
+import { readFileSync, writeFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { all } from "../../plugins/providers/rows.ts";
+import { table } from "./rows-table.ts";
+
+const FILE = new URL("../../plugins/providers/README.md", import.meta.url);
+const PLACE = /(<!-- rows -->\n\n)[^]*?(\n\n<!-- end -->)/;
+
+test("the table of backends", () => {
+  const text = readFileSync(FILE, "utf8");
+  const [, head, tail] = PLACE.exec(text) ?? expect.unreachable("no place for the table");
+  const written = `${head}${table()}${tail}`;
+  if (process.env["UPDATE_README"])
+    return writeFileSync(
+      FILE,
+      text.replace(PLACE, () => written),
+    );
+  expect(text).toContain(written);
+  for (const { name } of all) expect(text).toContain(`\`${name}\``);
+});
