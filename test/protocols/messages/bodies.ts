@@ -59,6 +59,7 @@ const search = marked(
     content: fc.array(fc.record({ type: fc.constant("text"), text: said }), { maxLength: 2 }),
   }),
 );
+const reference = fc.record({ type: fc.constant("tool_reference"), tool_name: said });
 const result = marked(
   fc.record(
     {
@@ -66,7 +67,7 @@ const result = marked(
       tool_use_id: fc.uuid(),
       content: fc.oneof(
         said,
-        fc.array(fc.oneof(text, image, document, search), { minLength: 1, maxLength: 3 }),
+        fc.array(fc.oneof(text, image, document, search, reference), { minLength: 1, maxLength: 3 }),
       ),
       is_error: fc.constant(true),
       toolset_name: fc.constant("computer"),
@@ -123,7 +124,7 @@ const user = fc.record({
     fc
       .tuple(
         fc.uniqueArray(result, { maxLength: 2, selector: (r) => r.tool_use_id }),
-        fc.array(fc.oneof(text, image, document, search), { minLength: 1, maxLength: 3 }),
+        fc.array(fc.oneof(text, image, document, search, reference), { minLength: 1, maxLength: 3 }),
       )
       .map(([results, others]) => [
         ...results.toSorted((a, b) => Number("toolset_name" in a) - Number("toolset_name" in b)),

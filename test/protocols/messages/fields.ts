@@ -87,6 +87,10 @@ const OWN: readonly Row<object>[] = [
   ["tool_result", result({ content: "x" })],
   ["tool_result: is_error", result({ content: "x", is_error: true })],
   ["tool_result: image", result({ content: [image] })],
+  [
+    "tool_result: tool_reference",
+    result({ content: [{ type: "tool_reference", tool_name: "f" }] }),
+  ],
   ["thinking, signed by Anthropic", done({ type: "thinking", thinking: "x", signature: "s" })],
   [
     "server_tool_use and its results",

@@ -180,6 +180,9 @@ export function shown(raw: JsonObject): string | undefined {
       ? undefined
       : [raw["title"], raw["source"], body].filter((s) => typeof s === "string").join("\n");
   }
+  // Where tools cannot be put off, all of them are declared in full: this one can be called already.
+  if (raw["type"] === "tool_reference" && typeof raw["tool_name"] === "string")
+    return `The tool ${raw["tool_name"]} can be called now.`;
   if (raw["type"] === "document" && isObject(raw["source"])) {
     const { type, content } = raw["source"];
     const body = type === "content" ? words(content) : undefined;
