@@ -1,6 +1,11 @@
 // Claude Code, headless: a question on the command line, the answer on standard output.
-import type { Client } from "./client.ts";
-import { modelOn } from "./stage.ts";
+import assert from "node:assert/strict";
+import { call, say, toolResults, type Asked, type Check } from "tollgate/testing";
+import type { Client, Setting } from "./client.ts";
+import { judge } from "./judge.ts";
+import { answering, declaredIn, refusing, USAGE } from "./scripts.ts";
+import { modelOn, type Script } from "./stage.ts";
+import { play } from "./turns.ts";
 
 export const claudeCode: Client = {
   name: "claude-code",
@@ -32,5 +37,45 @@ export const claudeCode: Client = {
   losesOfPictures: (spoken) => (spoken === "chat-completions" ? ["tool_result.content"] : []),
   // It drops them itself when it takes a conversation up again.
   keepsThoughts: false,
-  own: () => [],
+  own: (of) => [searches(of), ...(of.spoken === "messages" ? [recovers(of)] : [])],
 };
+
+/** It declares most of its tools only when the model has looked for them. */
+const searches = (of: Setting): Check => ({
+  name: "finds a tool by searching",
+  async run() {
+    const declared = (asked: Asked) => declaredIn(asked).map(({ name }) => name);
+    const script: Script = (asked) =>
+      toolResults(asked).length === 0
+        ? call("ToolSearch", { query: "select:NotebookEdit", max_results: 5 }).usage(USAGE)
+        : say(declared(asked).includes("NotebookEdit") ? "Found." : "Lost.").usage(USAGE);
+    const played = await play(of, script, { words: "Edit the notebook." });
+    const loses = of.client.loses(of.spoken, "model");
+    const shown = {
+      messages: [],
+      "chat-completions": ["tool_reference"],
+      responses: ["messages content"],
+    }[of.spoken];
+    judge(played, { says: "Found.", turns: 2, loses, losesLast: [...loses, ...shown] });
+    assert.ok(!declared(played.asked[0]!).includes("NotebookEdit"), "it was there all the time");
+  },
+});
+
+/** It reads what it did wrong in upstream's own words, and does without. */
+const recovers = (of: Setting): Check => ({
+  name: "does without what upstream does not take",
+  async run() {
+    const script: Script = (asked) => {
+      const { messages, context_management } = asked.json();
+      if (context_management)
+        return refusing(400, "context_management: Extra inputs are not permitted")(asked);
+      if (messages.some(({ role }: { role: string }) => role === "system"))
+        return refusing(400, "messages.1: role 'system' is not supported on this model")(asked);
+      return answering("Without.");
+    };
+    const played = await play(of, script, { words: "Hello" });
+    assert.equal(played.out.trim(), "Without.", played.err);
+    assert.equal(played.code, 0);
+    assert.equal(played.asked.length, 3);
+  },
+});
