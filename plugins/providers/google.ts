@@ -11,6 +11,7 @@ export default defineProvider({
   name: "google",
   summary: "Google Gemini API",
   stability: "beta",
+  unchecked: ["thinking by model", "compatible"],
   credential: apiKey,
   options: {
     type: "object",
