@@ -8,7 +8,7 @@ import { columns, paint, remark, say, sayJson } from "./terminal.ts";
 export const command: Command = {
   usage: "list [frontend|middleware|provider|store] [options]",
   about:
-    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings. What they claim of others without having checked it stands beside them.",
+    "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.\nWhat they claim of others without having checked it stands beside them.",
   options: CONFIG,
   words: { least: 0, most: 1 },
   examples: ["tollgate list", "tollgate list provider --json"],
