@@ -129,7 +129,8 @@ function read(header: string | string[] | undefined): Privacy | undefined {
     [header]
       .flat()
       .flatMap((h) => h.split(","))
-      .map((v) => SAID[v.trim().toLowerCase()]),
+      .map((v) => v.trim().toLowerCase())
+      .map((v) => (Object.hasOwn(SAID, v) ? SAID[v] : undefined)),
   );
   const [value] = values;
   if (values.size !== 1 || value === undefined)

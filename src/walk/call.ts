@@ -67,7 +67,8 @@ export class Attempt implements Call {
     return this.exchange.query;
   }
   get state(): "refuse" | "relay" {
-    return this.seat["~"].provider.state;
+    // Where nothing may be kept there is nothing to go back to.
+    return this.exchange.privacy === "off" ? this.seat["~"].provider.state : "refuse";
   }
   /** Of this call: it is over when the client goes, and when another call takes its place. */
   get signal(): AbortSignal {

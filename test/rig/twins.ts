@@ -1,0 +1,148 @@
+// Two upstreams that speak every protocol: one keeps what it is sent, one does not. What reaches which is on record.
+import {
+  json,
+  say,
+  spokenAt,
+  upstream,
+  type Asked,
+  type Answer,
+  type Upstream,
+} from "tollgate/testing";
+
+export interface Twins extends AsyncDisposable {
+  readonly keeps: Upstream;
+  readonly clean: Upstream;
+}
+
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Says hello; an overload where the request itself asks for one of this upstream. */
+const answers =
+  (name: string) =>
+  (asked: Asked): Answer => {
+    const text = asked.body.toString();
+    if (text.includes(`fail=${name}`))
+      return json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503);
+    if (text.includes(`quote=${name}`))
+      return json({ error: { type: "invalid_request_error", message: `Not this: ${text}` } }, 400);
+    if (text.includes(`cut=${name}`) && spokenAt(asked.path))
+      return { ...say("Hello there, you").to(asked), cut: { after: 90, how: "reset" } };
+    const attested = { "x-zero-data-retention": text.includes("lie=") ? "false" : "true" };
+    if (asked.path.endsWith("/images/generations"))
+      return { ...json({ created: 1, data: [{ b64_json: PNG }] }), bill: { images: 1 } };
+    if (asked.path.endsWith("count_tokens")) return json({ input_tokens: 42 });
+    if (!spokenAt(asked.path)) return json({ input_tokens: 42, object: "response.input_tokens" });
+    const made = say(`Hello from ${name}`).to(asked);
+    return { ...made, headers: { ...made.headers, ...attested } };
+  };
+
+export async function twins(): Promise<Twins> {
+  const one = (name: string) =>
+    upstream({
+      "POST /*": answers(name),
+      "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
+    });
+  const [keeps, clean] = await Promise.all([one("keeps"), one("clean")]);
+  return {
+    keeps,
+    clean,
+    async [Symbol.asyncDispose]() {
+      await Promise.all([keeps.close(), clean.close()]);
+    },
+  };
+}
+
+/** What people wrote, as far as it reached this upstream. */
+export const heard = (up: Upstream): readonly Asked[] =>
+  up.requests.filter(({ method }) => method === "POST");
+
+const declared = (until = "2099-01-01") => `zdr: { declared: true, note: "rig", until: ${until} }`;
+
+const provider = (of: {
+  name: string;
+  use: string;
+  url: string;
+  zdr?: string;
+  more?: string;
+  key?: string;
+}): string =>
+  `  ${of.name}: { use: ${of.use}, ${of.more ?? ""} credentials: [{ name: main, with: { api_key: ${of.key ?? "sk-rig-0000"} }${of.zdr ? `, ${of.zdr}` : ""} }], with: { base_url: "${of.url}/${of.name}/v1"${of.name.endsWith("images") ? `, images: ["draw"]` : ""} } }`;
+
+const RESPONSES = "models: { model: { protocols: [responses] } },";
+const DRAWS = "models: { draw: { kind: image } },";
+
+/** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
+export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): string =>
+  [
+    "providers:",
+    "  demo: { use: demo }",
+    ...[
+      { prefix: "keeps", url: keeps.url, zdr: "" },
+      { prefix: "clean", url: clean.url, zdr: declared() },
+      { prefix: "lapsed", url: keeps.url, zdr: declared("2020-01-01") },
+    ].flatMap(({ prefix, url, zdr }) => [
+      provider({ name: `${prefix}-chat`, use: "openai-compatible", url, zdr, key }),
+      provider({ name: `${prefix}-messages`, use: "anthropic-compatible", url, zdr, key }),
+      provider({ name: `${prefix}-responses`, use: "openai", url, zdr, key, more: RESPONSES }),
+      provider({ name: `${prefix}-images`, use: "openai-compatible", url, zdr, key, more: DRAWS }),
+    ]),
+    provider({
+      name: "attests-chat",
+      use: "xai",
+      url: clean.url,
+      zdr: declared(),
+      key,
+      more: "models: { model: { protocols: [chat-completions] } },",
+    }),
+    provider({
+      name: "memory-chat",
+      use: "fireworks",
+      url: clean.url,
+      key,
+      more: "trust_policy: true,",
+    }),
+  ].join("\n") + "\n";
+
+export const PROTOCOLS = ["chat", "messages", "responses"] as const;
+
+/** Where each protocol is asked for a model, and in which words. */
+export const DOORS = {
+  chat: {
+    path: "/v1/chat/completions",
+    body: (model: string, text: string, stream: boolean) => ({
+      model,
+      stream,
+      messages: [{ role: "user", content: text }],
+    }),
+  },
+  messages: {
+    path: "/v1/messages",
+    body: (model: string, text: string, stream: boolean) => ({
+      model,
+      stream,
+      max_tokens: 100,
+      messages: [{ role: "user", content: text }],
+    }),
+  },
+  responses: {
+    path: "/v1/responses",
+    body: (model: string, text: string, stream: boolean) => ({ model, stream, input: text }),
+  },
+  images: {
+    path: "/v1/images/generations",
+    body: (model: string, text: string, _stream: boolean) => ({
+      model,
+      prompt: text,
+      response_format: "b64_json",
+    }),
+  },
+} as const;
+export type Door = keyof typeof DOORS;
+
+export const headersOf = (door: Door, key: string): Record<string, string> => ({
+  "content-type": "application/json",
+  ...(door === "messages"
+    ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
+    : { authorization: `Bearer ${key}` }),
+});
