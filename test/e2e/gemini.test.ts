@@ -1,75 +1,23 @@
 // A Gemini upstream behind the real daemon, asked by the official SDKs of the three protocols: thinking, parallel tools
-// over several turns, streams and whole answers, counts, errors, pictures. The fake API judges what it is asked as the
-// documented one does: roles that take turns, results in order, signatures where the newer models demand them.
+// over several turns, streams and whole answers, counts. What goes wrong and what is drawn: gemini/edges.test.ts.
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json, refuse, say, think, upstream, type Asked, type Upstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
-import { speakingGemini } from "../protocols/gemini/speech.ts";
-import { judged } from "../protocols/gemini/judge.ts";
+import { say, think, type Asked } from "tollgate/testing";
+import { API_KEY, house, MODEL, SIGNATURE, type House } from "./gemini/house.ts";
 
-const MODEL = "google/gemini-3.5-flash";
-const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
-
-let up: Upstream;
-let gateway: Daemon;
+let at: House;
 let openai: OpenAI;
 let anthropic: Anthropic;
 
 beforeAll(async () => {
-  up = await upstream({ ...speakingGemini(say("Hi")), "GET /v1beta/models": paged });
-  gateway = await startGateway({
-    yaml: `
-frontends: [chat-completions, messages, responses, images, models]
-middleware: [auth]
-store: memory
-providers:
-  google: { use: google, with: { api_key: AIza-secret, base_url: "${up.url}" } }
-`,
-  });
-  openai = new OpenAI({ apiKey: gateway.key, baseURL: `${gateway.url}/v1`, maxRetries: 0 });
-  anthropic = new Anthropic({ apiKey: gateway.key, baseURL: gateway.url, maxRetries: 0 });
+  at = await house();
+  const { key, url } = at.gateway;
+  openai = new OpenAI({ apiKey: key, baseURL: `${url}/v1`, maxRetries: 0 });
+  anthropic = new Anthropic({ apiKey: key, baseURL: url, maxRetries: 0 });
 });
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]();
-  await up.close();
-});
-
-/** The list as it comes: two pages, with models that answer nothing here. */
-function paged(one: Asked) {
-  const model = (name: string, methods = ["generateContent", "countTokens"]) => ({
-    name: `models/${name}`,
-    displayName: name.toUpperCase(),
-    inputTokenLimit: 1_048_576,
-    outputTokenLimit: 65_536,
-    supportedGenerationMethods: methods,
-    thinking: true,
-  });
-  return json(
-    one.query.get("pageToken") === "second/page"
-      ? { models: [model("gemini-3-pro-image"), model("gemini-2.5-flash-preview-tts")] }
-      : {
-          models: [model("gemini-3.5-flash"), model("gemini-embedding-001", ["embedContent"])],
-          nextPageToken: "second/page",
-        },
-  );
-}
-
-/** What upstream was asked to generate. */
-const asked = () =>
-  up.requests.filter(({ method, path }) => method === "POST" && !/count/.test(path));
-const speak = (what: Parameters<typeof speakingGemini>[0]) => {
-  up.forget();
-  up.script({
-    ...speakingGemini((one) => {
-      judged(one.json());
-      return typeof what === "function" ? what(one) : what;
-    }),
-    "GET /v1beta/models": paged,
-  });
-};
-beforeEach(() => speak(say("Hi")));
+afterAll(() => at[Symbol.asyncDispose]());
+beforeEach(() => at.speak(say("Hi")));
 
 /** Thinks and calls two tools at once; once it has their results, it says so. */
 const weather = (one: Asked) => {
@@ -89,7 +37,7 @@ const schema = {
 };
 /** What the second request gave back to the model, part by part. */
 const returned = () => {
-  const { contents } = asked().at(-1)!.json();
+  const { contents } = at.asked().at(-1)!.json();
   return contents.slice(-2).map(({ parts }: any) => parts);
 };
 const BACK = [
@@ -111,7 +59,7 @@ describe("chat completions, by openai", () => {
   it.each([true, false])(
     "thinks, calls two tools at once and goes on; streamed: %s",
     async (stream) => {
-      speak(weather);
+      at.speak(weather);
       const messages: any[] = [{ role: "user", content: "Weather in Oslo and Bergen?" }];
       const turn = async () => {
         const ask = { model: MODEL, messages, tools, reasoning_effort: "high" as const };
@@ -136,7 +84,7 @@ describe("chat completions, by openai", () => {
       const second = await turn();
       expect(second.choices[0]!.message.content).toBe("Sun in Oslo, rain in Bergen.");
       expect(returned()).toMatchObject(BACK);
-      const { generationConfig } = asked()[0]!.json();
+      const { generationConfig } = at.asked()[0]!.json();
       expect(generationConfig.thinkingConfig).toEqual({
         includeThoughts: true,
         thinkingLevel: "HIGH",
@@ -151,7 +99,7 @@ describe("chat completions, by openai", () => {
   );
 
   it("results that come in another order stand in the order of the calls", async () => {
-    speak(weather);
+    at.speak(weather);
     const messages: any[] = [{ role: "user", content: "Weather?" }];
     const { choices } = await openai.chat.completions.create({ model: MODEL, messages, tools });
     const { message } = choices[0]!;
@@ -173,7 +121,7 @@ describe("chat completions, by openai", () => {
   });
 
   it("history that another model made, or a client that drops what it does not know, is vouched for", async () => {
-    speak(weather);
+    at.speak(weather);
     await openai.chat.completions.create({
       model: MODEL,
       tools,
@@ -215,7 +163,7 @@ describe("chat completions, by openai", () => {
       })
       .withResponse();
     expect(data.choices[0]!.message.content).toBe("Hi");
-    expect(asked()[0]!.json()).toEqual({
+    expect(at.asked()[0]!.json()).toEqual({
       systemInstruction: { parts: [{ text: "Be brief." }] },
       contents: [
         {
@@ -247,7 +195,7 @@ describe("chat completions, by openai", () => {
       generationConfig: { mediaResolution: "MEDIA_RESOLUTION_LOW" },
       temperature: 0.5,
     } as OpenAI.Chat.ChatCompletionCreateParamsNonStreaming);
-    const body = asked()[0]!.json();
+    const body = at.asked()[0]!.json();
     expect(body).not.toHaveProperty("min_p");
     expect(body.safetySettings).toHaveLength(1);
     expect(body.generationConfig).toEqual({
@@ -261,8 +209,8 @@ describe("chat completions, by openai", () => {
       model: MODEL,
       messages: [{ role: "user", content: "Hi" }],
     });
-    const [one] = asked();
-    expect(one!.headers["x-goog-api-key"]).toBe("AIza-secret");
+    const [one] = at.asked();
+    expect(one!.headers["x-goog-api-key"]).toBe(API_KEY);
     expect(one!.headers["authorization"]).toBeUndefined();
     expect(one!.path).toBe("/v1beta/models/gemini-3.5-flash:generateContent");
     expect(one!.query.get("key")).toBeNull();
@@ -275,7 +223,7 @@ describe("messages, by @anthropic-ai/sdk", () => {
   it.each([true, false])(
     "thinks, calls two tools at once and goes on; streamed: %s",
     async (stream) => {
-      speak(weather);
+      at.speak(weather);
       const messages: Anthropic.MessageParam[] = [{ role: "user", content: "Weather?" }];
       const turn = async () => {
         const ask = {
@@ -320,7 +268,7 @@ describe("messages, by @anthropic-ai/sdk", () => {
         cache_read_input_tokens: 57,
         output_tokens: 9,
       });
-      expect(asked()[0]!.json().generationConfig).toEqual({
+      expect(at.asked()[0]!.json().generationConfig).toEqual({
         maxOutputTokens: 8000,
         thinkingConfig: { includeThoughts: true, thinkingLevel: "HIGH" },
       });
@@ -380,7 +328,7 @@ describe("messages, by @anthropic-ai/sdk", () => {
       messages: [{ role: "user", content: "Hi" }],
     });
     expect(input_tokens).toBe(42);
-    const one = up.requests.find(({ path }) => path.endsWith(":countTokens"))!;
+    const one = at.up.requests.find(({ path }) => path.endsWith(":countTokens"))!;
     expect(one.json()).toEqual({
       generateContentRequest: {
         model: "models/gemini-3.5-flash",
@@ -399,7 +347,7 @@ describe("responses, by openai", () => {
   it.each([true, false])(
     "thinks, calls two tools at once and goes on; streamed: %s",
     async (stream) => {
-      speak(weather);
+      at.speak(weather);
       const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: "Weather?" }];
       const turn = async () => {
         const ask = {
@@ -432,160 +380,4 @@ describe("responses, by openai", () => {
       });
     },
   );
-});
-
-describe("what goes wrong", () => {
-  const ask = () =>
-    openai.chat.completions
-      .create({ model: MODEL, messages: [{ role: "user", content: "Hi" }], stream: true })
-      .then(async (stream) => {
-        for await (const _ of stream);
-      });
-  const raised = async (run: () => Promise<unknown> = ask) =>
-    run().then(
-      () => ({ status: 200 }),
-      (error: any) => ({ status: error.status, code: error.code, message: error.message }),
-    );
-  const answer = (body: object, status = 200) => {
-    up.forget();
-    up.script({ "POST /v1beta/models/*": json(body as never, status) });
-  };
-
-  it("a blocked prompt is a refusal, not an empty answer", async () => {
-    answer({ promptFeedback: { blockReason: "SAFETY" }, usageMetadata: { promptTokenCount: 4 } });
-    expect(await raised()).toMatchObject({ status: 400, code: "content_policy_violation" });
-  });
-
-  it("a withheld answer ends as one", async () => {
-    speak(refuse("Once upon"));
-    const { choices } = await openai.chat.completions.create({
-      model: MODEL,
-      messages: [{ role: "user", content: "Hi" }],
-    });
-    expect(choices[0]).toMatchObject({ finish_reason: "content_filter" });
-    const message = await anthropic.messages.create({
-      model: MODEL,
-      max_tokens: 9,
-      messages: [{ role: "user", content: "Hi" }],
-    });
-    expect(message.stop_reason).toBe("refusal");
-  });
-
-  it.each([
-    [
-      {
-        code: 400,
-        status: "INVALID_ARGUMENT",
-        message: "API key not valid.",
-        details: [{ reason: "API_KEY_INVALID" }],
-      },
-      502,
-    ],
-    [{ code: 429, status: "RESOURCE_EXHAUSTED", message: "Slow down." }, 429],
-    [{ code: 503, status: "UNAVAILABLE", message: "The model is overloaded." }, 503],
-    [{ code: 404, status: "NOT_FOUND", message: "models/x is not found" }, 404],
-    [
-      {
-        code: 400,
-        status: "INVALID_ARGUMENT",
-        message: "The input token count (9) exceeds the maximum number of tokens allowed (8).",
-      },
-      400,
-    ],
-  ])("%o is a %i", async (error, status) => {
-    answer({ error }, error.code);
-    const got = await raised();
-    expect(got.status).toBe(status);
-    expect(JSON.stringify(got)).not.toContain("AIza-secret");
-  });
-
-  it("a stream that breaks ends in an error", async () => {
-    speak(say("It rains in").fail("The model is overloaded."));
-    await expect(ask()).rejects.toThrow(/overloaded/);
-    const [one] = asked();
-    up.script({
-      "POST /v1beta/models/*": {
-        headers: { "content-type": "text/event-stream" },
-        body: [
-          'data: {"candidates":[{"content":{"parts":[{"text":"It "}]}}]}\r\n\r\n',
-          '{"error":{"code":503,"message":"Gone for now.","status":"UNAVAILABLE"}}',
-        ],
-      },
-    });
-    await expect(ask()).rejects.toThrow(/Gone for now/);
-    expect(one).toBeDefined();
-  });
-});
-
-describe("the catalogue and pictures", () => {
-  const IMAGE = "google/gemini-3-pro-image";
-  const PNG =
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-  const drawn = (parts: readonly object[], finishReason = "STOP") =>
-    json({
-      candidates: [{ content: { role: "model", parts }, finishReason, index: 0 }],
-      usageMetadata: {
-        promptTokenCount: 6,
-        candidatesTokenCount: 1296,
-        thoughtsTokenCount: 210,
-        candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 1290 }],
-      },
-      responseId: "i1",
-    } as never);
-  const draw = (more: object = {}) =>
-    openai.images.generate({
-      model: IMAGE,
-      prompt: "A fjord",
-      ...more,
-    }) as Promise<OpenAI.ImagesResponse>;
-
-  it("lists what the key may call, page by page, and nothing that neither talks nor draws", async () => {
-    const ids = (await openai.models.list()).data.map(({ id }) => id);
-    expect(ids.filter((id) => id.startsWith("google/"))).toEqual(
-      expect.arrayContaining([MODEL, IMAGE]),
-    );
-    expect(ids.join()).not.toMatch(/tts|embedding/);
-  });
-
-  it("draws, and counts what it drew", async () => {
-    up.forget();
-    up.script({
-      "POST /v1beta/models/*": drawn([
-        { text: "A draft", thought: true },
-        { inlineData: { mimeType: "image/png", data: "AAAA" }, thought: true },
-        { text: "Here it is." },
-        { inlineData: { mimeType: "image/png", data: PNG }, thoughtSignature: SIGNATURE },
-      ]),
-    });
-    const { data, usage } = await draw({ size: "1920x1080" });
-    expect(data).toEqual([{ b64_json: PNG }]);
-    expect(usage).toMatchObject({ input_tokens: 6, output_tokens: 1506 });
-    expect(usage!.output_tokens_details).toEqual({ image_tokens: 1290, text_tokens: 216 });
-    const [one] = asked();
-    expect(one!.path).toBe("/v1beta/models/gemini-3-pro-image:generateContent");
-    expect(one!.json()).toEqual({
-      contents: [{ role: "user", parts: [{ text: "A fjord" }] }],
-      generationConfig: {
-        responseModalities: ["TEXT", "IMAGE"],
-        imageConfig: { aspectRatio: "16:9", imageSize: "2K" },
-      },
-    });
-  });
-
-  it.each([
-    ["filtered", drawn([], "IMAGE_SAFETY"), { status: 400, code: "moderation_blocked" }],
-    [
-      "only talked about",
-      drawn([{ text: "I would rather not." }]),
-      { status: 502, code: "no_image" },
-    ],
-  ])("a picture that was %s is an error", async (_what, answer, expected) => {
-    up.script({ "POST /v1beta/models/*": answer });
-    const error: any = await draw().catch((thrown: unknown) => thrown);
-    expect({ status: error.status, code: error.code }).toEqual(expected);
-  });
-
-  it("asks for one at a time", async () => {
-    await expect(draw({ n: 2 })).rejects.toMatchObject({ status: 400, param: "n" });
-  });
 });

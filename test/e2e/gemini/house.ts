@@ -1,0 +1,73 @@
+// The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
+// documented one does: roles that take turns, results in order, signatures where the newer models demand them.
+import { json, say, upstream, type Asked, type Speech, type Upstream } from "tollgate/testing";
+import { startGateway, type Daemon } from "../../gateway.ts";
+import { judged } from "../../protocols/gemini/judge.ts";
+import { speakingGemini } from "../../protocols/gemini/speech.ts";
+
+export const MODEL = "google/gemini-3.5-flash";
+export const IMAGE = "google/gemini-3-pro-image";
+export const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
+export const API_KEY = "AIza-secret";
+
+export interface House extends AsyncDisposable {
+  readonly gateway: Daemon;
+  readonly up: Upstream;
+  /** What upstream was asked to generate. */
+  asked(): readonly Asked[];
+  /** From now on it says this, and has forgotten what it was asked. */
+  speak(what: Speech | ((asked: Asked) => Speech)): void;
+}
+
+/** Two pages, with models that answer nothing here. */
+function paged(asked: Asked) {
+  const model = (name: string, methods = ["generateContent", "countTokens"]) => ({
+    name: `models/${name}`,
+    displayName: name.toUpperCase(),
+    inputTokenLimit: 1_048_576,
+    outputTokenLimit: 65_536,
+    supportedGenerationMethods: methods,
+    thinking: true,
+  });
+  return json(
+    asked.query.get("pageToken") === "second/page"
+      ? { models: [model("gemini-3-pro-image"), model("gemini-2.5-flash-preview-tts")] }
+      : {
+          models: [model("gemini-3.5-flash"), model("gemini-embedding-001", ["embedContent"])],
+          nextPageToken: "second/page",
+        },
+  );
+}
+
+const LIST = { "GET /v1beta/models": paged };
+
+/** `more`: what else stands in gateway.yaml, below the providers. */
+export async function house(more: (url: string) => string = () => ""): Promise<House> {
+  const up = await upstream({ ...speakingGemini(say("Hi")), ...LIST });
+  const gateway = await startGateway({
+    yaml: `
+frontends: [chat-completions, messages, responses, images, models]
+middleware: [auth]
+store: memory
+providers:
+  google: { use: google, with: { api_key: ${API_KEY}, base_url: "${up.url}" } }
+${more(up.url)}`,
+  });
+  return {
+    gateway,
+    up,
+    asked: () => up.requests.filter(({ method, path }) => method === "POST" && !/count/.test(path)),
+    speak(what) {
+      up.forget();
+      const speaking = speakingGemini((asked) => {
+        judged(asked.json());
+        return typeof what === "function" ? what(asked) : what;
+      });
+      up.script({ ...speaking, ...LIST });
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await up.close();
+    },
+  };
+}
