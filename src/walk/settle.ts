@@ -1,4 +1,4 @@
-import { ERRORS } from "../model/error.ts";
+import { ERRORS, type Fault } from "../model/error.ts";
 import type { Outcome } from "../plugin/exchange.ts";
 import type { Visit } from "./exchange.ts";
 
@@ -53,6 +53,21 @@ function outcomeOf(x: Visit): Outcome {
   };
 }
 
+/** Kinds of failure about which nobody has words but the gateway. */
+const OURS: readonly Fault["kind"][] = [
+  "unauthenticated",
+  "forbidden",
+  "privacy",
+  "quota",
+  "rate_limited",
+  "too_large",
+  "unavailable",
+];
+
+/** Providers quote in an error what they were sent, and an error about a body quotes the body: those words go to the client alone. */
+const ours = (fault: Fault, { calls }: Outcome): boolean =>
+  calls.length === 0 && OURS.includes(fault.kind);
+
 /** One line for each failed or slow request; never a body, never a secret. */
 function report(x: Visit, outcome: Outcome): void {
   const { gen } = x["~"];
@@ -73,7 +88,8 @@ function report(x: Visit, outcome: Outcome): void {
     calls: outcome.calls.length,
     ms: outcome.ms,
     head_ms: last?.ms.head,
-    message: outcome.fault && gen.mask(outcome.fault.message),
+    message:
+      outcome.fault && ours(outcome.fault, outcome) ? gen.mask(outcome.fault.message) : undefined,
   };
   if (outcome.fault && outcome.status >= 500) gen.log.error(fields, "request failed");
   else if (outcome.fault)

@@ -6,6 +6,8 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   budget: () => import("./budget.ts"),
   usage: () => import("./usage.ts"),
   disconnect: () => import("./disconnect.ts"),
+  zdr: () => import("./zdr.ts"),
+  canary: () => import("./canary.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

@@ -1,0 +1,352 @@
+// Words that stand nowhere else go through everything: each protocol, each lane, answers, errors, cuts, refusals, commands.
+// Then all that is left behind is searched for them, as they are, in base64 and URL-encoded.
+//
+// Known to hold one, and left out by name: `first-key`, which is where the first key is handed over; and `files/`, pictures
+// that somebody asked for by address.
+import { execFile } from "node:child_process";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { promisify } from "node:util";
+import type { Entry } from "tollgate/plugin";
+import { json, say, spokenAt, upstream, type Asked, type Answer } from "tollgate/testing";
+import { startGateway, type Daemon } from "../gateway.ts";
+import type { Rig, Verdict } from "./rig.ts";
+import { DOORS, headersOf, providersOf, type Door } from "./twins.ts";
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, "../..");
+const EXCEPTIONS = [/(^|\/)first-key$/, /(^|\/)files\//];
+
+/** leak: a middleware that logs what it sees. The search has to find it. */
+export const PLANTS = ["", "leak"] as const;
+
+interface Words {
+  readonly prompt: string;
+  readonly answer: string;
+  readonly user: string;
+  readonly provider: string;
+  readonly header: string;
+}
+
+/** With characters that every encoding writes differently. */
+const wordsOf = (seed: number): Words => ({
+  prompt: `cänary/prompt+${seed}?worth=keeping`,
+  answer: `cänary/answer+${seed}?worth=keeping`,
+  user: `canary-user-${seed}@example.com`,
+  provider: `sk-canary-provider-${seed}-0123456789abcdef`,
+  header: `canary-header-${seed}-0123456789`,
+});
+
+/** Every way in which a word may be written down. Base64 by each of the three places in which it may begin. */
+export function spellings(word: string): string[] {
+  const bytes = Buffer.from(word);
+  const inner = [0, 1, 2].flatMap((shift) => {
+    const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
+    // Where it begins and ends within three bytes its neighbours have a say.
+    const from = shift === 0 ? 0 : 4;
+    const to = Math.floor(padded.length / 3) * 4;
+    return [
+      padded.toString("base64").slice(from, to),
+      padded.toString("base64url").slice(from, to),
+    ];
+  });
+  const json = JSON.stringify(word).slice(1, -1);
+  const ascii = json.replace(
+    /[^\x20-\x7e]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return [
+    ...new Set([
+      word,
+      json,
+      ascii,
+      encodeURIComponent(word),
+      encodeURI(word),
+      bytes.toString("hex"),
+      bytes.toString("latin1"),
+      ...inner,
+    ]),
+  ];
+}
+
+const found = (where: string, bytes: Buffer, words: Readonly<Record<string, string>>): string[] =>
+  Object.entries(words).flatMap(([name, word]) =>
+    spellings(word).some((one) => bytes.includes(one)) ||
+    bytes.includes(Buffer.from(word, "utf16le"))
+      ? [`${where}: ${name}`]
+      : [],
+  );
+
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** Says the word, quotes what it was sent, errs, breaks off: as the request's own words ask. */
+const answers =
+  (words: Words) =>
+  (asked: Asked): Answer => {
+    const text = asked.body.toString();
+    const fate = /fate=(\w+)/.exec(text)?.[1];
+    const quoted = `${text} ${String(asked.headers.authorization ?? asked.headers["x-api-key"])}`;
+    if (fate === "quote")
+      return json({ error: { type: "invalid_request_error", message: quoted } }, 400);
+    if (fate === "overloaded") return json({ error: { message: quoted } }, 503);
+    if (fate === "denied") return json({ error: { message: quoted } }, 401);
+    if (fate === "garbage")
+      return { headers: { "content-type": "application/json" }, body: `{"choices": [${quoted}` };
+    if (fate === "page") return { headers: { "content-type": "text/html" }, body: `<p>${quoted}` };
+    if (asked.path.endsWith("/images/generations"))
+      return json({ created: 1, data: [{ b64_json: PNG, revised_prompt: words.answer }] });
+    if (!spokenAt(asked.path)) return json({ input_tokens: 42 });
+    const speech = say(words.answer).usage({ input: 10, output: 5 });
+    if (fate === "fail") return speech.fail(quoted).to(asked);
+    const made = speech.to(asked);
+    return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
+  };
+
+const FATES = ["none", "quote", "overloaded", "denied", "garbage", "page", "fail", "cut", "leave"];
+
+const LEAK = `
+import { defineMiddleware } from "tollgate/plugin";
+export default defineMiddleware({ api: 1, name: "leak", summary: "Logs", sends: "nowhere",
+  setup: (_o, ctx) => ({ prepare(out) { ctx.log.info({ seen: Buffer.from(JSON.stringify(out.get("messages") ?? "")).toString("base64") }, "seen"); } }) });
+`;
+
+export async function canary(of: {
+  seed: number;
+  plant: string;
+  say: (line: string) => void;
+}): Promise<Verdict> {
+  const words = wordsOf(of.seed);
+  await using up = await upstream({
+    "POST /*": answers(words),
+    "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
+  });
+  const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
+  const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
+  const yaml = `frontends: [chat-completions, messages, responses, images, models, usage]
+middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
+store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+log: { level: debug, slow: 1ms }
+${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"')}models:
+  over: { candidates: [clean-messages/model, clean-chat/model, keeps-responses/model] }
+`;
+  const wrong: string[] = [];
+  let sinks = 0;
+  let requests = 0;
+  let gateway: Daemon | undefined;
+  try {
+    gateway = await startGateway({
+      yaml,
+      dir,
+      env: { CANARY_KEY: words.provider },
+      ...(leak && { files: { "leak.ts": LEAK } }),
+    });
+    const made = (await gateway.ask("keys.create", { name: "made" })) as { secret: string };
+    const keys = [gateway.key, made.secret];
+    const secrets = { ...words, "the first key": gateway.key, "a made key": made.secret };
+    const look = (where: string, bytes: Buffer | string) => {
+      sinks++;
+      wrong.push(...found(where, Buffer.from(bytes), secrets));
+    };
+    for (const one of scenarios(words, keys)) {
+      requests++;
+      const told = await ask(gateway.url, one);
+      // To its own client an answer may say all but the secrets of others.
+      wrong.push(...found(`told: ${one.path}`, Buffer.from(told), { provider: words.provider }));
+    }
+    of.say(`${requests} requests, ${up.requests.length} calls`);
+    for (let after: string | undefined, more = true; more;) {
+      const page = (await gateway.ask("ledger.entries", {
+        limit: 500,
+        ...(after !== undefined && { after }),
+      })) as unknown as { items: Entry[]; next?: string };
+      look("ledger page", JSON.stringify(page.items));
+      after = page.next;
+      more = after !== undefined;
+    }
+    for (const command of ["status", "models.list", "keys.list", "ledger.totals", "ledger.verify"])
+      look(`control: ${command}`, JSON.stringify(await gateway.ask(command)));
+    const usage = await fetch(`${gateway.url}/v1/usage`, {
+      headers: headersOf("chat", made.secret),
+    });
+    look("GET /v1/usage", await usage.text());
+    for (const argv of [
+      ["status"],
+      ["models"],
+      ["usage"],
+      ["print"],
+      ["check"],
+      ["explain", "over"],
+      ["policy", "explain", "over", "--zdr"],
+      ["keys", "list"],
+      ["ledger", "verify"],
+    ]) {
+      const { stdout, stderr } = await cli(dir, argv, words.provider);
+      look(`tollgate ${argv.join(" ")}`, stdout + stderr);
+    }
+    // Some of it is written only at the end, and some by the end itself.
+    await files(dir, "running", look);
+    await gateway.stop();
+    await files(dir, "stopped", look);
+    look("what the daemon wrote", gateway.output());
+    return {
+      wrong: [...new Set(wrong)],
+      counts: {
+        requests,
+        calls: up.requests.length,
+        sinks,
+        spellings: spellings(words.prompt).length,
+      },
+      seed: of.seed,
+    };
+  } finally {
+    gateway?.kill("SIGKILL");
+    await gateway?.exit;
+    await rm(dir, { recursive: true, force: true });
+  }
+}
+
+interface Scenario {
+  readonly path: string;
+  readonly method: string;
+  readonly headers: Record<string, string>;
+  readonly body: string | undefined;
+  readonly leaves: boolean;
+}
+
+function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Generator<Scenario> {
+  const one = (
+    door: Door,
+    body: object | string,
+    more: Partial<Scenario> = {},
+    headers: object = {},
+  ): Scenario => ({
+    path: DOORS[door].path,
+    method: "POST",
+    headers: {
+      ...headersOf(door, other),
+      "user-agent": words.header,
+      "x-request-id": words.header,
+      ...headers,
+    },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    leaves: false,
+    ...more,
+  });
+  for (const door of ["chat", "messages", "responses"] as const)
+    for (const to of ["chat", "messages", "responses"] as const)
+      for (const stream of [false, true])
+        for (const fate of FATES)
+          for (const zdr of [undefined, "required"]) {
+            const body = DOORS[door].body(
+              `clean-${to}/model`,
+              `${words.prompt} fate=${fate}`,
+              stream,
+            );
+            const named =
+              door === "messages" ? { metadata: { user_id: words.user } } : { user: words.user };
+            const headers = zdr === undefined ? {} : { "service-zdr": zdr };
+            yield one(door, { ...body, ...named }, { leaves: fate === "leave" }, headers);
+          }
+  for (const door of ["chat", "messages", "responses"] as const) {
+    const body = DOORS[door].body("over", words.prompt, true);
+    yield one(door, body, {}, headersOf(door, key));
+    yield one(door, { ...body, model: "keeps-chat/model" }, {}, { "service-zdr": "strict" });
+    yield one(door, { ...body, model: "nobody/model" });
+    yield one(door, { ...body, store: true, container: "c" }, {}, { "service-zdr": "required" });
+    yield one(door, { ...body, temperature: words.prompt });
+    yield one(door, `{"model": "clean-chat/model", "messages": "${words.prompt}`);
+    yield one(door, `{"${words.prompt}": 1, "${words.prompt}": 2}`);
+    yield one(door, body, {}, { "service-zdr": words.header });
+    yield one(door, body, {}, headersOf(door, `tg_${words.header}`));
+    yield one(door, body, {}, { "x-tollgate-strict": "true" });
+    yield one(door, { ...body, unknown_field: words.prompt });
+    yield one(door, body, { path: `/v1/${encodeURIComponent(words.prompt)}` });
+  }
+  const input = [
+    { role: "user", content: words.prompt },
+    { type: "item_reference", id: "msg_1" },
+  ];
+  yield one("responses", { model: "clean-chat/model", input });
+  yield one("responses", {
+    model: "clean-responses/model",
+    input: words.prompt,
+    previous_response_id: "r",
+  });
+  const count = {
+    model: "clean-messages/model",
+    messages: [{ role: "user", content: words.prompt }],
+  };
+  yield one("messages", count, { path: "/v1/messages/count_tokens" });
+  for (const [format, zdr] of [
+    ["b64_json"],
+    ["url"],
+    ["url", "required"],
+    ["b64_json", "required"],
+  ])
+    for (const fate of ["none", "quote", "overloaded", "garbage"])
+      yield one(
+        "images",
+        {
+          ...DOORS.images.body("clean-images/draw", `${words.prompt} fate=${fate}`, false),
+          response_format: format,
+        },
+        {},
+        zdr === undefined ? {} : { "service-zdr": zdr },
+      );
+  const query = `?zdr=${encodeURIComponent(words.prompt)}`;
+  yield one("chat", {}, { method: "GET", path: `/v1/models${query}`, body: undefined });
+  yield one(
+    "chat",
+    {},
+    { method: "GET", path: `/v1/models/${encodeURIComponent(words.prompt)}`, body: undefined },
+  );
+}
+
+async function ask(
+  url: string,
+  { path, method, headers, body, leaves }: Scenario,
+): Promise<string> {
+  const away = new AbortController();
+  let text = "";
+  try {
+    const sent = fetch(url + path, {
+      method,
+      headers,
+      signal: away.signal,
+      ...(body !== undefined && { body }),
+    });
+    if (leaves) setTimeout(() => away.abort(), 3);
+    const answer = await sent;
+    text = JSON.stringify([...answer.headers]);
+    for await (const chunk of answer.body!) text += Buffer.from(chunk).toString();
+  } catch {
+    // Cut, or left: what came is what there is.
+  }
+  return text;
+}
+
+async function cli(dir: string, argv: readonly string[], secret: string) {
+  const node = join(ROOT, "node_modules/.bin/node");
+  const line = ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts"), ...argv];
+  const env = { PATH: process.env["PATH"] ?? "", HOME: dir, CANARY_KEY: secret };
+  // A command that says no has said something too.
+  return run(node, line, { cwd: dir, env }).catch(
+    (said: { stdout: string; stderr: string }) => said,
+  );
+}
+
+async function files(dir: string, when: string, look: (where: string, bytes: Buffer) => void) {
+  for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    const path = relative(dir, join(entry.parentPath, entry.name));
+    if (EXCEPTIONS.some((known) => known.test(path))) continue;
+    look(`${path}, ${when}`, await readFile(join(dir, path)));
+  }
+}
+
+export const rig: Rig = {
+  options: { seed: Date.now() % 1e6, plant: "" },
+  run: ({ seed, plant = "" }, say) => canary({ seed: Number(seed), plant, say }),
+};

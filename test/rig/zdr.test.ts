@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { zdr } from "./zdr.ts";
+
+const run = (plant: "" | "once" | "forge" | "store") =>
+  zdr({ cases: 5_000, requests: 200, plant, seed: 7, say: () => {} });
+
+describe("zero data retention, the short form of `npm run rig zdr`", () => {
+  it("nothing private reaches who keeps it, and every receipt is true", async () => {
+    const { wrong, counts } = await run("");
+    expect(wrong).toEqual([]);
+    expect(counts["bytes-kept"]).toBe(0);
+    expect(counts["accepted"]).toBeGreaterThan(30);
+    expect(counts["refused"]).toBeGreaterThan(30);
+    expect(counts["reloads"]).toBeGreaterThan(0);
+  });
+
+  it("a decision that is made once, and not for each call, is caught: in the rules and on the wire", async () => {
+    const { wrong, counts } = await run("once");
+    expect(wrong.filter((line) => line.startsWith("decision")).length).toBeGreaterThan(0);
+    expect(wrong.filter((line) => line.includes("reached once")).length).toBeGreaterThan(0);
+    expect(counts["bytes-kept"]).toBeGreaterThan(0);
+  });
+
+  it.each(["forge", "store"] as const)(
+    "a middleware behind zdr cannot loosen it: %s",
+    async (plant) => {
+      expect((await run(plant)).wrong).toEqual([]);
+    },
+  );
+});
