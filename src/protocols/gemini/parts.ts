@@ -1,8 +1,8 @@
 // Canonical blocks as parts. What this wire has no word for is refused where the model would see something else than the
 // client wrote, and declared as lost where it would only be less well informed.
 import { fail } from "../../model/error.ts";
-import type { Block, Media } from "../../model/request.ts";
-import type { JsonObject } from "../../model/values.ts";
+import type { Block, Media, Proof } from "../../model/request.ts";
+import type { JsonObject, Opt } from "../../model/values.ts";
 import { mimeOf } from "../images/sniff.ts";
 import { inputOf } from "../messages/arguments.ts";
 import { nameTo, unsayable, type Encoding } from "./encoding.ts";
@@ -19,9 +19,7 @@ export function partsOf(
   switch (block.type) {
     case "text":
       if (block.citations?.length) e.of.lose("citations", "dropped");
-      // An empty text is an error here, unless it is there for its signature.
-      if (block.text === "" && !signatureOf(block.proof, e)) return [];
-      return [signed({ text: block.text }, block.proof, e)];
+      return spoken({ text: block.text }, block.proof, e);
     case "refusal":
       if (block.text === "") return [];
       e.of.lose(`${at}.refusal`, "approximated", "refusal_as_text");
@@ -49,17 +47,23 @@ export function partsOf(
   }
 }
 
+/** Words with their signature, on them or on a part of its own after them. Without either there is nothing to send. */
+function spoken(part: JsonObject, proof: Opt<Proof>, e: Encoding): JsonObject[] {
+  const thoughtSignature = signatureOf(proof, e);
+  if (!thoughtSignature) return part["text"] === "" ? [] : [part];
+  if (part["text"] === "" || proof!.kind !== "after") return [{ ...part, thoughtSignature }];
+  return [part, { ...part, text: "", thoughtSignature }];
+}
+
 /** Only what was signed must come back; a digest of thoughts is nothing that the model would read again. */
 function thought(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
   e: Encoding,
 ): JsonObject[] {
-  const signature = signatureOf(proof, e);
-  if (!signature) return [];
-  if (proof!.kind === "empty") return [{ text: "", thoughtSignature: signature }];
-  return [
-    { text: text ?? summary?.join("\n\n") ?? "", thought: true, thoughtSignature: signature },
-  ];
+  if (!signatureOf(proof, e)) return [];
+  if (proof!.kind === "empty") return spoken({ text: "" }, proof, e);
+  const said = text ?? summary?.join("\n\n") ?? "";
+  return spoken({ text: said, thought: true }, proof, e);
 }
 
 /** Files that an account keeps are reached by anybody who has its key, and all clients here share ours. */

@@ -9,8 +9,11 @@ import { likelihoods } from "./likelihoods.ts";
 import { mostOf, usageOf } from "./usage.ts";
 import { digest, finishOf, ID, list, object, text } from "./words.ts";
 
-/** Where a signature stood: on a thought, on words, on a call or a picture, or on a part with nothing else in it. */
-export type Signed = "thought" | "text" | "part" | "empty";
+/**
+ * Where a signature stood: on a call or a picture, on all the words of its block, on the last of them or on a part without
+ * any after them, or where there were none.
+ */
+export type Signed = "part" | "words" | "after" | "empty";
 
 export interface ReadingOf {
   /** How the work was ranked. */
@@ -23,11 +26,12 @@ interface Open {
   index: number;
   kind: "text" | "reasoning";
   said: string;
+  signed: { data: string; at: Signed } | undefined;
 }
 
 /**
  * An answer, read chunk by chunk; a whole answer is a stream of one chunk. This wire has no blocks, only parts: words of
- * one channel that follow each other are one block, and a signed part is one by itself.
+ * one channel that follow each other are one block, signed or not, because clients take the last block for the answer.
  */
 export class Reading {
   #finished = false;
@@ -130,33 +134,33 @@ export class Reading {
 
   #say(part: JsonObject, said: string, signature: string | undefined): void {
     const kind = part["thought"] === true ? "reasoning" : "text";
-    const channel = kind === "reasoning" ? "thought" : "text";
     if (said === "") {
+      if (!signature) return;
+      if (this.#open?.kind === kind) {
+        this.#open.signed = { data: signature, at: "after" };
+        return;
+      }
       // Nothing was said, but it was signed: that must come back as a part of its own.
-      if (signature)
-        this.#alone(
-          { type: "reasoning", summary: true },
-          signature,
-          kind === "reasoning" ? "thought" : "empty",
-        );
-      return;
+      const at = kind === "reasoning" ? "after" : "empty";
+      return this.#alone({ type: "reasoning", summary: true }, signature, at);
     }
-    if (this.#open?.kind !== kind || signature) {
+    if (this.#open?.kind !== kind) {
       this.#close();
       const index = this.#next++;
-      this.#open = { index, kind, said: "" };
+      this.#open = { index, kind, said: "", signed: undefined };
       const block: OpenBlock = kind === "text" ? { type: kind } : { type: kind, summary: true };
       this.#emit({ type: "open", index, block });
     }
     const open = this.#open;
+    const first = open.said === "";
     open.said += said;
     this.#content ||= kind === "text";
     const logprobs = kind === "text" ? this.#logprobs : undefined;
     if (logprobs) this.#logprobs = undefined;
     this.#emit({ type: "delta", index: open.index, text: said, ...(logprobs && { logprobs }) });
-    if (!signature) return;
-    this.#prove(open.index, signature, channel);
-    this.#close();
+    if (signature) open.signed = { data: signature, at: first ? "words" : "after" };
+    // More words, and it no longer stands on all of them.
+    else if (open.signed) open.signed.at = "after";
   }
 
   #call(call: JsonObject, signature: string | undefined): void {
@@ -237,9 +241,11 @@ export class Reading {
   }
 
   #close(): void {
-    if (!this.#open) return;
-    this.#emit({ type: "close", index: this.#open.index });
+    const open = this.#open;
+    if (!open) return;
     this.#open = undefined;
+    if (open.signed) this.#prove(open.index, open.signed.data, open.signed.at);
+    this.#emit({ type: "close", index: open.index });
   }
 }
 

@@ -102,7 +102,7 @@ function blockOf(part: any): Block {
 }
 
 const kindOf = (part: any): string =>
-  part.thought ? "thought" : part.text === "" ? "empty" : "text" in part ? "text" : "part";
+  part.text === "" ? (part.thought ? "after" : "empty") : "text" in part ? "words" : "part";
 
 function mediaOf({ inlineData, fileData }: any): Block {
   const mime: string = (inlineData ?? fileData).mimeType ?? "image/png";

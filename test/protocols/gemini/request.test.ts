@@ -355,8 +355,8 @@ describe("the conversation", () => {
         role: "assistant",
         blocks: [
           { type: "reasoning", summary: ["gone"] },
-          { type: "reasoning", summary: ["kept"], proof: own(NEW, "thought") },
-          { type: "text", text: "Hello", proof: own(NEW, "text") },
+          { type: "reasoning", summary: ["kept"], proof: own(NEW, "after") },
+          { type: "text", text: "Hello", proof: own(NEW, "words") },
           { type: "text", text: " there" },
           { type: "reasoning", proof: own(NEW, "empty") },
         ],
@@ -364,7 +364,8 @@ describe("the conversation", () => {
       ask,
     ]);
     expect(contents[1].parts).toEqual([
-      { text: "kept", thought: true, thoughtSignature: "U0lH" },
+      { text: "kept", thought: true },
+      { text: "", thought: true, thoughtSignature: "U0lH" },
       { text: "Hello", thoughtSignature: "U0lH" },
       { text: " there" },
       { text: "", thoughtSignature: "U0lH" },

@@ -67,7 +67,10 @@ const result = marked(
       tool_use_id: fc.uuid(),
       content: fc.oneof(
         said,
-        fc.array(fc.oneof(text, image, document, search, reference), { minLength: 1, maxLength: 3 }),
+        fc.array(fc.oneof(text, image, document, search, reference), {
+          minLength: 1,
+          maxLength: 3,
+        }),
       ),
       is_error: fc.constant(true),
       toolset_name: fc.constant("computer"),
@@ -124,7 +127,10 @@ const user = fc.record({
     fc
       .tuple(
         fc.uniqueArray(result, { maxLength: 2, selector: (r) => r.tool_use_id }),
-        fc.array(fc.oneof(text, image, document, search, reference), { minLength: 1, maxLength: 3 }),
+        fc.array(fc.oneof(text, image, document, search, reference), {
+          minLength: 1,
+          maxLength: 3,
+        }),
       )
       .map(([results, others]) => [
         ...results.toSorted((a, b) => Number("toolset_name" in a) - Number("toolset_name" in b)),

@@ -4,7 +4,7 @@ import type { Proof } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { Answering } from "../../../plugin/protocol.ts";
-import { seal } from "../../envelope.ts";
+import { isSealed, seal } from "../../envelope.ts";
 import { fitName, unfitName } from "../../names.ts";
 import { usageTo } from "../usage.ts";
 import { ID, isObject, REFUSALS, stopOf, str, type Held } from "../words.ts";
@@ -74,6 +74,19 @@ export const carried = (proof: Proof, of: "call" | "text"): JsonObject => ({
   type: "redacted_thinking",
   data: seal({ proof, of }),
 });
+
+/** A block that is nothing but an envelope. */
+export const isCarrier = (block: JsonObject): boolean =>
+  block["type"] === "redacted_thinking" && isSealed(str(block["data"]) ?? "");
+
+/**
+ * Clients take the last block for the answer: one of them prints nothing when words are not it. So a proof after the
+ * last words of a message is left out. It is one that its maker can do without; what signs a call stays.
+ */
+export function spokenLast(content: readonly JsonObject[]): readonly JsonObject[] {
+  const end = content.findLastIndex((block) => !isCarrier(block)) + 1;
+  return content[end - 1]?.["type"] === "text" ? content.slice(0, end) : content;
+}
 
 export const callBlock = (id: string, name: string, input: Json): JsonObject => ({
   type: "tool_use",

@@ -8,6 +8,9 @@ export class Page {
   usage: Usage = {};
   #begun = false;
   #index = -1;
+  #last: Json | undefined;
+  /** Proofs that wait to see whether something follows. */
+  #carried: JsonObject[] = [];
   readonly #write: (text: string) => void;
   readonly #to: Answering;
 
@@ -30,6 +33,8 @@ export class Page {
 
   start(block: JsonObject): void {
     this.begin();
+    for (const proof of this.#carried.splice(0)) this.put(proof);
+    this.#last = block["type"];
     this.event("content_block_start", { index: ++this.#index, content_block: block });
   }
 
@@ -48,6 +53,12 @@ export class Page {
 
   stop(): void {
     this.event("content_block_stop", { index: this.#index });
+  }
+
+  /** A block that only carries a proof. What is said last must stay last (see `spokenLast`), so after words it waits. */
+  carry(block: JsonObject): void {
+    if (this.#last === "text") this.#carried.push(block);
+    else this.put(block);
   }
 
   /** A block that has no deltas. */

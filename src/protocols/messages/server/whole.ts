@@ -13,13 +13,14 @@ import {
   namesOf,
   ownBlock,
   reasoningBlock,
+  spokenLast,
   textBlock,
 } from "./content.ts";
 
 export function whole(answer: ModelAnswer, to: Answering): JsonObject {
   const named = namesOf(to);
   const cut = answer.finish.reason === "length" || answer.finish.reason === "context";
-  const content = answer.blocks.flatMap((block) => contentOf(block, named, cut, to));
+  const content = spokenLast(answer.blocks.flatMap((block) => contentOf(block, named, cut, to)));
   const calls = content.some((block) => block["type"] === "tool_use");
   const refused = answer.blocks.some((block) => block.type === "refusal" && block.text !== "");
   return { ...message(to, answer.usage), content, ...ending(answer.finish, { calls, refused }) };

@@ -4,7 +4,15 @@ import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Answering } from "../../../plugin/protocol.ts";
 import { isNativeCitation, isObject } from "../words.ts";
-import { callBlock, carried, ownBlock, reasoningBlock, signature, textBlock } from "./content.ts";
+import {
+  callBlock,
+  carried,
+  isCarrier,
+  ownBlock,
+  reasoningBlock,
+  signature,
+  textBlock,
+} from "./content.ts";
 import type { Page } from "./page.ts";
 
 export interface Writer {
@@ -62,7 +70,7 @@ function text(page: Page): Writer {
     proof: (p) => void (proof = p),
     close() {
       if (started) page.stop();
-      if (proof) page.put(carried(proof, "text"));
+      if (proof) page.carry(carried(proof, "text"));
     },
   };
 }
@@ -86,6 +94,7 @@ function reasoning(page: Page, summary: boolean): Writer {
       if (!started) {
         const block = reasoningBlock("", proof, summary);
         if (!block) return;
+        if (isCarrier(block)) return page.carry(block);
         if (block["type"] !== "thinking") return page.put(block);
         start();
       }
