@@ -28,6 +28,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   init: { summary: "print a gateway.yaml to start from", load: () => import("./init.ts") },
   status: { summary: "say how the running gateway is", load: () => import("./status.ts") },
   models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
+  policy: {
+    summary: "say what becomes of data on the way to a model",
+    load: () => import("./policy.ts"),
+  },
   keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
   usage: { summary: "sum up what was used and what it cost", load: () => import("./usage.ts") },
   tail: { summary: "read the ledger live", load: () => import("./tail.ts") },

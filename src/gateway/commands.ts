@@ -6,6 +6,7 @@ import type { House } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
+import { policyCommands } from "./policy-commands.ts";
 import type { Gateway } from "./types.ts";
 
 export const commandsOf = (of: {
@@ -27,6 +28,7 @@ export const commandsOf = (of: {
       return gateway.status();
     },
     ...modelCommands(built),
+    ...policyCommands(built),
     ...ledgerCommands(house.store),
     ...keyCommands({
       list: (page) => house.store.keys(page),

@@ -19,6 +19,8 @@ import { lineTo, mountEndpoint, validator } from "./mounting.ts";
 
 const SETUP_MS = 10_000;
 const READY_MS = 5_000;
+/** An update takes some time to reach everybody. */
+const WARN_MS = 30 * 86_400_000;
 
 export interface Built {
   readonly gen: Generation;
@@ -85,6 +87,12 @@ export async function build(of: {
     if (!provider) continue;
     const complain = (why: string) =>
       problems.push(place(mounted.id, problem.badDefinition(mounted.use, why)));
+    const { expires } = mounted.definition.data ?? {};
+    if (of.probe !== false && expires !== undefined && Date.parse(expires) < Date.now() + WARN_MS)
+      house.log.warn(
+        { provider: mounted.name, expires },
+        "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",
+      );
     providers.set(mounted.name, {
       name: mounted.name,
       provider,

@@ -26,6 +26,7 @@ import type { House } from "./house.ts";
 import { createKeys } from "./keys.ts";
 import { createLedger } from "./ledger.ts";
 import { modelCommands } from "./model-commands.ts";
+import { policyCommands } from "./policy-commands.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import type { Explanation } from "./types.ts";
@@ -66,7 +67,7 @@ export async function rehearse(
   }
   return {
     explain: (model, frontend) => explainIn(built, config, model, frontend),
-    commands: modelCommands(() => built),
+    commands: { ...modelCommands(() => built), ...policyCommands(() => built) },
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };
 }

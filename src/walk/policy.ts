@@ -1,32 +1,52 @@
 import { effectivePolicy } from "../catalogue/policy.ts";
-import type { EffectivePolicy, Feature, ModelInfo } from "../model/facts.ts";
+import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../model/facts.ts";
 import type { Seat } from "./generation.ts";
 import { matches } from "./pattern.ts";
 
 /** What becomes of what people wrote on one way to a model: every level that has something to say of it, at this moment. */
 export function policyOf(
-  { provider, endpoint, credential }: Seat["~"],
+  way: Seat["~"],
   info: ModelInfo,
   now: number,
   features: readonly Feature[] = [],
 ): EffectivePolicy {
-  const protocol = endpoint.protocol?.id ?? null;
+  const { provider, endpoint, credential } = way;
   return effectivePolicy({
     provider: provider.data,
     endpoint: endpoint.endpoint.data,
-    exceptions: provider.exceptions
-      .filter(
-        (e) =>
-          (e.protocol === undefined || e.protocol === protocol) &&
-          (e.kind === undefined || e.kind === endpoint.kind) &&
-          (e.model === undefined || matches(e.model, info.model)),
-      )
-      .map((e) => e.data),
+    exceptions: exceptions(way, info).map((e) => e.data),
     model: info.data,
     credential: credential.zdr,
     features,
-    protocol,
+    protocol: endpoint.protocol?.id ?? null,
     trusted: provider.trusted,
     now,
   });
 }
+
+/** Each level that speaks, by name and with its own words: for whoever asks why. */
+export function sayingsOf(
+  way: Seat["~"],
+  info: ModelInfo,
+): readonly { readonly level: string; readonly data: Partial<DataPolicy> }[] {
+  const { provider, endpoint } = way;
+  return [
+    { level: "provider", data: provider.data },
+    { level: "endpoint", data: endpoint.endpoint.data },
+    ...exceptions(way, info).map(({ data, ...of }) => ({
+      level: Object.entries(of)
+        .map(([what, which]) => `${what} ${which}`)
+        .join(", "),
+      data,
+    })),
+    { level: "model", data: info.data },
+  ].flatMap(({ level, data }) => (data ? [{ level, data }] : []));
+}
+
+const exceptions = ({ provider, endpoint }: Seat["~"], info: ModelInfo) =>
+  provider.exceptions.filter(
+    (e) =>
+      (e.protocol === undefined || e.protocol === endpoint.protocol?.id) &&
+      (e.kind === undefined || e.kind === endpoint.kind) &&
+      (e.model === undefined || matches(e.model, info.model)),
+  );

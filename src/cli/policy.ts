@@ -1,0 +1,142 @@
+import { askControl } from "../gateway/control.ts";
+import type { ExplainedPolicy, ExplainedWay } from "../gateway/policy-commands.ts";
+import { rehearse } from "../gateway/rehearse.ts";
+import { fail, faultOf } from "../model/error.ts";
+import type { DataPolicy, Privacy } from "../model/facts.ts";
+import type { JsonObject } from "../model/values.ts";
+import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { counted, reported } from "./report.ts";
+import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+
+export const command: Command = {
+  usage: "policy explain <model> [options]",
+  about:
+    "Says what becomes of data on every way to a model: what each level says and on which evidence, what your own\n" +
+    "declaration adds, what is sent along, until when it holds, and whether Service-ZDR would let it pass. With --zdr or\n" +
+    "--strict it fails when no way would do. Asks the running gateway; without one, the file.",
+  options: {
+    ...CONFIG,
+    ...STATE,
+    zdr: { about: "as for Service-ZDR: required" },
+    strict: { about: "as for Service-ZDR: strict" },
+  },
+  words: { least: 2, most: 2 },
+  examples: [
+    "tollgate policy explain openai/gpt-5 --zdr",
+    "tollgate policy explain fast --strict --json",
+  ],
+  async run(given) {
+    const [what, model] = given.words;
+    if (what !== "explain")
+      fail("invalid", `policy cannot "${what}". See tollgate policy --help.`, { code: "usage" });
+    const wanted: Privacy = given.has("strict") ? "strict" : given.has("zdr") ? "required" : "off";
+    const explained = await ask(given, { model: model!, privacy: wanted });
+    if (!explained) return EXIT.failed;
+    if (given.json) sayJson(explained);
+    else say(inWords(explained));
+    if (wanted === "off") return EXIT.fine;
+    const open = explained.closed.length === 0 && explained.ways.some(({ would }) => would[wanted]);
+    return open ? EXIT.fine : EXIT.failed;
+  },
+};
+
+async function ask(given: Given, input: JsonObject): Promise<ExplainedPolicy | undefined> {
+  try {
+    const answer = await askControl(await stateDirOf(given), "policy.explain", input);
+    remark(paintRemark("gray", "The running gateway says:"));
+    return answer as unknown as ExplainedPolicy;
+  } catch (error) {
+    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
+      throw error;
+  }
+  const file = configFile(given);
+  const loaded = await load(file);
+  const { config } = loaded;
+  const rehearsed = config && (await rehearse({ loaded, config, ...quietLog() }));
+  if (!rehearsed || "problems" in rehearsed) {
+    const problems = [...loaded.problems, ...(rehearsed?.problems ?? [])];
+    if (given.json) sayJson({ ok: false, file: file ?? null, problems });
+    remark(reported(problems, paintRemark));
+    remark(`\n${nameOf(file)}: ${counted(problems)}`);
+    return undefined;
+  }
+  try {
+    const { "policy.explain": explain } = rehearsed.commands;
+    return (await explain!(input)) as unknown as ExplainedPolicy;
+  } finally {
+    await rehearsed[Symbol.asyncDispose]();
+  }
+}
+
+const inWords = ({ model, wanted, ways, closed }: ExplainedPolicy): string =>
+  [
+    `${paint("bold", model)}${wanted === "off" ? "" : ` under Service-ZDR: ${wanted}`}`,
+    ...ways.flatMap((way) => ["", ...wayInWords(way, wanted)]),
+    ...(closed.length > 0
+      ? [
+          "",
+          `${paint("yellow", "closed")} under Service-ZDR: ${closed.join(", ")} sends content elsewhere`,
+        ]
+      : []),
+  ].join("\n");
+
+function wayInWords(way: ExplainedWay, wanted: Privacy): string[] {
+  const { policy, declared, would } = way;
+  const passes = wanted === "off" ? would.required : would[wanted];
+  const told =
+    wanted === "off"
+      ? `required: ${would.required ? "yes" : "no"}, strict: ${would.strict ? "yes" : "no"}`
+      : passes
+        ? "would do"
+        : "would be refused";
+  const lines = [
+    `${paint("bold", way.id)}  credential ${way.credential}, ${way.protocol ?? "native"}  ${paint(passes ? "green" : "yellow", told)}`,
+    `  in effect    ${retention(policy)}, trains: ${policy.trains}, basis: ${policy.basis}`,
+    ...(policy.because.length > 0 ? [`  because      ${policy.because.join(", ")}`] : []),
+  ];
+  for (const { level, data } of way.sayings)
+    lines.push(`  ${level.padEnd(12)} ${inShort(data)}`, ...sources(data));
+  if (way.sayings.length === 0) lines.push("  nobody says anything of it: unknown");
+  if (!way.trusted && way.sayings.length > 0)
+    lines.push(
+      "  not believed: it is a third party's word, or about another address; trust_policy: true says otherwise",
+    );
+  if (declared)
+    lines.push(
+      `  your word    ${declared.declared ? "keeps nothing" : "not to be used"}${declared.note === undefined ? "" : `, "${declared.note}"`}${declared.until === undefined ? "" : `, until ${declared.until}`}`,
+    );
+  const sent = (policy.controls ?? []).filter(
+    (c) => c.protocol === undefined || c.protocol === way.protocol,
+  );
+  for (const { set, add, headers } of sent)
+    lines.push(`  sent along   ${JSON.stringify({ ...set, ...add, ...headers })}`);
+  if (policy.attest) lines.push(`  attested by  ${policy.attest.header}: ${policy.attest.equals}`);
+  return lines;
+}
+
+const retention = ({ retention: kept }: Partial<DataPolicy>): string => {
+  if (!kept) return "retention as above";
+  if (kept.kind === "days") return `kept for ${kept.days} days`;
+  return {
+    zero: "kept nowhere",
+    memory: "kept in memory",
+    until_deleted: "kept until deleted",
+    unknown: "nobody knows how long it is kept",
+  }[kept.kind];
+};
+
+const inShort = (data: Partial<DataPolicy>): string =>
+  [
+    retention(data),
+    data.trains === undefined ? undefined : `trains: ${data.trains}`,
+    data.requires === undefined ? undefined : `zero requires: ${data.requires}`,
+    data.zeroWhen === undefined ? undefined : `zero when: ${data.zeroWhen}`,
+    data.verifiedAt === undefined ? undefined : `read ${data.verifiedAt}`,
+    data.expires === undefined ? undefined : `until ${data.expires}`,
+  ]
+    .filter((word) => word !== undefined)
+    .join(", ");
+
+const sources = ({ evidence }: Partial<DataPolicy>): string[] =>
+  (evidence ?? []).map((address) => `               ${address}`);
