@@ -73,6 +73,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/unmounted-model
     config/unreachable-model
     config/unset-variable
+    config/workers
     config/wrong-type
     config/zdr-after-usage
     config/zero-timeout
