@@ -106,9 +106,11 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
         expect(at.asked()).toHaveLength(1);
       });
 
-      it.each(client.models)("reads two files at once, thinking, as %s", async (model) => {
+      const often = client.models.flatMap((model) => [1, 2].map((files) => ({ model, files })));
+      it.each(often)("reads files with thoughts before it: $files, as $model", async (of) => {
+        const { model } = of;
         const cwd = await folder();
-        const notes = ["The bridge is «green» 🌉.", 'No, it is "red".'];
+        const notes = ["The bridge is «green» 🌉.", 'No, it is "red".'].slice(0, of.files);
         const files = notes.map((_, i) => join(cwd, `${i}.txt`));
         await Promise.all(files.map((file, i) => writeFile(file, notes[i]!)));
         at.speak((asked) => {
@@ -127,7 +129,9 @@ for (const client of [claudeCode, codex] as readonly Client[]) {
         const { out, code, err } = await ask("What do the notes say?", cwd, model);
         expect({ out, code }, err).toEqual({ out: `I read: ${notes.join(" ")}`, code: 0 });
         const calls = partsOf(at.asked()[1]!).filter((part) => part.functionCall);
-        expect(calls.map((part) => part.thoughtSignature)).toEqual([SIGNATURE, undefined]);
+        expect(calls.map((part) => part.thoughtSignature)).toEqual(
+          notes.map((_, i) => (i === 0 ? SIGNATURE : undefined)),
+        );
       });
     },
   );
