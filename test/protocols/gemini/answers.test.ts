@@ -184,6 +184,80 @@ describe("streams", () => {
   });
 });
 
+describe("signatures on words", () => {
+  const proofs = (...parts: object[]) =>
+    fold(heard(sse(...parts.map((one) => chunk(part(one))), chunk(end())))).blocks.map(
+      ({ type, proof }) => `${type} ${proof?.kind} ${proof?.data}`,
+    );
+  const S = { thoughtSignature: "Uw==" };
+  it.each([
+    ["on all of them", [{ text: "Hi", ...S }], ["text words Uw=="]],
+    ["on the last of them", [{ text: "H" }, { text: "i", ...S }], ["text after Uw=="]],
+    ["on the first of them", [{ text: "H", ...S }, { text: "i" }], ["text after Uw=="]],
+    ["after them", [{ text: "Hi" }, { text: "", ...S }], ["text after Uw=="]],
+    ["where there are none", [{ text: "", ...S }], ["reasoning empty Uw=="]],
+    ["on thoughts", [{ text: "Hm", thought: true, ...S }], ["reasoning words Uw=="]],
+    [
+      "after thoughts, before words",
+      [{ text: "Hm", thought: true }, { text: "", thought: true, ...S }, { text: "Hi" }],
+      ["reasoning after Uw==", "text undefined undefined"],
+    ],
+  ])("%s", (_name, parts, expected) => {
+    expect(proofs(...parts)).toEqual(expected);
+  });
+});
+
+describe("errors mean what they mean", () => {
+  const said = (status: number, error: object, headers = {}) => {
+    const body = Buffer.from(JSON.stringify({ error: { code: status, message: "No.", ...error } }));
+    const { kind, retryAfterMs } = gemini().client!.fault(status, headers, body);
+    return retryAfterMs === undefined ? kind : `${kind} ${retryAfterMs}`;
+  };
+  const quota = (quotaId: string) => ({
+    status: "RESOURCE_EXHAUSTED",
+    details: [{ "@type": "x", violations: [{ quotaId }] }],
+  });
+  it.each([
+    [400, { status: "INVALID_ARGUMENT" }, "invalid"],
+    [
+      400,
+      { status: "INVALID_ARGUMENT", details: [{ reason: "API_KEY_INVALID" }] },
+      "upstream_auth",
+    ],
+    [400, { message: "API key expired. Please renew the API key." }, "upstream_auth"],
+    [400, { message: "User location is not supported for the API use." }, "upstream_auth"],
+    [
+      400,
+      { status: "FAILED_PRECONDITION", message: "Please enable billing on project 1." },
+      "upstream_quota",
+    ],
+    [
+      400,
+      { message: "The input token count (9) exceeds the maximum number of tokens allowed (8)." },
+      "context_length",
+    ],
+    [401, { status: "UNAUTHENTICATED" }, "upstream_auth"],
+    [403, { status: "PERMISSION_DENIED" }, "upstream_auth"],
+    [404, { status: "NOT_FOUND" }, "not_found"],
+    [409, { status: "ABORTED" }, "conflict"],
+    [429, quota("GenerateRequestsPerMinutePerProject"), "rate_limited"],
+    [429, quota("GenerateRequestsPerDayPerProjectPerModel"), "upstream_quota"],
+    [429, { message: "Your prepayment credits are depleted." }, "upstream_quota"],
+    [429, { details: [{ retryDelay: "34.07s" }] }, "rate_limited 34070"],
+    [500, { status: "INTERNAL" }, "upstream"],
+    [503, { status: "UNAVAILABLE" }, "overloaded"],
+    [504, { status: "DEADLINE_EXCEEDED" }, "timeout"],
+    // A name says more than a number that a proxy may have changed.
+    [500, { status: "RESOURCE_EXHAUSTED" }, "rate_limited"],
+    [418, {}, "invalid"],
+  ])("%i %j", (status, error, expected) => {
+    expect(said(status, error)).toBe(expected);
+  });
+  it("a header tells when to come again, where the body does not", () => {
+    expect(said(429, {}, { "retry-after": "3" })).toBe("rate_limited 3000");
+  });
+});
+
 describe("counts", () => {
   const usage = (counts: object, of = {}) =>
     fold(whole(chunk(end(), { usageMetadata: counts }), of)).usage;

@@ -11,6 +11,7 @@ import {
 } from "tollgate/plugin";
 import { gemini, type GeminiDialect } from "tollgate/protocols/gemini";
 import { asking, outgoing, sending } from "tollgate/testing";
+import { unfitName } from "../../../src/protocols/names.ts";
 import { judged } from "./judge.ts";
 
 const NEW = "gemini-3.5-flash";
@@ -169,6 +170,8 @@ describe("tools", () => {
     expect(sentNames[0]).toBe(names[0]);
     expect(sentNames[5]).toBe("ok");
     expect(new Set(sentNames).size).toBe(names.length);
+    // As the server halves look them up again.
+    expect(sentNames.map((name: string) => unfitName(name, names))).toEqual(names);
     const old = declared(
       names.map((name) => tool(undefined, { name })),
       "gemini-2.5-flash",
