@@ -1,4 +1,5 @@
 // Errors: the service's in this protocol's shape, and an upstream's as the service's.
+import { BY_STATUS } from "../status.ts";
 import { ERRORS, fail, type ErrorKind, type Fault } from "../../model/error.ts";
 import type { HeadersIn, JsonObject, Opt, Refusal } from "../../plugin/index.ts";
 import { retryAfter } from "../retry.ts";
@@ -85,22 +86,6 @@ export function failure(f: Fault, x: { id: string }): Failure {
     error: { code, message },
   };
 }
-
-const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
-  400: "invalid",
-  401: "upstream_auth",
-  402: "upstream_quota",
-  403: "upstream_auth",
-  404: "not_found",
-  408: "timeout",
-  409: "conflict",
-  413: "too_large",
-  422: "invalid",
-  429: "rate_limited",
-  503: "overloaded",
-  504: "timeout",
-  529: "overloaded",
-};
 
 const BY_CODE: Readonly<Record<string, ErrorKind>> = {
   context_length_exceeded: "context_length",

@@ -1,3 +1,4 @@
+import { BY_STATUS } from "../../status.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
 import { retryAfter } from "../../retry.ts";
@@ -16,22 +17,6 @@ const BY_TYPE: Record<string, ErrorKind> = {
   timeout_error: "timeout",
   overloaded_error: "overloaded",
   api_error: "upstream",
-};
-
-const BY_STATUS: Record<number, ErrorKind> = {
-  400: "invalid",
-  401: "upstream_auth",
-  402: "upstream_quota",
-  403: "upstream_auth",
-  404: "not_found",
-  408: "timeout",
-  409: "conflict",
-  413: "too_large",
-  422: "invalid",
-  429: "rate_limited",
-  503: "overloaded",
-  504: "timeout",
-  529: "overloaded",
 };
 
 /** One meaning, many vendors: a request that does not fit is told apart from one that is wrong, by its words. */
