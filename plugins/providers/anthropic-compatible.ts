@@ -1,5 +1,6 @@
 // Any backend that speaks messages and is not Anthropic: a vendor's `/anthropic` endpoint, a local server, another gateway.
 import { defineProvider, fail, type Line, type ModelInfo } from "tollgate/plugin";
+import { optionalKey } from "tollgate/protocols/compatible";
 import { messages } from "tollgate/protocols/messages";
 
 export default defineProvider({
@@ -7,18 +8,7 @@ export default defineProvider({
   name: "anthropic-compatible",
   summary: "Any API that speaks Anthropic messages",
   stability: "beta",
-  credential: {
-    type: "object",
-    additionalProperties: false,
-    properties: {
-      api_key: {
-        type: "string",
-        minLength: 1,
-        "x-secret": true,
-        description: "API key; none for servers that ask for none",
-      },
-    },
-  },
+  credential: optionalKey,
   options: {
     type: "object",
     additionalProperties: false,

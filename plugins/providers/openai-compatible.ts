@@ -1,24 +1,13 @@
 // Any backend that speaks OpenAI's chat completions, or responses, and has no row of its own.
 import { defineProvider } from "tollgate/plugin";
-import { endpointsOf, based, listed, type Row } from "tollgate/protocols/compatible";
+import { endpointsOf, based, listed, type Row, optionalKey } from "tollgate/protocols/compatible";
 
 export default defineProvider({
   api: 1,
   name: "openai-compatible",
   summary: "Any API that speaks OpenAI chat completions",
   stability: "beta",
-  credential: {
-    type: "object",
-    additionalProperties: false,
-    properties: {
-      api_key: {
-        type: "string",
-        minLength: 1,
-        "x-secret": true,
-        description: "API key; none for servers that ask for none",
-      },
-    },
-  },
+  credential: optionalKey,
   options: {
     type: "object",
     additionalProperties: false,

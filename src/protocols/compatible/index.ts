@@ -32,7 +32,8 @@ const REQUIRED = {
   },
 } as const;
 
-const OPTIONAL = {
+/** A key that servers without one do without. */
+export const optionalKey = {
   type: "object",
   additionalProperties: false,
   properties: {
@@ -55,7 +56,7 @@ export function fromRow(row: Row): Compatible {
     summary: row.summary,
     stability: row.stability ?? "experimental",
     ...(row.unchecked && { unchecked: row.unchecked }),
-    credential: row.key === "optional" ? OPTIONAL : REQUIRED,
+    credential: row.key === "optional" ? optionalKey : REQUIRED,
     options: optionsOf(row),
     ...(row.data && { data: row.data }),
     ...(row.facts && { facts: row.facts }),
