@@ -1,8 +1,8 @@
 // `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`; `$${` is a literal `${`. Only inside strings that YAML has
 // already made leaves of, so that no value can become structure, and once: what comes out is not looked at again.
 import { dirname, resolve } from "node:path";
+import type { Disk } from "./disk.ts";
 import { problem, type Words } from "./problems.ts";
-import { readText } from "./source.ts";
 
 export type Part =
   | { readonly kind: "text"; readonly text: string }
@@ -84,9 +84,9 @@ export interface Sources {
 export const filesOf = (parts: readonly Part[], from: string): string[] =>
   parts.flatMap((part) => (part.kind === "file" ? [resolve(dirname(from), part.path)] : []));
 
-export async function readFiles(paths: Iterable<string>): Promise<Sources["files"]> {
+export async function readFiles(paths: Iterable<string>, disk: Disk): Promise<Sources["files"]> {
   const files = [...new Set(paths)];
-  return new Map(await Promise.all(files.map(async (f) => [f, await readText(f)] as const)));
+  return new Map(await Promise.all(files.map(async (f) => [f, await disk.text(f)] as const)));
 }
 
 /** As in a shell, an empty variable counts as missing where there is a default. A file's last line ends are not part of it. */

@@ -1,6 +1,7 @@
 // The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
 // the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
+import { keptDisk, realDisk, type Texts } from "./disk.ts";
 import { FACTS } from "./facts.ts";
 import { type Desk, mount } from "./mounts.ts";
 import { readConfig } from "./read.ts";
@@ -22,6 +23,8 @@ export interface LoadOptions {
   readonly overrides?: Overrides;
   /** In place of what `file` says; it then need not exist. Paths are still relative to it. */
   readonly text?: string;
+  /** In place of the disk: what an earlier load of the same file read there. */
+  readonly texts?: Texts;
 }
 
 export interface LoadedConfig {
@@ -31,6 +34,8 @@ export interface LoadedConfig {
   readonly problems: readonly Located[];
   /** Everything that was read or looked for, also when it failed: what a watcher watches. */
   readonly sources: readonly string[];
+  /** What it was made of, to make it again elsewhere. */
+  readonly texts: Texts;
   /** A problem found later with what is mounted by this id, at its place in the file. */
   place(id: string, words: Words): Located;
   /** The config as it may be shown; empty without one. */
@@ -39,15 +44,17 @@ export interface LoadedConfig {
 
 /** `file`: absolute. */
 export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedConfig> {
-  const { tree, files, findings, read } = await readConfig(file, of.text);
+  const disk = of.texts ? keptDisk(of.texts) : realDisk();
+  const { texts } = disk;
+  const { tree, files, findings, read } = await readConfig(file, disk, of.text);
   if (read === "none") {
     const problems = locateAll(findings, { root: {}, files, hide: [] });
     const place = (path: string, words: Words) => ({ ...words, file, line: 0, column: 0, path });
-    return { config: undefined, problems, sources: files, place, print: () => "" };
+    return { config: undefined, problems, sources: files, texts, place, print: () => "" };
   }
   const say = reporter(tree, file, findings);
   const broken = findings.filter((finding) => finding.hole).map((finding) => finding.pointer);
-  const substituted = await substitute(tree, of.env, say, broken);
+  const substituted = await substitute(tree, of.env, disk, say, broken);
   const { written, unmounted, holes } = substituted;
 
   // What is wrong with a value that is not there is only an echo.
@@ -99,6 +106,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     config,
     problems: locateAll(findings, { root: said, files, hide }),
     sources,
+    texts,
     place(id, words) {
       const own = tree.places.has(below("", id)) ? ([below("", id), "value"] as const) : undefined;
       const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? own ?? ["", "key"];

@@ -1,8 +1,8 @@
 // gateway.yaml and what it includes, as one tree. Top-level maps are joined by key; nothing is overwritten, no list is joined.
-import { readdir } from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
+import type { Disk } from "./disk.ts";
 import { problem } from "./problems.ts";
-import { type Finding, parseSource, readText, type Spot } from "./source.ts";
+import { type Finding, parseSource, type Spot } from "./source.ts";
 import { below, isMapping, locate, type Mapping, plant, type Tree, within } from "./tree.ts";
 
 export interface ReadConfig {
@@ -15,8 +15,8 @@ export interface ReadConfig {
 }
 
 /** `text`: in place of the file's own, which then need not exist. */
-export async function readConfig(file: string, text?: string): Promise<ReadConfig> {
-  const main = await readTree(file, text);
+export async function readConfig(file: string, disk: Disk, text?: string): Promise<ReadConfig> {
+  const main = await readTree(file, disk, text);
   if (main.missing?.words.id === "config/file-missing") {
     const words = problem.configMissing(file);
     return { ...main, files: [file], findings: [{ words, file, pointer: "" }], read: "none" };
@@ -26,12 +26,12 @@ export async function readConfig(file: string, text?: string): Promise<ReadConfi
   if (!main.whole) return { tree, files: [file], findings, read: "none" };
   let whole = true;
   for (const wanted of includesOf(tree, (f) => findings.push({ ...f, file }))) {
-    for (const included of await expand(wanted.path, file, (words) =>
+    for (const included of await expand(wanted.path, file, disk, (words) =>
       findings.push({ words, file, pointer: wanted.pointer, spot: wanted.spot }),
     )) {
       if (files.includes(included)) continue;
       files.push(included);
-      const part = await readTree(included);
+      const part = await readTree(included, disk);
       // Where it was asked for: there is no line in a file that is not there.
       if (part.missing)
         findings.push({ ...part.missing, file, pointer: wanted.pointer, spot: wanted.spot });
@@ -42,9 +42,9 @@ export async function readConfig(file: string, text?: string): Promise<ReadConfi
   return { tree, files, findings, read: whole ? "all" : "main" };
 }
 
-async function readTree(file: string, given?: string) {
+async function readTree(file: string, disk: Disk, given?: string) {
   const empty: Tree = { value: {}, places: new Map() };
-  const read = given === undefined ? await readText(file) : { text: given };
+  const read = given === undefined ? await disk.text(file) : { text: given };
   if ("words" in read) {
     const missing: Finding = { words: read.words, file, pointer: "" };
     return { tree: empty, findings: [missing], whole: false, missing };
@@ -86,6 +86,7 @@ function includesOf(tree: Tree, find: (f: Omit<Finding, "file">) => void): Wante
 async function expand(
   path: string,
   from: string,
+  disk: Disk,
   say: (words: Finding["words"]) => void,
 ): Promise<string[]> {
   const full = resolve(dirname(from), path);
@@ -100,11 +101,10 @@ async function expand(
     .map((part) => part.replace(/[^\w]/g, "\\$&"));
   const pattern = new RegExp(`^${parts.join(".*")}$`);
   try {
-    const names = await readdir(folder);
-    return names
-      .filter((name) => pattern.test(name) && !name.startsWith("."))
-      .sort()
-      .map((name) => join(folder, name));
+    const files = await disk.list(folder);
+    return files
+      .filter((each) => pattern.test(basename(each)) && !basename(each).startsWith("."))
+      .sort();
   } catch {
     say(problem.includeFolder(folder));
     return [];

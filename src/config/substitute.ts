@@ -1,5 +1,6 @@
 // Which providers are mounted, then every `${…}` in what is. A provider that `when:` leaves out keeps its text as written:
 // a machine without its key can still read the file.
+import type { Disk } from "./disk.ts";
 import { problem, type Words } from "./problems.ts";
 import {
   type Part,
@@ -40,6 +41,7 @@ interface Template {
 export async function substitute(
   tree: Tree,
   env: Sources["env"],
+  disk: Disk,
   report: Report,
   known: Iterable<string>,
 ): Promise<Substituted> {
@@ -51,7 +53,7 @@ export async function substitute(
   const apply = async (some: readonly Template[]) => {
     const named = some.flatMap((t) => filesOf(t.parts, t.file));
     for (const file of named) files.add(file);
-    const of: Sources = { env, files: await readFiles(named) };
+    const of: Sources = { env, files: await readFiles(named, disk) };
     for (const { pointer, text, parts, file, put } of some) {
       const filled = fill(parts, file, of);
       for (const { words, raw } of filled.flaws) report(words, pointer, "value", raw);
