@@ -46,6 +46,8 @@ export interface Catalogue {
   /** Moves whenever anything here changes. */
   readonly version: number;
   find(provider: string, model: string): Found;
+  /** Of one provider, as it is known now: what is learned later makes another one. */
+  shelf(provider: string): ReadonlyMap<string, Found>;
   /** Everything that exists: aliases first, then by provider as the config has them, by name. */
   list(of?: Wanted): readonly Listing[];
   listing(id: string): Listing | undefined;
@@ -66,6 +68,7 @@ export interface CatalogueParts {
 const KEEP_MS = 60_000;
 const MAX_BORROWS = 4;
 const NOBODY: Sources = {};
+const NOTHING: ReadonlyMap<string, Found> = new Map();
 
 /** Disposed with its generation: until then it follows the live lists. */
 export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposable {
@@ -123,6 +126,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
         listed: false,
         sources: NOBODY,
       },
+    shelf: (provider) => known.get(provider) ?? NOTHING,
     list({ kind, provider, privacy = "off", may } = {}) {
       return [...all().values()].filter(
         (l) =>

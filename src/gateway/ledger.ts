@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { fail } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
+import { priceHash } from "../money/price.ts";
 import { hint, impossible, isNew, said, tooLate, unavailable, type Waiting } from "./waiting.ts";
 import type { Command, KeyRecord, Reserve, Settle, Store, Verdict } from "../plugin/store.ts";
 
@@ -17,7 +18,7 @@ export interface Ledger {
   /** Barrier B1: resolved means durable. The price is the row behind the hash that the command pins. */
   reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict>;
   /** Barrier B2. It waits as long as it takes; how long a client waits for it (B3) is the caller's. */
-  settle(command: Stamped<Settle>): Promise<void>;
+  settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
   /** Best effort: the last one before each batch. */
   progress(command: Told<"progress">): void;
   adjust(command: Told<"adjust">): Promise<void>;
@@ -69,6 +70,13 @@ export function createLedger(
     new Promise((resolve, reject) =>
       push({ command, resolve, reject, since: performance.now(), again: true }),
     );
+
+  /** The row behind a hash, before the first row that names it. */
+  function pin(hash: string, price: Price, at: number): void {
+    if (pinned.has(hash)) return;
+    pinned.add(hash);
+    void put({ do: "price", at, hash, price }).catch(() => pinned.delete(hash));
+  }
 
   function push(waiting: Waiting): void {
     queue.push(waiting);
@@ -188,15 +196,11 @@ export function createLedger(
       if (closed) throw unavailable();
       if (trouble && performance.now() - trouble.since > patienceMs) throw unavailable();
       if (queue.length >= MOST_WAITING) throw unavailable();
-      if (price && command.price !== null && !pinned.has(command.price)) {
-        pinned.add(command.price);
-        void put({ do: "price", at: command.at, hash: command.price, price }).catch(() =>
-          pinned.delete(command.price!),
-        );
-      }
+      if (price && command.price !== null) pin(command.price, price, command.at);
       return put(command);
     },
-    async settle(command) {
+    async settle(command, prices = []) {
+      for (const price of prices) pin(priceHash(price), price, command.at);
       heard.delete(command.attempt);
       await put(command);
     },

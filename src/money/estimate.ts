@@ -6,7 +6,8 @@
 //             Overrun is at most concurrency × (cap − usual).
 //   soft      takes one nano-dollar: a spent budget refuses, nothing else does.
 //
-// `nano` is the row's hold, what a crash without any progress is presumed to have cost; `claim` is what budgets take.
+// `claim` is what budgets take. `nano` is the row's hold, the worst case whatever the mode: a crash of which nothing is
+// known is presumed to have cost that, because an estimate below the bill would be a lost bill.
 import type { Price } from "../model/facts.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
@@ -34,8 +35,10 @@ export interface Ask extends Circumstances {
 export interface Hold {
   nano: bigint | null;
   claim: bigint | null;
-  /** Output tokens of one answer that the hold pays for; under `hard` the cap to set upstream. */
+  /** Output tokens of one answer that the claim pays for; under `hard` the cap to set upstream. */
   output: number | undefined;
+  /** Output tokens that all its answers can have. */
+  most: number;
 }
 
 const LEAST_OUTPUT = 1_024;
@@ -71,8 +74,15 @@ export function inputUpTo(of: {
 
 export function hold(ask: Ask): Hold {
   const output = ask.kind === "image" ? undefined : outputHeld(ask);
-  const nano = ask.price && worth(ask, ask.price, output ?? 0);
-  return { nano, claim: nano !== null && ask.mode === "soft" ? 1n : nano, output };
+  const most = ask.kind === "image" ? 0 : capOf(ask);
+  const worst = ask.price && worth({ ...ask, mode: "hard" }, ask.price, most);
+  const claim = ask.price && ask.mode === "expected" ? worth(ask, ask.price, output ?? 0) : worst;
+  return {
+    nano: claim === null ? null : worst,
+    claim: claim !== null && ask.mode === "soft" ? 1n : claim,
+    output,
+    most: most * (ask.n ?? 1),
+  };
 }
 
 /** The largest cap whose hold a budget still has room for; 0: none. What a refusal recommends. */
@@ -92,9 +102,12 @@ export function outputThatFits(left: bigint, ask: Ask): number {
   return low;
 }
 
-function outputHeld({ mode, output, limit, usual }: Ask): number {
-  const cap = Math.min(output ?? limit ?? MOST_OUTPUT, limit ?? Infinity);
-  return mode === "hard" ? cap : Math.min(cap, Math.max(LEAST_OUTPUT, usual ?? 0));
+const capOf = ({ output, limit }: Ask): number =>
+  Math.min(output ?? limit ?? MOST_OUTPUT, limit ?? Infinity);
+
+function outputHeld(ask: Ask): number {
+  const cap = capOf(ask);
+  return ask.mode === "hard" ? cap : Math.min(cap, Math.max(LEAST_OUTPUT, ask.usual ?? 0));
 }
 
 function worth(ask: Ask, price: Price, output: number): bigint | null {
@@ -111,7 +124,7 @@ function worth(ask: Ask, price: Price, output: number): bigint | null {
   return cost({ [into]: ask.input, ...answer }, price, round);
 }
 
-/** By whichever measure the price lists: pieces, megapixels, or tokens. */
+/** By whichever measure the price lists: pieces, megapixels, or tokens. What upstream chooses is taken to be the dearest. */
 function pictures(ask: Ask, price: Price, n: number): bigint | null {
   const [wide, high] = (ask.size ?? "").split("x").map(Number);
   const pixels = wide && high ? Math.ceil((wide * high) / 1e6) : MOST_MEGAPIXELS;
@@ -122,8 +135,13 @@ function pictures(ask: Ask, price: Price, n: number): bigint | null {
     { input: ask.input, image_out: n * TOKENS_A_PICTURE },
     { input: ask.input, output: n * TOKENS_A_PICTURE },
   ];
+  const known = ask.size !== undefined && ask.quality !== undefined;
+  const any = { ...round, dearest: true, size: undefined, quality: undefined };
   for (const usage of measures) {
-    const nano = cost(usage, price, round);
+    const nano =
+      (known ? cost(usage, price, round) : null) ??
+      cost(usage, price, { ...round, dearest: true }) ??
+      cost(usage, price, any);
     if (nano !== null) return nano;
   }
   return null;

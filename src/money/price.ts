@@ -33,6 +33,8 @@ export interface Circumstances {
   at?: Opt<number>;
   quality?: Opt<string>;
   size?: Opt<string>;
+  /** Whatever is not known of size and quality is the dearest there is: for holds. */
+  dearest?: Opt<boolean>;
   /** What multipliers ask for: region, speed… */
   facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
   round?: Opt<"half-even" | "ceil">;
@@ -171,9 +173,15 @@ function pick(
 ): Fraction | undefined {
   let best: PriceLine | undefined;
   let most = -1;
+  let worst = 0n;
   for (const line of lines) {
     const v = line.variant;
     if (line.unit !== unit || (v?.first ?? false) !== first) continue;
+    if (c.dearest) {
+      if (could(v?.quality, c.quality) && could(v?.size, c.size) && pico(line) >= worst)
+        [best, worst] = [line, pico(line)];
+      continue;
+    }
     if (v?.quality !== undefined && v.quality !== c.quality) continue;
     if (v?.size !== undefined && v.size !== c.size) continue;
     const fields = Number(v?.quality !== undefined) + Number(v?.size !== undefined);
@@ -181,6 +189,10 @@ function pick(
   }
   return best && { n: pico(best), d: 1n };
 }
+
+/** Left to upstream, it may turn out to be any. */
+const could = (listed: Opt<string>, asked: Opt<string>): boolean =>
+  listed === undefined || asked === undefined || asked === "auto" || listed === asked;
 
 const picos = new WeakMap<PriceLine, bigint>();
 

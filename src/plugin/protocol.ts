@@ -56,6 +56,11 @@ export interface ClientHalf<K extends Kind> {
   prepare?(out: Outgoing, of: Asking): Sync;
   /** Bounds the output. Without it, hard budgets cannot use this endpoint. */
   cap?(out: Outgoing, tokens: number): Sync;
+  /**
+   * Whether an answer to this may hold thought that does not pass by, or not all of it: what broke off is billed with room
+   * for it. Absent: it may.
+   */
+  thinks?(out: Outgoing, of: Asking): boolean;
   /** The verbatim lane. Without it, same protocol in and out is translated. */
   relay?(sink: RelaySink, to: Answering): Relay;
 }

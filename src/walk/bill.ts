@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Price } from "../model/facts.ts";
 import type { Settle } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
 import type { Stamped } from "./generation.ts";
@@ -7,10 +8,14 @@ import type { Stamped } from "./generation.ts";
 export const SETTLE_MS = 2_000;
 
 /** A call that failed, told to the ledger. */
-export function billed(call: Attempt, command: Stamped<Settle>): Promise<void> {
+export function billed(
+  call: Attempt,
+  command: Stamped<Settle>,
+  prices: readonly Price[],
+): Promise<void> {
   const { gen } = call.exchange["~"];
   return Promise.race([
-    gen.ledger.settle(command),
+    gen.ledger.settle(command, prices),
     sleep(SETTLE_MS, undefined, { ref: false }),
   ]).catch((err: unknown) =>
     gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken"),

@@ -209,7 +209,7 @@ async function close(call: Attempt, tally: Tally, fault: Fault): Promise<void> {
     cut: true,
   });
   inner.calls.push(record);
-  await billed(call, command);
+  await billed(call, command, tally.otherPrices);
 }
 
 /** The head is out and nobody answered: the protocol's own error, inside the stream. */

@@ -47,7 +47,8 @@ export interface Generation {
 export interface Ledger {
   /** The price is the row behind the hash that the command pins. */
   reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<Verdict>;
-  settle(command: Stamped<Settle>): Promise<void>;
+  /** Prices behind hashes that its parts name. */
+  settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
   progress(command: Stamped<Extract<Command, { do: "progress" }>>): void;
 }
 export type Stamped<T> = T & { at: number };

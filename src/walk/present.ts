@@ -179,7 +179,7 @@ class Presentation implements Taker, Watched, Course {
     });
     inner.calls.push(record);
     this.#watch(SETTLE_MS);
-    inner.gen.ledger.settle(command).then(
+    inner.gen.ledger.settle(command, this.tally.otherPrices).then(
       () => this.#billed(),
       (problem: unknown) => {
         inner.gen.log.error(
@@ -253,7 +253,7 @@ class Presentation implements Taker, Watched, Course {
     });
     x["~"].calls.push(record);
     this.#call.end(error("canceled", "given up"));
-    billed(this.#call, command)
+    billed(this.#call, command, this.tally.otherPrices)
       .then(() => {
         this.#passage?.fail({ ...fault, message: x["~"].gen.mask(fault.message) });
         this.answer.end();

@@ -45,7 +45,10 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     at: tally.reservedAt,
   };
   const held = hold(ask);
-  tally.holdNano = held.nano;
+  tally.holds(ask, held, gen.catalogue.shelf(call.provider));
+  tally.thinks =
+    call.info.can?.reasoning !== false &&
+    (!out || (call.seat["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
   if (budgeted && held.nano === null)
     fail("quota", `${call.id} has no known price, and this key has a budget. ${pricing(call)}`, {
       code: "unpriced_model",

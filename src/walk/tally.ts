@@ -1,4 +1,5 @@
 // What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
+import { hold, type Ask, type Hold } from "../money/estimate.ts";
 import { cost, priceHash } from "../money/price.ts";
 import type { FinishReason, UsageSeen } from "../model/event.ts";
 import type { Fault } from "../model/error.ts";
@@ -8,6 +9,7 @@ import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
 import type { Command, Part, Settle } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
+import { priceOf, type Shelf } from "./parts.ts";
 import { usually, type Terms } from "./terms.ts";
 
 /** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
@@ -17,6 +19,13 @@ const BYTES_A_TOKEN = 3;
  * tokens. A crash is presumed from the last report, and should not cost less than it will be billed.
  */
 const AHEAD = { seconds: 2.5, tokens: 256 };
+/**
+ * Work that nobody sees (hidden thought, an answer that comes whole) is bounded by the request's own limit, and by time:
+ * no provider writes faster than this many tokens a second (the fastest advertise about 3,000).
+ */
+const FASTEST = 4_000;
+/** Until upstream has noticed that nobody listens any more. */
+const NOTICED_SECONDS = 0.5;
 /** Beyond this a count is a fault of who reported it. */
 const SANE = 100_000_000;
 
@@ -38,6 +47,12 @@ export class Tally {
   terms: Terms = {};
   reservedAt = 0;
   holdNano: bigint | null = null;
+  #ask: Ask | undefined;
+  #shelf: Shelf = new Map();
+  /** Output tokens that there can be at most. */
+  #most = Infinity;
+  /** The model may think, and what it thinks need not pass by here. */
+  thinks = false;
   headMs: number | undefined;
   contentMs: number | undefined;
   readonly #seen = new Map<string, UsageSeen>();
@@ -47,6 +62,14 @@ export class Tally {
 
   constructor(call: Attempt) {
     this.call = call;
+  }
+
+  /** What was set aside, and why. */
+  holds(ask: Ask, held: Hold, shelf: Shelf): void {
+    this.#shelf = shelf;
+    this.#ask = ask;
+    this.#most = held.most;
+    this.holdNano = held.nano;
   }
 
   saw(seen: UsageSeen): void {
@@ -105,7 +128,12 @@ export class Tally {
   }): { command: Settle & { at: number }; record: CallRecord } {
     const dead = of.cut && !this.accepted && !this.call.unanswered;
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
-    const costNano = dead ? 0n : this.#cost(usage, estimated);
+    const left = of.cut && (this.accepted || of.fault?.kind === "canceled");
+    const costNano = dead
+      ? 0n
+      : left
+        ? this.#least(usage, estimated, NOTICED_SECONDS)
+        : this.#cost(usage, estimated);
     const state: CallState = dead
       ? "void"
       : of.cut || estimated
@@ -163,22 +191,44 @@ export class Tally {
     const costNano =
       this.call.exchange.kind === "image"
         ? this.holdNano
-        : this.#cost({ ...usage, output }, estimated);
+        : this.#least({ ...usage, output }, estimated, AHEAD.seconds);
+    return { do: "progress", at, attempt: this.call.attempt, usage, costNano };
+  }
+
+  /** Of a call that broke off: at least what it will be billed. What was seen, and what upstream may have made unseen. */
+  #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
+    const seen = this.#cost(usage, estimated);
     // Who bills the rest anyway has not billed all of it yet.
-    const least = this.call.seat["~"].provider.onDisconnect === "drain" ? this.holdNano : null;
-    return {
-      do: "progress",
-      at,
-      attempt: this.call.attempt,
-      usage,
-      costNano: costNano !== null && least !== null && least > costNano ? least : costNano,
-    };
+    if (this.call.seat["~"].provider.onDisconnect === "drain") return larger(seen, this.holdNano);
+    if (this.ended || this.call.exchange.kind === "image") return seen;
+    if (!this.thinks && this.call.stream) return seen;
+    const seconds = (performance.now() - this.call.started) / 1_000 + ahead;
+    const output = Math.min(this.#most, Math.ceil(seconds * FASTEST));
+    return larger(seen, this.#unseen(usage, output));
+  }
+
+  #unseen(usage: Usage, output: number): bigint | null {
+    const made = usage.output ?? 0;
+    if (output <= made) return null;
+    // Nothing was reported: the dearest that it can have been.
+    if (this.#seen.size === 0)
+      return this.#ask ? hold({ ...this.#ask, output, n: 1 }).nano : this.holdNano;
+    const [only] = this.#seen.values();
+    return larger(
+      this.#priced({ ...usage, output }, only),
+      this.#priced({ ...usage, output, reasoning: output - made }, only),
+    );
   }
 
   #cost(usage: Usage, estimated: boolean): bigint | null {
     const reports = [...this.#seen.values()];
     if (reports.length <= 1 || estimated) {
-      const nano = this.#priced(usage, reports[0]);
+      const nano = reports
+        .slice(1)
+        .reduce(
+          (most, one) => larger(most, this.#priced(usage, one)),
+          this.#priced(usage, reports[0]),
+        );
       // A price that has no line for what was guessed: what was set aside for it is the better guess.
       return nano === null && estimated && this.price ? this.holdNano : nano;
     }
@@ -193,7 +243,8 @@ export class Tally {
 
   /** With what upstream reports; with what was asked for where it reports nothing and the price knows that. */
   #priced(usage: Usage, seen: UsageSeen | undefined): bigint | null {
-    const { price, terms } = this;
+    const price = this.#priceOf(seen);
+    const { terms } = this;
     if (!price) return null;
     const c = {
       at: this.reservedAt,
@@ -205,19 +256,36 @@ export class Tally {
     return cost(usage, price, { ...c, tier: terms.tier }) ?? cost(usage, price, c);
   }
 
-  /** A bill in parts keeps its parts. */
+  #priceOf(seen: UsageSeen | undefined): Price | undefined {
+    const { model, info } = this.call;
+    const alone = this.#seen.size < 2;
+    return priceOf(seen?.model, { model, price: info.price, shelf: this.#shelf, alone });
+  }
+
+  /** Beside the pinned one: rows name them too. */
+  get otherPrices(): readonly Price[] {
+    const used = [...this.#seen.values()].map((seen) => this.#priceOf(seen));
+    return used.filter((price) => price !== undefined && price !== this.price) as Price[];
+  }
+
+  /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */
   #parts(): readonly Part[] | undefined {
-    if (this.#seen.size < 2) return undefined;
-    const price = this.price;
-    return [...this.#seen.values()].map((seen) => ({
-      model: seen.model ?? this.call.model,
-      tier: seen.tier,
-      usage: seen.usage,
-      price: price ? priceHash(price) : null,
-      costNano: this.#priced(seen.usage, seen),
-    }));
+    if (this.#seen.size < 2 && this.otherPrices.length === 0) return undefined;
+    return [...this.#seen.values()].map((seen) => {
+      const price = this.#priceOf(seen);
+      return {
+        model: seen.model ?? this.call.model,
+        tier: seen.tier,
+        usage: seen.usage,
+        price: price ? priceHash(price) : null,
+        costNano: this.#priced(seen.usage, seen),
+      };
+    });
   }
 }
+
+const larger = (a: bigint | null, b: bigint | null): bigint | null =>
+  a === null || b === null ? (a ?? b) : a > b ? a : b;
 
 function sum(a: Usage, b: Usage): Usage {
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...a };

@@ -50,8 +50,19 @@ const speaking = (survey: object, seen: Partial<UsageSeen>, of: Price = price) =
   };
 };
 
-async function billed(survey: object, seen: Partial<UsageSeen>, of?: Price) {
-  await using s = await scene(speaking(survey, seen, of));
+async function billed(
+  survey: object,
+  seen: Partial<UsageSeen>,
+  of?: Price,
+  kind: "chat" | "image" = "chat",
+) {
+  const told = speaking(survey, seen, of);
+  if (kind === "image") {
+    Object.assign(told.frontend, { kind });
+    Object.assign(told.providers.p.endpoints[0]!, { kind });
+    told.providers.p.facts = new Map([["m", { kind, price: of }]]) as never;
+  }
+  await using s = await scene(told);
   await (await s.ask({ model: "p/m", text: "hi" })).text();
   const reserve = s.journal.find((c) => c.do === "reserve") as Reserve & { at: number };
   const settle = s.journal.find((c) => c.do === "settle") as Settle;
@@ -126,10 +137,183 @@ describe("a call is priced", () => {
 });
 
 it("an expected hold learns what a key usually gets", async () => {
-  await using s = await scene(speaking({}, { usage: { input: 10, output: 5_000 } }));
+  await using s = await scene({
+    ...speaking({}, { usage: { input: 10, output: 5_000 } }),
+    hooks: [
+      {
+        charge: () => ({
+          hold: "expected",
+          limits: [{ scope: "key", unit: "nano_usd", max: 10n ** 12n, per: "day" }],
+        }),
+      },
+    ],
+  });
   for (let i = 0; i < 10; i++) await (await s.ask({ model: "p/m", text: "hi" })).text();
-  const holds = s.journal.filter((c) => c.do === "reserve").map((c) => (c as Reserve).holdNano!);
+  const taken = s.journal
+    .filter((c) => c.do === "reserve")
+    .map((c) => (c as Reserve).claims.find(({ unit }) => unit === "nano_usd")!.take);
   // At first the least there is; then what it turned out to be.
-  expect(holds[0]).toBeLessThan(11_000_000n);
-  expect(holds.at(-1)).toBeGreaterThan(50_000_000n);
+  expect(taken[0]).toBeLessThan(11_000_000n);
+  expect(taken.at(-1)).toBeGreaterThan(50_000_000n);
+});
+
+describe("a picture of which nobody says what it is", () => {
+  it("is held at the dearest, and unpriced when upstream does not say either", async () => {
+    const { reserve, settle } = await billed({ n: 2 }, { usage: { images: 2 } }, pictures, "image");
+    expect(reserve.holdNano).toBe(340_000_000n);
+    expect(settle).toMatchObject({ state: "unpriced", costNano: null });
+  });
+
+  it("is priced as what it turned out to be", async () => {
+    const made = { usage: { images: 2 }, quality: "low" };
+    const { settle } = await billed({}, made, pictures, "image");
+    expect(settle).toMatchObject({ state: "exact", costNano: 80_000_000n });
+  });
+});
+
+describe("a bill in parts", () => {
+  const dear: Price = {
+    lines: [
+      { unit: "input", usd: "15.01", per: 1_000_000 },
+      { unit: "output", usd: "75.003", per: 1_000_000 },
+    ],
+    tiers: { flex: [{ unit: "output", usd: "37.5", per: 1_000_000 }] },
+  };
+  const parted = async (seen: readonly Partial<UsageSeen>[]) => {
+    const { frontend, providers } = speaking({}, {});
+    providers.p.facts = new Map<string, object>([
+      ["m", { price }],
+      ["other", { price: dear }],
+      ["nameless", {}],
+    ]) as never;
+    providers.p.endpoints[0]!.run = async function* () {
+      yield { type: "start", id: "u1" };
+      for (const one of seen) yield { usage: {}, ...one, type: "usage" };
+      yield { type: "finish", reason: "stop" };
+    };
+    await using s = await scene({ frontend, providers });
+    await (await s.ask({ model: "p/m", text: "hi" })).text();
+    return s.journal.find((c) => c.do === "settle") as Settle;
+  };
+  const usage = { input: 1_001, output: 101 };
+
+  it("pays for each model's part at that model's price, to the nano-dollar", async () => {
+    const settle = await parted([
+      { usage, model: "m" },
+      { usage, model: "other" },
+    ]);
+    // 1,001 × 1 + 101 × 10 micro-dollars, and 1,001 × 15.01 + 101 × 75.003.
+    expect(settle).toMatchObject({ state: "exact", costNano: 2_011_000n + 22_600_313n });
+    expect(settle.parts).toEqual([
+      expect.objectContaining({ model: "m", price: priceHash(price), costNano: 2_011_000n }),
+      expect.objectContaining({ model: "other", price: priceHash(dear), costNano: 22_600_313n }),
+    ]);
+  });
+
+  it("and at that part's tier", async () => {
+    const settle = await parted([
+      { usage, model: "m", tier: "flex" },
+      { usage, model: "other-20260528", tier: "flex" },
+    ]);
+    expect(settle.costNano).toBe(1_001_000n + 505_000n + 15_025_010n + 3_787_500n);
+  });
+
+  it("names the part that has no price, and the row is unpriced", async () => {
+    for (const model of ["nameless", "unheard-of"]) {
+      const settle = await parted([
+        { usage, model: "m" },
+        { usage, model },
+      ]);
+      expect(settle).toMatchObject({ state: "unpriced", costNano: null });
+      expect(settle.parts?.[1]).toMatchObject({ model, price: null, costNano: null });
+    }
+  });
+});
+
+describe("what nobody saw of an answer that breaks off", () => {
+  /** The client leaves after the first word. */
+  async function left(of: {
+    can?: object;
+    stream?: boolean;
+    max?: number;
+    priced?: Price;
+    reports?: UsageSeen["usage"];
+  }) {
+    const { frontend, providers } = speaking({ maxOutput: of.max }, {});
+    const said = Promise.withResolvers<void>();
+    providers.p.facts = new Map([["m", { price: of.priced ?? price, can: of.can }]]) as never;
+    providers.p.endpoints[0]!.run = async function* (_r?: unknown, call?: { signal: AbortSignal }) {
+      yield { type: "start", id: "u1" };
+      if (of.reports) yield { type: "usage", usage: of.reports };
+      yield { type: "open", index: 0, block: { type: "text" } };
+      yield { type: "delta", index: 0, text: "Hel" };
+      said.resolve();
+      await new Promise((_, reject) => call!.signal.addEventListener("abort", reject));
+    } as never;
+    await using s = await scene({ frontend, providers });
+    const away = new AbortController();
+    const asked = s
+      .ask({ model: "p/m", text: "hi", stream: of.stream ?? true }, { signal: away.signal })
+      .then((res) => res.text())
+      .catch(() => {});
+    await said.promise;
+    away.abort();
+    await asked;
+    const find = <D extends "settle" | "reserve">(kind: D) => s.journal.find((c) => c.do === kind);
+    for (let i = 0; i < 200 && !find("settle"); i++) await new Promise((r) => setTimeout(r, 5));
+    return {
+      reserve: find("reserve") as Reserve,
+      settle: find("settle") as Settle,
+    };
+  }
+
+  it("is nothing where the model does not think: what was sent is what is paid", async () => {
+    const { settle, reserve } = await left({ can: { reasoning: false }, max: 50 });
+    expect(settle).toMatchObject({ state: "estimated", usage: { output: 1 } });
+    expect(settle.costNano).toBe(reserve.holdNano! - 49n * 10_000n);
+  });
+
+  it.each([
+    ["thought, where the model may think", { max: 50 }],
+    ["thought, where it is known to", { max: 50, can: { reasoning: true } }],
+    [
+      "all of it, where it was to come whole",
+      { max: 50, stream: false, can: { reasoning: false } },
+    ],
+  ])("is %s: up to the request's limit", async (_what, of) => {
+    const { settle, reserve } = await left(of);
+    expect(settle).toMatchObject({ state: "estimated", usage: { output: 1 } });
+    expect(settle.costNano).toBe(reserve.holdNano);
+  });
+
+  it("is not more than anybody can write in that time", async () => {
+    const { settle, reserve } = await left({ max: 1_000_000 });
+    expect(settle.costNano).toBeGreaterThan(2_000n * 10_000n);
+    expect(settle.costNano).toBeLessThan(reserve.holdNano! / 10n);
+  });
+
+  it("is thought at the price of thought, where that is dearer", async () => {
+    const reasoning = { unit: "reasoning", usd: "20", per: 1_000_000 } as const;
+    const priced: Price = { lines: [...price.lines, reasoning] };
+    const { settle } = await left({ max: 50, priced, reports: { input: 1_000 } });
+    // 1,000 read; the word that came, and 49 of thought.
+    expect(settle.costNano).toBe(1_000_000n + 10_000n + 49n * 20_000n);
+  });
+
+  it("is all that may still come, where the provider bills the rest anyway", async () => {
+    const { frontend, providers } = speaking({ maxOutput: 50 }, {});
+    Object.assign(providers.p, { onDisconnect: "drain" });
+    providers.p.facts = new Map([["m", { price, can: { reasoning: false } }]]) as never;
+    providers.p.endpoints[0]!.run = async function* () {
+      yield { type: "start", id: "u1" };
+      yield { type: "open", index: 0, block: { type: "text" } };
+      yield { type: "delta", index: 0, text: "Hel" };
+      throw new Error("cut");
+    } as never;
+    await using s = await scene({ frontend, providers });
+    await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
+    const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
+    const settle = s.journal.find((c) => c.do === "settle") as Settle;
+    expect(settle.costNano).toBe(reserve.holdNano);
+  });
 });

@@ -5,7 +5,7 @@ import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/chat-completions.request.json" with { type: "json" };
 import type { Protocol } from "../../plugin/index.ts";
 import { fault as faultFrom } from "./client/fault.ts";
-import { cap, prepare } from "./client/prepare.ts";
+import { cap, prepare, thinks } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as requestTo } from "./client/request.ts";
 import { stream as streamFrom } from "./client/stream.ts";
@@ -46,6 +46,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
     fault: faultFrom,
     prepare: (out, of) => prepare(out, of, dialect),
     cap: (out, tokens) => cap(out, tokens, dialect),
+    thinks,
     relay: (sink, to) => relay(sink, to, dialect),
   },
 });

@@ -7,7 +7,7 @@ import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
 import { fault } from "./fault.ts";
 import { onlyPictures, request as draw } from "./image.ts";
-import { cap, prepare } from "./prepare.ts";
+import { cap, prepare, thinks } from "./prepare.ts";
 import { Reading, type ReadingOf } from "./reading.ts";
 import { nameOf, request } from "./request.ts";
 import { stream } from "./stream.ts";
@@ -28,6 +28,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     count: counted,
     prepare,
     cap,
+    thinks,
   },
 });
 

@@ -23,6 +23,12 @@ export function prepare(out: Outgoing, of: Asking): void {
       );
 }
 
+/** What is told of thoughts is a digest. */
+export function thinks(out: Outgoing): boolean {
+  const thinking = object(object(out.get("generationConfig"))?.["thinkingConfig"]);
+  return thinking?.["thinkingBudget"] !== 0;
+}
+
 /** The output's bound; thoughts lie inside it. */
 export function cap(out: Outgoing, tokens: number): void {
   const config = object(out.get("generationConfig")) ?? ({} as JsonObject);

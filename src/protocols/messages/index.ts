@@ -6,7 +6,7 @@ import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
 import { fault } from "./client/fault.ts";
-import { cap, prepare } from "./client/prepare.ts";
+import { cap, prepare, thinks } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as encode } from "./client/request.ts";
 import { stream as decoder } from "./client/stream.ts";
@@ -71,6 +71,7 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
       ...(counts && { count: counted }),
       prepare: (out, of) => prepare(out, of, at(of)),
       cap,
+      thinks: (out, of) => thinks(out, at(of)),
       relay,
     },
   };

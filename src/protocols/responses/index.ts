@@ -16,7 +16,7 @@ import { relay } from "./relay.ts";
 import { request } from "./request.ts";
 import { stream, whole } from "./stream.ts";
 import { survey } from "./survey.ts";
-import { number, ORIGIN, parsed } from "./wire.ts";
+import { number, object, ORIGIN, parsed } from "./wire.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
 export { noItem, noPrevious, noResponse } from "./state.ts";
@@ -63,6 +63,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
         const asked = number(out.get("max_output_tokens"));
         if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
       },
+      thinks: (out) => object(out.get("reasoning"))?.["effort"] !== "none",
       relay,
     },
   };

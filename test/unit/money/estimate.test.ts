@@ -37,8 +37,7 @@ describe("the input's estimate", () => {
 
 describe("a hold", () => {
   it("expected: input as estimated, at least 1,024 tokens of output", () => {
-    expect(hold(ask())).toEqual({
-      nano: 5_000_000n + 1_024n * 25_000n,
+    expect(hold(ask())).toMatchObject({
       claim: 5_000_000n + 1_024n * 25_000n,
       output: 1_024,
     });
@@ -52,14 +51,25 @@ describe("a hold", () => {
     expect(hold(ask({ mode: "hard", limit: 64_000 })).output).toBe(64_000);
     expect(hold(ask({ mode: "hard", output: 1e9, limit: 64_000 })).output).toBe(64_000);
   });
-  it("soft takes a nano-dollar, and its row holds what is expected", () => {
+  it("soft takes a nano-dollar", () => {
     expect(hold(ask({ mode: "soft" }))).toEqual({ ...hold(ask()), claim: 1n });
+  });
+  it("the row holds the worst case in every mode: that is what a crash is presumed to have cost", () => {
+    const worst = hold(ask({ mode: "hard", limit: 64_000 }));
+    expect(worst.nano).toBe(10_000_000n + 64_000n * 25_000n);
+    for (const mode of ["expected", "soft"] as const)
+      expect(hold(ask({ mode, limit: 64_000 }))).toMatchObject({ nano: worst.nano, most: 64_000 });
+    expect(hold(ask({ limit: 64_000, output: 500, n: 3 }))).toMatchObject({
+      nano: 10_000_000n + 1_500n * 25_000n,
+      most: 1_500,
+    });
   });
   it("is unknown where the price is", () => {
     expect(hold(ask({ price: null, mode: "hard", output: 5 }))).toEqual({
       nano: null,
       claim: null,
       output: 5,
+      most: 5,
     });
     expect(hold(ask({ tier: "warp" })).nano).toBeNull();
   });
@@ -83,6 +93,30 @@ describe("a hold", () => {
       ],
     };
     expect(hold(ask({ ...image, price: tokens })).nano).toBe(150_000n + 2n * 8_192n * 30_000n);
+  });
+  it("a picture that may turn out to be any is the dearest there is", () => {
+    const images = (usd: string, variant?: { quality?: string; size?: string }) =>
+      ({ unit: "images", usd, per: 1, variant }) as const;
+    const price: Price = {
+      lines: [
+        images("0.01", { quality: "low" }),
+        images("0.04", { quality: "medium", size: "1024x1024" }),
+        images("0.17", { quality: "high", size: "1024x1024" }),
+        images("0.25", { quality: "high", size: "1536x1024" }),
+      ],
+    };
+    const held = (more: Partial<Ask>) => hold(ask({ kind: "image", n: 2, price, ...more })).nano;
+    expect(held({})).toBe(500_000_000n);
+    expect(held({ quality: "auto", size: "auto" })).toBe(500_000_000n);
+    expect(held({ size: "1024x1024" })).toBe(340_000_000n);
+    expect(held({ quality: "low" })).toBe(20_000_000n);
+    expect(held({ quality: "medium", size: "1024x1024" })).toBe(80_000_000n);
+    // A size that the list has not: nobody knows what it will be billed as.
+    expect(held({ quality: "medium", size: "999x999" })).toBe(500_000_000n);
+    // The plain line is no bound where upstream may choose a dearer variant.
+    const plain: Price = { lines: [images("0.04"), images("0.08", { quality: "high" })] };
+    expect(held({ price: plain })).toBe(160_000_000n);
+    expect(held({ price: plain, quality: "low", size: "1x1" })).toBe(80_000_000n);
   });
   it("hard is at least the bill of whatever keeps to the cap", () => {
     fc.assert(

@@ -140,6 +140,18 @@ function choice(out: Outgoing, of: Asking, { toolChoice }: ChatTraits): void {
   of.lose("tools", "approximated", "tools_left_out");
 }
 
+/** Unless it is switched off, in any of the words for that. */
+export function thinks(out: Outgoing): boolean {
+  const reasoning = object(out.get("reasoning"));
+  const off =
+    out.get("reasoning_effort") === "none" ||
+    reasoning?.["effort"] === "none" ||
+    reasoning?.["enabled"] === false ||
+    object(out.get("thinking"))?.["type"] === "disabled" ||
+    out.get("enable_thinking") === false;
+  return !off;
+}
+
 /** At most so many tokens, whatever the client allowed. */
 export function cap(out: Outgoing, tokens: number, dialect: ChatDialect): void {
   let bounded = false;

@@ -114,6 +114,13 @@ function withoutAttribution(out: Outgoing): void {
   else out.drop("system");
 }
 
+/** What is shown of thoughts is a digest. Some models think unasked; and a field that is not told of is the backend's own habit. */
+export function thinks(out: Outgoing, { thinking }: Settings): boolean {
+  if (thinking === "none") return false;
+  const asked = out.get("thinking");
+  return isObject(asked) ? asked["type"] !== "disabled" : thinking === "always";
+}
+
 /** The output's bound; thinking lies inside it, and goes where there is no room for it. */
 export function cap(out: Outgoing, tokens: number): void {
   const asked = out.get("max_tokens");
