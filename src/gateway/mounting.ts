@@ -1,5 +1,5 @@
 // What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
-import { Ajv } from "ajv";
+import { Ajv, type ValidateFunction } from "ajv";
 import type { Scope } from "../lib/scope.ts";
 import type { Provider } from "../plugin/provider.ts";
 import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../walk/generation.ts";
@@ -41,12 +41,31 @@ function taken(origin: string, connectMs: number, house: House, scope: Scope) {
 }
 
 /** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
+const bodies = new Ajv({
+  strict: false,
+  validateFormats: false,
+  // Draft-07's own schema takes longer to compile than every body's.
+  validateSchema: false,
+  logger: false,
+});
+const compiled = new WeakMap<object, ValidateFunction>();
+
+/** Compiled for the first body: most gateways never meet all protocols, and a start waits for none of them. */
+function checkOf(schema: object): ValidateFunction {
+  let check = compiled.get(schema);
+  if (!check) {
+    compiled.set(schema, (check = bodies.compile(schema)));
+    // Ajv would keep it for ever; it lives as long as its protocol.
+    bodies.removeSchema(schema);
+  }
+  return check;
+}
+
 export function validator(schema: unknown): MountedFrontend["validate"] {
   if (typeof schema !== "object" || schema === null) return () => undefined;
-  const check = new Ajv({ strict: false, allErrors: false, validateFormats: false }).compile(
-    schema,
-  );
+  let check: ValidateFunction | undefined;
   return (body) => {
+    check ??= checkOf(schema);
     if (check(body)) return undefined;
     const [first] = check.errors ?? [];
     const missing = first?.keyword === "required" ? `/${first.params["missingProperty"]}` : "";
