@@ -18,6 +18,8 @@ export interface Lists {
   readonly version: number;
   /** In the order in which credentials were first heard; undefined: never heard. */
   of(provider: string): readonly Heard[] | undefined;
+  /** Those that were heard. */
+  providers(): readonly string[];
   /** Takes a new list in place of the old one, or throws and keeps the old one. Says whether anything differs. */
   replace(provider: string, credential: string, models: unknown, at: number): boolean;
   /** Forgets the lists of credentials that are not among these. */
@@ -60,6 +62,10 @@ class LiveLists implements Lists {
 
   of(provider: string): readonly Heard[] | undefined {
     return this.#heard.get(provider);
+  }
+
+  providers(): readonly string[] {
+    return [...this.#heard.keys()];
   }
 
   replace(provider: string, credential: string, models: unknown, at: number): boolean {

@@ -49,6 +49,7 @@ export const command: Command = {
       load: createLoad(),
       overrides: overridesOf(given),
       watch: !given.has("no-watch"),
+      worker: new URL(`./worker.${import.meta.filename.slice(-2)}`, import.meta.url).pathname,
     });
     if ("problems" in gateway) {
       if (given.json) sayJson({ ok: false, file, problems: gateway.problems });
@@ -89,7 +90,7 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
     await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
     log.info({ path }, "a first key was made; it is in this file and nowhere else");
   }
-  const { generation, stateDir } = gateway.status();
+  const { generation, stateDir } = await gateway.status();
   log.info(
     { url: gateway.url, version, pid: process.pid, file, stateDir, generation },
     "listening",
@@ -134,6 +135,11 @@ function untilStopped(gateway: Gateway, log: Log, terminal: boolean): Promise<nu
     stop("error");
   };
 
+  void gateway.broken.then((error) => {
+    code = EXIT.failed;
+    log.error({ error }, "the gateway cannot go on");
+    stop("error");
+  });
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {

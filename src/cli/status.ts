@@ -45,6 +45,10 @@ function inWords(of: Status): string {
       `${count ?? "not known yet"}${lastError ? paint("yellow", `; ${lastError.message}`) : ""}`,
     ]),
     ...(of.files.kept + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
+    ...(of.workers ?? []).map(({ pid, startedAt, generations }, i) => [
+      `worker ${i + 1}`,
+      `pid ${pid}, since ${moment(startedAt)}, ${generations.reduce((sum, { inFlight }) => sum + inFlight, 0)} in flight`,
+    ]),
     ...of.resting.map(({ what, until }) => ["resting", `${what}, until ${moment(until)}`]),
   ];
   const problems =

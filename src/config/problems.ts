@@ -323,13 +323,14 @@ export const problem = {
     ),
   checkFailed: (from: string, why: string) =>
     error("plugin/check-failed", `the check of ${from} failed: ${why}`),
-  /** One process serves everything: a second one with limits of its own would let twice as much through. */
-  oneProcess: (said: number | "auto") =>
+  noWorkers: (said: number | "auto") =>
     error(
       "config/workers",
-      `this version runs in one process, and workers says ${said}`,
-      "write workers: 1, or leave it out",
+      `workers says ${said}, and a gateway inside another program has no program for them to run`,
+      "write workers: 1, or start it with tollgate serve",
     ),
+  workerFailed: (why: string) =>
+    error("config/workers", `a worker could not take this config: ${why}`),
   complaint: (severity: "error" | "warning", message: string, hint: string | undefined) =>
     saying(severity)("plugin/check", message, hint),
 } as const;

@@ -2,7 +2,7 @@
 // another port or address when it thinks it knows better. Here it is this address and this port, or an error that says why not.
 import { channel } from "node:diagnostics_channel";
 import { lookup } from "node:dns/promises";
-import { Server, type RequestListener } from "node:http";
+import { createServer as serve, Server, type RequestListener } from "node:http";
 import { createServer, isIP, type AddressInfo } from "node:net";
 import { fail, faultOf } from "../model/error.ts";
 
@@ -14,7 +14,7 @@ export async function bind(
   handler: RequestListener,
 ): Promise<Server> {
   // listhen swaps a name that it does not like, and "any address", for localhost: it gets an address and a plain yes.
-  const address = isIP(host) ? host : (await resolve(host)).address;
+  const address = await addressOf(host);
   for (let tries = port === 0 ? 5 : 1; ; tries--) {
     try {
       return await open(address, await probe(address, port), handler);
@@ -26,10 +26,40 @@ export async function bind(
   }
 }
 
-const resolve = (host: string) =>
-  lookup(host).catch((error: unknown) => {
-    throw unbound(host, 0, error);
+/** An address and a port that can be had, for others to open. */
+export async function choose(host: string, port: number): Promise<{ host: string; port: number }> {
+  const address = await addressOf(host);
+  return probe(address, port).then(
+    (free) => ({ host: address, port: free }),
+    (error: unknown) => {
+      throw unbound(host, port, error);
+    },
+  );
+}
+
+/**
+ * One of several processes on one port. Without listhen, and without a question before: both would open the port for a
+ * moment to see whether it is free, and be handed connections that nobody answers.
+ */
+export const share: typeof bind = ({ host, port }, handler) =>
+  new Promise((resolve, reject) => {
+    const server = serve(handler);
+    server.once("error", (error) => reject(unbound(host, port, error)));
+    server.listen({ host, port }, () => {
+      server.removeAllListeners("error");
+      resolve(server);
+    });
   });
+
+const addressOf = async (host: string): Promise<string> =>
+  isIP(host)
+    ? host
+    : lookup(host).then(
+        ({ address }) => address,
+        (error: unknown) => {
+          throw unbound(host, 0, error);
+        },
+      );
 
 /** Asked before listhen is: what goes wrong in there cannot be caught. The port that can be had. */
 const probe = (host: string, port: number): Promise<number> =>

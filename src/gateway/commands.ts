@@ -11,11 +11,13 @@ import type { Gateway } from "./types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  house: Pick<House, "store" | "ledger" | "keys">;
+  house: Pick<House, "store" | "ledger">;
+  /** Resolves when nobody remembers anything of a key any more. */
+  forget: () => Promise<void>;
   refresh: Refresh;
   built: () => Built;
 }): ControlCommandsOf => {
-  const { gateway, house, refresh, built } = of;
+  const { gateway, house, forget, refresh, built } = of;
   return {
     status: async () => gateway.status(),
     reload: async () => gateway.reload("command"),
@@ -32,7 +34,7 @@ export const commandsOf = (of: {
     ...ledgerCommands(house.store),
     ...keyCommands({
       list: (page) => house.store.keys(page),
-      write: (record) => house.ledger.key(record).then(() => house.keys.forget()),
+      write: (record) => house.ledger.key(record).then(forget),
     }),
   };
 };

@@ -45,8 +45,6 @@ export async function build(of: {
   probe?: boolean;
 }): Promise<Built | { problems: readonly Located[] }> {
   const { config, house, place } = of;
-  if (config.workers !== 1)
-    return { problems: [place("workers", problem.oneProcess(config.workers))] };
   const scope = new Scope();
   const problems: Located[] = [];
   const commands = new Map<string, NonNullable<Commands["commands"]>>();

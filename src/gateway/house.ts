@@ -43,13 +43,16 @@ export interface House {
   readonly stateDir: string;
 }
 
+/** What another process owns, as it is lent to this one. */
+export type Lent = Pick<House, "store" | "lists">;
+
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openHouse(
   config: GatewayConfig,
-  of: { log: Log; mask: Mask; scope: Scope; publicUrl: () => string },
+  of: { log: Log; mask: Mask; scope: Scope; publicUrl: () => string; lent?: Lent },
 ): Promise<House> {
-  const { log, mask, scope } = of;
-  await refuseSecond(config.stateDir);
+  const { log, mask, scope, lent } = of;
+  if (!lent) await refuseSecond(config.stateDir);
   await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
   const house = {
     log,
@@ -61,7 +64,7 @@ export async function openHouse(
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
     pools: scope.own(new Pools()),
-    lists: await openLists(join(config.stateDir, "catalogue")),
+    lists: lent?.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),
   } as { -readonly [K in keyof House]: House[K] };
   scope.defer(() => house.lists.saved());
@@ -78,19 +81,7 @@ export async function openHouse(
     },
     get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
-  const ctx = createContext({
-    id: "store",
-    scope,
-    house,
-    catalogue: () => fail("internal", "A store has no catalogue."),
-  });
-  house.store = (await config.store.definition.setup(config.store.options, ctx)) as Store;
-  const { presumed } = await house.store.open({
-    instance: crypto.randomUUID(),
-    leaseMs: LEASE_MS,
-  });
-  if (presumed > 0)
-    log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+  house.store = lent?.store ?? (await openStore(config, house, scope));
   house.ledger = createLedger(house.store, {
     tell: (trouble) =>
       trouble === undefined
@@ -100,4 +91,21 @@ export async function openHouse(
   scope.defer(() => house.ledger.close());
   house.keys = createKeys(house.store);
   return house;
+}
+
+async function openStore(config: GatewayConfig, house: House, scope: Scope): Promise<Store> {
+  const ctx = createContext({
+    id: "store",
+    scope,
+    house,
+    catalogue: () => fail("internal", "A store has no catalogue."),
+  });
+  const store = (await config.store.definition.setup(config.store.options, ctx)) as Store;
+  const { presumed } = await store.open({
+    instance: crypto.randomUUID(),
+    leaseMs: LEASE_MS,
+  });
+  if (presumed > 0)
+    house.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+  return store;
 }

@@ -13,6 +13,8 @@ export interface ListenOptions {
   /** 0: any free one. Any other is this one or an error. */
   readonly port: number;
   readonly handler: RequestListener;
+  /** How the port is opened, when others open it too. */
+  readonly open?: typeof bind;
   /** For `Expect: 100-continue`; the same one unless said otherwise. Whoever reads the body says `res.writeContinue()` first. */
   readonly checkContinue?: RequestListener;
   /** More Host names that count as ours. */
@@ -75,7 +77,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     };
 
   const handler = through(options.handler);
-  const server = await bind(options, handler);
+  const server = await (options.open ?? bind)(options, handler);
   const notRequest = (socket: Socket, refusal: Refusal) => {
     if (sockets.refuse(socket, refusal)) told(refusal, { address: socket.remoteAddress });
   };
@@ -153,7 +155,7 @@ const MALFORMED: Readonly<Record<string, Refusal>> = {
 };
 
 /** An address that a client on this machine can use. */
-function reachable(host: string): string {
+export function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";
   return isIP(host) === 6 ? `[${host}]` : host;

@@ -18,7 +18,9 @@ export interface Gateway {
   kill(): Promise<void>;
   /** Requests in flight. */
   readonly busy: number;
-  status(): Status;
+  /** Resolves, with the reason, when it cannot go on: with several workers, when none stays up. */
+  readonly broken: Promise<Error>;
+  status(): Promise<Status>;
   explain(model: string, frontend?: string): Promise<Explanation>;
 }
 
@@ -58,6 +60,14 @@ export interface Status {
   readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
+  /** Where more than one process answers. What rests and what is in flight is told of all of them together. */
+  readonly workers?: readonly WorkerStatus[];
+}
+
+/** One process of several. */
+export interface WorkerStatus extends Pick<Status, "pid" | "startedAt" | "generations"> {
+  readonly resting: Status["resting"];
+  readonly files: FileCounts;
 }
 
 /** What a request for a model would meet, without sending it. */

@@ -1,13 +1,13 @@
-// More than one process with limits of its own each would let more through than a key may use: refused, where it stands.
+// The command line beside a gateway of several processes: nothing about it is different but what it says of them.
 import { expect, test } from "vitest";
-import { folder } from "./cli.ts";
+import { startGateway } from "../gateway.ts";
+import { tollgate } from "../e2e/tollgate.ts";
 
-test.each(["2", "auto"])("workers: %s is refused by check and serve alike", async (workers) => {
-  await using here = await folder();
-  await here.write("gateway.yaml", `workers: ${workers}\nproviders:\n  demo: { use: demo }\n`);
-  for (const args of [["check"], ["serve", "--port", "0"]]) {
-    const { code, stdout, stderr } = await here.tollgate(args);
-    expect(code).not.toBe(0);
-    expect(stdout + stderr).toMatch(/gateway\.yaml:1:10 +error +workers: .*one process/);
-  }
+test("check takes it, status tells of each process", { timeout: 60_000 }, async () => {
+  await using gateway = await startGateway({
+    yaml: "workers: 2\nproviders:\n  demo: { use: demo }\n",
+  });
+  expect((await tollgate(gateway, ["check"])).out).toContain("is fine");
+  const { out } = await tollgate(gateway, ["status"]);
+  expect(out).toMatch(/worker 1 +pid \d+, since .*, 0 in flight\n.*worker 2 +pid \d+/);
 });

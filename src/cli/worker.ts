@@ -1,0 +1,21 @@
+// What a worker process runs: `tollgate serve` starts it, with its own arguments so that a list of processes says whose it
+// is. Signals are the primary's to obey: a terminal and an init system send them to everybody.
+import { createLog } from "../lib/log.ts";
+import { Mask } from "../lib/mask.ts";
+import { work } from "../gateway/workers/worker.ts";
+import type { Channel } from "../gateway/workers/link.ts";
+import { createLoad } from "./house.ts";
+
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
+
+const mask = new Mask();
+const pretty = process.stdout.isTTY && !process.argv.includes("--json");
+const log = createLog({ level: "info", pretty, mask });
+process.on("uncaughtException", (error) => {
+  log.error({ error }, "an error that nobody caught; this worker ends");
+  log.flush();
+  process.exit(1);
+});
+await work({ load: createLoad(), log, mask }, process as Channel);
+log.flush();
+process.exit(0);

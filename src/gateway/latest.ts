@@ -1,0 +1,19 @@
+/** One at a time. Whoever asks while one runs gets the one after it: what it looks at may have changed again. */
+export function latest<W, T>(run: (why: W) => Promise<T>): (why: W) => Promise<T> {
+  let running: Promise<T> | undefined;
+  let next: Promise<T> | undefined;
+  const start = (why: W): Promise<T> => {
+    next = undefined;
+    const mine = run(why).finally(() => {
+      if (!next) running = undefined;
+    });
+    return (running = mine);
+  };
+  return (why) =>
+    running
+      ? (next ??= running.then(
+          () => start(why),
+          () => start(why),
+        ))
+      : start(why);
+}

@@ -1,0 +1,106 @@
+// What answers now: one current generation, and those before it until their last exchange is over. A new one is whole
+// before it is swapped in; nothing old is stopped before.
+import type { LoadedConfig } from "../config/load.ts";
+import { secretsOf } from "../config/redact.ts";
+import type { GatewayConfig, Located } from "../config/types.ts";
+import { toHandler } from "./adapter.ts";
+import { createApp } from "./app.ts";
+import { build, type Built } from "./generation.ts";
+import type { House } from "./house.ts";
+import { lineOf } from "./line.ts";
+import { listen, type Listening, type ListenOptions } from "./listener.ts";
+import type { Status } from "./types.ts";
+
+/** A generation with the routes that reach it. */
+export interface Serving {
+  readonly built: Built;
+  readonly config: GatewayConfig;
+  readonly loaded: LoadedConfig;
+  readonly handler: ListenOptions["handler"];
+  readonly at: number;
+}
+
+export class Stage {
+  readonly #house: House;
+  readonly #retired = new Set<Built>();
+  #current: Serving | undefined;
+  /** Nobody new is wanted: for /readyz. */
+  draining = false;
+
+  constructor(house: House) {
+    this.#house = house;
+  }
+
+  /** Before the first swap there is none to ask. */
+  get current(): Serving {
+    return this.#current!;
+  }
+
+  /** Opens the port: whoever comes meets the generation of that moment. */
+  listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
+    const { log } = this.#house;
+    return listen({
+      ...this.current.config.listen,
+      ...more,
+      handler: (req, res) => this.current.handler(req, res),
+      refused: (refusal, who) =>
+        log.debug(
+          { code: refusal.code, status: refusal.status, ...who },
+          "a request was turned away",
+        ),
+    });
+  }
+
+  async build(of: {
+    number: number;
+    loaded: LoadedConfig;
+    config: GatewayConfig;
+    probe?: boolean;
+  }): Promise<Serving | { problems: readonly Located[] }> {
+    const { loaded, config } = of;
+    this.#house.log.secrets(secretsOf(config));
+    const built = await build({ ...of, house: this.#house, place: loaded.place });
+    if ("problems" in built) return built;
+    const app = createApp({
+      gen: built.gen,
+      frontends: built.frontends,
+      fetch: lineOf,
+      ready: () => this.#ready(),
+      files: this.#house.files,
+    });
+    return { built, config, loaded, handler: toHandler(app), at: Date.now() };
+  }
+
+  swap(serving: Serving): void {
+    const old = this.#current?.built;
+    this.#current = serving;
+    this.#house.log.level(serving.config.log.level);
+    this.#house.files.limit(serving.config.files);
+    if (!old) return;
+    this.#retired.add(old);
+    void old.retire().then(() => {
+      this.#retired.delete(old);
+      this.#house.log.debug({ generation: old.gen.number }, "a generation has ended");
+    });
+  }
+
+  /** The current one first. */
+  generations(): Status["generations"] {
+    return [this.current.built, ...this.#retired].map((built) => ({
+      generation: built.gen.number,
+      inFlight: built.inFlight(),
+    }));
+  }
+
+  /** Resolves when the last exchange of all of them is over. */
+  async end(): Promise<void> {
+    const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
+    await Promise.all(all.map((built) => built.retire()));
+  }
+
+  #ready(): { ready: boolean; state: string } {
+    if (this.draining) return { ready: false, state: "draining" };
+    if (!this.#house.ledger.healthy) return { ready: false, state: "ledger_down" };
+    return { ready: true, state: "ready" };
+  }
+}

@@ -1,0 +1,236 @@
+// The workers of a gateway, from the side of the primary: hired together, given the same orders, replaced when one dies.
+// What a dead one had open is settled at once. May import: the gateway floor and below; knows nothing of requests.
+import cluster from "node:cluster";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Lists } from "../../catalogue/lists.ts";
+import type { GatewayConfig, Located } from "../../config/types.ts";
+import { choose } from "../bind.ts";
+import type { House } from "../house.ts";
+import { reachable } from "../listener.ts";
+import type { WorkerStatus } from "../types.ts";
+import { carrying } from "./carrier.ts";
+import { hire, type Member } from "./member.ts";
+import type { Order, Port } from "./order.ts";
+
+export interface CrewOptions {
+  readonly size: number;
+  /** The program that a worker runs. */
+  readonly program: string;
+  readonly house: House;
+  /** Of the port. */
+  readonly listen: GatewayConfig["listen"];
+  /** None stays up. */
+  readonly broken: (error: Error) => void;
+}
+
+/** For plugins that take their time; a plugin's own setup has a shorter one. */
+const PREPARE_MS = 60_000;
+const WORD_MS = 10_000;
+/** After the time that requests in flight have, for everything else to end. */
+const END_MS = 15_000;
+const PAUSE_MS = { first: 100, last: 10_000 };
+/** Whoever lives so long has started well. */
+const SOUND_MS = 10_000;
+/** So many in a row, and nobody else there: it will not get better by itself. */
+const MOST_FAILURES = 6;
+/** Between the choice of a free port and its opening somebody else may take it. */
+const TRIES = 5;
+
+export class Crew {
+  readonly #of: CrewOptions;
+  readonly #apply: ReturnType<typeof carrying>;
+  readonly #serving = new Set<Member>();
+  readonly #all = new Set<Member>();
+  readonly #follow: () => void;
+  #order: Order;
+  #port: Port | undefined;
+  #failures = 0;
+  #opened = false;
+  #ending = false;
+
+  constructor(of: CrewOptions, order: Order) {
+    this.#of = of;
+    this.#order = order;
+    this.#apply = carrying(of.house.store);
+    this.#follow = of.house.lists.onChange((provider) => {
+      for (const member of this.#all) tellList(member, of.house.lists, provider);
+    });
+    cluster.setupPrimary({
+      exec: of.program,
+      args: process.argv.slice(2),
+      serialization: "advanced",
+    });
+  }
+
+  get url(): string {
+    return this.#port?.url ?? "";
+  }
+
+  /** Calls under way, of all. */
+  inflight(): number {
+    return [...this.#all].reduce((sum, { holds }) => sum + holds.size, 0);
+  }
+
+  /** Everybody, or nobody and what is in the way. */
+  async open(): Promise<readonly Located[]> {
+    const crew = Array.from({ length: this.#of.size }, (_, i) => this.#hire(i + 1));
+    try {
+      const problems = await firstOf(crew.map((member) => this.#prepare(member, this.#order)));
+      if (problems.length > 0) await this.kill();
+      else await this.#openPort(crew);
+      return problems;
+    } catch (error) {
+      await this.kill();
+      throw error;
+    }
+  }
+
+  /** All build it, and only when all are ready does it answer anywhere. */
+  async change(order: Order): Promise<readonly Located[]> {
+    const crew = [...this.#serving];
+    const abandon = () => this.#everybody(crew, (member) => member.ask("abandon", WORD_MS));
+    try {
+      const problems = await firstOf(crew.map((member) => this.#prepare(member, order)));
+      if (problems.length > 0) {
+        await abandon();
+        return problems;
+      }
+    } catch (error) {
+      await abandon();
+      throw error;
+    }
+    this.#order = order;
+    await this.#everybody(crew, (member) => member.ask("commit", WORD_MS, this.#port!));
+    return [];
+  }
+
+  /** Resolves when nobody remembers anything of a key any more. */
+  forget = (): Promise<unknown> =>
+    this.#everybody([...this.#all], (member) => member.ask("forget", WORD_MS));
+
+  async status(): Promise<WorkerStatus[]> {
+    const told: WorkerStatus[] = [];
+    await this.#everybody([...this.#serving], async (member) => {
+      told[member.place] = await member.ask("status", WORD_MS);
+    });
+    return told.filter(Boolean);
+  }
+
+  async close(drainMs: number): Promise<number> {
+    this.#ending = true;
+    let cut = 0;
+    await this.#everybody([...this.#all], async (member) => {
+      cut += await member.ask("stop", drainMs + END_MS, drainMs);
+      const late = setTimeout(member.kill, END_MS);
+      await member.over;
+      clearTimeout(late);
+    });
+    this.#follow();
+    return cut;
+  }
+
+  async kill(): Promise<void> {
+    this.#ending = true;
+    this.#follow();
+    for (const member of this.#all) member.kill();
+    await Promise.all([...this.#all].map(({ over }) => over));
+  }
+
+  /** Whoever dies meanwhile is told by its end. */
+  async #everybody(crew: readonly Member[], work: (member: Member) => Promise<unknown>) {
+    await Promise.allSettled(crew.map(work));
+  }
+
+  #hire(place: number): Member {
+    const { house } = this.#of;
+    const member = hire(place, house.store, this.#apply);
+    this.#all.add(member);
+    for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
+    const since = performance.now();
+    void member.over.then((how) => this.#ended(member, how, performance.now() - since));
+    return member;
+  }
+
+  async #prepare(member: Member, order: Order): Promise<readonly Located[]> {
+    return member.ask("prepare", PREPARE_MS, order);
+  }
+
+  /** The first one shows whether the port can be had; the others join it. */
+  async #openPort(crew: readonly Member[]): Promise<void> {
+    const { host, port } = this.#of.listen;
+    for (let tries = port === 0 ? TRIES : 1; ; tries--) {
+      const chosen = await choose(host, port);
+      const url = `http://${reachable(host)}:${chosen.port}`;
+      this.#port = { address: chosen.host, port: chosen.port, url };
+      try {
+        await crew[0]!.ask("commit", WORD_MS, this.#port);
+        break;
+      } catch (error) {
+        if (tries <= 1) throw error;
+      }
+    }
+    for (const member of crew.slice(1)) await member.ask("commit", WORD_MS, this.#port);
+    for (const member of crew) this.#serving.add(member);
+    this.#opened = true;
+  }
+
+  async #ended(member: Member, how: string, livedMs: number): Promise<void> {
+    const { house } = this.#of;
+    this.#serving.delete(member);
+    const calls = await member.holds.left(Date.now());
+    this.#all.delete(member);
+    for (const call of calls)
+      house.ledger.settle(call).catch((error: unknown) => {
+        house.log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+      });
+    if (this.#ending || !this.#opened) return;
+    house.log.error(
+      { worker: member.place, pid: member.pid, how, calls: calls.length },
+      "a worker has ended; its calls are settled as estimated, and another one takes its place",
+    );
+    this.#failures = livedMs > SOUND_MS ? 0 : this.#failures + 1;
+    await this.#replace(member.place, how);
+  }
+
+  async #replace(place: number, how: string): Promise<void> {
+    if (this.#failures >= MOST_FAILURES && this.#serving.size === 0) {
+      const times = `${this.#failures} times in a row`;
+      return this.#of.broken(new Error(`No worker stays up: ${times} one ended (${how}).`));
+    }
+    if (this.#failures > 1)
+      await sleep(Math.min(PAUSE_MS.last, PAUSE_MS.first * 2 ** this.#failures));
+    if (this.#ending) return;
+    const { house } = this.#of;
+    const member = this.#hire(place);
+    try {
+      await this.#catchUp(member);
+    } catch (error) {
+      // If it is not dead yet it is of no use: its end brings the next try.
+      house.log.error({ worker: place, err: error }, "a worker did not start");
+      member.kill();
+      return;
+    }
+    this.#serving.add(member);
+    house.log.info({ worker: place, pid: member.pid }, "a worker has been replaced");
+  }
+
+  /** What is current may change while it builds. */
+  async #catchUp(member: Member): Promise<void> {
+    let order: Order;
+    do {
+      order = this.#order;
+      const problems = await this.#prepare(member, order);
+      if (problems.length > 0) throw new Error(problems.map(({ message }) => message).join("; "));
+      await member.ask("commit", WORD_MS, this.#port!);
+    } while (order !== this.#order);
+  }
+}
+
+const tellList = (member: Member, lists: Lists, provider: string): void =>
+  member.tell("lists", provider, lists.of(provider));
+
+/** The problems of the first that has any: they are the same everywhere. */
+async function firstOf(told: readonly Promise<readonly Located[]>[]): Promise<readonly Located[]> {
+  const all = await Promise.all(told);
+  return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
+}

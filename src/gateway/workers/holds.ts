@@ -1,0 +1,95 @@
+// What a worker has reserved and not settled, told by the batches that it sends. When it dies, this is what a restart
+// would find open: settled as recovery does it, from the last progress or from the hold.
+import type { Command, Settle, Store, Verdict } from "../../plugin/store.ts";
+import type { Usage } from "../../model/usage.ts";
+
+interface Open {
+  readonly at: number;
+  readonly holdNano: bigint | null;
+  /** False: reserved when nobody was there any more to hear of it, so no byte of such a call has left. */
+  readonly heard: boolean;
+  usage: Usage;
+  costNano: bigint | null;
+}
+
+export interface Holds {
+  /** To the store, watched. */
+  apply: Store["apply"];
+  /** The owner is dead: what it left open, once everything that it had sent is durable. */
+  left(now: number): Promise<(Settle & { at: number })[]>;
+  /** Calls under way. */
+  readonly size: number;
+}
+
+export function createHolds(apply: Store["apply"]): Holds {
+  const open = new Map<string, Open>();
+  const under = new Set<Promise<unknown>>();
+  let dead = false;
+
+  function landed(command: Command, verdict: Verdict): void {
+    switch (command.do) {
+      case "reserve":
+        if (!verdict.ok) return;
+        const { at, holdNano } = command;
+        open.set(command.attempt, { at, holdNano, heard: !dead, usage: {}, costNano: null });
+        return;
+      case "progress":
+        const call = open.get(command.attempt);
+        if (call) {
+          call.usage = command.usage;
+          call.costNano = command.costNano ?? null;
+        }
+        return;
+      case "settle":
+        open.delete(command.attempt);
+    }
+  }
+
+  async function watched(batch: readonly Command[]): Promise<readonly Verdict[]> {
+    const verdicts = await apply(batch);
+    for (let i = 0; i < batch.length; i++) landed(batch[i]!, verdicts[i]!);
+    return verdicts;
+  }
+
+  return {
+    apply(batch) {
+      const verdicts = watched(batch);
+      under.add(verdicts);
+      const over = () => under.delete(verdicts);
+      verdicts.then(over, over);
+      return verdicts;
+    },
+    async left(now) {
+      dead = true;
+      await Promise.allSettled(under);
+      return [...open].map(([attempt, call]) =>
+        call.heard ? presumed(attempt, call, now) : neverSent(attempt, now),
+      );
+    },
+    get size() {
+      return open.size;
+    },
+  };
+}
+
+const presumed = (attempt: string, call: Open, now: number): Settle & { at: number } => ({
+  do: "settle",
+  attempt,
+  // Not before it began, whatever the clock says now.
+  at: Math.max(now, call.at),
+  // Without a price there is no amount to estimate.
+  state: call.costNano === null && call.holdNano === null ? "unpriced" : "estimated",
+  usage: call.usage,
+  costNano: call.costNano ?? call.holdNano,
+  outcome: "presumed",
+});
+
+const neverSent = (attempt: string, now: number): Settle & { at: number } => ({
+  do: "settle",
+  attempt,
+  at: now,
+  state: "void",
+  usage: {},
+  costNano: 0n,
+  outcome: "abandoned",
+});

@@ -1,0 +1,27 @@
+// The store as a worker has it: every method is a question to the process that owns it. Nothing is kept here, so that
+// what one worker writes is what every other one reads.
+import type { Store } from "../../plugin/store.ts";
+import type { Answers, Link } from "./link.ts";
+
+/** What may be asked without changing anything. */
+const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
+
+/** `reach`: the owner sends signs of life for all. */
+export const borrowed = (link: Pick<Link, "ask">): Store => ({
+  reach: "process",
+  open: (owner) => link.ask("open", owner),
+  apply: (batch) => link.ask("apply", batch),
+  ...(Object.fromEntries(
+    READS.map((name) => [name, (...args: unknown[]) => link.ask(name, ...args)]),
+  ) as Pick<Required<Store>, (typeof READS)[number]>),
+});
+
+/** The owner's side of it. A worker opens nothing, and what it writes goes through the carrier. */
+export const lending = (store: Store): Answers => ({
+  key: (digest: string) => store.key(digest),
+  keys: (page?: never) => store.keys(page),
+  entries: (query: never, page?: never) => store.entries(query, page),
+  totals: (query: never) => store.totals(query),
+  price: (hash: string) => store.price?.(hash),
+  verify: () => store.verify?.() ?? [],
+});

@@ -1,0 +1,67 @@
+// One worker as the primary sees it: a process, what it may ask, what it has open, and its end.
+import type { ChildProcess } from "node:child_process";
+import cluster from "node:cluster";
+import type { Store } from "../../plugin/store.ts";
+import { createHolds, type Holds } from "./holds.ts";
+import { createLink, type Channel, type Link } from "./link.ts";
+import { lending } from "./lent-store.ts";
+import type { Asked } from "./order.ts";
+
+type Answer<N extends keyof Asked> = Awaited<ReturnType<Asked[N]>>;
+
+export interface Member {
+  /** Of this place in the crew; who takes over has it too. */
+  readonly place: number;
+  readonly pid: number;
+  readonly holds: Holds;
+  /** Asks, and ends whoever does not answer in time: it might go on with what nobody wants any more. */
+  ask<N extends keyof Asked>(
+    name: N,
+    withinMs: number,
+    ...args: Parameters<Asked[N]>
+  ): Promise<Answer<N>>;
+  tell: Link["tell"];
+  kill(): void;
+  /** Resolves, with how it ended, when it has and everything that it had sent is here. */
+  readonly over: Promise<string>;
+}
+
+export function hire(place: number, store: Store, apply: Store["apply"]): Member {
+  const { process: child } = cluster.fork();
+  const holds = createHolds(apply);
+  const link = createLink(child as Channel, { ...lending(store), apply: holds.apply });
+  const over = ending(child);
+  return {
+    place,
+    pid: child.pid!,
+    holds,
+    async ask<N extends keyof Asked>(
+      name: N,
+      withinMs: number,
+      ...args: Parameters<Asked[N]>
+    ): Promise<Answer<N>> {
+      const timer = setTimeout(() => child.kill("SIGKILL"), withinMs);
+      try {
+        return await link.ask<Answer<N>>(name, ...args);
+      } catch (error) {
+        if (child.connected) throw error;
+        throw new Error(`A worker has ended (${await over}).`, { cause: error });
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    tell: link.tell,
+    kill: () => void child.kill("SIGKILL"),
+    over,
+  };
+}
+
+const ending = async (child: ChildProcess): Promise<string> => {
+  const left = new Promise<void>((resolve) => child.once("disconnect", resolve));
+  const how = await new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
+    child.once("error", (error) => resolve(error.message));
+  });
+  if (child.connected) await left;
+  return how;
+};

@@ -1,0 +1,41 @@
+// What the primary and its workers say to each other, all of it plain data.
+import type { Heard } from "../../catalogue/lists.ts";
+import type { Texts } from "../../config/disk.ts";
+import type { Overrides } from "../../config/resolve.ts";
+import type { Located } from "../../config/types.ts";
+import type { WorkerStatus } from "../types.ts";
+
+/** A generation to be built: the same texts make the same one everywhere. */
+export interface Order {
+  readonly number: number;
+  /** Undefined: what ships with the package. */
+  readonly file: string | undefined;
+  readonly texts: Texts;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly overrides: Overrides;
+}
+
+/** What a worker is asked, in the order in which it is asked. */
+export type Asked = {
+  /** Builds it, and changes nothing yet. */
+  prepare(order: Order): Promise<readonly Located[]>;
+  /** From now on what was prepared answers; the first time, the port is opened. */
+  commit(at: Port): Promise<void>;
+  /** What was prepared is not wanted after all. */
+  abandon(): Promise<void>;
+  /** A provider's live list is another one. */
+  lists(provider: string, heard: readonly Heard[] | undefined): void;
+  /** Keys have changed: nothing remembered of them counts any more. */
+  forget(): void;
+  status(): WorkerStatus;
+  /** Accepts nobody new, and ends when those in flight are over; how many were cut off. */
+  stop(drainMs: number): Promise<number>;
+};
+
+/** An address, not a name, and a number that is free. */
+export interface Port {
+  readonly address: string;
+  readonly port: number;
+  /** As clients say it. */
+  readonly url: string;
+}

@@ -1,0 +1,29 @@
+// One status for all processes of a gateway.
+import type { Status, WorkerStatus } from "../types.ts";
+
+export function together(primary: Status, workers: readonly WorkerStatus[] | undefined): Status {
+  if (!workers) return primary;
+  const inFlight = new Map(primary.generations.map((each) => [each.generation, each.inFlight]));
+  const until = new Map<string, number>();
+  const files = { ...primary.files };
+  for (const worker of workers) {
+    for (const { generation, inFlight: more } of worker.generations)
+      inFlight.set(generation, (inFlight.get(generation) ?? 0) + more);
+    for (const rest of worker.resting)
+      until.set(rest.what, Math.max(until.get(rest.what) ?? 0, rest.until));
+    // One folder, which each counts now and then; what was done is each one's own.
+    files.files = Math.max(files.files, worker.files.files);
+    files.bytes = Math.max(files.bytes, worker.files.bytes);
+    for (const count of ["kept", "served", "refused", "swept"] as const)
+      files[count] += worker.files[count];
+  }
+  return {
+    ...primary,
+    generations: [...inFlight]
+      .map(([generation, flying]) => ({ generation, inFlight: flying }))
+      .sort((a, b) => b.generation - a.generation),
+    resting: [...until].map(([what, end]) => ({ what, until: end })),
+    files,
+    workers,
+  };
+}

@@ -1,0 +1,112 @@
+// One process of several: a house with a borrowed store, a stage, a port that it shares. What it does it is told to do by
+// the primary, and when the primary is gone it is gone too.
+import { resolve } from "node:path";
+import { createLists } from "../../catalogue/lists.ts";
+import { defaultText } from "../../config/default.ts";
+import { loadConfig } from "../../config/load.ts";
+import type { GatewayConfig, Load } from "../../config/types.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Mask } from "../../lib/mask.ts";
+import { Scope } from "../../lib/scope.ts";
+import { share } from "../bind.ts";
+import { openHouse, type House } from "../house.ts";
+import type { Listening } from "../listener.ts";
+import { Stage, type Serving } from "../stage.ts";
+import { borrowed } from "./lent-store.ts";
+import { createLink, type Channel } from "./link.ts";
+import type { Asked } from "./order.ts";
+
+export interface WorkerOptions {
+  readonly load: Load;
+  readonly log: Log;
+  readonly mask: Mask;
+}
+
+/** Does what the process at the other end asks for; resolves when this one is to end. */
+export function work({ load, log, mask }: WorkerOptions, channel: Channel): Promise<void> {
+  const scope = new Scope();
+  const lists = createLists();
+  const startedAt = Date.now();
+  const over = Promise.withResolvers<void>();
+  let here: { house: House; stage: Stage } | undefined;
+  let next: Serving | undefined;
+  let url = "";
+  let listening: Listening | undefined;
+
+  const asked: Asked = {
+    async prepare({ number, file, texts, env, overrides }) {
+      await asked.abandon();
+      const loaded = await loadConfig(resolve(file ?? "gateway.yaml"), {
+        env,
+        texts,
+        overrides,
+        load,
+        ...(file === undefined && { text: defaultText() }),
+      });
+      const { config } = loaded;
+      if (!config) return loaded.problems;
+      here ??= await open(config);
+      // The primary has asked providers whether they are ready, for everybody.
+      const serving = await here.stage.build({ number, loaded, config, probe: false });
+      if ("problems" in serving) return serving.problems;
+      next = serving;
+      return [];
+    },
+
+    async commit(port) {
+      if (next) here!.stage.swap(next);
+      next = undefined;
+      ({ url } = port);
+      listening ??= await here!.stage.listen({ host: port.address, port: port.port, open: share });
+    },
+
+    async abandon() {
+      const unwanted = next;
+      next = undefined;
+      await unwanted?.built.retire();
+    },
+
+    lists(provider, heard = []) {
+      for (const { credential, models, at } of heard)
+        lists.replace(provider, credential, models, at);
+      const credentials = heard.map(({ credential }) => credential);
+      lists.keep(provider, credentials);
+    },
+
+    forget: () => here?.house.keys.forget(),
+
+    status: () => ({
+      pid: process.pid,
+      startedAt,
+      generations: here!.stage.generations(),
+      resting: here!.house.rests.list(),
+      files: here!.house.files.counts(),
+    }),
+
+    async stop(drainMs) {
+      if (here) here.stage.draining = true;
+      const cut = (await listening?.close(drainMs)) ?? 0;
+      await asked.abandon();
+      await here?.stage.end();
+      await scope[Symbol.asyncDispose]();
+      // The answer goes first.
+      setImmediate(over.resolve);
+      return cut;
+    },
+  };
+
+  const lent = { store: borrowed(createLink(channel, asked)), lists };
+  channel.once("disconnect", over.resolve);
+  return over.promise;
+
+  async function open(config: GatewayConfig): Promise<{ house: House; stage: Stage }> {
+    const house = await openHouse(config, {
+      log,
+      mask,
+      scope,
+      publicUrl: () => here!.stage.current.config.publicUrl ?? url,
+      lent,
+    });
+    return { house, stage: new Stage(house) };
+  }
+}
