@@ -56,6 +56,8 @@ export interface DaemonOptions {
   /** Keep an earlier one's folder. */
   dir?: string;
   args?: readonly string[];
+  /** What `npm run build` made, which starts in two thirds of the time. */
+  built?: boolean;
 }
 
 export async function startGateway(of: DaemonOptions): Promise<Daemon> {
@@ -70,8 +72,9 @@ export async function startGateway(of: DaemonOptions): Promise<Daemon> {
   const child = spawn(
     join(ROOT, "node_modules/.bin/node"),
     [
-      "--conditions=tollgate-source",
-      join(ROOT, "src/cli/bin.ts"),
+      ...(of.built
+        ? [join(ROOT, "dist/src/cli/bin.js")]
+        : ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts")]),
       "serve",
       "-c",
       file,

@@ -1,9 +1,8 @@
 // A model API that keeps its own bill, to the token: what was whole is billed whole, what was cut is billed as far as it
-// had been made. Every answer is known by the words that its request brought.
+// had been made, with all that was thought before it. Every answer is known by the words that its request brought.
 import {
   json,
   say,
-  spokenAt,
   upstream,
   type Answer,
   type Asked,
@@ -11,6 +10,7 @@ import {
   type Upstream,
 } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
+import { inGemini } from "../protocols/gemini/speech.ts";
 
 /** Nano-dollars a token, as gateway.yaml has them below. */
 const RATES = { input: 3_000n, cache_read: 300n, output: 15_000n } as const;
@@ -31,12 +31,20 @@ export interface Wish {
   readonly tag: string;
   readonly words: number;
   readonly gap: number;
-  /** Which paths refuse it, so that another provider answers. */
-  readonly bad: string;
+  /** Which path does not answer it, so that another provider does. */
+  readonly bad?: string;
+  /** How it does not: it is overloaded, or hangs up. */
+  readonly how?: "busy" | "reset";
+  /** Tokens of thought, which are billed and never shown. */
+  readonly thought?: number;
 }
 
-export const wished = ({ tag, words, gap, bad }: Wish): string =>
-  `tag=${tag} words=${words} gap=${gap} bad=${bad || "-"}`;
+export const wished = ({ tag, words, gap, bad, how = "busy", thought = 0 }: Wish): string =>
+  `tag=${tag} words=${words} gap=${gap} thought=${thought} bad=${bad || "-"} how=${how}`;
+
+const WISH = /tag=(\S+) words=(\d+) gap=(\d+) thought=(\d+) bad=([\w-]+) how=(\w+)/;
+/** This provider bills all of an answer, whoever has left meanwhile. */
+export const DRAINED = "drains";
 
 export interface Charged {
   readonly tag: string;
@@ -61,21 +69,34 @@ export async function biller(): Promise<Biller> {
   const bill: Charged[] = [];
   const answer = (asked: Asked): Answer => {
     const text = asked.body.toString();
-    const [, tag = "?", words = "10", gap = "0", bad = "-"] =
-      /tag=(\S+) words=(\d+) gap=(\d+) bad=([\w-]+)/.exec(text) ?? [];
+    const [, tag = "?", words = "10", gap = "0", thought = "0", bad = "-", how = ""] =
+      WISH.exec(text) ?? [];
     const of = asked.path.split("/")[1]!;
     if (bad === of)
-      return json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503);
+      return {
+        ...json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503),
+        ...(how === "reset" && { cut: { after: "nothing", how: "reset" } }),
+      };
     if (asked.path.endsWith("/images/generations")) {
       bill.push({ tag, of, asked, usage: () => ({ images: 1 }) });
       return { ...json({ created: 1, data: [{ b64_json: PNG }] }), waitMs: Number(gap) };
     }
     const count = Number(words);
-    const usage: Usage = { input: 20 + (count % 7), cache_read: count % 5, output: count };
+    const reasoning = Number(thought);
+    const usage: Usage = {
+      input: 20 + (count % 7),
+      cache_read: count % 5,
+      output: count + reasoning,
+      ...(reasoning > 0 && { reasoning }),
+    };
     const said = Array.from({ length: count }, (_, i) => `word${i}`).join(" ");
-    const made = say(said)
-      .usage(usage)
-      .to({ ...asked, path: asked.path, json: () => asked.json() });
+    const speech = say(said).usage(usage);
+    const stream = asked.path.includes(":")
+      ? asked.path.endsWith(":streamGenerateContent")
+      : asked.json().stream === true;
+    const made = asked.path.includes(":")
+      ? inGemini(speech, { stream, n: asked.n })
+      : speech.to({ ...asked, path: asked.path, json: () => asked.json() });
     const pieces = ([made.body].flat() as Piece[]).map(bytesOf);
     // Where each word ends, counted in bytes of the body.
     const ends: number[] = [];
@@ -84,20 +105,17 @@ export async function biller(): Promise<Biller> {
       at += piece.length;
       if (/word\d/.test(piece.toString())) ends.push(at);
     }
-    const stream = asked.json().stream === true;
     bill.push({
       tag,
       of,
       asked,
       usage: () =>
-        !stream || asked.state === "whole"
+        !stream || of === DRAINED || asked.state === "whole"
           ? usage
-          : { ...usage, output: Math.min(count, ends.filter((end) => end <= asked.sent).length) },
+          : { ...usage, output: reasoning + ends.filter((end) => end <= asked.sent).length },
     });
-    return { ...made, gapMs: Number(gap) };
+    return { ...made, gapMs: Number(gap), waitMs: Math.ceil(reasoning / 20) };
   };
   const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
   return { up, bill, [Symbol.asyncDispose]: () => up.close() };
 }
-
-export const isGenerating = (asked: Asked): boolean => spokenAt(asked.path) !== undefined;

@@ -7,7 +7,7 @@ it(
   "kill -9 at any moment: nothing missing, nothing twice, exact rows equal the bill",
   { timeout: 180_000 },
   async () => {
-    const verdict = await crash({ kills: 50, seed: 7, plant: "", say: quiet, withinMs: 22_000 });
+    const verdict = await crash({ kills: 50, seed: 7, plant: "", say: quiet, withinMs: 90_000 });
     expect(verdict.wrong).toEqual([]);
     expect(verdict.counts["kills"]).toBeGreaterThan(5);
     expect(verdict.counts["presumed"]).toBeGreaterThan(0);

@@ -1,7 +1,7 @@
 // Kills the real daemon in the middle of everything, again and again, and compares its ledger with the bill of the upstream.
 //
-// Holds: a delivered answer has exactly one terminal entry; an exact row is the bill, to the nano-dollar; a presumed one is
-// at least the bill, and says that it is an estimate; nothing that was billed is missing, nothing is there twice.
+// Worlds of some kills each have a ledger and an upstream of their own: a ledger is verified after every recovery, and that
+// stays cheap while it is small. Two worlds run side by side, so that one starts while the other is at work.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,67 +10,130 @@ import type { Entry, Store } from "tollgate/plugin";
 import sqlite from "../../plugins/stores/sqlite.ts";
 import { context } from "../../src/testing/context.ts";
 import { startGateway, type Daemon } from "../gateway.ts";
-import { biller, DRAWN, priced, PRICED, type Biller } from "./biller.ts";
+import { biller, DRAINED, DRAWN, PRICED } from "./biller.ts";
+import { judged } from "./crash-judge.ts";
 import naive from "./plants/naive.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
-import { ask, nextRequest, PROVIDERS, type Heard } from "./traffic.ts";
+import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 
 const CLIENTS = 6;
+const KILLS_A_WORLD = 25;
+const SIDE_BY_SIDE = 2;
 
 /** What stands in for the store: our own, a naive one without a fault, or one with a fault planted in it. */
-export const PLANTS = ["", "none", "late-settle", "no-reserve", "no-unique-index"] as const;
+const storeOf = (plant: string): string =>
+  plant === ""
+    ? "{ use: sqlite, with: { durability: process, ballast_mb: 0 } }"
+    : `{ use: "${join(import.meta.dirname, "plants/naive.ts")}", with: { bug: ${plant} } }`;
 
 const yaml = (url: string, plant: string) => `
 frontends: [chat-completions, messages, responses, images]
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
-store: ${plant === "" ? "{ use: sqlite, with: { durability: process, ballast_mb: 0 } }" : `{ use: "${join(import.meta.dirname, "plants/naive.ts")}", with: { bug: ${plant} } }`}
+store: ${storeOf(plant)}
 providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
+  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
   responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
+  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
   pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
 models:
-${PROVIDERS.map((first) => `  any-${first}: { candidates: [${first}/model, ${PROVIDERS.find((p) => p !== first)}/model], on: [overloaded] }`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 `;
+
+type Counts = { [what: string]: number };
 
 export async function crash(of: {
   kills: number;
   seed: number;
   plant: string;
+  /** The daemon that `npm run build` made: it starts sooner, and starting is what most of the time goes to. */
+  built?: boolean;
   say: (line: string) => void;
   /** Give up after this long. */
   withinMs?: number;
 }): Promise<Verdict> {
-  const chanced = chance(of.seed);
+  const wrong: string[] = [];
+  const counts: Counts = { kills: 0 };
+  const began = performance.now();
+  const until = began + (of.withinMs ?? Infinity);
+  const seeds = chance(of.seed);
+  const worlds = Array.from({ length: Math.ceil(of.kills / KILLS_A_WORLD) }, (_, n) => ({
+    n,
+    kills: Math.min(KILLS_A_WORLD, of.kills - n * KILLS_A_WORLD),
+    chanced: chance(seeds.below(2 ** 31)),
+  }));
+  const killed = () => {
+    counts["kills"]!++;
+    const seconds = Math.round((performance.now() - began) / 1_000);
+    if (counts["kills"]! % 20 === 0) of.say(`${counts["kills"]} kills in ${seconds} s`);
+  };
+  const side = async () => {
+    for (let next = worlds.shift(); next && performance.now() < until; next = worlds.shift()) {
+      const { n } = next;
+      const found = await world({
+        ...next,
+        plant: of.plant,
+        built: of.built ?? false,
+        until,
+        killed,
+      });
+      for (const problem of found.wrong) wrong.push(`world ${n}: ${problem}`);
+      for (const problem of found.wrong) of.say(`  wrong: world ${n}: ${problem}`);
+      for (const [what, count] of Object.entries(found.counts))
+        counts[what] = (counts[what] ?? 0) + count;
+    }
+  };
+  await Promise.all(Array.from({ length: SIDE_BY_SIDE }, side));
+  const seconds = Math.round((performance.now() - began) / 1_000);
+  return { wrong, counts: { ...counts, seconds }, seed: of.seed };
+}
+
+/** One ledger, one upstream, and some kills. */
+async function world(of: {
+  kills: number;
+  chanced: Chance;
+  plant: string;
+  built: boolean;
+  until: number;
+  killed: () => void;
+}): Promise<{ wrong: string[]; counts: Counts }> {
+  const wrong: string[] = [];
   await using upstream = await biller();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-crash-"));
   const heard: Heard[] = [];
-  const until = performance.now() + (of.withinMs ?? Infinity);
-  let kills = 0;
   let key = "";
+  let verified = 0;
   let daemon: Daemon | undefined;
+  const start = async () => {
+    daemon = await startGateway({ yaml: yaml(upstream.up.url, of.plant), dir, built: of.built });
+    key ||= daemon.key;
+    const { problems } = (await daemon.ask("ledger.verify")) as { problems: { message: string }[] };
+    for (const { message } of problems) wrong.push(`after start ${verified}: ${message}`);
+    verified++;
+    return daemon;
+  };
   try {
-    for (; kills < of.kills && performance.now() < until; kills++) {
-      daemon = await startGateway({ yaml: yaml(upstream.up.url, of.plant), dir });
-      key ||= daemon.key;
-      await life(daemon, key, kills, chanced, heard);
-      if (kills % 20 === 19) of.say(`${kills + 1} kills, ${heard.length} requests`);
+    for (let n = 0; n < of.kills && performance.now() < of.until; n++) {
+      await life(await start(), key, n, of.chanced, heard);
+      of.killed();
     }
     // Whoever starts next finds what was left open.
-    daemon = await startGateway({ yaml: yaml(upstream.up.url, of.plant), dir });
-    await daemon.stop();
+    await (await start()).stop();
     const { entries, problems } = await read(join(dir, ".tollgate"), of.plant);
+    const settles = entries.filter((e) => e.kind === "settle");
     return {
-      wrong: [...problems, ...judged(entries, upstream, heard)],
+      wrong: [...wrong, ...problems, ...judged(entries, upstream.bill, heard)],
       counts: {
-        kills,
         requests: heard.length,
         delivered: heard.filter((h) => h.delivered).length,
         billed: upstream.bill.length,
-        exact: entries.filter((e) => e.kind === "settle" && e.state === "exact").length,
-        presumed: entries.filter((e) => e.outcome === "presumed").length,
+        exact: settles.filter((e) => e.state === "exact").length,
+        estimated: settles.filter((e) => e.state === "estimated" && e.outcome !== "presumed")
+          .length,
+        presumed: settles.filter((e) => e.outcome === "presumed").length,
+        verified,
       },
-      seed: of.seed,
     };
   } finally {
     daemon?.kill("SIGKILL");
@@ -122,65 +185,14 @@ async function read(stateDir: string, plant: string) {
   return { entries, problems };
 }
 
-function judged(entries: readonly Entry[], { bill }: Biller, heard: readonly Heard[]): string[] {
-  const wrong: string[] = [];
-  const reserves = new Map<string, Entry>();
-  const settles = new Map<string, Entry>();
-  const billOf = new Map(bill.map((one) => [`${one.tag} ${one.of}`, one]));
-  for (const entry of entries) {
-    const book =
-      entry.kind === "reserve" ? reserves : entry.kind === "settle" ? settles : undefined;
-    if (book?.has(entry.attempt)) wrong.push(`${entry.attempt}: ${entry.kind} twice`);
-    book?.set(entry.attempt, entry);
-  }
-  const rows = new Map<string, Entry>();
-  for (const [attempt, reserve] of reserves) {
-    const settle = settles.get(attempt);
-    if (!settle) {
-      wrong.push(`${attempt}: left open`);
-      continue;
-    }
-    const name = `${reserve.labels["x-rig"]} ${reserve.target.provider}`;
-    if (rows.has(name)) wrong.push(`${name}: two calls of one request to one provider`);
-    rows.set(name, settle);
-    const one = billOf.get(name);
-    const owed = one ? priced(one.usage()) : 0n;
-    if (settle.state === "exact" && settle.costNano !== owed)
-      wrong.push(`${name}: exact ${settle.costNano}, billed ${owed}`);
-    if (settle.state === "void" && owed > 0n) wrong.push(`${name}: void, billed ${owed}`);
-    if (settle.outcome === "presumed" && settle.state !== "estimated")
-      wrong.push(`${name}: presumed, and not flagged but ${settle.state}`);
-    if (settle.outcome === "presumed" && (settle.costNano ?? -1n) < owed)
-      wrong.push(
-        `${name}: presumed ${settle.costNano}, billed ${owed} ${JSON.stringify(settle.usage)}`,
-      );
-  }
-  for (const attempt of settles.keys())
-    if (!reserves.has(attempt)) wrong.push(`${attempt}: settled without a reserve`);
-  for (const name of billOf.keys())
-    if (!rows.has(name)) wrong.push(`${name}: billed, and not in the ledger`);
-  for (const { delivered, request, text } of heard) {
-    if (!delivered) continue;
-    const own = [...rows].filter(
-      ([name, row]) => name.startsWith(`${request.tag} `) && row.outcome === "ok",
-    );
-    if (own.length !== 1)
-      wrong.push(
-        `${request.tag}: delivered, with ${own.length} entries that say so ${text.slice(-80)}`,
-      );
-    else if (own[0]![1].state !== "exact")
-      wrong.push(`${request.tag}: delivered, and ${own[0]![1].state}`);
-  }
-  return wrong;
-}
-
 export const rig: Rig = {
-  options: { kills: 50, seed: Date.now() % 1e6, plant: "", minutes: 60 },
-  run: ({ kills, seed, plant = "", minutes }, say) =>
+  options: { kills: 50, seed: Date.now() % 1e6, plant: "", built: "no", minutes: 60 },
+  run: ({ kills, seed, plant = "", built, minutes }, say) =>
     crash({
       kills: Number(kills),
       seed: Number(seed),
       plant,
+      built: built === "yes",
       say,
       withinMs: Number(minutes) * 60_000,
     }),

@@ -118,7 +118,7 @@ function leave(
   bytes: number,
   rude: boolean,
 ): Promise<number> {
-  const words = wished({ tag, words: WORDS, gap: 1, bad: "" });
+  const words = wished({ tag, words: WORDS, gap: 1 });
   const body = path.endsWith("responses")
     ? { model, stream: true, input: words }
     : { model, stream: true, max_tokens: 500, messages: [{ role: "user", content: words }] };

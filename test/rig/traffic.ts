@@ -1,6 +1,6 @@
 // Clients of every protocol, whole and streamed, some of which leave early or need a second provider.
 import type { Chance } from "./rig.ts";
-import { wished } from "./biller.ts";
+import { DRAINED, wished } from "./biller.ts";
 
 export interface Request {
   readonly tag: string;
@@ -25,30 +25,43 @@ const CLIENTS = [
   { path: "/v1/responses", end: "response.completed" },
 ] as const;
 
+/** How a model is asked to think. */
+const THINK = {
+  "/v1/chat/completions": { reasoning_effort: "medium" },
+  "/v1/messages": { thinking: { type: "adaptive" } },
+  "/v1/responses": { reasoning: { effort: "medium" } },
+} as const;
+
 /** Where each provider is asked, and under which name it stands in gateway.yaml. */
 export const PROVIDERS = ["chat", "messages", "responses"] as const;
+export const TARGETS = [...PROVIDERS, "gemini", DRAINED] as const;
 
 export function nextRequest(chance: Chance, tag: string): Request {
   if (chance.often(0.08)) {
-    const prompt = wished({ tag, words: 0, gap: chance.below(30), bad: "" });
+    const prompt = wished({ tag, words: 0, gap: chance.below(30) });
     const body = { model: "pictures/draw", prompt, response_format: "b64_json" };
     return { tag, path: "/v1/images/generations", body, stream: false, leaves: undefined };
   }
   const { path } = chance.one(CLIENTS);
   const stream = chance.often(0.6);
   const retried = chance.often(0.25);
-  const first = chance.one(PROVIDERS);
+  const first = chance.one(TARGETS);
+  const thought = chance.often(0.3) ? 1 + chance.below(500) : 0;
   const words = wished({
     tag,
     words: 1 + chance.below(chance.often(0.1) ? 400 : 40),
-    gap: stream ? chance.below(8) : 0,
-    bad: retried ? first : "",
+    gap: stream ? 1 + chance.below(7) : 0,
+    thought,
+    ...(retried && { bad: first, how: chance.one(["busy", "reset"] as const) }),
   });
   const model = retried ? `any-${first}` : `${first}/model`;
   const messages = [{ role: "user", content: words }];
-  const body = path.endsWith("responses")
-    ? { model, stream, input: words }
-    : { model, stream, max_tokens: 1_000, messages };
+  const body = {
+    model,
+    stream,
+    ...(path.endsWith("responses") ? { input: words } : { max_tokens: 1_000, messages }),
+    ...(thought > 0 && THINK[path]),
+  };
   const leaves = chance.often(0.15) ? chance.below(4_000) : undefined;
   return { tag, path, body, stream, leaves };
 }

@@ -1,0 +1,78 @@
+// A ledger beside the bill of the upstream, and what clients got. Pure: rows in, violations out.
+//
+// Holds: a delivered answer has exactly one terminal entry; an exact row is the bill, to the nano-dollar; a presumed one is
+// at least the bill, and says that it is an estimate; nothing that was billed is missing, nothing is there twice.
+import type { Entry } from "tollgate/plugin";
+import { priced, type Charged } from "./biller.ts";
+import type { Heard } from "./traffic.ts";
+
+/** Words that may be on the way when a client leaves: upstream writes on until it has noticed. */
+const ON_THE_WAY = priced({ output: 60 });
+
+export function judged(
+  entries: readonly Entry[],
+  bill: readonly Charged[],
+  heard: readonly Heard[],
+): string[] {
+  const wrong: string[] = [];
+  const reserves = new Map<string, Entry>();
+  const settles = new Map<string, Entry>();
+  const billOf = new Map<string, Charged>();
+  for (const one of bill) {
+    const name = `${one.tag} ${one.of}`;
+    if (billOf.has(name)) wrong.push(`${name}: asked twice`);
+    billOf.set(name, one);
+  }
+  for (const entry of entries) {
+    const book =
+      entry.kind === "reserve" ? reserves : entry.kind === "settle" ? settles : undefined;
+    if (book?.has(entry.attempt)) wrong.push(`${entry.attempt}: ${entry.kind} twice`);
+    book?.set(entry.attempt, entry);
+  }
+  const rows = new Map<string, Entry>();
+  for (const [attempt, reserve] of reserves) {
+    const settle = settles.get(attempt);
+    if (!settle) {
+      wrong.push(`${attempt}: left open`);
+      continue;
+    }
+    const name = `${reserve.labels["x-rig"]} ${reserve.target.provider}`;
+    if (rows.has(name)) wrong.push(`${name}: two calls of one request to one provider`);
+    rows.set(name, settle);
+    wrong.push(...against(settle, billOf.get(name)).map((problem) => `${name}: ${problem}`));
+  }
+  for (const attempt of settles.keys())
+    if (!reserves.has(attempt)) wrong.push(`${attempt}: settled without a reserve`);
+  for (const name of billOf.keys())
+    if (!rows.has(name)) wrong.push(`${name}: billed, and not in the ledger`);
+  return [...wrong, ...heard.flatMap((one) => delivered(one, rows))];
+}
+
+/** One row beside what upstream charges for it. */
+function against(settle: Entry, billed: Charged | undefined): string[] {
+  const owed = billed ? priced(billed.usage()) : 0n;
+  const cost = settle.costNano ?? -1n;
+  const said = JSON.stringify(settle.usage);
+  switch (settle.state) {
+    case "exact":
+      return cost === owed ? [] : [`exact ${cost}, billed ${owed}`];
+    case "void":
+      return owed === 0n ? [] : [`void, billed ${owed}`];
+    case "estimated": {
+      const least = settle.outcome === "presumed" ? owed : owed - ON_THE_WAY;
+      return cost >= least ? [] : [`${settle.outcome} ${cost}, billed ${owed} ${said}`];
+    }
+    default:
+      return [`${settle.outcome}, and ${settle.state}`];
+  }
+}
+
+function delivered({ delivered, request, text }: Heard, rows: ReadonlyMap<string, Entry>) {
+  if (!delivered) return [];
+  const own = [...rows.entries()].filter(
+    ([name, row]) => name.startsWith(`${request.tag} `) && row.outcome === "ok",
+  );
+  if (own.length !== 1)
+    return [`${request.tag}: delivered, with ${own.length} entries that say so ${text.slice(-80)}`];
+  return own[0]![1].state === "exact" ? [] : [`${request.tag}: delivered, and ${own[0]![1].state}`];
+}
