@@ -1,4 +1,4 @@
-// The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes and one that reads.
+// The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes, and one that reads once somebody wants to.
 // Importing this file starts nothing; threads start when the store is opened.
 import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
@@ -74,6 +74,10 @@ function sqliteStore(settings: () => Settings): SqliteStore {
       return start({ role: "reader", settings: settings() });
     }));
 
+  const look =
+    <A extends readonly unknown[], T>(method: string) =>
+    async (...args: A): Promise<T> =>
+      (await writer()).thread.call<T>(method, ...args);
   const read =
     <A extends readonly unknown[], T>(method: string) =>
     async (...args: A): Promise<T> =>
@@ -85,8 +89,6 @@ function sqliteStore(settings: () => Settings): SqliteStore {
       if (owner !== undefined && owner !== instance) await stop(true);
       owner = instance;
       const { opened } = await writer();
-      // Not waited for: the first reading will.
-      void reader().catch(() => undefined);
       return opened!;
     },
     async apply(batch) {
@@ -100,8 +102,8 @@ function sqliteStore(settings: () => Settings): SqliteStore {
         return heard(await (await writer()).thread.call<Verdicts>("apply", text));
       }
     },
-    key: read("key"),
-    price: read("price"),
+    key: look("key"),
+    price: look("price"),
     keys: read("keys"),
     entries: read("entries"),
     totals: read("totals"),

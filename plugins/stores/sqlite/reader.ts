@@ -1,17 +1,8 @@
-// Reads the ledger on a connection of its own, so that no report ever keeps a commit waiting. Long readings give
-// way to short ones every few milliseconds: a key is looked up while a year is being added up.
+// Reads for reports, on a connection and in a thread of its own, so that none of them ever keeps a commit waiting. Long
+// readings give way to short ones every few milliseconds.
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import type {
-  Entry,
-  KeyRecord,
-  LedgerQuery,
-  Listed,
-  Page,
-  Price,
-  Problem,
-  Total,
-} from "tollgate/plugin";
+import type { Entry, KeyRecord, LedgerQuery, Listed, Page, Problem, Total } from "tollgate/plugin";
 import { keyCursor, listed, sizeOf } from "../book/page.ts";
 import { toEntry } from "../book/row.ts";
 import { totalling, type Summand, type TotalsQuery } from "../book/totals.ts";
@@ -24,9 +15,7 @@ const STRIDE = 2_000;
 
 export function createReader({ file }: { file: string }) {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
-  const key = db.prepare("SELECT record FROM key WHERE digest = ?");
   const keys = db.prepare("SELECT record FROM key WHERE place > ? ORDER BY place LIMIT ?");
-  const price = db.prepare("SELECT price FROM price WHERE hash = ?");
 
   function big(sql: string) {
     const statement = db.prepare(sql);
@@ -37,14 +26,6 @@ export function createReader({ file }: { file: string }) {
   const last = (): number => Number(db.prepare("SELECT max(seq) AS seq FROM entry").get()!["seq"]);
 
   return {
-    key(digest: string): KeyRecord | undefined {
-      const found = key.get(digest);
-      return found && fromJson<KeyRecord>(found["record"] as string);
-    },
-    price(hash: string): Price | undefined {
-      const found = price.get(hash);
-      return found && fromJson<Price>(found["price"] as string);
-    },
     keys(page?: Page): Listed<KeyRecord> {
       const size = sizeOf(page);
       const found = keys.all(page?.after ?? "", size + 1);

@@ -8,6 +8,7 @@ import { createBallast } from "./ballast.ts";
 import { checkTail } from "./chain.ts";
 import { createJournal, type SqliteJournal } from "./journal.ts";
 import { lock } from "./lock.ts";
+import { createLookups, type Lookups } from "./lookups.ts";
 import { migrate } from "./schema.ts";
 
 export interface Settings {
@@ -38,6 +39,7 @@ interface Session {
   db: DatabaseSync;
   journal: SqliteJournal;
   book: Book;
+  lookups: Lookups;
 }
 
 export function createWriter({ file, durability, ballastMb }: Settings, owner: string) {
@@ -60,7 +62,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
       checkTail(db, file);
       const journal = createJournal(db);
       const book = createBook(journal, owner);
-      const fresh: Session = { db, journal, book };
+      const fresh: Session = { db, journal, book, lookups: createLookups(db) };
       dropped = [];
       const opened = transaction(fresh, () => recover(fresh));
       session = fresh;
@@ -149,14 +151,18 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     const current = session ?? begin();
     const verdicts = transaction(current, () => batch.map((c) => current.book.apply(c)));
     if (durability === "relaxed")
-      // A key is looked up by another connection, which sees what is committed.
+      // Lists of keys are read on another connection, which sees what is committed.
       if (batch.some((c) => c.do === "key" || c.do === "price")) commit();
       else commitSoon();
     return verdicts;
   }
 
+  const lookups = () => (session ?? begin()).lookups;
+
   return {
     opened,
+    key: (digest: string) => lookups().key(digest),
+    price: (hash: string) => lookups().price(hash),
     apply(batch: readonly Command[]): Verdict[] {
       // A sign of life is also the question whether new calls are taken.
       if (!ballast.ready() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
