@@ -76,12 +76,10 @@ const QUIET: ReadonlySet<string> = new Set([
   "client_metadata",
   "diagnostics",
   "include",
-  "metadata",
   "safeguards",
   "safety_identifier",
   "stream_options",
   "thinking_display",
-  "thinking_extra",
   "top_k",
 ]);
 

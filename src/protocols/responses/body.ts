@@ -1,8 +1,10 @@
 // Client half: a request as a body, with what this wire cannot say refused or declared.
 import { fail } from "../../model/error.ts";
 import type { Asking, Body, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
+import { returned } from "../strangers.ts";
 import type { ResponsesDialect } from "./dialect.ts";
 import { itemsTo, leadTo } from "./history.ts";
+import { KNOWN_INSIDE } from "./known.ts";
 import type { Losses } from "./parts.ts";
 import { LOGPROBS, OWN } from "./request.ts";
 import { choiceTo, speaking, toolsTo } from "./tools.ts";
@@ -43,7 +45,7 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
   if (last?.role === "assistant" && cameAs(last) === undefined)
     losses.lose("messages", "approximated", "prefill_ignored");
   const tools = toolsTo(request, losses, own);
-  const body: JsonObject = present({
+  const said: JsonObject = present({
     ...Object.fromEntries(OWN.map((field) => [field, own?.[field] ?? chat[field]])),
     model: of.model,
     input,
@@ -76,6 +78,7 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
     conversation: request.state.conversation,
     background: request.state.background || undefined,
   });
+  const body = returned(said, own, KNOWN_INSIDE, losses.lose);
   return of.op === "count" ? only(body, COUNTED) : body;
 }
 
@@ -107,8 +110,10 @@ function refuse({ sampling, output }: ChatRequest): void {
 }
 
 /** What only tunes it. */
-function forgo({ sampling, ext }: ChatRequest, of: Losses, native: boolean): void {
+function forgo({ sampling, cache, ext }: ChatRequest, of: Losses, native: boolean): void {
   const lost = {
+    // Caching wherever it fits: here the upstream decides.
+    cache_control: cache?.auto || undefined,
     top_k: sampling.topK,
     seed: sampling.seed,
     logit_bias: sampling.logitBias,

@@ -1,7 +1,9 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
 // own name, what nobody knows in `rest`, and an untouched turn or tool remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Turn } from "../../plugin/index.ts";
+import { strangersIn } from "../strangers.ts";
 import { conversation, STORED, unsayable } from "./items.ts";
+import { KNOWN_INSIDE } from "./known.ts";
 import { choiceOf, toolsOf } from "./tools.ts";
 import { came, ORIGIN, flag, list, number, object, present, text } from "./wire.ts";
 
@@ -62,7 +64,7 @@ export function request(body: Body): ChatRequest {
   const { choice, kept } = choiceOf(fields["tool_choice"]);
   const reasoning = object(fields["reasoning"]);
   const words = object(fields["text"]);
-  const ext: Record<string, Json> = {};
+  const ext: Record<string, Json> = { ...strangersIn(fields, KNOWN_INSIDE) };
   for (const field of OWN)
     // Not to cut anything off is what everybody does.
     if (fields[field] != null && fields[field] !== "disabled") ext[field] = fields[field];

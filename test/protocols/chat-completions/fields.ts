@@ -7,6 +7,16 @@ const g = { type: "function", function: { name: "g", parameters: { type: "object
 const call = { id: "c", type: "function", function: { name: "f", arguments: "{}" } };
 const text = { type: "text", text: "?" };
 
+const freeform = [
+  {
+    role: "assistant",
+    content: null,
+    tool_calls: [{ id: "c", type: "custom", custom: { name: "c", input: "x" } }],
+  },
+  { role: "tool", tool_call_id: "c", content: "y" },
+];
+const cited = { type: "url_citation", url_citation: { url: "https://e", title: "t" } };
+
 const part = (...content: object[]) => ({
   messages: [{ role: "user", content: [...content, text] }],
 });
@@ -116,11 +126,15 @@ const ROWS: readonly Row<object>[] = [
     said({}),
   ],
   ["members of messages that are newer than us", said({ brand_new: 1 }), said({})],
+  ["members of parts that are newer than us", part({ ...text, brand_new: 1 }), part(text)],
+  ["members of tools that are newer than us", tools({ ...g, brand_new: 1 }), tools(g)],
+  ["freeform calls and their results", before(...freeform), before()],
+  ["citations of the assistant", said({ annotations: [cited] }), said({})],
 ];
 
-export const table = (): string =>
-  fromClients(
-    "chat-completions",
-    { model: "m", max_completion_tokens: 4000, messages: [hi] },
-    ROWS,
-  );
+const LEAST = { model: "m", max_completion_tokens: 4000, messages: [hi] };
+
+/** Every row as a body of its own. */
+export const bodies: readonly object[] = ROWS.map(([, more]) => ({ ...LEAST, ...more }));
+
+export const table = (): string => fromClients("chat-completions", LEAST, ROWS);

@@ -55,9 +55,19 @@ const OWN: readonly Row<object>[] = [
   ["fields nobody knows", { brand_new: 1 }],
   ["tools", { tools: [f] }],
   [
-    "tools: defer_loading, input_examples",
+    "tools: defer_loading, input_examples, …",
     { tools: [{ ...f, defer_loading: true }] },
     { tools: [f] },
+  ],
+  [
+    "tools: what says the usual",
+    { tools: [{ ...f, allowed_callers: ["direct"] }] },
+    { tools: [f] },
+  ],
+  [
+    "members that are newer than us",
+    { thinking: { type: "adaptive", new: 1 } },
+    { thinking: { type: "adaptive" } },
   ],
   ["tools: web_search", { tools: [{ type: "web_search_20250305", name: "web_search" }] }],
   ["tools: typed by the protocol", { tools: [{ type: "bash_20250124", name: "bash" }] }],
@@ -115,9 +125,14 @@ const bareBlock = (b: any): object[] => {
   return b.type === "text" || b.type === "tool_use" ? [b] : [];
 };
 
+const LEAST = { model: "m", max_tokens: 4000, messages: [{ role: "user", content: "?" }] };
+
+/** Every row as a body of its own. */
+export const bodies: readonly object[] = OWN.map(([, more]) => ({ ...LEAST, ...more }));
+
 export const table = (): string =>
   fromClients(
     "messages",
-    { model: "m", max_tokens: 4000, messages: [{ role: "user", content: "?" }] },
+    LEAST,
     OWN.map(([name, more, plain]): Row<object> => [name, more, plain ?? bare(more)]),
   );

@@ -159,7 +159,17 @@ const OWN: readonly Row<object>[] = [
     before({ type: "web_search_call", id: "ws_1" }),
     before(),
   ],
+  [
+    "members that are newer than us",
+    before({ role: "assistant", content: "x", new: 1 }),
+    before({ role: "assistant", content: "x" }),
+  ],
   ["item_reference that nobody resolved", before({ type: "item_reference", id: "msg_1" })],
 ];
 
-export const table = (): string => fromClients("responses", { ...base, input: [hi] }, OWN);
+const LEAST = { ...base, input: [hi] };
+
+/** Every row as a body of its own. */
+export const bodies: readonly object[] = OWN.map(([, more]) => ({ ...LEAST, ...more }));
+
+export const table = (): string => fromClients("responses", LEAST, OWN);

@@ -4,6 +4,8 @@ import { fail } from "../../../model/error.ts";
 import type { Asking, Body, ChatRequest, Json, JsonObject } from "../../../plugin/index.ts";
 import { fitName } from "../../names.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
+import { returned } from "../../strangers.ts";
+import { KNOWN_INSIDE } from "../known.ts";
 import { reasoningOf } from "../server/request.ts";
 import { cameFrom, ID, object, present } from "../words.ts";
 import { saying, type Saying } from "./content.ts";
@@ -17,12 +19,14 @@ export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body 
   const name = (n: string): string => (own ? n : fitName(n, NAME));
   possible(r, of);
   foreign(r, to);
+  automatic(r, to);
   const tools = r.tools.flatMap((t) => toolOf(t, to, name) ?? []);
   const search = r.tools.find((t) => t.origin === ID && !("type" in (object(t.raw) ?? {})));
   const body = present({
     model: of.model,
     messages: messagesOf(r, to, { name }),
     stream: of.stream,
+    stream_options: of.stream ? optionsOf(own) : undefined,
     max_completion_tokens: r.output.maxTokens,
     temperature: r.sampling.temperature,
     top_p: r.sampling.topP,
@@ -44,14 +48,14 @@ export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body 
     web_search_options: search?.raw ?? searchOf(r, to),
     ...reasoningFields(r, to, own !== undefined),
     prompt_cache_key: r.cache?.key,
-    prompt_cache_retention: r.cache?.retention,
+    prompt_cache_retention: r.cache?.auto ? undefined : r.cache?.retention,
     service_tier: tierOf(r, to, own !== undefined),
     user: r.user !== undefined && r.user === own?.["safety_identifier"] ? undefined : r.user,
     metadata: metadataOf(r, to, own !== undefined),
     store: own ? r.state.store : undefined,
     ...ownFields(own),
   });
-  return taken(body, to);
+  return taken(returned(body, own, KNOWN_INSIDE, to.lose), to);
 }
 
 /** Fields that the model is known to answer with an error: a translated request has no words of the client's to keep. */
@@ -108,6 +112,16 @@ function foreign(r: ChatRequest, to: Saying): void {
   }
 }
 
+const OPTION = "stream_options.";
+
+/** Those that nobody knows; `prepare` adds ours. */
+function optionsOf(own: JsonObject | undefined): JsonObject | undefined {
+  const paths = Object.keys(own ?? {}).filter((path) => path.startsWith(OPTION));
+  return paths.length > 0
+    ? Object.fromEntries(paths.map((path) => [path.slice(OPTION.length), own![path]]))
+    : undefined;
+}
+
 const ownFields = (own: JsonObject | undefined): JsonObject => {
   const fields: Record<string, Json> = {};
   for (const key of [
@@ -121,6 +135,11 @@ const ownFields = (own: JsonObject | undefined): JsonObject => {
     if (own?.[key] !== undefined) fields[key] = own[key];
   return fields;
 };
+
+/** Caching wherever it fits: here the upstream decides. */
+function automatic(r: ChatRequest, to: Saying): void {
+  if (r.cache?.auto) to.lose("cache_control", "dropped");
+}
 
 function topKOf(r: ChatRequest, to: Saying, own: JsonObject | undefined): number | undefined {
   if (r.sampling.topK === undefined || to.traits.topK || own?.["top_k"] !== undefined)

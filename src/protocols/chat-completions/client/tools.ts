@@ -95,6 +95,8 @@ export function choiceOf(
   const choice = r.toolChoice;
   if (choice === undefined || typeof choice === "string")
     return r.tools.length > 0 ? choice : undefined;
+  const from = cameFrom<Json>(choice);
+  if (from !== undefined && to.traits.customTools !== false) return from;
   const refer = (n: string): JsonObject => {
     const tool = r.tools.find((t) => t.name === n);
     const custom = tool?.type === "custom" && to.traits.customTools !== false;

@@ -1,6 +1,8 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
 // what nobody knows in `rest`, and what nobody touches remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
+import { strangersIn } from "../../strangers.ts";
+import { KNOWN_INSIDE } from "../known.ts";
 import { came, flag, ID, list, names, number, object, present, text } from "../words.ts";
 import { malformed } from "./content.ts";
 import { conversation } from "./turns.ts";
@@ -36,10 +38,10 @@ const KNOWN: ReadonlySet<string> = new Set([...COMMON, ...THINKING, ...OWN]);
 
 export function request(body: Body): ChatRequest {
   const fields = body as JsonObject;
-  const { instructions, turns, only } = conversation(list(fields["messages"]));
+  const { instructions, turns } = conversation(list(fields["messages"]));
   const { choice, kept } = choiceOf(fields["tool_choice"] ?? fields["function_call"]);
   const format = formatOf(fields["response_format"]);
-  const ext: Record<string, Json> = { ...only };
+  const ext: Record<string, Json> = { ...strangersIn(fields, KNOWN_INSIDE) };
   for (const field of OWN) if (fields[field] != null) ext[field] = fields[field];
   if (kept !== undefined) ext["tool_choice"] = kept;
   if (fields["response_format"] != null && !format)

@@ -57,7 +57,7 @@ export function choiceOf(raw: Opt<Json>): { choice: ChatRequest["toolChoice"]; k
   const allowed = object(choice?.["allowed_tools"]);
   if (allowed) {
     const names = list(allowed["tools"]).flatMap((t) => named(object(t)) ?? []);
-    return { choice: { names, must: allowed["mode"] === "required" } };
+    return { choice: came({ names, must: allowed["mode"] === "required" }, raw) };
   }
   const name = named(choice);
   return name === undefined

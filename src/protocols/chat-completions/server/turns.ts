@@ -1,15 +1,13 @@
 // Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
-// untouched one word for word; what only this wire can say of a message is named in `ext`, so that no other drops it unseen.
+// untouched one word for word.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
-import { argsOf, came, digest, ID, list, names, object, present, text } from "../words.ts";
+import { argsOf, came, digest, ID, list, object, present, text } from "../words.ts";
 import { blocksOf, malformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 
 export interface Conversation {
   instructions: readonly Block[];
   turns: readonly Turn[];
-  /** "messages[3].prefix" → its value. */
-  only: { readonly [path: string]: Json };
 }
 
 /** What the first of a message's instruction blocks remembers. */
@@ -23,16 +21,12 @@ const above = (role: unknown): boolean => role === "system" || role === "develop
 export function conversation(messages: readonly Json[]): Conversation {
   const instructions: Block[] = [];
   const turns: Turn[] = [];
-  const only: Record<string, Json> = {};
   const legacy: Legacy = { last: undefined };
   messages.forEach((raw, i) => {
     const at = `messages[${i}]`;
     const message = object(raw);
     if (!message) return malformed(at, "must be an object");
     const role = text(message["role"]);
-    for (const key in message)
-      if (!SAID[role ?? ""]?.has(key) && message[key] !== null)
-        only[`${at}.${key}`] = message[key]!;
     if (above(role) && turns.length === 0) {
       const blocks = blocksOf(message["content"], `${at}.content`);
       if (blocks.length > 0)
@@ -42,21 +36,8 @@ export function conversation(messages: readonly Json[]): Conversation {
     }
     turns.push(came(turnOf(message, role, at, legacy), message));
   });
-  return { instructions, turns, only };
+  return { instructions, turns };
 }
-
-/** What each role's message is known to say. */
-const SAID: Readonly<Record<string, ReadonlySet<string>>> = {
-  system: names("role content name"),
-  developer: names("role content name"),
-  user: names("role content name"),
-  tool: names("role content tool_call_id name"),
-  function: names("role content name"),
-  assistant: names(
-    "role content name refusal tool_calls function_call annotations audio images extra_content",
-    "reasoning reasoning_content reasoning_details thinking_blocks",
-  ),
-};
 
 /** Calls of the oldest form have no id; what answers one names its function. */
 interface Legacy {

@@ -4,6 +4,8 @@ import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { Asking } from "../../../plugin/protocol.ts";
 import type { Settings } from "../dialect.ts";
+import { returned } from "../../strangers.ts";
+import { KNOWN_INSIDE } from "../known.ts";
 import { COUNTED, ID, isObject, OWN } from "../words.ts";
 import { unsayable, type Encoding } from "./blocks.ts";
 import { thinkingTo } from "./thinking.ts";
@@ -44,7 +46,7 @@ export function request(r: ChatRequest, of: Asking, settings: Settings): Body {
   forced(body, thinking, e);
   for (const field in body)
     if (body[field] === undefined || (of.op === "count" && !COUNTED.has(field))) delete body[field];
-  return body;
+  return returned(body, own, KNOWN_INSIDE, (field, how) => of.lose(field, how));
 }
 
 /** What changes the answer's very shape. */

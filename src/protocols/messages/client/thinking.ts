@@ -59,10 +59,9 @@ function switchedOff(e: Encoding): JsonObject {
 }
 
 function displayTo({ show }: Reasoning, own: JsonObject): { [key: string]: Json } {
-  const extra = isObject(own["thinking_extra"]) ? own["thinking_extra"] : {};
   const display =
     show === "none" ? "omitted" : show === "summary" ? "summarized" : str(own["thinking_display"]);
-  return { ...extra, ...(display !== undefined && { display }) } as { [key: string]: Json };
+  return display === undefined ? {} : { display };
 }
 
 const effortTo = ({ effort }: Reasoning, e: Encoding): string | undefined =>

@@ -1,5 +1,7 @@
 import type { Block, ChatRequest, Output, Reasoning, Tool, Turn } from "../../../model/request.ts";
-import type { Body, Json, JsonObject } from "../../../model/values.ts";
+import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
+import { strangersIn } from "../../strangers.ts";
+import { KNOWN_INSIDE } from "../known.ts";
 import { blocksOf, words } from "./blocks.ts";
 import { ID, isObject, KNOWN, malformed, num, only, OWN, some, str } from "../words.ts";
 
@@ -15,6 +17,8 @@ export function request(body: Body): ChatRequest {
     ...choice.own,
     output_config: output.own,
     metadata: some(more),
+    ...toolsOwn(body["tools"]),
+    ...strangersIn(body as JsonObject, KNOWN_INSIDE),
   };
   for (const field of OWN) own[field] = body[field] as Json | undefined;
   return {
@@ -108,6 +112,34 @@ function toolsOf(tools: unknown): Tool[] {
   });
 }
 
+/** For others to name: what a function says here beside what all know, unless it is what goes without saying. */
+function toolsOwn(tools: unknown): Record<string, Json> {
+  const named: Record<string, Json> = {};
+  if (!Array.isArray(tools)) return named;
+  for (const tool of tools as readonly Json[]) {
+    if (!isObject(tool) || (tool["type"] ?? "custom") !== "custom") continue;
+    for (const key in tool)
+      if (!COMMON.has(key) && !isUsual(key, tool[key])) named[`tools.${key}`] = tool[key]!;
+  }
+  return named;
+}
+
+const COMMON: ReadonlySet<string> = new Set([
+  "type",
+  "name",
+  "description",
+  "input_schema",
+  "strict",
+  "cache_control",
+]);
+
+const isUsual = (key: string, value: Opt<Json>): boolean =>
+  value === undefined ||
+  value === null ||
+  value === false ||
+  (Array.isArray(value) &&
+    value.every((one: Json) => key === "allowed_callers" && one === "direct"));
+
 interface Choice {
   choice?: ChatRequest["toolChoice"];
   parallel?: boolean | undefined;
@@ -146,12 +178,10 @@ function thinkingOf(
     return effort === undefined
       ? { reasoning: { mode: "auto" } }
       : { reasoning: { mode: "effort", effort }, own: { effort_without_thinking: true } };
-  const { type, budget_tokens: budget, display, ...more } = thinking;
+  const { type, budget_tokens: budget, display } = thinking;
   const show = showOf(display);
   const own: Record<string, Json> = {};
   if (typeof display === "string" && show === undefined) own["thinking_display"] = display;
-  const extra = some(more);
-  if (extra) own["thinking_extra"] = extra;
   const shown = show === undefined ? {} : { show };
   switch (type) {
     case "disabled":

@@ -1,0 +1,96 @@
+// Members of a client's body that its own codec does not know, wherever they stand below the top. They ride in the
+// request's `ext` by their path: another wire names each of them as dropped; their own says them again, or names them too.
+import type { Opt } from "../plugin/index.ts";
+import type { Json, JsonObject } from "../model/values.ts";
+
+/** What an object is known to say, and what that holds in turn. A list stands for each of its objects; null: nobody looks inside. */
+export interface Known {
+  readonly [member: string]: Shape;
+}
+/** A function is asked with the object itself, for those that say what they are. */
+export type Shape = null | Known | ((of: JsonObject) => null | Known);
+
+/** Members that hold no more than a value, or one whose inside is somebody else's. */
+export const plain = (sentence: string): Known =>
+  Object.fromEntries(sentence.split(" ").map((name) => [name, null]));
+
+/** The shape of that name; of a name that is newer than us, nothing is known. */
+export function among(shapes: Known, name: unknown): Known | null {
+  const shape = typeof name === "string" && Object.hasOwn(shapes, name) ? shapes[name]! : null;
+  return typeof shape === "function" ? null : shape;
+}
+
+export interface Strangers {
+  readonly [path: string]: Json;
+}
+
+/** "messages[3].content[0].image_url.new" → its value. What is null says nothing. */
+export function strangersIn(fields: JsonObject, known: Known): Strangers {
+  const found: Record<string, Json> = {};
+  for (const field in known) look(fields[field], known[field]!, field, found);
+  return found;
+}
+
+function look(value: Opt<Json>, shape: Shape, at: string, found: Record<string, Json>): void {
+  if (shape === null || typeof value !== "object" || value === null) return;
+  if (isList(value)) return value.forEach((one, i) => look(one, shape, `${at}[${i}]`, found));
+  const known = typeof shape === "function" ? shape(value) : shape;
+  if (known === null) return;
+  for (const key in value) {
+    const inner = value[key];
+    if (inner === undefined || inner === null) continue;
+    if (Object.hasOwn(known, key)) look(inner, known[key]!, `${at}.${key}`, found);
+    else found[`${at}.${key}`] = inner;
+  }
+}
+
+const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
+
+/**
+ * The body with the strangers that rode along. Most of them never left: what nobody touched goes back word for word. Those of
+ * a field that is one object have one place to be; of the others, a list may have changed around them, and they are named.
+ */
+export function returned<B extends { readonly [field: string]: unknown }>(
+  body: B,
+  rode: Opt<JsonObject>,
+  known: Known,
+  lose: (field: string, how: "dropped") => void,
+): B {
+  const away = Object.keys(rode ?? {}).filter((path) => isPath(path, known));
+  if (away.length === 0) return body;
+  const there = new Map<string, number>();
+  for (const [path, value] of Object.entries(strangersIn(body as unknown as JsonObject, known)))
+    there.set(word(path, value), (there.get(word(path, value)) ?? 0) + 1);
+  let out: JsonObject = body as unknown as JsonObject;
+  for (const path of away) {
+    const value = rode![path]!;
+    const left = there.get(word(path, value)) ?? 0;
+    if (left > 0) there.set(word(path, value), left - 1);
+    else {
+      const mended = path.includes("[") ? undefined : put(out, path.split("."), value);
+      if (mended) out = mended;
+      else lose(path, "dropped");
+    }
+  }
+  return out as unknown as B;
+}
+
+/** What a codec notes for others under the name of a list, such as "tools.strict", is no path. */
+const isPath = (name: string, known: Known): boolean => {
+  const [, field, next] = /^([^.[]+)([.[])/.exec(name) ?? [];
+  return field !== undefined && Object.hasOwn(known, field) && !(field === "tools" && next === ".");
+};
+
+const word = (path: string, value: Json): string =>
+  `${path.slice(path.lastIndexOf(".") + 1)}=${JSON.stringify(value)}`;
+
+function put(
+  of: Opt<Json>,
+  [key, ...more]: readonly string[],
+  value: Json,
+): JsonObject | undefined {
+  if (typeof of !== "object" || of === null || isList(of)) return undefined;
+  if (more.length === 0) return { ...of, [key!]: value };
+  const inner = put(of[key!], more, value);
+  return inner && { ...of, [key!]: inner };
+}

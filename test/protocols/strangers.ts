@@ -1,0 +1,99 @@
+// A member that nobody knows, put anywhere into a request; and what became of it.
+import {
+  faultOf,
+  type Body,
+  type ChatRequest,
+  type ClientHalf,
+  type Kind,
+  type Protocol,
+} from "tollgate/plugin";
+import { asking, freeze, sending, type Loss } from "tollgate/testing";
+
+export type Path = readonly (string | number)[];
+
+export const NAME = "x_stranger";
+
+/** Every place in a body where an object stands, and so where there may be one member more. */
+export function places(value: unknown, at: Path = []): Path[] {
+  if (typeof value !== "object" || value === null) return [];
+  const within = Object.entries(value).flatMap(([key, inner]) =>
+    places(inner, [...at, Array.isArray(value) ? Number(key) : key]),
+  );
+  return Array.isArray(value) ? within : [at, ...within];
+}
+
+/** The body with the stranger in that place. */
+export function visited(body: object, at: Path): object {
+  const copy = structuredClone(body) as any;
+  at.reduce((inner, key) => inner[key], copy)[NAME] = "here";
+  return copy;
+}
+
+/** What leaves for upstream; "refused" when this wire cannot say it. */
+export function sent(
+  { client }: Protocol<"chat">,
+  request: ChatRequest,
+): { text: string; losses: readonly Loss[] } | "refused" {
+  const of = asking({ model: request.model, stream: request.stream });
+  try {
+    const { body } = sending(client as ClientHalf<Kind>, request, of);
+    return { text: JSON.stringify(body), losses: of.losses };
+  } catch (error) {
+    if (faultOf(error)) return "refused";
+    throw error;
+  }
+}
+
+export const read = ({ server }: Protocol<"chat">, body: object): ChatRequest =>
+  server!.request(freeze(structuredClone(body)) as Body, "generate") as ChatRequest;
+
+/**
+ * Where it is silent, and what was told instead; undefined where it is not: the stranger leaves with the body, or the
+ * request is refused, or a loss names it or what it stands in.
+ */
+export function silence(
+  from: Protocol<"chat">,
+  into: Protocol<"chat">,
+  body: object,
+  at: Path,
+  touch: (request: ChatRequest) => ChatRequest = (request) => request,
+): string | undefined {
+  const after = sent(into, touch(read(from, visited(body, at))));
+  if (after === "refused" || after.text.includes(NAME)) return undefined;
+  if (after.losses.some((loss) => isOf(loss, body, at))) return undefined;
+  const told = after.losses.map(({ field }) => field).join(", ");
+  return `${at.join(".")} into ${into.id}: told ${told || "nothing"}`;
+}
+
+/** The member itself, or something that it is in: by the name of a member, or by the type that an object says it is. */
+function isOf({ field, code }: Loss, body: object, at: Path): boolean {
+  const last = field.split(/[.[\]]+/).findLast((word) => word !== "" && !/^\d+$/.test(word));
+  if (last === NAME || at.includes(last!)) return true;
+  const types = at.flatMap((_, i) => at.slice(0, i + 1).reduce(into, body as any)?.type ?? []);
+  return types.includes(last) || (WHOLE.has(code ?? "") && types.some((type) => HOSTED.has(type)));
+}
+
+const into = (of: any, key: string | number): any => of[key];
+
+/** What a hosted tool did is left out as a whole, and told under one name. */
+const WHOLE: ReadonlySet<string> = new Set([
+  "hosted_history",
+  "foreign_content",
+  "unknown_content",
+]);
+const HOSTED: ReadonlySet<unknown> = new Set(["server_tool_use", "web_search_call"]);
+
+/** Where another wire need not say a word: what a tool takes is the tool's own, and one field is between a client and its vendor. */
+export const isPrivate = (at: Path): boolean =>
+  at.some((key) => SCHEMAS.has(key)) || at[0] === "client_metadata";
+const SCHEMAS: ReadonlySet<unknown> = new Set(["parameters", "input_schema"]);
+
+/** As after a hook that has touched all of the conversation: no words of its own protocol are remembered. */
+export const touched = (request: ChatRequest): ChatRequest => ({
+  ...request,
+  instructions: structuredClone(request.instructions),
+  turns: structuredClone(request.turns),
+  tools: structuredClone(request.tools),
+  toolChoice: structuredClone(request.toolChoice),
+  reasoning: structuredClone(request.reasoning),
+});
