@@ -1,0 +1,349 @@
+// Several processes behind one port, as an operator runs them: what is counted is counted once, what one is told all know,
+// and what one had in its hands when it died is not lost.
+import { writeFile } from "node:fs/promises";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Entry } from "tollgate/plugin";
+import { describe, expect, it } from "vitest";
+import type { Status } from "../../src/gateway/types.ts";
+import { startGateway, type Daemon, type DaemonOptions } from "../gateway.ts";
+import { tollgate } from "./tollgate.ts";
+
+const TIMEOUT = { timeout: 60_000 };
+
+/** Answers whole at once; streams a word every 50 ms until it is let go of. */
+async function upstream() {
+  let held = true;
+  const usage = { prompt_tokens: 1, completion_tokens: 100, total_tokens: 101 };
+  const server = createServer((req, res) => {
+    let body = "";
+    req.on("data", (c: Buffer) => (body += c.toString()));
+    req.on("end", () => {
+      if (req.method === "GET") return res.end('{"object":"list","data":[{"id":"m"}]}');
+      const common = { id: "c1", created: 1, model: "m" };
+      if (!(JSON.parse(body) as { stream?: boolean }).stream) {
+        const message = { role: "assistant", content: "ok" };
+        res.setHeader("content-type", "application/json");
+        return res.end(
+          JSON.stringify({
+            ...common,
+            object: "chat.completion",
+            choices: [{ index: 0, message, finish_reason: "stop" }],
+            usage,
+          }),
+        );
+      }
+      const chunk = (more: object) =>
+        `data: ${JSON.stringify({ ...common, object: "chat.completion.chunk", ...more })}\n\n`;
+      const delta = (delta: object, finish_reason: string | null = null) =>
+        chunk({ choices: [{ index: 0, delta, finish_reason }] });
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      const timer = setInterval(() => {
+        if (held) return void res.write(delta({ content: "word " }));
+        clearInterval(timer);
+        res.end(`${delta({}, "stop")}${chunk({ choices: [], usage })}data: [DONE]\n\n`);
+      }, 50);
+      res.on("close", () => clearInterval(timer));
+    });
+  });
+  await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    /** Streams end now. */
+    letGo: () => void (held = false),
+    hold: () => void (held = true),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+const yaml = (base: string, more = "") => `
+workers: 2
+frontends: [chat-completions]
+middleware: [auth, { use: limits, with: { hold: hard } }]
+providers:
+  up:
+    use: openai-compatible
+    with: { base_url: "${base}" }
+    models: { m: { price: { input: "0", output: "10" } } }
+${more}`;
+
+const start = (base: string, more: Partial<DaemonOptions> = {}) =>
+  startGateway({ yaml: yaml(base), ...more });
+
+interface Got {
+  status: number;
+  generation: number;
+  /** Which process answered: an id begins with its maker's own prefix. */
+  by: string;
+  /** Resolves at the end; rejects when it is cut. */
+  text: Promise<string>;
+}
+
+/** Each on a connection of its own, or one process would answer all. */
+const ask = (gateway: Daemon, of: { key?: string; stream?: boolean } = {}): Promise<Got> =>
+  new Promise((resolve, reject) => {
+    const req = request(
+      `${gateway.url}/v1/chat/completions`,
+      {
+        method: "POST",
+        agent: false,
+        headers: {
+          "content-type": "application/json",
+          authorization: `Bearer ${of.key ?? gateway.key}`,
+        },
+      },
+      (res) => {
+        const text = new Promise<string>((done, cut) => {
+          let all = "";
+          res.on("data", (c: Buffer) => (all += c.toString()));
+          res.on("end", () => done(all));
+          res.on("error", cut);
+        });
+        text.catch(() => {});
+        resolve({
+          status: res.statusCode!,
+          generation: Number(res.headers["x-tollgate-generation"]),
+          by: String(res.headers["x-request-id"]).slice(0, -8),
+          text,
+        });
+      },
+    );
+    req.on("error", reject);
+    const messages = [{ role: "user", content: "x" }];
+    req.end(
+      JSON.stringify({ model: "up/m", max_tokens: 100, stream: of.stream ?? false, messages }),
+    );
+  });
+
+const many = (n: number, gateway: Daemon, of: { key?: string; stream?: boolean } = {}) =>
+  Promise.all(Array.from({ length: n }, () => ask(gateway, of)));
+
+const processes = (got: readonly Got[]) => new Set(got.map(({ by }) => by)).size;
+const served = (got: readonly Got[]) => got.filter(({ status }) => status === 200).length;
+
+const statusOf = async (gateway: Daemon) => (await gateway.ask("status")) as unknown as Status;
+const pidsOf = async (gateway: Daemon) => (await statusOf(gateway)).workers!.map(({ pid }) => pid);
+
+async function keyWith(gateway: Daemon, limits: object[]): Promise<string> {
+  const made = await gateway.ask("keys.create", { name: "limited", limits: limits as never });
+  return (made as { secret: string }).secret;
+}
+
+const entries = async (gateway: Daemon): Promise<Entry[]> => {
+  const all: Entry[] = [];
+  for (let after: string | null = null; ;) {
+    const page = (await gateway.ask("ledger.entries", { after, limit: 1_000 } as never)) as never;
+    const { items, next } = page as { items: Entry[]; next?: string };
+    all.push(...items);
+    if (next === undefined) return all;
+    after = next;
+  }
+};
+
+/** Until it is so, or for long enough. */
+async function until<T>(look: () => Promise<T>, so: (seen: T) => boolean, ms = 10_000): Promise<T> {
+  for (const end = Date.now() + ms; ; await sleep(50)) {
+    const seen = await look();
+    if (so(seen) || Date.now() > end) return seen;
+  }
+}
+
+const isThere = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+describe("workers: 2", () => {
+  it("limits, budgets and the ledger are exact over both", TIMEOUT, async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    expect(gateway.log.filter(({ msg }) => msg === "listening")).toHaveLength(1);
+
+    // A hundred tokens are a tenth of a cent, held and then used.
+    const budget = await keyWith(gateway, [{ unit: "nano_usd", max: 50_000_000, per: "total" }]);
+    const paid = await many(500, gateway, { key: budget });
+    expect(processes(paid)).toBe(2);
+    expect(served(paid)).toBe(50);
+    expect(paid.filter(({ status }) => status === 429)).toHaveLength(450);
+
+    const rate = await keyWith(gateway, [{ unit: "requests", max: 6, per: "minute" }]);
+    expect(served(await many(60, gateway, { key: rate }))).toBe(6);
+
+    const few = await keyWith(gateway, [{ unit: "concurrent", max: 5, per: "open" }]);
+    const streams = await many(40, gateway, { key: few, stream: true });
+    expect(served(streams)).toBe(5);
+    up.letGo();
+    await Promise.all(streams.map(({ text }) => text));
+    expect((await ask(gateway, { key: few })).status).toBe(200);
+
+    const rows = await entries(gateway);
+    const settles = rows.filter(({ kind }) => kind === "settle");
+    expect(settles).toHaveLength(50 + 6 + 5 + 1);
+    expect(new Set(settles.map(({ attempt }) => attempt)).size).toBe(settles.length);
+    expect(settles.every(({ state }) => state === "exact")).toBe(true);
+    const { code, out } = await tollgate(gateway, ["ledger", "verify"]);
+    expect([code, out]).toEqual([0, expect.any(String)]);
+  });
+
+  it("a worker dies in mid-stream: its calls are settled, the others go on", TIMEOUT, async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    const key = await keyWith(gateway, [{ unit: "concurrent", max: 8, per: "open" }]);
+    const streams = await many(8, gateway, { key, stream: true });
+    expect([served(streams), processes(streams)]).toEqual([8, 2]);
+    expect((await ask(gateway, { key })).status).toBe(429);
+    const before = await pidsOf(gateway);
+    process.kill(before[0]!, "SIGKILL");
+
+    const open = () => entries(gateway).then((all) => all.filter((e) => e.outcome === "presumed"));
+    const presumed = await until(open, (found) => found.length > 0, 3_000);
+    const lost = streams.filter(({ by }) => by !== streams[0]!.by).length;
+    expect([lost, 8 - lost]).toContain(presumed.length);
+    for (const entry of presumed) {
+      expect(entry).toMatchObject({ kind: "settle", state: "estimated" });
+      expect(BigInt(entry.costNano!)).toBeGreaterThan(0n);
+    }
+    // Their leases are free again.
+    expect((await ask(gateway, { key })).status).toBe(200);
+
+    const after = await until(
+      () => pidsOf(gateway),
+      (pids) => pids.length === 2,
+    );
+    expect(after).toHaveLength(2);
+    expect(after).toContain(before[1]);
+    expect(after).not.toContain(before[0]);
+
+    up.letGo();
+    const ends = await Promise.allSettled(streams.map(({ text }) => text));
+    const whole = ends.filter((end) => end.status === "fulfilled");
+    expect(whole).toHaveLength(8 - presumed.length);
+    for (const { value } of whole) expect(value.trimEnd()).toMatch(/data: \[DONE\]$/);
+    expect(processes(await many(20, gateway))).toBe(2);
+    const rows = await entries(gateway);
+    const left = rows.filter(({ kind }) => kind === "reserve").length;
+    expect(rows.filter(({ kind }) => kind === "settle")).toHaveLength(left);
+    expect((await tollgate(gateway, ["ledger", "verify"])).code).toBe(0);
+  });
+
+  it("what one is told all know at once: keys, and a new config", TIMEOUT, async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    const made = (await gateway.ask("keys.create", { name: "short" })) as {
+      secret: string;
+      key: { id: string };
+    };
+    const known = await many(40, gateway, { key: made.secret });
+    expect([served(known), processes(known)]).toEqual([40, 2]);
+    await gateway.ask("keys.revoke", { id: made.key.id });
+    const refused = await many(40, gateway, { key: made.secret });
+    expect(processes(refused)).toBe(2);
+    expect(refused.every(({ status }) => status === 401)).toBe(true);
+
+    let over = false;
+    const got: Got[] = [];
+    const load = Array.from({ length: 4 }, async () => {
+      while (!over) {
+        const one = await ask(gateway);
+        got.push(one);
+        await one.text;
+      }
+    });
+    for (let n = 2; n <= 6; n++) {
+      await gateway.write(yaml(up.base, `log: { slow: ${n}s }\n`));
+      await gateway.line((l) => l.msg === "reloaded" && l["generation"] === n);
+    }
+    over = true;
+    await Promise.all(load);
+    expect(served(got)).toBe(got.length);
+    const now = await many(20, gateway);
+    expect(processes(now)).toBe(2);
+    expect(new Set(now.map(({ generation }) => generation))).toEqual(new Set([6]));
+
+    // A bad file, what only a restart can change, and what only a worker cannot do: nothing changes anywhere.
+    await gateway.write(yaml(up.base, "modles: {}\n"));
+    await gateway.line((l) => l.msg.startsWith("reload refused: the config has errors"));
+    await gateway.write(yaml(up.base).replace("workers: 2", "workers: 3"));
+    const line = await gateway.line((l) => l.msg.startsWith("reload refused: workers"));
+    expect(line["refused"]).toEqual(["workers"]);
+    await writeFile(`${gateway.dir}/choosy.ts`, CHOOSY);
+    await gateway.write(yaml(up.base).replace("auth,", "auth, { use: ./choosy.ts },"));
+    const refusal = await gateway.line((l) => JSON.stringify(l).includes("not in a worker"));
+    expect(refusal.msg).toMatch(/^reload refused/);
+    const still = await many(20, gateway);
+    expect([served(still), processes(still)]).toEqual([20, 2]);
+    expect(new Set(still.map(({ generation }) => generation))).toEqual(new Set([6]));
+
+    // Who comes later has the config that answers, not the one in the file.
+    const [first] = await pidsOf(gateway);
+    process.kill(first!, "SIGKILL");
+    await gateway.line((l) => l.msg === "a worker has been replaced");
+    const late = await many(20, gateway);
+    expect([served(late), processes(late)]).toEqual([20, 2]);
+    expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
+  });
+
+  it("SIGTERM: streams are finished, then all processes are gone", TIMEOUT, async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    const streams = await many(30, gateway, { stream: true });
+    const pids = await pidsOf(gateway);
+    // As a terminal or an init system does it: everybody is told.
+    for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
+    await sleep(300);
+    expect(isThere(pids[0]!) && isThere(pids[1]!)).toBe(true);
+    up.letGo();
+    for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
+    expect((await gateway.exit).code).toBe(0);
+    expect(pids.filter(isThere)).toEqual([]);
+  });
+
+  it("the primary dies: so do the workers, and the next start settles all", TIMEOUT, async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    const streams = await many(6, gateway, { stream: true });
+    expect(served(streams)).toBe(6);
+    const pids = await pidsOf(gateway);
+    gateway.kill("SIGKILL");
+    await gateway.exit;
+    const gone = async () => pids.filter(isThere).length;
+    expect(await until(gone, (n) => n === 0, 2_000)).toBe(0);
+    await using next = await start(up.base, { dir: gateway.dir });
+    const line = await next.line((l) => l.msg.startsWith("calls that a crash left open"));
+    expect(line["presumed"]).toBe(6);
+    expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
+  });
+
+  it("a worker that never comes up is an honest end", TIMEOUT, async () => {
+    await using up = await upstream();
+    const sick = yaml(up.base).replace("auth,", "auth, { use: ./sick.ts },");
+    const started = startGateway({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });
+    await expect(started).rejects.toThrow(/A worker has ended \(exit code 3\)/);
+
+    await using gateway = await startGateway({ yaml: sick, files: { "sick.ts": SICK } });
+    await writeFile(`${gateway.dir}/ill`, "");
+    for (const pid of await pidsOf(gateway)) process.kill(pid, "SIGKILL");
+    expect((await gateway.exit).code).toBe(1);
+    expect(gateway.output()).toContain("No worker stays up");
+  });
+});
+
+const plugin = (setup: string) => `
+import cluster from "node:cluster";
+import { existsSync } from "node:fs";
+import { defineMiddleware } from "tollgate/plugin";
+export default defineMiddleware({
+  api: 1, name: "odd", summary: "For a test", stability: "beta", sends: "nowhere",
+  setup() { ${setup}; return { settle() {} }; },
+});
+`;
+const CHOOSY = plugin('if (cluster.isWorker) throw new Error("not in a worker")');
+const SICK = plugin('if (cluster.isWorker && existsSync("ill")) process.exit(3)');
