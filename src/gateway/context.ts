@@ -6,6 +6,10 @@ import type { Context } from "../plugin/context.ts";
 import { matches } from "../walk/pattern.ts";
 import type { House } from "./house.ts";
 import { createLine } from "./line.ts";
+import { within } from "./waiting.ts";
+
+/** A report may take longer than a look-up; a client waits for it all the same. */
+const READ_MS = 15_000;
 
 export interface ContextOptions {
   /** The path in gateway.yaml. */
@@ -35,7 +39,10 @@ export function createContext({ id, scope, house, catalogue }: ContextOptions): 
     }).fetch,
     keys: house.keys,
     catalogue: view(catalogue),
-    ledger: house.store,
+    ledger: {
+      entries: (query, page) => within(READ_MS, house.store.entries(query, page)),
+      totals: (query) => within(READ_MS, house.store.totals(query)),
+    },
     stateDir() {
       const dir = join(house.stateDir, id.replace(/[^\w.-]/g, "_"));
       mkdirSync(dir, { recursive: true, mode: 0o700 });

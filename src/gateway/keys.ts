@@ -1,6 +1,7 @@
 // Who presents this secret? Looked up by its SHA-256, remembered for a minute, forgotten at once when keys change.
 // May import: lib, plugin (types). A key that nobody knows takes the same way as one that somebody does.
 import { digest, equal, parse } from "../lib/key.ts";
+import { within } from "./waiting.ts";
 import type { KeyRecord, Store } from "../plugin/store.ts";
 
 export interface Keys {
@@ -16,6 +17,9 @@ const LONGEST = 1_024;
 const MOST_KNOWN = 10_000;
 const MOST_UNKNOWN = 10_000;
 
+/** Who asks is told no after that, and may come again. */
+const PATIENCE_MS = 5_000;
+
 interface Remembered {
   record: KeyRecord;
   until: number;
@@ -23,7 +27,11 @@ interface Remembered {
 
 export function createKeys(
   store: Pick<Store, "key">,
-  { now = Date.now, ttlMs = 60_000 }: { now?: () => number; ttlMs?: number } = {},
+  {
+    now = Date.now,
+    ttlMs = 60_000,
+    patienceMs = PATIENCE_MS,
+  }: { now?: () => number; ttlMs?: number; patienceMs?: number } = {},
 ): Keys {
   /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
   const bySecret = new Map<string, Remembered>();
@@ -42,7 +50,7 @@ export function createKeys(
       : record;
 
   async function ask(hash: string): Promise<KeyRecord | undefined> {
-    const record = await store.key(hash);
+    const record = await within(patienceMs, store.key(hash));
     return record && equal(record.digest, hash) ? record : undefined;
   }
 

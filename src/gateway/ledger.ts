@@ -4,6 +4,12 @@
 // batch is in flight, nothing lingers; under load batches grow, alone a command goes at once.
 // A rejected batch did not happen. Commands that cannot be obeyed are told so one by one; after any other rejection
 // settles are tried again until they land, and reserves, which somebody waits for, are refused after half a second.
+//
+// A store that says nothing is another matter than one that says no: a starved core, a disk that is busy with others'
+// writes and a checkpoint keep a commit for a second or two, and a request refused for that is lost to its client, while
+// one that waits is only late. So silence is borne for five seconds (most clients allow a minute or more to the first
+// byte); after that everybody is refused at once until the store is heard of again. A reserve that lands after it was
+// refused is voided: nothing was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { fail } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
@@ -36,9 +42,13 @@ export interface LedgerOptions {
   now?: () => number;
   /** When trouble begins (with its reason) and when it is over. */
   tell?: (trouble: string | undefined) => void;
-  /** How long a reserve may wait. */
+  /** How long a store may be silent. */
   patienceMs?: number;
 }
+
+const PATIENCE_MS = 5_000;
+/** How long a reserve waits for a store that says no to change its mind. */
+const HEAL_MS = 500;
 
 /** Commands in one batch, and reserves in the queue. */
 const MOST_IN_BATCH = 1_024;
@@ -51,8 +61,9 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 export function createLedger(
   store: Pick<Store, "apply" | "reach">,
-  { now = Date.now, tell = () => {}, patienceMs = 500 }: LedgerOptions = {},
+  { now = Date.now, tell = () => {}, patienceMs = PATIENCE_MS }: LedgerOptions = {},
 ): Ledger {
+  const healMs = Math.min(HEAL_MS, patienceMs);
   let queue: Waiting[] = [];
   const heard = new Map<string, Told<"progress">>();
   const pinned = new Set<string>();
@@ -122,7 +133,12 @@ export function createLedger(
 
   /** Undefined: it is done. */
   async function attempt(batch: readonly Waiting[]): Promise<unknown> {
-    const slow = setInterval(() => stalled(batch), patienceMs);
+    let waiting = true;
+    const slow = setInterval(async () => {
+      // Was it we who did not listen? Then its answer lies there, and timers only came first.
+      await turn();
+      if (waiting) stalled(batch);
+    }, patienceMs);
     try {
       const verdicts = await store.apply(batch.map(({ command }) => command));
       batch.forEach((one, i) => landed(one, verdicts[i]!));
@@ -130,6 +146,7 @@ export function createLedger(
     } catch (error) {
       return error ?? new Error("rejected");
     } finally {
+      waiting = false;
       clearInterval(slow);
     }
   }
@@ -165,7 +182,7 @@ export function createLedger(
 
   /** The store takes its time. Reserves in the batch may still land, so they are only given up. */
   function stalled(batch: readonly Waiting[]): void {
-    health(`The store has not answered for ${patienceMs} ms.`);
+    health(`The store has not answered for ${patienceMs} ms.`, patienceMs);
     for (const waiting of batch)
       if (waiting.command.do === "reserve") {
         waiting.abandoned = true;
@@ -175,7 +192,7 @@ export function createLedger(
   }
 
   function refuseLate(): void {
-    const late = performance.now() - patienceMs;
+    const late = performance.now() - healMs;
     queue = queue.filter(({ command, since, reject }) => {
       if (command.do !== "reserve" || since > late) return true;
       reject(unavailable());
@@ -183,18 +200,20 @@ export function createLedger(
     });
   }
 
-  function health(message: string | undefined): void {
+  function health(message: string | undefined, forMs = 0): void {
     const before = trouble;
     pauseMs = message === undefined ? 0 : Math.min(PAUSE_MS.last, pauseMs * 2 || PAUSE_MS.first);
     trouble =
-      message === undefined ? undefined : { message, since: before?.since ?? performance.now() };
+      message === undefined
+        ? undefined
+        : { message, since: before?.since ?? performance.now() - forMs };
     if ((before === undefined) !== (trouble === undefined)) tell(message);
   }
 
   return {
     async reserve(command, price) {
       if (closed) throw unavailable();
-      if (trouble && performance.now() - trouble.since > patienceMs) throw unavailable();
+      if (trouble && performance.now() - trouble.since > healMs) throw unavailable();
       if (queue.length >= MOST_WAITING) throw unavailable();
       if (price && command.price !== null) pin(command.price, price, command.at);
       return put(command);

@@ -48,6 +48,28 @@ export const unavailable = (): unknown =>
     }),
   );
 
+/** What a store is asked while a client waits: it may take its time, and not for ever. */
+export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () =>
+      reject(
+        thrown(() =>
+          fail("unavailable", "The store does not answer; nothing is sent without it.", {
+            code: "ledger_unavailable",
+            retryAfterMs: 1_000,
+          }),
+        ),
+      ),
+    ms,
+  );
+  try {
+    return await Promise.race([answer, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 function thrown(work: () => never): unknown {
   try {
     return work();
