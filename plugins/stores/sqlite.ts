@@ -104,7 +104,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     },
     key: look("key"),
     price: look("price"),
-    keys: read("keys"),
+    keys: look("keys"),
     entries: read("entries"),
     totals: read("totals"),
     verify: read("verify"),

@@ -11,7 +11,9 @@ if (major < needed) {
   );
   process.exitCode = 1;
 } else {
-  import("./main.ts")
+  import("./young.ts")
+    .then(({ stayYoung }) => stayYoung())
+    .then(() => import("./main.ts"))
     .then(({ main }) => main(process.argv.slice(2)))
     // Plugins may leave timers behind; a command is over when it says so.
     .then((code) => process.stdout.write("", () => process.exit(code)));

@@ -1,16 +1,19 @@
-// What a request may have to wait for: one row by its name. On the writer's own connection: microseconds there, where a
-// thread for it alone would cost every gateway as much memory as a thousand streams.
+// The small readings: one row by its name, a page of keys. They run on the writer's own connection, where they take
+// microseconds; a thread for them alone would cost every gateway a dozen megabytes.
 import type { DatabaseSync } from "node:sqlite";
-import type { KeyRecord, Price } from "tollgate/plugin";
+import type { KeyRecord, Listed, Page, Price } from "tollgate/plugin";
+import { keyCursor, listed, sizeOf } from "../book/page.ts";
 import { fromJson } from "./tagged.ts";
 
 export interface Lookups {
   key(digest: string): KeyRecord | undefined;
   price(hash: string): Price | undefined;
+  keys(page?: Page): Listed<KeyRecord>;
 }
 
 export function createLookups(db: DatabaseSync): Lookups {
   const key = db.prepare("SELECT record FROM key WHERE digest = ?");
+  const keys = db.prepare("SELECT record FROM key WHERE place > ? ORDER BY place LIMIT ?");
   const price = db.prepare("SELECT price FROM price WHERE hash = ?");
   return {
     key(digest) {
@@ -20,6 +23,15 @@ export function createLookups(db: DatabaseSync): Lookups {
     price(hash) {
       const found = price.get(hash);
       return found && fromJson<Price>(found["price"] as string);
+    },
+    keys(page) {
+      const size = sizeOf(page);
+      const found = keys.all(page?.after ?? "", size + 1);
+      return listed(
+        found.map((row) => fromJson<KeyRecord>(row["record"] as string)),
+        size,
+        keyCursor,
+      );
     },
   };
 }

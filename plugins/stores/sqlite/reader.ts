@@ -2,21 +2,18 @@
 // readings give way to short ones every few milliseconds.
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import type { Entry, KeyRecord, LedgerQuery, Listed, Page, Problem, Total } from "tollgate/plugin";
-import { keyCursor, listed, sizeOf } from "../book/page.ts";
+import type { Entry, LedgerQuery, Listed, Page, Problem, Total } from "tollgate/plugin";
+import { listed, sizeOf } from "../book/page.ts";
 import { toEntry } from "../book/row.ts";
 import { totalling, type Summand, type TotalsQuery } from "../book/totals.ts";
 import { auditor, fromArray, headOf, links, type Head } from "./chain.ts";
 import { COLUMNS, fromStored, parse, type Stored } from "./columns.ts";
-import { fromJson } from "./tagged.ts";
 
 /** Rows, or commits, read in one go. */
 const STRIDE = 2_000;
 
 export function createReader({ file }: { file: string }) {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
-  const keys = db.prepare("SELECT record FROM key WHERE place > ? ORDER BY place LIMIT ?");
-
   function big(sql: string) {
     const statement = db.prepare(sql);
     statement.setReadBigInts(true);
@@ -26,15 +23,6 @@ export function createReader({ file }: { file: string }) {
   const last = (): number => Number(db.prepare("SELECT max(seq) AS seq FROM entry").get()!["seq"]);
 
   return {
-    keys(page?: Page): Listed<KeyRecord> {
-      const size = sizeOf(page);
-      const found = keys.all(page?.after ?? "", size + 1);
-      return listed(
-        found.map((row) => fromJson<KeyRecord>(row["record"] as string)),
-        size,
-        keyCursor,
-      );
-    },
     entries(query: LedgerQuery, page?: Page): Listed<Entry> {
       const size = sizeOf(page);
       const [where, values] = conditions(query);

@@ -2,7 +2,7 @@
 // After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { faultOf, type Command, type Verdict } from "tollgate/plugin";
+import { faultOf, type Command, type Page, type Verdict } from "tollgate/plugin";
 import { createBook, type Book } from "../book/book.ts";
 import { createBallast } from "./ballast.ts";
 import { checkTail } from "./chain.ts";
@@ -151,7 +151,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     const current = session ?? begin();
     const verdicts = transaction(current, () => batch.map((c) => current.book.apply(c)));
     if (durability === "relaxed")
-      // Lists of keys are read on another connection, which sees what is committed.
+      // A key that was handed out, or taken back, stays so.
       if (batch.some((c) => c.do === "key" || c.do === "price")) commit();
       else commitSoon();
     return verdicts;
@@ -163,6 +163,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     opened,
     key: (digest: string) => lookups().key(digest),
     price: (hash: string) => lookups().price(hash),
+    keys: (page?: Page) => lookups().keys(page),
     apply(batch: readonly Command[]): Verdict[] {
       // A sign of life is also the question whether new calls are taken.
       if (!ballast.ready() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
