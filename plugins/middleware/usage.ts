@@ -27,7 +27,10 @@ export default defineMiddleware({
     return {
       charge(call) {
         const labels: Record<string, string> = {};
+        const own = call.exchange.identity?.labels ?? {};
         for (const name of names) {
+          // What the operator wrote on a key is not its holder's to change.
+          if (Object.hasOwn(own, name)) continue;
           const value = call.exchange.headers[name];
           if (typeof value === "string") labels[name] = value.slice(0, LABEL_MAX);
         }

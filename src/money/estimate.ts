@@ -19,6 +19,8 @@ export interface Ask extends Circumstances {
   price: Price | null;
   /** Tokens, from `inputUpTo`. */
   input: number;
+  /** What the input can be at most, where it holds what nobody can count beforehand. */
+  inputMost?: Opt<number>;
   /** The client's own cap on one answer. */
   output?: Opt<number>;
   /** The model's cap. */
@@ -118,10 +120,11 @@ function worth(ask: Ask, price: Price, output: number): bigint | null {
   if (ask.mode !== "hard") return cost({ input: ask.input, output: all }, price, round);
   const read: readonly Unit[] = ask.media ? [...READ, "audio_in", "image_in"] : READ;
   const written: readonly Unit[] = ask.media ? [...WRITTEN, "audio_out", "image_out"] : WRITTEN;
-  const into = dearest(price, read, ask.input, ask) ?? "input";
-  const out = dearest(price, written, ask.input, ask) ?? "output";
+  const input = Math.max(ask.input, ask.inputMost ?? 0);
+  const into = dearest(price, read, input, ask) ?? "input";
+  const out = dearest(price, written, input, ask) ?? "output";
   const answer: Usage = out === "reasoning" ? { output: all, reasoning: all } : { [out]: all };
-  return cost({ [into]: ask.input, ...answer }, price, round);
+  return cost({ [into]: input, ...answer }, price, round);
 }
 
 /** By whichever measure the price lists: pieces, megapixels, or tokens. What upstream chooses is taken to be the dearest. */

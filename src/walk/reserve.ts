@@ -11,6 +11,8 @@ import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf, usually } from "./terms.ts";
 
+const UNCOUNTED = ["documents", "audio"] as const;
+
 /** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
 export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
   const x = call.exchange;
@@ -36,6 +38,10 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     mode: charges.some((c) => c.hold) ? mode : "expected",
     price: call.info.price ?? null,
     input: tally.inputEstimate,
+    // Pages and minutes are no bytes: the model's own limit is what bounds them.
+    inputMost: UNCOUNTED.some((f) => survey.features.includes(f))
+      ? call.info.limits?.context
+      : undefined,
     output: survey.maxOutput,
     limit: call.info.limits?.output,
     usual: gen.usual.p95(usually(call)),

@@ -40,12 +40,16 @@ export function survey(body: Body): Survey {
   if (n !== undefined && n > 1) found.add("n");
   return {
     features: [...found],
-    maxOutput: number(fields["max_completion_tokens"]) ?? number(fields["max_tokens"]),
+    maxOutput: larger(number(fields["max_completion_tokens"]), number(fields["max_tokens"])),
     n,
     tier: text(fields["service_tier"]),
     media: media.count > 0 ? media : undefined,
   };
 }
+
+/** Of two bounds nobody knows which one upstream reads, and a client may send both. */
+const larger = (a: number | undefined, b: number | undefined): number | undefined =>
+  a !== undefined && b !== undefined ? Math.max(a, b) : (a ?? b);
 
 function look(
   message: JsonObject | undefined,

@@ -1,0 +1,253 @@
+// What a client might try in order not to pay, or to see what others paid.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Entry, JsonObject } from "tollgate/plugin";
+import { parse } from "../../src/lib/key.ts";
+import { startGateway, type Daemon } from "../gateway.ts";
+import { biller, priced, type Biller, wished } from "../rig/biller.ts";
+
+const PRICE = `price: { input: 3, cache_read: 0.3, output: 15 }`;
+const yaml = (url: string, hold: string) => `
+frontends: [chat-completions, messages, responses, usage]
+middleware: [auth, { use: limits, with: { hold: ${hold} } }, { use: usage, with: { label_headers: [x-rig, team] } }]
+store: memory
+providers:
+  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, models: { model: { ${PRICE}, limits: { context: 100000, output: 4096 } } } }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, models: { model: { ${PRICE}, limits: { context: 100000, output: 4096 } } } }
+`;
+
+let upstream: Biller;
+let expected: Daemon;
+let hard: Daemon;
+beforeAll(async () => {
+  upstream = await biller();
+  [expected, hard] = await Promise.all([
+    startGateway({ yaml: yaml(upstream.up.url, "expected") }),
+    startGateway({ yaml: yaml(upstream.up.url, "hard") }),
+  ]);
+});
+afterAll(async () => {
+  await Promise.all([expected[Symbol.asyncDispose](), hard[Symbol.asyncDispose]()]);
+  await upstream[Symbol.asyncDispose]();
+});
+
+async function keyOf(at: Daemon, nano: number, more: object = {}) {
+  const limits = [{ unit: "nano_usd", max: nano, per: "total" }];
+  const { secret } = (await at.ask("keys.create", { limits, ...more } as JsonObject)) as {
+    secret: string;
+  };
+  return { secret, id: parse(secret)!.id };
+}
+
+const post = (at: Daemon, key: string, path: string, body: object, init: RequestInit = {}) =>
+  fetch(`${at.url}${path}`, {
+    ...init,
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${key}`,
+      "x-api-key": key,
+      "anthropic-version": "2023-06-01",
+      ...(init.headers as Record<string, string>),
+    },
+    body: JSON.stringify(body),
+  });
+
+const chat = (tag: string, more: object = {}, of: { words?: number; thought?: number } = {}) => ({
+  model: "chat/model",
+  max_tokens: 1_000,
+  messages: [
+    {
+      role: "user",
+      content: wished({ tag, words: of.words ?? 10, gap: 1, thought: of.thought ?? 0 }),
+    },
+  ],
+  ...more,
+});
+
+async function settled(at: Daemon, key: string): Promise<Entry[]> {
+  for (let i = 0; ; i++) {
+    const { items } = (await at.ask("ledger.entries", { key, limit: 1_000 })) as unknown as {
+      items: Entry[];
+    };
+    const open = items.length - 2 * items.filter(({ kind }) => kind === "settle").length;
+    if (open === 0 || i > 100) return items.filter(({ kind }) => kind === "settle");
+    await sleep(20);
+  }
+}
+
+describe("leaving early", () => {
+  it.each([
+    ["an answer that comes whole", {}, { words: 300 }],
+    [
+      "a stream that thinks first",
+      { stream: true, reasoning_effort: "high" },
+      { words: 50, thought: 400 },
+    ],
+  ])("%s costs at least what it costs", async (what, more, of) => {
+    const { secret, id } = await keyOf(expected, 100_000_000);
+    const before = upstream.bill.length;
+    let refused = 0;
+    for (let i = 0; i < 40 && refused === 0; i++) {
+      const away = new AbortController();
+      const asked = post(
+        expected,
+        secret,
+        "/v1/chat/completions",
+        chat(`${what.length}.${i}`, more, of),
+        {
+          signal: away.signal,
+        },
+      ).then(
+        (res) => res.status,
+        () => 0,
+      );
+      const seen = upstream.bill.length;
+      while (
+        upstream.bill.length === seen &&
+        (await Promise.race([asked, sleep(2)])) === undefined
+      );
+      away.abort();
+      if ((await asked) === 429) refused++;
+      await settled(expected, id);
+    }
+    const rows = await settled(expected, id);
+    const paid = rows.reduce((sum, { costNano }) => sum + BigInt(costNano ?? 0), 0n);
+    const owed = upstream.bill.slice(before).reduce((sum, one) => sum + priced(one.usage()), 0n);
+    expect(paid).toBeGreaterThanOrEqual(owed);
+    expect(rows.some(({ state }) => state === "estimated")).toBe(true);
+    // And it ends: the budget of ten cents was used up.
+    expect(refused).toBe(1);
+  });
+});
+
+describe("odd numbers", () => {
+  it("are refused or held for; none of them makes room", async () => {
+    const { secret, id } = await keyOf(expected, 40_000_000);
+    for (const odd of [
+      { n: -5 },
+      { n: 0 },
+      { n: 1.5 },
+      { n: 1e300 },
+      { n: "128" },
+      { max_tokens: -1 },
+      { max_tokens: 0 },
+      { max_tokens: 1.5 },
+      { max_tokens: 1e300 },
+      { max_tokens: "5" },
+      { max_completion_tokens: -1e9 },
+      { max_tokens: 9_007_199_254_740_993 },
+    ]) {
+      const { status } = await post(expected, secret, "/v1/chat/completions", chat("odd", odd));
+      expect([200, 400, 429], JSON.stringify(odd)).toContain(status);
+      const messages = { ...chat("odd", odd), model: "messages/model" };
+      expect([200, 400, 402, 429]).toContain(
+        (await post(expected, secret, "/v1/messages", messages)).status,
+      );
+    }
+    for (const { costNano } of await settled(expected, id))
+      expect(BigInt(costNano!)).toBeGreaterThanOrEqual(0n);
+  });
+
+  it("128 answers are held 128 times", async () => {
+    const { secret } = await keyOf(expected, 1_000_000_000);
+    const answer = await post(expected, secret, "/v1/chat/completions", chat("many", { n: 128 }));
+    expect(answer.status).toBe(429);
+    expect(((await answer.json()) as any).error.message).toMatch(/would reserve \$1\.9/);
+  });
+});
+
+describe("a hard budget", () => {
+  it("is not got round with two bounds of which upstream reads the other one", async () => {
+    const { secret } = await keyOf(hard, 20_000_000);
+    const both = chat("both", { max_completion_tokens: 10, max_tokens: 4_000 });
+    expect((await post(hard, secret, "/v1/chat/completions", both)).status).toBe(429);
+  });
+
+  it("holds a document as all that the model can read: its pages cannot be counted", async () => {
+    const { secret } = await keyOf(hard, 290_000_000);
+    const pdf = {
+      type: "document",
+      source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" },
+    };
+    const ask = (content: object[]) =>
+      post(hard, secret, "/v1/messages", {
+        model: "messages/model",
+        max_tokens: 10,
+        messages: [{ role: "user", content }],
+      });
+    const said = { type: "text", text: wished({ tag: "pdf", words: 3, gap: 0 }) };
+    expect((await ask([pdf, said])).status).toBe(402);
+    expect((await ask([said])).status).toBe(200);
+  });
+
+  it("is never overrun by many at once, whatever each allows itself", async () => {
+    const nano = 200_000_000;
+    const { secret, id } = await keyOf(hard, nano);
+    const all = Array.from({ length: 60 }, (_, i) =>
+      post(
+        hard,
+        secret,
+        "/v1/chat/completions",
+        chat(`all.${i}`, { max_tokens: 400 + i * 60 }, { words: 300 }),
+      ),
+    );
+    for (const answer of await Promise.all(all)) await answer.text();
+    const rows = await settled(hard, id);
+    const spent = rows.reduce((sum, { costNano }) => sum + BigInt(costNano!), 0n);
+    expect(rows.length).toBeGreaterThan(0);
+    expect(spent).toBeLessThanOrEqual(BigInt(nano));
+  });
+});
+
+it("counting tokens costs nothing and leaves no row, and the same request twice is paid twice", async () => {
+  const { secret, id } = await keyOf(expected, 1_000_000_000);
+  const asked = { ...chat("count"), model: "messages/model" };
+  await (await post(expected, secret, "/v1/messages/count_tokens", asked)).text();
+  expect(await settled(expected, id)).toEqual([]);
+  const again = { headers: { "x-stainless-retry-count": "1", "idempotency-key": "same" } };
+  for (let i = 0; i < 2; i++)
+    await (await post(expected, secret, "/v1/chat/completions", chat("twice"), again)).text();
+  const rows = await settled(expected, id);
+  expect(rows.map(({ state }) => state)).toEqual(["exact", "exact"]);
+  expect(upstream.bill.filter(({ tag }) => tag === "twice").length).toBe(2);
+});
+
+describe("what others used", () => {
+  it("is not told, however it is asked for", async () => {
+    const [rich, poor] = await Promise.all([keyOf(expected, 1e9), keyOf(expected, 1e9)]);
+    await (await post(expected, rich.secret, "/v1/chat/completions", chat("rich"))).text();
+    for (const query of [
+      "",
+      `?key=${rich.id}`,
+      `?key=&by=label`,
+      `?by=key`,
+      `?by=model,key`,
+      `?from=2000-01-01&key[]=${rich.id}`,
+    ]) {
+      const answer = await fetch(`${expected.url}/v1/usage${query}`, {
+        headers: { authorization: `Bearer ${poor.secret}` },
+      });
+      const text = await answer.text();
+      expect(text).not.toContain(rich.id);
+      if (answer.status === 200) expect(JSON.parse(text).total.calls).toBe(0);
+      else expect(answer.status).toBe(400);
+    }
+    // Nor with somebody's hash or name in place of a key.
+    for (const secret of [rich.id, `tg_${rich.id}`, "a".repeat(64)])
+      expect(
+        (
+          await fetch(`${expected.url}/v1/usage`, {
+            headers: { authorization: `Bearer ${secret}` },
+          })
+        ).status,
+      ).toBe(401);
+  });
+
+  it("cannot be put on somebody else's account: a key's own label is the operator's word", async () => {
+    const { secret, id } = await keyOf(expected, 1e9, { labels: { team: "red" } });
+    const headers = { team: "blue", "x-rig": "mine" };
+    await (await post(expected, secret, "/v1/chat/completions", chat("label"), { headers })).text();
+    expect((await settled(expected, id))[0]!.labels).toEqual({ team: "red", "x-rig": "mine" });
+  });
+});
