@@ -130,6 +130,21 @@ export function limitLaws(law: Law): void {
     assert.ok(!(await ask("d", yesterday + 29_000)).ok, "a little disorder is not a jump");
   });
 
+  law("a clock that jumps is no way around a budget", async (store) => {
+    for (const per of ["day", "week", "month", "total"] as const) {
+      const budget = { per, scope: `key:${per}` };
+      const ask = (attempt: string, at: number) =>
+        one(store, reserve(`${per}-${attempt}`, { at, claims: [claim(budget, 10_000n)] }));
+      assert.ok((await ask("a", NOON)).ok);
+      await one(store, settle(`${per}-a`, { at: NOON + 5, costNano: 10_000n }));
+      // Forth, into a window of its own, and back: what was spent then is spent.
+      const there = await ask("b", NOON + 40 * 86_400_000);
+      assert.equal(there.ok, per !== "total");
+      assert.ok(!(await ask("c", NOON + 10)).ok, per);
+      if (there.ok) assert.ok(!(await ask("d", NOON + 40 * 86_400_000)).ok, per);
+    }
+  });
+
   law("leases end with their calls", async (store) => {
     const lease = { unit: "concurrent", per: "open", max: 2 } as const;
     const ask = (attempt: string) => one(store, reserve(attempt, { claims: [claim(lease, 1n)] }));
