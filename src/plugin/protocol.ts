@@ -5,6 +5,7 @@ import type { Fault } from "../model/error.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
 import type { Feature, ModelInfo } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
+import type { Usage } from "../model/usage.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./call.ts";
 import type { LimitState } from "./store.ts";
@@ -92,8 +93,11 @@ export interface RelaySink {
   /** Upstream's own id of this answer. */
   start(id: string): void;
   usage(seen: UsageSeen): void;
-  /** Said before the terminal bytes are passed on. */
-  finish(reason: FinishReason): void;
+  /**
+   * Said before the terminal bytes are passed on. What comes back is what was settled, estimates included: where upstream
+   * has not told the client, the relay tells it.
+   */
+  finish(reason: FinishReason): Opt<Usage>;
 }
 
 /** features: capabilities and privacy · the rest: the reserve. */

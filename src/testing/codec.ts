@@ -83,7 +83,13 @@ export interface Relayed {
   readonly finishAt: number | undefined;
 }
 
-export function relay(client: ClientHalf<Kind>, chunks: Iterable<Buffer>, to: Answering): Relayed {
+/** `settled`: what a host would say was settled; absent, it says nothing. */
+export function relay(
+  client: ClientHalf<Kind>,
+  chunks: Iterable<Buffer>,
+  to: Answering,
+  settled?: Usage,
+): Relayed {
   const out: Buffer[] = [];
   let length = 0;
   let usage: Usage = {};
@@ -104,6 +110,7 @@ export function relay(client: ClientHalf<Kind>, chunks: Iterable<Buffer>, to: An
       finish(reason) {
         finish = reason;
         finishAt ??= length;
+        return settled;
       },
     },
     to,

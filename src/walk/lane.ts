@@ -74,7 +74,10 @@ export function relayed(call: Attempt, course: Course): Passage {
         tally.upstreamId = id;
       },
       usage: (seen) => tally.saw(seen),
-      finish: (reason) => course.finishing(reason),
+      finish(reason) {
+        course.finishing(reason);
+        return tally.usage().usage;
+      },
     },
     answering(call),
   );

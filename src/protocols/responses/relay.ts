@@ -10,7 +10,7 @@ import { CAP } from "./decode.ts";
 import { failure, thrown } from "./fault.ts";
 import { responseObject } from "./object.ts";
 import { isCall } from "./reading.ts";
-import { usageOf } from "./usage.ts";
+import { usageOf, usageTo } from "./usage.ts";
 import { list, number, object, parsed, text } from "./wire.ts";
 
 export const relay = (sink: RelaySink, to: Answering): Relay =>
@@ -46,14 +46,23 @@ function streamed(sink: RelaySink, to: Answering): Relay {
   };
   const end = (event: Buffer, json: number, data: JsonObject) => {
     const response = object(data["response"]) ?? {};
-    const type = text(data["type"]) ?? "";
-    report(response, sink);
+    const type = text(data["type"]) ?? typeOf(event, json);
+    const counted = report(response, sink);
     if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
       thrown({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
     content();
     tell();
     over = true;
-    sink.finish(reasonOf(response));
+    const settled = sink.finish(reasonOf(response));
+    if (settled && !counted) {
+      const said = {
+        ...data,
+        type,
+        response: { ...response, model: to.model, usage: usageTo(settled) },
+      };
+      out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(said)}`));
+      return out.add(END);
+    }
     // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
     rename(event.subarray(0, lengthOf(event)), json, out);
     out.add(END);
@@ -226,11 +235,13 @@ const isContent = (type: string): boolean =>
   type === "response.output_item.done" ||
   type === "response.image_generation_call.partial_image";
 
-function report(response: JsonObject, sink: RelaySink): void {
+/** Whether the answer has been counted. */
+function report(response: JsonObject, sink: RelaySink): boolean {
   const usage = usageOf(response);
-  if (!usage) return;
+  if (!usage) return false;
   const model = text(response["model"]);
   sink.usage({ type: "usage", usage, model, tier: text(response["service_tier"]) });
+  return usage.output !== undefined;
 }
 
 const isFailure = (response: JsonObject): boolean =>
@@ -266,12 +277,16 @@ function whole(sink: RelaySink, to: Answering): Relay {
       if (answer["error"] && !Array.isArray(answer["output"])) thrown(answer);
       const id = text(answer["id"]);
       if (id !== undefined) sink.start(id);
-      report(answer, sink);
+      const counted = report(answer, sink);
       // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
       if (to.body["input"] !== undefined && isFailure(answer)) thrown(answer);
       sink.content(wordsOf(answer["output"]));
-      sink.finish(reasonOf(answer));
+      const settled = sink.finish(reasonOf(answer));
       ended = true;
+      if (settled && !counted && answer["object"] === "response" && to.body["input"] !== undefined)
+        return sink.bytes(
+          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
+        );
       const from = body.indexOf(123);
       const model = answer["object"] === "response" ? valueAt(body, MODEL, from) : undefined;
       if (!model) return sink.bytes(body);

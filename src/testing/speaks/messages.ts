@@ -15,7 +15,7 @@ function whole(speech: Words, manner: Manner): Answer {
     ...head(manner),
     content: speech.said.map((said, i) => fullBlock(said, manner.n, i)),
     ...ending(speech),
-    usage: usageOf(speech.usage ?? {}, true),
+    ...(speech.usage && { usage: usageOf(speech.usage, true) }),
   });
   return speech.usage
     ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
@@ -77,7 +77,9 @@ function stream(speech: Words, manner: Manner): Answer {
         stop_reason: null,
         stop_sequence: null,
         stop_details: null,
-        usage: usageOf({ ...speech.usage, output: 1, reasoning: undefined }, true),
+        ...(speech.usage && {
+          usage: usageOf({ ...speech.usage, output: 1, reasoning: undefined }, true),
+        }),
       },
     }),
     event("ping", {}),
@@ -95,7 +97,7 @@ function stream(speech: Words, manner: Manner): Answer {
   }
   const last = event("message_delta", {
     delta: { ...ending(speech), container: null },
-    usage: usageOf(speech.usage ?? { output: 0 }, false),
+    ...(speech.usage && { usage: usageOf(speech.usage, false) }),
   });
   events.push(speech.usage ? { bytes: last, tells: speech.usage } : last);
   return eventStream([...events, event("message_stop", {})]);

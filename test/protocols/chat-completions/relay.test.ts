@@ -94,7 +94,7 @@ test("an event without changes is not copied: one write holds all that came at o
     content() {},
     start() {},
     usage() {},
-    finish() {},
+    finish: () => undefined,
   };
   const tap = client!.relay!(sink, answering({ stream: true, body: asked }));
   const chunk = (content: string) =>
@@ -120,7 +120,7 @@ test("a failure after the commit ends in an error and no [DONE]", () => {
     content() {},
     start() {},
     usage() {},
-    finish() {},
+    finish: () => undefined,
   };
   const tap = client!.relay!(sink, answering({ stream: true, body: asked }));
   tap.push(Buffer.from('data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'));

@@ -89,7 +89,10 @@ export function sink(): RelaySink & { log: string[]; bytes(b: Buffer): void; tex
       void log.push(
         `usage ${JSON.stringify(usage)}${costNano === undefined ? "" : ` ${costNano}n`}`,
       ),
-    finish: (reason) => void log.push(`finish ${reason}`),
+    finish(reason) {
+      log.push(`finish ${reason}`);
+      return undefined;
+    },
     text: () => Buffer.concat(chunks).toString(),
   };
 }

@@ -280,7 +280,7 @@ describe("the verbatim lane", () => {
       content() {},
       start() {},
       usage() {},
-      finish() {},
+      finish: () => undefined,
     };
     const text = sse(created, added, delta).toString();
     for (const said of [
@@ -321,7 +321,7 @@ describe("the verbatim lane", () => {
       content() {},
       start() {},
       usage: (u: unknown) => void (seen = u),
-      finish() {},
+      finish: () => undefined,
     };
     const failed = {
       type: "response.failed",

@@ -13,7 +13,7 @@ import type { ChatDialect } from "../dialect.ts";
 import { finishOf } from "../finish.ts";
 import { faultBody } from "../server/fault.ts";
 import { stream as encoder } from "../server/stream.ts";
-import { usageSeen } from "../usage.ts";
+import { usageSeen, usageTo } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { wordsIn } from "./amount.ts";
 import { faultIn, isError, parsed, throwFault } from "./fault.ts";
@@ -33,7 +33,12 @@ export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect)
       for (const choice of list(answer["choices"]))
         words += wordsIn(object(object(choice)?.["message"]) ?? {});
       sink.content(words);
-      sink.finish(reason);
+      const settled = sink.finish(reason);
+      // What the ledger prices is what the client reads: where upstream counted nothing, our own count.
+      if (settled && !(usage && object(answer["usage"]))) {
+        const said = { ...answer, model: to.model, usage: usageTo(settled) };
+        return sink.bytes(Buffer.from(JSON.stringify(said)));
+      }
       const out = gather((b) => sink.bytes(b));
       renaming(["model"], to.model)(body, body.indexOf(123), out);
       out.flush();
@@ -70,14 +75,21 @@ export function restream(body: Buffer, sink: RelaySink, to: Answering, dialect: 
     lose: to.lose,
   };
   const write = encoder((chunk) => sink.bytes(Buffer.from(chunk)), to);
+  let counted = false;
   whole(
     body,
     (event) => {
       if (event.type === "start") sink.start(event.id ?? "");
       if (event.type === "open") sink.content(0);
       if (event.type === "delta") sink.content(Buffer.byteLength(event.text));
-      if (event.type === "usage") sink.usage(event);
-      if (event.type === "finish") sink.finish(event.reason);
+      if (event.type === "usage") {
+        counted = true;
+        sink.usage(event);
+      }
+      if (event.type === "finish") {
+        const settled = sink.finish(event.reason);
+        if (settled && !counted) write.event({ type: "usage", usage: settled });
+      }
       write.event(event);
     },
     asking,

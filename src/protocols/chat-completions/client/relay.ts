@@ -8,12 +8,13 @@ import type {
   JsonObject,
   Relay,
   RelaySink,
+  Usage,
 } from "../../../plugin/index.ts";
 import { dataOf, eventOf, frames, gather, needle, valueAt } from "../../sse/index.ts";
 import type { ChatDialect } from "../dialect.ts";
 import { finishOf } from "../finish.ts";
 import { faultChunk } from "../server/fault.ts";
-import { usageSeen } from "../usage.ts";
+import { usageSeen, usageTo } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { wordsIn } from "./amount.ts";
 import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
@@ -22,6 +23,8 @@ import { templates } from "./templates.ts";
 
 const MODEL = [needle("model")];
 const DONE = Buffer.from("data: [DONE]\n\n");
+
+const CHUNK = "chat.completion.chunk";
 
 const BRACE = 123;
 const BRACKET = 91;
@@ -32,7 +35,11 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   const known = templates(to.model);
   const quoted = Buffer.from(JSON.stringify(to.model));
   const asked = object(to.body["stream_options"])?.["include_usage"] === true;
+  /** What every chunk says of its answer, for one of our own. */
+  let frame: JsonObject = { id: `chatcmpl-${to.id}`, object: CHUNK, created: to.created };
   let started = false;
+  /** The client has read its usage, where it looks for it. */
+  let told = false;
   let committed = false;
   let over = false;
   let calls = false;
@@ -49,6 +56,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     const id = text(chunk["id"]);
     if (!started && id) {
       started = true;
+      frame = { id, object: CHUNK, created: chunk["created"] ?? to.created };
       sink.start(id);
     }
     tier ??= text(chunk["service_tier"]);
@@ -69,12 +77,20 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     const usage = usageSeen(chunk, dialect);
     if (usage)
       sink.usage(usage.tier === undefined && tier !== undefined ? { ...usage, tier } : usage);
-    return asked || choices.length > 0 || !object(chunk["usage"]);
+    const counted = object(chunk["usage"]) !== undefined;
+    told ||= counted && usage !== undefined;
+    // Counts that nobody can believe are nobody's; one that can be told is written at the end.
+    return choices.length > 0 || !counted || (asked && usage !== undefined);
   };
 
   const tell = () => {
     if (committed && words > 0) sink.content(words);
     words = 0;
+  };
+
+  const counts = (usage: Usage) => {
+    const chunk = { ...frame, model: to.model, choices: [], usage: usageTo(usage) };
+    return Buffer.from(`data: ${JSON.stringify(chunk)}\n\n`);
   };
 
   const finish = () => {
@@ -85,7 +101,8 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     over = true;
     out.flush();
     tell();
-    sink.finish(calls && reason === "stop" ? "tool_calls" : reason!);
+    const settled = sink.finish(calls && reason === "stop" ? "tool_calls" : reason!);
+    if (asked && !told && settled) sink.bytes(counts(settled));
     sink.bytes(DONE);
   };
 

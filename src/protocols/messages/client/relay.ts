@@ -1,6 +1,7 @@
 // The verbatim lane: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
 // reads it and `message_delta`. Everything else, known to us or not, is recognised by its first bytes and never parsed.
 import { fail, type Fault } from "../../../model/error.ts";
+import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { Answering, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import {
@@ -14,6 +15,7 @@ import {
   type Gather,
 } from "../../sse/index.ts";
 import { fault as refusal } from "../server/fault.ts";
+import { usageTo } from "../usage.ts";
 import { isObject, str } from "../words.ts";
 import { thrown } from "./fault.ts";
 import { CAP } from "./stream.ts";
@@ -58,11 +60,15 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     settle();
     out.flush();
   };
+  /** The end as upstream named it, held back while nobody has counted: this wire's clients read their counts off it. */
+  let held: JsonObject | undefined;
   const finish = (): void => {
     // What stands before the terminal is the client's already; the terminal waits for the bill.
     flush();
     over = true;
-    tap.finish();
+    const settled = tap.finish();
+    if (held || settled) out.add(ending(held, settled));
+    held = undefined;
   };
   const events = frames((b, start, end) => {
     // After its end a message has no more to say, and clients take a second one for a fault. Only the last line's
@@ -80,9 +86,17 @@ function streamed(sink: RelaySink, to: Answering): Relay {
         if (isObject(block) && !SILENT.has(str(block["type"]) ?? "")) tap.content();
         break;
       }
-      case "message_delta":
-        tap.delta(jsonOf(b.subarray(start, end)));
-        break;
+      case "message_delta": {
+        const delta = jsonOf(b.subarray(start, end));
+        tap.delta(delta);
+        if (tap.counted && !held) break;
+        held = { ...delta, delta: { ...inside(held), ...inside(delta) } };
+        if (!tap.counted) return;
+        settle();
+        out.add(ending(held, undefined));
+        held = undefined;
+        return;
+      }
       case "message_stop":
         finish();
         break;
@@ -130,6 +144,18 @@ function streamed(sink: RelaySink, to: Answering): Relay {
   };
 }
 
+const inside = (event: JsonObject | undefined): JsonObject =>
+  isObject(event?.["delta"]) ? event["delta"] : {};
+
+/** `message_delta`, with the counts that were settled. */
+function ending(held: JsonObject | undefined, settled: Usage | undefined): Buffer {
+  const delta = { stop_reason: "end_turn", stop_sequence: null, ...inside(held) };
+  const told = isObject(held?.["usage"]) ? held["usage"] : {};
+  const usage = settled ? { ...told, ...usageTo(settled) } : told;
+  const said = JSON.stringify({ type: "message_delta", ...held, delta, usage });
+  return Buffer.from(`event: message_delta\ndata: ${said}\n\n`);
+}
+
 function started(
   event: Buffer,
   tap: Tap,
@@ -138,11 +164,12 @@ function started(
   to: Answering,
 ): void {
   const start = jsonOf(event);
-  tap.start(isObject(start["message"]) ? start["message"] : {});
+  const said = isObject(start["message"]) ? start["message"] : {};
+  tap.start(said);
   const data = dataOf(event);
-  if (data) return rename(event, data.from, out);
-  // Its data is spread over lines: written anew, in one.
-  const message = isObject(start["message"]) ? { ...start["message"], model: to.model } : {};
+  if (data && isObject(said["usage"])) return rename(event, data.from, out);
+  // Its data is spread over lines, or lacks the counts that clients build upon: written anew, in one.
+  const message = { usage: usageTo({}), ...said, model: to.model };
   out.add(Buffer.from(`event: message_start\ndata: ${JSON.stringify({ ...start, message })}\n\n`));
 }
 
@@ -199,7 +226,11 @@ function wholly(sink: RelaySink, to: Answering): Relay {
       const answer = answerOf(body);
       tap.whole(answer);
       tap.content(wordsOf(answer["content"]));
-      tap.finish();
+      const settled = tap.finish();
+      if (settled)
+        return sink.bytes(
+          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
+        );
       const at = valueAt(body, [MODEL], body.indexOf(123));
       const name = at && body.toString("utf8", at.from, at.to);
       // Written twice, and differently, it means the last to us and perhaps the first to others.

@@ -8,6 +8,8 @@ import { finishOf, isObject, str } from "../words.ts";
 export class Tap {
   /** The answer's end has been named. */
   ended = false;
+  /** The output has been counted. */
+  counted = false;
   readonly #sink: RelaySink;
   #model: string | undefined;
   #usage: Usage = {};
@@ -51,6 +53,7 @@ export class Tap {
     if (isObject(usage))
       for (const bill of billsOf(usage, this.#model, this.#usage)) {
         if (bill.model === this.#model) this.#usage = mergeUsage(this.#usage, bill.usage);
+        this.counted ||= bill.usage.output !== undefined;
         this.#sink.usage(bill);
       }
     const reason = isObject(delta) ? str(delta["stop_reason"]) : undefined;
@@ -59,8 +62,10 @@ export class Tap {
     this.ended = true;
   }
 
-  finish(): void {
+  /** What was settled, where upstream has not counted. */
+  finish(): Usage | undefined {
     this.told();
-    this.#sink.finish(finishOf(this.#reason ?? "end_turn").reason);
+    const settled = this.#sink.finish(finishOf(this.#reason ?? "end_turn").reason);
+    return this.counted ? undefined : settled;
   }
 }
