@@ -29,7 +29,8 @@ export function createHolds(apply: Store["apply"]): Holds {
   function landed(command: Command, verdict: Verdict): void {
     switch (command.do) {
       case "reserve":
-        if (!verdict.ok) return;
+        // A repeat changes nothing.
+        if (!verdict.ok || open.has(command.attempt)) return;
         const { at, holdNano } = command;
         open.set(command.attempt, { at, holdNano, heard: !dead, usage: {}, costNano: null });
         return;

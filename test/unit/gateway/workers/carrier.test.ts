@@ -1,0 +1,82 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { carrying } from "../../../../src/gateway/workers/carrier.ts";
+import { fail, faultOf } from "../../../../src/model/error.ts";
+import type { Command, Verdict } from "../../../../src/plugin/store.ts";
+import { reserve } from "../../../../src/testing/store.ts";
+
+/** Answers with the attempt's own number; commands below zero are impossible, and `broken` refuses everything. */
+function recording(options: { broken?: (batch: number) => boolean } = {}) {
+  const batches: string[][] = [];
+  let inFlight = 0;
+  return {
+    batches,
+    async apply(batch: readonly Command[]): Promise<readonly Verdict[]> {
+      expect(++inFlight).toBe(1);
+      const attempts = batch.map((command) => (command as { attempt: string }).attempt);
+      await new Promise((resolve) => setImmediate(resolve));
+      inFlight--;
+      if (options.broken?.(batches.length)) {
+        batches.push([]);
+        throw new Error("full");
+      }
+      if (attempts.some((each) => Number(each) < 0)) fail("invalid", "That cannot be.");
+      batches.push(attempts);
+      return attempts.map((each) => ({
+        ok: false,
+        denied: {} as never,
+        retryAfterMs: Number(each),
+      }));
+    },
+  };
+}
+
+const of = (numbers: readonly number[]) => numbers.map((n) => reserve(String(n)));
+const heard = (verdicts: readonly Verdict[]) =>
+  verdicts.map((verdict) => (verdict.ok ? undefined : verdict.retryAfterMs));
+
+it("what came while one was under way goes together, in its order; everybody hears of their own", async () => {
+  const store = recording();
+  const apply = carrying(store);
+  const told = await Promise.all([[1, 2], [3], [4, 5]].map((numbers) => apply(of(numbers))));
+  expect(told.map(heard)).toEqual([[1, 2], [3], [4, 5]]);
+  expect(store.batches).toEqual([
+    ["1", "2"],
+    ["3", "4", "5"],
+  ]);
+});
+
+it("whatever is asked, by whomever, at whatever time: all of it or none, once, and the right answer", async () => {
+  const batch = fc.array(fc.integer({ min: -2, max: 1_000 }), { maxLength: 4 });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(batch, fc.integer({ min: 0, max: 3 })), { maxLength: 12 }),
+      fc.func(fc.boolean()),
+      async (asked, broken) => {
+        const store = recording({ broken });
+        const apply = carrying(store);
+        const told = asked.map(async ([numbers, turns]) => {
+          for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
+          return apply(of(numbers)).then(
+            (verdicts) => {
+              expect(heard(verdicts)).toEqual(numbers);
+              return [];
+            },
+            (error: unknown) => {
+              const impossible = faultOf(error)?.kind === "invalid";
+              // Only whose own it is hears of a mistake.
+              expect(impossible && !numbers.some((n) => n < 0)).toBe(false);
+              return numbers;
+            },
+          );
+        });
+        const lost = (await Promise.all(told)).flat();
+        const done = store.batches.flat().map(Number);
+        const all = asked.flatMap(([numbers]) => numbers);
+        const sorted = (list: readonly number[]) => list.toSorted((a, b) => a - b);
+        expect(sorted([...done, ...lost])).toEqual(sorted(all));
+      },
+    ),
+    { numRuns: 200 },
+  );
+});

@@ -1,0 +1,84 @@
+// What a dead worker leaves is what a restart would have found: the same rows, or better ones.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { createHolds } from "../../../../src/gateway/workers/holds.ts";
+import type { Command, Entry } from "../../../../src/plugin/store.ts";
+import { NOON, reserve, settle } from "../../../../src/testing/store.ts";
+import { makeMemory } from "../../../plugins/stores/made.ts";
+
+const LATER = NOON + 5_000;
+
+const command = (name: string): fc.Arbitrary<Command> =>
+  fc.oneof(
+    fc
+      .record({
+        at: fc.integer({ min: NOON, max: NOON + 9_000 }),
+        hold: fc.option(fc.bigInt(0n, 9n)),
+      })
+      .map(({ at, hold }) => reserve(name, { at, holdNano: hold })),
+    fc
+      .record({ output: fc.nat(9), cost: fc.option(fc.bigInt(0n, 9n)) })
+      .map(({ output, cost }): Command => ({
+        do: "progress",
+        at: NOON,
+        attempt: name,
+        usage: { output },
+        costNano: cost,
+      })),
+    fc.constant(settle(name)),
+  );
+
+const plain = (rows: readonly Entry[]) =>
+  rows
+    .filter(({ kind }) => kind === "settle")
+    .map(({ attempt, state, usage, costNano, outcome }) => ({
+      attempt,
+      state,
+      usage,
+      costNano,
+      outcome,
+    }))
+    .toSorted((a, b) => (a.attempt < b.attempt ? -1 : 1));
+
+it("it is settled as recovery would have settled it", async () => {
+  const batches = fc.array(
+    fc.array(fc.constantFrom("a", "b", "c").chain(command), { maxLength: 3 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(batches, async (sent) => {
+      const [mine, theirs] = [await makeMemory(), await makeMemory()];
+      for (const { store } of [mine, theirs]) await store.open({ instance: "one", leaseMs: 1 });
+      const holds = createHolds((batch) => mine.store.apply(batch));
+      for (const batch of sent)
+        for (const apply of [holds.apply, theirs.store.apply])
+          await apply(batch).catch(() => "a settle without its reserve");
+      const left = await holds.left(LATER);
+      expect(left).toHaveLength(holds.size);
+      await mine.store.apply(left);
+      await theirs.store.open({ instance: "two", leaseMs: 1 });
+      const [ours, recovered] = await Promise.all(
+        [mine, theirs].map(async ({ store }) => plain((await store.entries({})).items)),
+      );
+      expect(ours).toEqual(recovered);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+it("what lands when nobody is there any more was never sent: it costs nothing", async () => {
+  const { store } = await makeMemory();
+  await store.open({ instance: "one", leaseMs: 1 });
+  let open = (): void => {};
+  const gate = new Promise<void>((resolve) => (open = resolve));
+  const holds = createHolds(async (batch) => {
+    await gate;
+    return store.apply(batch);
+  });
+  const asked = holds.apply([reserve("late")]);
+  const left = holds.left(LATER);
+  open();
+  await asked;
+  expect(await left).toMatchObject([
+    { attempt: "late", state: "void", costNano: 0n, outcome: "abandoned" },
+  ]);
+});

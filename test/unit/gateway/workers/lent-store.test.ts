@@ -1,0 +1,72 @@
+// The law that shows that a borrowed store is a store: the same laws, asked through the channel between two processes.
+import { fork, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { borrowed } from "../../../../src/gateway/workers/lent-store.ts";
+import { createLink, type Channel, type Link } from "../../../../src/gateway/workers/link.ts";
+import { faultOf } from "../../../../src/model/error.ts";
+import type { Store } from "../../../../src/plugin/store.ts";
+import { settle, storeConformance } from "../../../../src/testing/store.ts";
+
+/** Started when there is none: a law that crashes it costs the next one a start. */
+let owner: { child: ChildProcess; link: Link } | undefined;
+
+async function lent(where: string): Promise<Store> {
+  if (!owner) {
+    const child = fork(join(import.meta.dirname, "owner.ts"), {
+      execArgv: ["--conditions=tollgate-source"],
+      serialization: "advanced",
+    });
+    owner = { child, link: createLink(child as Channel, {}) };
+  }
+  await owner.link.ask("own", where);
+  return borrowed(owner.link);
+}
+
+async function crashed(): Promise<void> {
+  const child = owner?.child;
+  owner = undefined;
+  if (!child) return;
+  const over = once(child, "exit");
+  child.kill("SIGKILL");
+  await over;
+}
+
+afterAll(crashed);
+
+describe("a borrowed memory store", () => {
+  const memory = async () => {
+    const store = await lent("memory");
+    return { store, crash: async () => store, end: async () => {} };
+  };
+  for (const { name, run } of storeConformance(memory)) it(name, run);
+});
+
+describe("a borrowed sqlite store", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-lent-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  let files = 0;
+  const sqlite = async () => {
+    const file = join(folder, `${++files}.db`);
+    const store = await lent(file);
+    return { store, crash: () => crashed().then(() => lent(file)), end: async () => {} };
+  };
+  for (const { name, run } of storeConformance(sqlite)) it(name, { timeout: 20_000 }, run);
+});
+
+describe("the way there and back", () => {
+  it("a fault keeps its kind and its code; a dead owner is an error, now and later", async () => {
+    const store = await lent("memory");
+    await store.open({ instance: "a", leaseMs: 1_000 });
+    const fault = await store.apply([settle("nobody")]).catch(faultOf);
+    expect(fault).toMatchObject({ kind: "invalid", code: "unknown_attempt" });
+    owner!.child.kill("SIGSTOP");
+    const waiting = expect(store.keys()).rejects.toThrow("gone");
+    await crashed();
+    await waiting;
+    await expect(store.keys()).rejects.toThrow("gone");
+  });
+});

@@ -1,0 +1,27 @@
+// A process that owns stores and lends them, one after the other: what the primary is to its workers. `memory`, or a file
+// for sqlite.
+import { createHolds } from "../../../../src/gateway/workers/holds.ts";
+import { carrying } from "../../../../src/gateway/workers/carrier.ts";
+import { lending } from "../../../../src/gateway/workers/lent-store.ts";
+import { createLink, type Answers, type Channel } from "../../../../src/gateway/workers/link.ts";
+import { makeMemory, onFile } from "../../../plugins/stores/made.ts";
+
+let current: Answers = {};
+let end: () => unknown = () => {};
+
+const through = (name: string) => [name, (...args: never[]) => current[name]!(...args)] as const;
+const reads = ["key", "keys", "entries", "totals", "price", "verify"];
+
+createLink(process as Channel, {
+  ...Object.fromEntries([...reads, "apply", "open"].map(through)),
+  async own(where: string) {
+    await end();
+    const made = await (where === "memory" ? makeMemory() : onFile(where));
+    end = made.end;
+    current = {
+      ...lending(made.store),
+      apply: createHolds(carrying(made.store)).apply,
+      open: (owner: { instance: string; leaseMs: number }) => made.store.open(owner),
+    };
+  },
+});
