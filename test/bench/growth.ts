@@ -1,28 +1,25 @@
 // The same load on a small gateway and on one that has grown: models in the file, keys in the store, rows in the ledger.
-import type { ChildProcess } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { lanes } from "./lanes.ts";
-import { measure, ratio } from "./rounds.ts";
-import { tollgate, type Gate, type GateOptions } from "./targets.ts";
+import type { Lane } from "./lanes.ts";
+import { measure, type Result, type Side } from "./rounds.ts";
+import { answered, tollgate, type GateOptions } from "./targets.ts";
 
 export interface Grown {
   readonly what: string;
-  /** CPU a request, grown over small. */
-  readonly ratio: number;
+  readonly small: Result;
+  readonly large: Result;
 }
 
 export async function growth(
-  driver: ChildProcess,
-  mock: number,
-  quick: boolean,
-  rounds: number,
+  side: Side,
+  lane: Lane,
+  { rounds, share }: { rounds: number; share: number },
 ): Promise<Grown[]> {
-  const lane = lanes(quick ? 0.5 : 1)[0]!;
-  const scale = quick ? 10 : 1;
-  const [models, keys, rows] = [10_000 / scale, 100_000 / scale, 1_000_000 / scale];
+  const [models, keys, rows] = [10_000 * share, 100_000 * share, 1_000_000 * share];
+  const mock = side.mock.port;
   const dirs: string[] = [];
 
   async function filled(fill: (db: DatabaseSync) => void): Promise<GateOptions> {
@@ -39,37 +36,35 @@ export async function growth(
     return { dir };
   }
 
-  const cases: [string, GateOptions, GateOptions][] = [
-    [`10 → ${models} models`, { models: 10 }, { models }],
-    [`1 → ${keys} keys`, {}, await filled((db) => addKeys(db, keys))],
-    [`0 → ${rows} ledger rows`, {}, await filled((db) => addRows(db, rows))],
+  const count = (n: number) => n.toLocaleString("en");
+  const cases: [string, () => Promise<[GateOptions, GateOptions]>][] = [
+    [`10 → ${count(models)} models`, async () => [{ models: 10 }, { models }]],
+    [
+      `10 → ${count(keys)} keys`,
+      async () => [await filled((db) => addKeys(db, 9)), await filled((db) => addKeys(db, keys))],
+    ],
+    [`0 → ${count(rows)} ledger rows`, async () => [{}, await filled((db) => addRows(db, rows))]],
   ];
   const grown: Grown[] = [];
   try {
-    for (const [what, small, large] of cases) {
-      process.stderr.write(`growth: ${what}\n`);
+    for (const [what, made] of cases) {
+      process.stderr.write(`  ${what}\n`);
+      const [small, large] = await made();
       const targets = [
         await tollgate(mock, { ...small, name: "small" }),
         await tollgate(mock, { ...large, name: "large" }),
       ];
-      const [a, b] = await measure(driver, lane, targets, rounds);
-      grown.push({ what, ratio: ratio(b!, a!, (s) => s.cpu) });
-      for (const target of targets) await target.stop();
+      try {
+        const [a, b] = await measure(side, lane, targets, rounds);
+        grown.push({ what, small: a!, large: b! });
+      } finally {
+        for (const target of targets) await target.stop();
+      }
     }
   } finally {
     for (const dir of dirs) await rm(dir, { recursive: true, force: true });
   }
   return grown;
-}
-
-async function answered(gate: Gate): Promise<void> {
-  const answer = await fetch(`http://127.0.0.1:${gate.port}${gate.path}`, {
-    method: "POST",
-    headers: { ...gate.headers, "content-type": "application/json" },
-    body: JSON.stringify({ model: "up/bench", messages: [{ role: "user", content: "hello" }] }),
-  });
-  if (!answer.ok) throw new Error(await answer.text());
-  await answer.arrayBuffer();
 }
 
 /** Twins of the first key under digests that nobody has. */

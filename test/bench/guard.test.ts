@@ -4,16 +4,19 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { join } from "node:path";
 import { existsSync } from "node:fs";
 import type { ChildProcess } from "node:child_process";
-import { lanes } from "./lanes.ts";
+import { laneOf } from "./lanes.ts";
 import { ended, run, serving } from "./process.ts";
-import { measure, ratio, sample } from "./rounds.ts";
+import { measure, ratio, sample, type Side } from "./rounds.ts";
 import { bare, tollgate, type Target } from "./targets.ts";
 
 /** About twice what was seen on a machine that others kept busy. */
 const MOST = { "json-1k": 6, "sse-full": 6 };
 
+const LENGTH = { ms: 500, events: 0 };
+
 let mock: Awaited<ReturnType<typeof serving>>;
 let driver: ChildProcess;
+let side: Side;
 const targets: Target[] = [];
 
 const measurable = existsSync(`/proc/self/task/${process.pid}/schedstat`);
@@ -22,12 +25,13 @@ beforeAll(async () => {
   if (!measurable) return;
   mock = await serving("mock.ts", [], 1);
   driver = run([join(import.meta.dirname, "load.ts")], 1);
+  side = { driver, mock };
   targets.push(
     await bare("agent", mock.port),
     await tollgate(mock.port, { durability: "relaxed" }),
   );
-  const [first] = lanes(1);
-  for (const target of targets) await sample(driver, { ...first!, ms: 2_000 }, target);
+  const first = { ...laneOf("json-1k", LENGTH), ms: 2_000 };
+  for (const target of targets) await sample(side, first, target);
 });
 
 afterAll(async () => {
@@ -36,8 +40,8 @@ afterAll(async () => {
 });
 
 test.skipIf(!measurable).for(["json-1k", "sse-full"] as const)("%s", async (name) => {
-  const lane = { ...lanes(1).find((l) => l.name === name)!, ms: 500 };
-  const [agent, ours] = await measure(driver, lane, targets, 3);
+  const lane = laneOf(name, LENGTH);
+  const [agent, ours] = await measure(side, lane, targets, 3);
   // A starved ledger may refuse a few; what answers nothing proves nothing.
   for (const { errors, requests, firstError } of ours!.samples)
     expect(errors, firstError).toBeLessThan(requests / 10);

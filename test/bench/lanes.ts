@@ -10,119 +10,98 @@ export interface Lane {
   readonly about: string;
   /** Of which the cost is told. */
   readonly per: "request" | "event";
-  /** Which targets; all when absent. */
-  readonly only?: readonly string[];
+  /** Which of our own gates; everybody else always takes part. */
+  readonly ours: readonly string[];
   /** Compared with the mock itself, for what is added to a way. */
   readonly direct?: boolean;
   readonly bytes: number;
   /** The mock's part of the model's name. */
   readonly says: string;
   readonly stream: boolean;
-  readonly to?: "an/";
   readonly connections: number;
   readonly ms: number;
   readonly rate?: number;
   readonly once?: boolean;
 }
 
-const json = { per: "request", stream: false, says: "bench-s2048" } as const;
-const sse = { per: "event", stream: true, bytes: 1024 } as const;
-const OURS = ["tollgate power", "tollgate process", "tollgate relaxed"] as const;
+/** How long a load is, and of how many events a stream that is watched. */
+export interface Length {
+  readonly ms: number;
+  readonly events: number;
+}
 
-const paced = (streams: number, events: number): Lane => ({
-  ...sse,
-  name: `sse-${streams}`,
-  about: `SSE, ${streams} streams, an event each 50 ms`,
-  direct: true,
-  says: `bench-e${events}-p50`,
-  connections: streams,
-  once: true,
-  ms: 0,
+const power = ["tollgate power"];
+const all = ["tollgate power", "tollgate process", "tollgate relaxed"];
+
+const json = (name: string, bytes: number, connections: number, size: string) => ({
+  name,
+  about: `JSON ${size}, closed loop, ${connections} connections`,
+  per: "request" as const,
+  stream: false,
+  says: "bench-s2048",
+  ours: power,
+  bytes,
+  connections,
 });
 
-/** `share`: of the time that a whole bench takes for each load. */
-export function lanes(share: number): Lane[] {
-  const ms = Math.round(4000 * share);
+const sse = { per: "event", stream: true, bytes: 1024, ours: power } as const;
+
+export function lanes({ ms, events }: Length): Lane[] {
+  const paced = (streams: number): Lane => ({
+    ...sse,
+    name: `sse-${streams}`,
+    about: `SSE, ${streams} streams, an event each 50 ms`,
+    direct: true,
+    says: `bench-e${events}-p50`,
+    connections: streams,
+    once: true,
+    ms: 0,
+  });
   return [
+    { ...json("json-1k", 1024, 128, "1 KB"), ours: all, ms },
     {
-      ...json,
-      name: "json-1k",
-      about: "JSON 1 KB, closed, 128 connections",
-      bytes: 1024,
-      connections: 128,
-      ms,
-    },
-    {
-      ...json,
-      name: "rate-500",
-      about: "JSON 1 KB, 500 a second",
-      bytes: 1024,
-      connections: 0,
+      ...json("rate-500", 1024, 0, "1 KB"),
+      about: "JSON 1 KB, open loop, 500 a second",
+      ours: all,
       ms,
       rate: 500,
       direct: true,
     },
-    {
-      ...json,
-      name: "json-16k",
-      about: "JSON 16 KB, closed, 64 connections",
-      bytes: 16_384,
-      connections: 64,
-      ms,
-    },
-    {
-      ...json,
-      name: "json-200k",
-      about: "JSON 200 KB, closed, 16 connections",
-      bytes: 204_800,
-      connections: 16,
-      ms,
-    },
-    {
-      ...json,
-      name: "json-2m",
-      about: "JSON 2 MB, closed, 4 connections",
-      bytes: 2_097_152,
-      connections: 4,
-      ms,
-    },
+    { ...json("json-16k", 16_384, 64, "16 KB"), ms },
+    { ...json("json-200k", 204_800, 16, "200 KB"), ms },
+    { ...json("json-2m", 2_097_152, 4, "2 MB"), ms },
     {
       ...sse,
       name: "sse-full",
-      about: "SSE, full speed, 16 streams of 200 events",
+      about: "SSE at full speed, 16 streams of 200 events",
       says: "bench-e200",
       connections: 16,
       ms,
-    },
-    paced(50, Math.round(80 * share)),
-    paced(500, Math.round(80 * share)),
-    paced(1000, Math.round(80 * share)),
-    {
-      ...json,
-      name: "to-messages",
-      about: "chat → messages, whole, 128 connections",
-      bytes: 1024,
-      to: "an/",
-      connections: 128,
-      ms,
-      only: OURS,
     },
     {
       ...sse,
-      name: "to-messages-sse",
-      about: "chat → messages, streams of 200 events",
-      says: "bench-e200",
-      to: "an/",
-      connections: 16,
+      name: "sse-first",
+      about: "SSE, the way to the first event, open loop, 100 streams a second",
+      ours: all,
+      says: "bench-e4",
+      connections: 0,
       ms,
-      only: OURS,
+      rate: 100,
+      direct: true,
     },
+    paced(50),
+    paced(500),
+    paced(1000),
   ];
 }
 
+/** A lane by its name; the list above has it. */
+export const laneOf = (name: string, length: Length): Lane =>
+  lanes(length).find((lane) => lane.name === name)!;
+
 export function loadOf(lane: Lane, target: Target): Load {
   const head = {
-    model: `${lane.to ?? target.prefix}${lane.says}`,
+    model: `${target.prefix}${lane.says}`,
     ...(lane.stream && { stream: true }),
     max_tokens: 4096,
   };

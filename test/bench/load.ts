@@ -1,5 +1,6 @@
 // The client: raw sockets, one load after the other, as main tells it. Closed loop: each connection asks again when it has
-// its answer. Open loop: so many requests a second, whatever becomes of them.
+// its answer. Open loop: so many requests a second, whatever becomes of them; a slow answer never keeps the next request
+// waiting, and what the driver itself sends late counts from when it was due.
 import { connect, type Socket } from "node:net";
 
 export interface Load {
@@ -58,6 +59,8 @@ class Run {
   #resolve!: (measured: Measured) => void;
   #active = 0;
   #over = false;
+  /** Whoever never answers must not keep everybody. */
+  #patience: NodeJS.Timeout;
 
   constructor(load: Load) {
     this.#load = load;
@@ -71,6 +74,11 @@ class Run {
     ].join("\r\n");
     this.#request = Buffer.concat([Buffer.from(`${head}\r\n\r\n`), body]);
     this.#until = this.#began + load.ms * 1000;
+    this.#patience = setTimeout(() => {
+      this.#errors += this.#active;
+      this.#firstError ??= "no answer in a minute";
+      this.#end();
+    }, load.ms + 60_000);
   }
 
   start(): Promise<Measured> {
@@ -133,6 +141,8 @@ class Run {
   }
 
   #open(rate: number): void {
+    // Timers come once a millisecond: that much is the clock's, not lateness.
+    const GRAIN = 2_000;
     const gap = 1e6 / rate;
     let due = this.#began;
     const timer = setInterval(() => {
@@ -141,7 +151,7 @@ class Run {
         this.#active++;
         let client = this.#idle.pop();
         while (client && !client.usable) client = this.#idle.pop();
-        (client ?? this.#fresh()).ask(this.#request);
+        (client ?? this.#fresh()).ask(this.#request, at - due > GRAIN ? due : now());
       }
       if (at >= this.#until) {
         clearInterval(timer);
@@ -153,6 +163,7 @@ class Run {
   #end(): void {
     if (this.#over) return;
     this.#over = true;
+    clearTimeout(this.#patience);
     const ms = (now() - this.#began) / 1000;
     for (const client of this.#clients) client.close();
     this.#resolve({
@@ -199,11 +210,11 @@ class Client {
     this.#socket.on("close", () => this.#lost("the connection was closed"));
   }
 
-  ask(request: Buffer): void {
+  ask(request: Buffer, due = now()): void {
     this.#busy = true;
     this.#head = this.#spoken = false;
     this.#tail = Buffer.alloc(0);
-    this.#asked = now();
+    this.#asked = due;
     this.#socket.write(request);
   }
 

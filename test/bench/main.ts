@@ -1,50 +1,61 @@
 // `npm run bench`: what the gateway costs, in ratios to what a proxy costs that does nothing, in one run on one machine.
-//     --quick              a few minutes: shorter loads, fewer rounds, smaller growth
-//     --lane name          only that one; may be given several times
-//     --durability a,b     power,process,relaxed when absent
-//     --peer               also a peer gateway, which is installed into a temporary folder
-//     --url address        also whatever answers there
-//     --rounds n
-//     --out folder         raw.json, table.md and plot.svg; test/bench/out when absent
 import {
+  closeSync,
   fdatasyncSync,
   mkdirSync,
   openSync,
+  rmSync,
   writeFileSync,
   writeSync,
-  closeSync,
-  rmSync,
 } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { cpus, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { growth } from "./growth.ts";
-import { lanes } from "./lanes.ts";
+import { aims } from "./aims.ts";
 import { plot } from "./plot.ts";
 import { ended, pinned, run, serving } from "./process.ts";
-import { measure, median, sample, type Result } from "./rounds.ts";
-import { begun } from "./start.ts";
-import { table, verdicts } from "./table.ts";
-import { bare, direct, elsewhere, peer, tollgate, type Target } from "./targets.ts";
+import { median } from "./rounds.ts";
+import { type Found, stepsOf } from "./steps.ts";
+import { aimTable, table } from "./table.ts";
 
 const { values: given } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
-    lane: { type: "string", multiple: true },
-    durability: { type: "string", default: "power,process,relaxed" },
     peer: { type: "boolean", default: false },
     url: { type: "string", multiple: true, default: [] },
+    lane: { type: "string", multiple: true },
     rounds: { type: "string" },
     out: { type: "string", default: join(import.meta.dirname, "out") },
+    help: { type: "boolean", short: "h", default: false },
   },
 });
-const rounds = Number(given.rounds ?? (given.quick ? 3 : 5));
-const WARM_MS = 6_000;
-const share = given.quick ? 0.5 : 1;
-const wanted = (name: string) => given.lane?.includes(name) ?? true;
+const { quick } = given;
+const rounds = Number(given.rounds ?? (quick ? 3 : 5));
+const steps = stepsOf({
+  quick,
+  peer: given.peer,
+  urls: given.url,
+  rounds,
+  length: quick ? { ms: 800, events: 30 } : { ms: 1_800, events: 60 },
+  warmMs: quick ? 2_500 : 4_000,
+});
 const say = (text: string) => process.stderr.write(`${text}\n`);
 
-/** What a commit waits for here. */
+const HELP = `npm run bench -- [options]
+
+  --quick          a few minutes: shorter loads, fewer rounds, smaller growth
+  --peer           also a peer gateway, which is installed into a temporary folder
+  --url <address>  also whatever answers there, any number of times; TOLLGATE_BENCH_KEY is its bearer, and
+                   TOLLGATE_BENCH_PREFIX stands before the names of models
+  --lane <name>    only this one, any number of times:
+                   ${steps.all.map(({ name }) => name).join(", ")}
+  --rounds <n>     of which the medians are told
+  --out <folder>   for raw.json, table.md and plot.svg; test/bench/out when absent
+  --help
+
+"npm run build" comes before it: start and idle memory are those of dist/. The machine should have nothing else to do.`;
+
+/** What a commit waits for here, in microseconds. */
 function fsync(): number {
   const file = join(tmpdir(), `tollgate-bench-sync-${process.pid}`);
   const fd = openSync(file, "w");
@@ -60,58 +71,59 @@ function fsync(): number {
   return median(took);
 }
 
-async function main(): Promise<void> {
+/** Everything, and how many seconds each step took. */
+async function measured(): Promise<{ found: Found; took: Record<string, number> }> {
   const mock = await serving("mock.ts", [], 1);
   const driver = run([join(import.meta.dirname, "load.ts")], 1);
-  const targets: Target[] = [];
-  const results: Result[] = [];
+  const found: Found = { results: [], grown: [] };
+  const took: Record<string, number> = {};
+  const wanted = steps.all.filter(({ name }) => given.lane?.includes(name) ?? true);
   try {
-    targets.push(await bare("agent", mock.port), await bare("dispatch", mock.port));
-    for (const durability of given.durability.split(","))
-      targets.push(await tollgate(mock.port, { durability }));
-    if (given.peer) targets.push(await peer(mock.port));
-    targets.push(...given.url.map(elsewhere));
-    // Compilers learn for some ten thousand requests; a lane's own warming only reminds them.
-    const [first] = lanes(share);
-    for (const target of targets) await sample(driver, { ...first!, ms: WARM_MS }, target);
-    for (const lane of lanes(share)) {
-      if (!wanted(lane.name)) continue;
-      say(`${lane.name}: ${lane.about}`);
-      const here = targets.filter((t) => lane.only?.includes(t.name) ?? true);
-      if (lane.direct) here.unshift(direct(mock));
-      results.push(...(await measure(driver, lane, here, rounds)));
+    for (const [i, step] of wanted.entries()) {
+      const began = performance.now();
+      say(`${i + 1}/${wanted.length} ${step.name}: ${step.about}`);
+      await step.run({ driver, mock }, found);
+      took[step.name] = Math.round((performance.now() - began) / 1000);
     }
-    for (const target of targets.splice(0)) await target.stop();
-    const grown = wanted("growth") ? await growth(driver, mock.port, given.quick, rounds) : [];
-    const start = wanted("start") ? await begun(mock.port, given.quick ? 3 : 7) : undefined;
-    const facts = {
-      at: new Date().toISOString(),
-      node: process.version,
-      cpu: cpus()[0]?.model,
-      cores: cpus().length,
-      pinned,
-      rounds,
-      fsyncUs: fsync(),
-    };
-    const text = [
-      `Node ${facts.node}, ${facts.cores} × ${facts.cpu}, ${pinned}, medians of ${rounds} interleaved rounds, one fdatasync ${Math.round(facts.fsyncUs)} µs.\n`,
-      table(results),
-      verdicts({ results, grown, start, fsyncUs: facts.fsyncUs }),
-    ].join("\n");
-    mkdirSync(given.out, { recursive: true });
-    writeFileSync(
-      join(given.out, "raw.json"),
-      `${JSON.stringify({ facts, results, grown, start }, null, 1)}\n`,
-    );
-    writeFileSync(join(given.out, "table.md"), text);
-    if (results.length > 0) writeFileSync(join(given.out, "plot.svg"), plot(results));
-    process.stdout.write(text);
   } finally {
-    for (const target of targets) await target.stop();
+    await steps.stop();
     driver.disconnect();
     mock.child.disconnect();
     await Promise.all([ended(driver), ended(mock.child)]);
   }
+  return { found, took };
 }
 
-await main();
+async function main(): Promise<void> {
+  const [began, load] = [performance.now(), loadavg()[0]!];
+  const { found, took } = await measured();
+  const fsyncUs = fsync();
+  const facts = {
+    at: new Date().toISOString(),
+    node: process.version,
+    cpu: cpus()[0]?.model,
+    cores: cpus().length,
+    pinned,
+    rounds,
+    loadBefore: load,
+    fsyncUs,
+    seconds: Math.round((performance.now() - began) / 1000),
+    took,
+  };
+  const reached = aims(found, fsyncUs);
+  const text = [
+    `Node ${facts.node}, ${facts.cores} × ${facts.cpu}, ${pinned}. Medians of ${rounds} interleaved rounds; the machine's load before it was ${load.toFixed(1)}; one fdatasync takes ${Math.round(fsyncUs)} µs here.\n`,
+    aimTable(reached),
+    table(found.results),
+  ].join("\n");
+  mkdirSync(given.out, { recursive: true });
+  const write = (name: string, what: string) => writeFileSync(join(given.out, name), what);
+  write("raw.json", `${JSON.stringify({ facts, aims: reached, ...found }, null, 1)}\n`);
+  write("table.md", text);
+  if (found.results.length > 0) write("plot.svg", plot(found.results));
+  process.stdout.write(text);
+  say(`\n${facts.seconds} s; raw.json, table.md and plot.svg are in ${given.out}`);
+}
+
+if (given.help) process.stdout.write(`${HELP}\n`);
+else await main();

@@ -1,40 +1,101 @@
-// One picture of the CPU ratios, for people who do not read tables.
-import { middle, type Result } from "./rounds.ts";
+// One picture of the CPU ratios, for people who do not read tables. It brings its own ground, light or dark as its reader
+// likes it, so that it can be read on any page.
+import { at, cost } from "./aims.ts";
+import { middle, ratio, type Result } from "./rounds.ts";
 
-const COLOURS = ["#8a9ba8", "#5c7080", "#0f9960", "#2b95d6", "#d9822b", "#c23030", "#7157d9"];
+const LANES: Readonly<Record<string, string>> = {
+  "json-1k": "JSON, 1 KB",
+  "json-16k": "JSON, 16 KB",
+  "json-200k": "JSON, 200 KB",
+  "json-2m": "JSON, 2 MB",
+  "sse-full": "Streams, full speed",
+  "sse-50": "50 streams, paced",
+  "sse-1000": "1,000 streams, paced",
+};
+
+/** By name; others are peers. */
+const WHO: Readonly<Record<string, readonly [name: string, colour: string]>> = {
+  agent: ["bare proxy, node:http", "bare"],
+  dispatch: ["bare proxy, undici", "thin"],
+  "tollgate power": ["Tollgate", "ours"],
+  portkey: ["Portkey", "peer"],
+};
+const [WIDTH, LEFT, RIGHT, TOP] = [760, 184, 118, 86];
+const [BAR, STEP, GAP] = [13, 17, 18];
+
 const escape = (text: string) => text.replace(/[<&>]/g, (c) => `&#${c.codePointAt(0)};`);
+const whoIs = (target: string) => WHO[target] ?? [target, "peer"];
+const micro = (us: number) => (us < 10 ? us.toFixed(1) : Math.round(us).toLocaleString("en"));
 
-/** Bars: CPU per request or event, as multiples of the bare proxy's (agent). */
-export function plot(results: readonly Result[]): string {
-  const lanes = [...new Set(results.map((r) => r.lane.name))];
-  const names = [...new Set(results.map((r) => r.target))].filter((n) => n !== "direct");
-  const rows: string[] = [];
-  let y = 40;
-  const width = 640;
-  const left = 150;
-  const most = 6;
-  for (const lane of lanes) {
-    const here = results.filter((r) => r.lane.name === lane && r.target !== "direct");
-    const base = here.find((r) => r.target === "agent");
-    if (!base) continue;
-    const one = middle(base, (s) => s.cpu);
-    rows.push(
-      `<text x="${left - 8}" y="${y + 6 * here.length}" text-anchor="end" font-weight="bold">${escape(lane)}</text>`,
-    );
-    for (const result of here) {
-      const times = middle(result, (s) => s.cpu) / one;
-      const bar = (Math.min(times, most) / most) * (width - left - 60);
-      rows.push(
-        `<rect x="${left}" y="${y}" width="${bar.toFixed(1)}" height="10" fill="${COLOURS[names.indexOf(result.target) % COLOURS.length]}"/>`,
-        `<text x="${(left + bar + 4).toFixed(1)}" y="${y + 9}">${times.toFixed(2)}×</text>`,
-      );
-      y += 12;
-    }
-    y += 10;
-  }
-  const legend = names.map(
-    (name, i) =>
-      `<rect x="${10 + i * 105}" y="12" width="10" height="10" fill="${COLOURS[i % COLOURS.length]}"/><text x="${24 + i * 105}" y="21">${escape(name)}</text>`,
-  );
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${Math.max(width, names.length * 105 + 20)}" height="${y}" font-family="sans-serif" font-size="10"><title>CPU per request or event, in multiples of a bare node:http proxy</title>${legend.join("")}${rows.join("")}</svg>\n`;
+const STYLE = `
+text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 12px; fill: #1f2328 }
+.title { font-size: 15px; font-weight: 600 } .lane { font-weight: 600 } .soft { fill: #59636e }
+.told { paint-order: stroke; stroke: #fff; stroke-width: 4px; stroke-linejoin: round }
+.ground { fill: #fff; stroke: #d1d9e0 } .one { stroke: #59636e; stroke-dasharray: 2 3 }
+.bare { fill: #8c959f } .thin { fill: #c1c7cd } .ours { fill: #0a7d4f } .peer { fill: #d4682a }
+@media (prefers-color-scheme: dark) {
+  text { fill: #e6edf3 } .told { stroke: #0d1117 } .soft { fill: #9198a1 } .ground { fill: #0d1117; stroke: #3d444d } .one { stroke: #9198a1 }
+  .bare { fill: #768390 } .thin { fill: #4b535d } .ours { fill: #2fbf7f } .peer { fill: #f0883e }
+}`;
+
+interface Bar {
+  readonly target: string;
+  readonly times: number;
+  readonly us: number;
 }
+
+/** CPU per request or event, as multiples of what the bare proxy (agent) takes. */
+export function plot(results: readonly Result[]): string {
+  const lanes = Object.keys(LANES).flatMap((name) => {
+    const base = at(results, name, "agent");
+    if (!base) return [];
+    const bars = results
+      .filter(({ lane, target }) => lane.name === name && !isLeftOut(target))
+      .map((r): Bar => ({ target: r.target, times: ratio(r, base, cost), us: middle(r, cost) }));
+    return [{ name, per: base.lane.per, bars }];
+  });
+  const most = Math.max(2, ...lanes.flatMap(({ bars }) => bars.map(({ times }) => times)));
+  const across = (times: number) => (times / most) * (WIDTH - LEFT - RIGHT);
+  const parts: string[] = [];
+  let y = TOP;
+  for (const { name, per, bars } of lanes) {
+    const middleY = y + (bars.length * STEP) / 2;
+    parts.push(
+      `<text class="lane" x="${LEFT - 14}" y="${middleY - 1}" text-anchor="end">${escape(LANES[name]!)}</text>`,
+      `<text class="soft" x="${LEFT - 14}" y="${middleY + 14}" text-anchor="end">per ${per}</text>`,
+    );
+    for (const { target, times, us } of bars) {
+      const width = across(times).toFixed(1);
+      parts.push(
+        `<rect class="${whoIs(target)[1]}" x="${LEFT}" y="${y}" width="${width}" height="${BAR}" rx="2"/>`,
+        `<text class="told" x="${(LEFT + across(times) + 6).toFixed(1)}" y="${y + 11}">${times.toFixed(2)} × <tspan class="soft">${micro(us)} µs</tspan></text>`,
+      );
+      y += STEP;
+    }
+    y += GAP;
+  }
+  const line = (LEFT + across(1)).toFixed(1);
+  let x = 24;
+  const legend = [...new Set(lanes.flatMap(({ bars }) => bars.map(({ target }) => target)))].map(
+    (target) => {
+      const [name, colour] = whoIs(target);
+      const entry = `<rect class="${colour}" x="${x}" y="49" width="12" height="12" rx="2"/><text x="${x + 18}" y="59">${escape(name)}</text>`;
+      x += 42 + name.length * 6.6;
+      return entry;
+    },
+  );
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y}" width="${WIDTH}" height="${y}" role="img">
+<title>CPU per request or event, against a bare proxy that does nothing</title>
+<style>${STYLE}</style>
+<rect class="ground" x=".5" y=".5" width="${WIDTH - 1}" height="${y - 1}" rx="8"/>
+<text class="title" x="24" y="32">CPU per request or event, against a bare proxy</text>
+${legend.join("\n")}
+<path class="one" d="M${line} ${TOP - 8}V${y - GAP + 6}"/>
+${parts.join("\n")}
+</svg>
+`;
+}
+
+/** The mock has no proxy; how durable the ledger is makes a difference in the first lane only, and the table has it. */
+const isLeftOut = (target: string) =>
+  target === "direct" || target === "tollgate process" || target === "tollgate relaxed";

@@ -8,11 +8,19 @@ import type { Load, Measured } from "./load.ts";
 import { cpu, rss } from "./process.ts";
 import type { Target } from "./targets.ts";
 
+/** Who asks, and who answers in the end: the second core. */
+export interface Side {
+  readonly driver: ChildProcess;
+  readonly mock: { readonly pid: number; readonly port: number };
+}
+
 export interface Sample extends Measured {
-  /** Microseconds of CPU per request or event. */
+  /** Microseconds of CPU per request or event, all threads and children. */
   cpu: number;
   /** Requests or events a second. */
   speed: number;
+  /** Of one core, what driver and mock took: near 1, it was they who were slow. */
+  side: number;
   idleBytes: number;
   mostBytes: number;
 }
@@ -23,7 +31,7 @@ export interface Result {
   readonly samples: Sample[];
 }
 
-export async function drive(driver: ChildProcess, load: Load): Promise<Measured> {
+async function drive(driver: ChildProcess, load: Load): Promise<Measured> {
   const ended = new AbortController();
   const { signal } = ended;
   const gone = once(driver, "exit", { signal }).then(() =>
@@ -38,39 +46,41 @@ export async function drive(driver: ChildProcess, load: Load): Promise<Measured>
   return measured;
 }
 
-export async function sample(driver: ChildProcess, lane: Lane, target: Target): Promise<Sample> {
+export async function sample(side: Side, lane: Lane, target: Target): Promise<Sample> {
   const load = loadOf(lane, target);
   const { pid } = target;
+  const own = () => (pid === undefined ? 0 : cpu(pid));
+  const others = () => cpu(side.driver.pid!) + (pid === side.mock.pid ? 0 : cpu(side.mock.pid));
   const idleBytes = pid === undefined ? 0 : rss(pid);
   let mostBytes = idleBytes;
   const watch = setInterval(() => {
     if (pid !== undefined) mostBytes = Math.max(mostBytes, rss(pid));
   }, 100);
-  const before = pid === undefined ? 0 : cpu(pid);
-  const measured = await drive(driver, load).finally(() => clearInterval(watch));
-  const used = pid === undefined ? 0 : cpu(pid) - before;
+  const before = [own(), others()] as const;
+  const measured = await drive(side.driver, load).finally(() => clearInterval(watch));
   const units = lane.per === "event" ? measured.events : measured.requests;
   return {
     ...measured,
-    cpu: used / Math.max(1, units),
+    cpu: (own() - before[0]) / Math.max(1, units),
     speed: units / (measured.ms / 1000),
+    side: (others() - before[1]) / 1000 / measured.ms,
     idleBytes,
     mostBytes,
   };
 }
 
 export async function measure(
-  driver: ChildProcess,
+  side: Side,
   lane: Lane,
   targets: readonly Target[],
   rounds: number,
 ): Promise<Result[]> {
   const results = targets.map((target): Result => ({ lane, target: target.name, samples: [] }));
   const order = targets.map((target, i) => [target, results[i]!] as const);
-  for (const [target] of order) await sample(driver, warm(lane), target);
+  for (const [target] of order) await sample(side, warm(lane), target);
   for (let round = 0; round < rounds; round++)
     for (const [target, { samples }] of round % 2 ? order.toReversed() : order) {
-      const got = await sample(driver, lane, target);
+      const got = await sample(side, lane, target);
       if (got.errors > 0)
         process.stderr.write(
           `${target.name}, ${lane.name}: ${got.errors} errors: ${got.firstError}\n`,
@@ -85,7 +95,10 @@ export async function measure(
 const warm = (lane: Lane): Lane => ({
   ...lane,
   ms: Math.min(lane.ms, 800),
-  ...(lane.once && { connections: Math.min(100, lane.connections) }),
+  ...(lane.once && {
+    connections: Math.min(100, lane.connections),
+    says: lane.says.replace(/-e\d+/, "-e10"),
+  }),
 });
 
 export function median(values: readonly number[]): number {
@@ -102,3 +115,7 @@ export const middle = (result: Result, of: Figure): number => median(result.samp
 /** Round by round, so that a neighbour's noise meets both. */
 export const ratio = (result: Result, yardstick: Result, of: Figure): number =>
   median(result.samples.map((s, i) => of(s) / of(yardstick.samples[i]!)));
+
+/** The same of what one has more than the other. */
+export const excess = (result: Result, yardstick: Result, of: Figure): number =>
+  median(result.samples.map((s, i) => of(s) - of(yardstick.samples[i]!)));

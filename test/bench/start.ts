@@ -1,38 +1,51 @@
-// From nothing to a first answer, as installed: from dist, in a new folder; and what it weighs then.
+// What a gateway weighs. From nothing to a first answer, as installed, in a new folder; the memory it has then; and what
+// each open stream adds to it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Lane } from "./lanes.ts";
 import { ROOT, rss } from "./process.ts";
-import { median } from "./rounds.ts";
-import { tollgate } from "./targets.ts";
+import { median, sample, type Side } from "./rounds.ts";
+import { answered, tollgate } from "./targets.ts";
 
 export interface Start {
   readonly from: "dist" | "source";
-  readonly firstAnswerMs: number;
-  readonly idleBytes: number;
+  readonly firstAnswerMs: readonly number[];
+  /** Resident, the whole process with what it shares with others, one second after it answered. */
+  readonly idleBytes: readonly number[];
 }
 
 export async function begun(mock: number, times: number): Promise<Start> {
   const dist = existsSync(join(ROOT, "dist/src/cli/bin.js"));
-  const took: number[] = [];
-  const weight: number[] = [];
+  const firstAnswerMs: number[] = [];
+  const idleBytes: number[] = [];
   for (let i = 0; i < times; i++) {
     const began = performance.now();
     const gate = await tollgate(mock, { dist, core: undefined });
-    const answer = await fetch(`http://127.0.0.1:${gate.port}${gate.path}`, {
-      method: "POST",
-      headers: { ...gate.headers, "content-type": "application/json" },
-      body: JSON.stringify({
-        model: "up/bench-s400",
-        messages: [{ role: "user", content: "hello" }],
-      }),
-    });
-    if (!answer.ok) throw new Error(await answer.text());
-    await answer.arrayBuffer();
-    took.push(performance.now() - began);
-    await sleep(500);
-    weight.push(rss(gate.pid!));
-    await gate.stop();
+    try {
+      await answered(gate);
+      firstAnswerMs.push(performance.now() - began);
+      await sleep(1_000);
+      idleBytes.push(rss(gate.pid!));
+    } finally {
+      await gate.stop();
+    }
   }
-  return { from: dist ? "dist" : "source", firstAnswerMs: median(took), idleBytes: median(weight) };
+  return { from: dist ? "dist" : "source", firstAnswerMs, idleBytes };
+}
+
+/** KB a stream, garbage included: the most it weighed with all of them open, less what it weighed before. */
+export async function weighed(side: Side, lane: Lane, times: number): Promise<number> {
+  const kilobytes: number[] = [];
+  for (let i = 0; i < times; i++) {
+    const gate = await tollgate(side.mock.port);
+    try {
+      await answered(gate);
+      const { mostBytes, idleBytes } = await sample(side, lane, gate);
+      kilobytes.push((mostBytes - idleBytes) / 1024 / lane.connections);
+    } finally {
+      await gate.stop();
+    }
+  }
+  return median(kilobytes);
 }

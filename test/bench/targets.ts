@@ -45,7 +45,6 @@ export interface GateOptions {
   workers?: number;
   /** More models: of routes in the file. */
   models?: number;
-  flags?: readonly string[];
   dist?: boolean;
   /** Runs in a state folder that is there already. */
   dir?: string;
@@ -68,8 +67,6 @@ ${Array.from({ length: of.models ?? 0 }, (_, i) => `  m${i}: ["up/bench-${i}"]`)
 
 export interface Gate extends Target {
   readonly dir: string;
-  /** From the start of the process to its port. */
-  readonly startMs: number;
 }
 
 export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate> {
@@ -79,12 +76,11 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   const entry = of.dist
     ? [join(ROOT, "dist/src/cli/bin.js")]
     : ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts")];
-  const began = performance.now();
-  const child = run(
-    [...(of.flags ?? []), ...entry, "serve", "-c", file, "--no-watch"],
-    "core" in of ? of.core : 0,
-    { cwd: dir, ipc: false, env: { PATH: process.env["PATH"], HOME: dir } },
-  );
+  const child = run([...entry, "serve", "-c", file, "--no-watch"], "core" in of ? of.core : 0, {
+    cwd: dir,
+    ipc: false,
+    env: { PATH: process.env["PATH"], HOME: dir },
+  });
   let output = "";
   const url = await new Promise<string>((resolve, reject) => {
     const read = (data: Buffer) => {
@@ -96,7 +92,6 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
     child.stderr!.on("data", read);
     child.once("exit", (code) => reject(new Error(`tollgate ended with ${code}:\n${output}`)));
   });
-  const startMs = performance.now() - began;
   const key = readFileSync(join(dir, ".tollgate/first-key"), "utf8").trim();
   return {
     name: of.name ?? `tollgate ${of.durability ?? "power"}`,
@@ -106,12 +101,32 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
     headers: { authorization: `Bearer ${key}` },
     prefix: "up/",
     dir,
-    startMs,
     async stop() {
       await ended(child);
       if (of.dir === undefined) await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** The same process asked for models behind another prefix. */
+export const toward = (target: Target, name: string, prefix: string): Target => ({
+  ...target,
+  name,
+  prefix,
+  stop: async () => {},
+});
+
+export async function answered(target: Target): Promise<void> {
+  const answer = await fetch(`http://127.0.0.1:${target.port}${target.path}`, {
+    method: "POST",
+    headers: { ...target.headers, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: `${target.prefix}bench-s400`,
+      messages: [{ role: "user", content: "hello" }],
+    }),
+  });
+  if (!answer.ok) throw new Error(await answer.text());
+  await answer.arrayBuffer();
 }
 
 const PEER = "@portkey-ai/gateway";
@@ -130,9 +145,10 @@ export async function peer(mock: number): Promise<Target> {
         overrides: { "@hono/node-server": "1.13.7" },
       }),
     );
+    process.stderr.write(`installing ${PEER}\n`);
     const done = spawnSync("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts"], {
       cwd: dir,
-      stdio: "inherit",
+      stdio: ["ignore", "ignore", "inherit"],
     });
     if (done.status !== 0) throw new Error(`${PEER} could not be installed.`);
   }

@@ -1,0 +1,90 @@
+// What was aimed at, row by row, and what was reached.
+import { excess, median, ratio, type Figure, type Result } from "./rounds.ts";
+import type { Found } from "./steps.ts";
+
+export interface Aim {
+  readonly lane: string;
+  readonly what: string;
+  readonly way: "≤" | "≥";
+  readonly bound: number;
+  readonly reached: number;
+  readonly unit: "×" | "µs" | "ms" | "KB" | "MB";
+  readonly met: boolean;
+}
+
+export const cost: Figure = (s) => s.cpu;
+export const speed: Figure = (s) => s.speed;
+const p50: Figure = (s) => s.p50;
+const first50: Figure = (s) => s.first50;
+const event50: Figure = (s) => s.event50;
+const event99: Figure = (s) => s.event99;
+
+export const at = (results: readonly Result[], lane: string, target: string) =>
+  results.find((r) => r.lane.name === lane && r.target === target);
+
+export function aims({ results, grown, start, streamKb }: Found, fsyncUs: number): Aim[] {
+  const rows: Aim[] = [];
+  const aim = (
+    lane: string,
+    what: string,
+    reached: number,
+    way: "≤" | "≥",
+    bound: number,
+    unit: Aim["unit"] = "×",
+  ) => {
+    if (!Number.isFinite(reached)) return;
+    const met = way === "≤" ? reached <= bound : reached >= bound;
+    rows.push({ lane, what, way, bound, reached, unit, met });
+  };
+  /** A ratio of two targets in one lane. */
+  const times = (
+    lane: string,
+    mine: string,
+    other: string,
+    what: string,
+    figure: Figure,
+    way: "≤" | "≥",
+    bound: number,
+  ) => {
+    const [a, b] = [at(results, lane, mine), at(results, lane, other)];
+    const who = mine.startsWith("tollgate ") ? `${mine.slice(9)}: ` : `${mine}: `;
+    if (a && b) aim(lane, `${who}${what} against ${other}`, ratio(a, b, figure), way, bound);
+  };
+  const added = (lane: string, mine: string, what: string, figure: Figure, bound: number) => {
+    const [a, b] = [at(results, lane, mine), at(results, lane, "direct")];
+    if (a && b) aim(lane, `${mine.slice(9)}: ${what}`, excess(a, b, figure), "≤", bound, "µs");
+  };
+
+  const power = "tollgate power";
+  const relaxed = "tollgate relaxed";
+  times("json-1k", power, "agent", "CPU", cost, "≤", 1.2);
+  times("json-1k", power, "agent", "requests a second", speed, "≥", 0.85);
+  times("json-1k", power, "portkey", "requests a second", speed, "≥", 6);
+  times("json-1k", relaxed, "agent", "CPU", cost, "≤", 1.05);
+  times("json-1k", relaxed, "agent", "requests a second", speed, "≥", 0.95);
+  times("json-1k", relaxed, "portkey", "requests a second", speed, "≥", 7.5);
+  added("rate-500", power, "added p50; 200 µs and two fsyncs", p50, 200 + 2 * fsyncUs);
+  times("json-16k", power, "dispatch", "CPU", cost, "≤", 2);
+  times("json-16k", power, "portkey", "CPU", cost, "≤", 0.2);
+  times("json-200k", power, "dispatch", "CPU", cost, "≤", 3);
+  times("json-2m", power, "dispatch", "CPU", cost, "≤", 3);
+  times("sse-full", power, "agent", "events a second", speed, "≥", 0.85);
+  added("sse-first", power, "added p50; 300 µs and one fsync", first50, 300 + fsyncUs);
+  for (const streams of [50, 500, 1000]) {
+    added(`sse-${streams}`, power, "added p50 an event", event50, 200);
+    times(`sse-${streams}`, power, "agent", "p99 an event", event99, "≤", 1.5);
+  }
+  if (streamKb !== undefined) aim("streams", "memory a stream", streamKb, "≤", 120, "KB");
+  for (const lane of ["to-messages", "to-messages-sse"])
+    times(lane, "to messages", "verbatim", "CPU", cost, "≤", 1.5);
+  times("workers", "workers: 2", "workers: 1", "CPU", cost, "≤", 1.25);
+  times("workers", "workers: 2", "workers: 1", "requests a second", speed, "≥", 1);
+  for (const { what, small, large } of grown)
+    aim("growth", `${what}: CPU`, ratio(large, small, cost), "≤", 1.1);
+  if (start) {
+    const { from, firstAnswerMs, idleBytes } = start;
+    aim("start", `start to first answer, from ${from}`, median(firstAnswerMs), "≤", 400, "ms");
+    aim("start", "idle memory after one answer", median(idleBytes) / 2 ** 20, "≤", 120, "MB");
+  }
+  return rows;
+}

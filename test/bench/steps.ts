@@ -1,0 +1,134 @@
+// What is measured, one step after the other. The first steps share their targets, which are all up at once; the rest
+// bring their own.
+import { growth, type Grown } from "./growth.ts";
+import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
+import { measure, sample, type Result, type Side } from "./rounds.ts";
+import { begun, weighed, type Start } from "./start.ts";
+import { bare, direct, elsewhere, peer, tollgate, toward, type Target } from "./targets.ts";
+
+export interface Plan {
+  readonly quick: boolean;
+  readonly peer: boolean;
+  readonly urls: readonly string[];
+  readonly rounds: number;
+  readonly length: Length;
+  /** Compilers learn for some ten thousand requests; a lane's own warming only reminds them. */
+  readonly warmMs: number;
+}
+
+export interface Found {
+  readonly results: Result[];
+  grown: Grown[];
+  start?: Start;
+  streamKb?: number;
+}
+
+export interface Step {
+  readonly name: string;
+  readonly about: string;
+  run(side: Side, found: Found): Promise<void>;
+}
+
+export interface Steps {
+  readonly all: readonly Step[];
+  /** Ends what the steps share. */
+  stop(): Promise<void>;
+}
+
+export function stepsOf(plan: Plan): Steps {
+  const { length, rounds, quick } = plan;
+  const shared: Target[] = [];
+
+  async function warm(side: Side, lane: Lane, targets: readonly Target[]): Promise<void> {
+    for (const target of targets) await sample(side, { ...lane, ms: plan.warmMs }, target);
+  }
+
+  async function gather(side: Side): Promise<void> {
+    const { port } = side.mock;
+    shared.push(await bare("agent", port), await bare("dispatch", port));
+    for (const durability of ["power", "process", "relaxed"])
+      shared.push(await tollgate(port, { durability }));
+    if (plan.peer) shared.push(await peer(port));
+    shared.push(...plan.urls.map(elsewhere));
+    await warm(side, laneOf("json-1k", length), shared);
+  }
+
+  const common = lanes(length).map((lane): Step => ({
+    name: lane.name,
+    about: lane.about,
+    async run(side, found) {
+      if (shared.length === 0) await gather(side);
+      const here = shared.filter(
+        ({ name }) => !name.startsWith("tollgate ") || lane.ours.includes(name),
+      );
+      if (lane.direct) here.unshift(direct(side.mock));
+      found.results.push(...(await measure(side, lane, here, rounds)));
+    },
+  }));
+
+  /** Two targets of its own on the load of another lane. */
+  const pair = (
+    name: string,
+    about: string,
+    like: string,
+    made: (mock: number) => Promise<readonly Target[]>,
+  ): Step => ({
+    name,
+    about,
+    async run(side, found) {
+      const lane = { ...laneOf(like, length), name, about, direct: false };
+      const targets = await made(side.mock.port);
+      try {
+        await warm(side, lane, targets);
+        found.results.push(...(await measure(side, lane, targets, rounds)));
+      } finally {
+        for (const target of targets) await target.stop();
+      }
+    },
+  });
+
+  const bothWays = async (mock: number) => {
+    const gate = await tollgate(mock, { name: "verbatim" });
+    return [gate, toward(gate, "to messages", "an/")];
+  };
+  const oneAndTwo = (mock: number) =>
+    Promise.all(
+      [1, 2].map((workers) =>
+        tollgate(mock, { workers, core: undefined, name: `workers: ${workers}` }),
+      ),
+    );
+
+  return {
+    all: [
+      ...common,
+      pair("to-messages", "chat → messages, JSON 1 KB, and verbatim", "json-1k", bothWays),
+      pair("to-messages-sse", "chat → messages, full speed, and verbatim", "sse-full", bothWays),
+      pair("workers", "one process and two, on all cores, JSON 1 KB", "json-1k", oneAndTwo),
+      {
+        name: "growth",
+        about: "models in the file, keys in the store, rows in the ledger",
+        async run(side, found) {
+          const lane = { ...laneOf("json-1k", length), name: "growth" };
+          found.grown = await growth(side, lane, { rounds, share: quick ? 0.1 : 1 });
+        },
+      },
+      {
+        name: "streams",
+        about: "what 1,000 open streams weigh, in a fresh process",
+        async run(side, found) {
+          found.streamKb = await weighed(side, laneOf("sse-1000", length), quick ? 1 : 3);
+        },
+      },
+      {
+        name: "start",
+        about: "start to first answer, idle memory",
+        async run(side, found) {
+          found.start = await begun(side.mock.port, quick ? 3 : 7);
+        },
+      },
+    ],
+    stop: async () => {
+      for (const target of shared.splice(0)) await target.stop();
+    },
+  };
+}
