@@ -50,7 +50,7 @@ export const command: Command = {
       load: createLoad(),
       overrides: overridesOf(given),
       watch: !given.has("no-watch"),
-      worker: new URL(`./worker.${import.meta.filename.slice(-2)}`, import.meta.url).pathname,
+      worker: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
     });
     if ("problems" in gateway) {
       if (given.json) sayJson({ ok: false, file, problems: gateway.problems });

@@ -11,11 +11,11 @@ for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal
 const mask = new Mask();
 const pretty = process.stdout.isTTY && !process.argv.includes("--json");
 const log = createLog({ level: "info", pretty, mask });
+const worker = work({ load: createLoad(), log, mask }, process as Channel);
 process.on("uncaughtException", (error) => {
-  log.error({ error }, "an error that nobody caught; this worker ends");
-  log.flush();
-  process.exit(1);
+  log.error({ error }, "an error that nobody caught");
+  worker.ailing();
 });
-await work({ load: createLoad(), log, mask }, process as Channel);
+await worker.over;
 log.flush();
 process.exit(0);

@@ -251,6 +251,7 @@ class Running implements Gateway {
         program,
         house: this.#house,
         listen: serving.config.listen,
+        drainMs: () => this.#stage.current.config.drainMs,
         broken: this.#broken.resolve,
       },
       this.#orderFor(serving),

@@ -291,6 +291,29 @@ describe("workers: 2", () => {
     expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
   });
 
+  it(
+    "an error that nobody caught costs no stream: another worker takes over",
+    TIMEOUT,
+    async () => {
+      await using up = await upstream();
+      const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
+      await using gateway = await startGateway({ yaml: odd, files: { "odd.ts": ODD } });
+      const streams = await many(6, gateway, { stream: true });
+      const before = await pidsOf(gateway);
+      await writeFile(`${gateway.dir}/throw`, "");
+      await ask(gateway);
+      await gateway.line((l) => l.msg === "a worker has been replaced");
+      up.letGo();
+      for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
+      const after = await pidsOf(gateway);
+      expect(after.filter((pid) => before.includes(pid))).toHaveLength(1);
+      const gone = async () => before.filter(isThere).length;
+      expect(await until(gone, (n) => n === 1)).toBe(1);
+      expect(processes(await many(20, gateway))).toBe(2);
+      expect((await entries(gateway)).every(({ outcome }) => outcome !== "presumed")).toBe(true);
+    },
+  );
+
   it("SIGTERM: streams are finished, then all processes are gone", TIMEOUT, async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
@@ -336,14 +359,18 @@ describe("workers: 2", () => {
   });
 });
 
-const plugin = (setup: string) => `
+const plugin = (setup: string, settle = "") => `
 import cluster from "node:cluster";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { defineMiddleware } from "tollgate/plugin";
 export default defineMiddleware({
   api: 1, name: "odd", summary: "For a test", stability: "beta", sends: "nowhere",
-  setup() { ${setup}; return { settle() {} }; },
+  setup() { ${setup}; return { settle() { ${settle} } }; },
 });
 `;
 const CHOOSY = plugin('if (cluster.isWorker) throw new Error("not in a worker")');
+const ODD = plugin(
+  "",
+  'if (existsSync("throw")) { rmSync("throw"); setTimeout(() => { throw new Error("odd"); }); }',
+);
 const SICK = plugin('if (cluster.isWorker && existsSync("ill")) process.exit(3)');

@@ -19,6 +19,8 @@ export interface CrewOptions {
   readonly house: House;
   /** Of the port. */
   readonly listen: GatewayConfig["listen"];
+  /** What requests in flight have at an end. */
+  readonly drainMs: () => number;
   /** None stays up. */
   readonly broken: (error: Error) => void;
 }
@@ -41,6 +43,8 @@ export class Crew {
   readonly #apply: ReturnType<typeof carrying>;
   readonly #serving = new Set<Member>();
   readonly #all = new Set<Member>();
+  /** On their way out, with somebody in their place already. */
+  readonly #relieved = new WeakSet<Member>();
   readonly #follow: () => void;
   #order: Order;
   #port: Port | undefined;
@@ -143,11 +147,14 @@ export class Crew {
 
   #hire(place: number): Member {
     const { house } = this.#of;
-    const member = hire(place, house.store, this.#apply);
+    const member = hire(place, {
+      store: house.store,
+      apply: this.#apply,
+      ailing: () => this.#relieve(member),
+    });
     this.#all.add(member);
     for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
-    const since = performance.now();
-    void member.over.then((how) => this.#ended(member, how, performance.now() - since));
+    void member.over.then((how) => this.#ended(member, how));
     return member;
   }
 
@@ -174,7 +181,7 @@ export class Crew {
     this.#opened = true;
   }
 
-  async #ended(member: Member, how: string, livedMs: number): Promise<void> {
+  async #ended(member: Member, how: string): Promise<void> {
     const { house } = this.#of;
     this.#serving.delete(member);
     const calls = await member.holds.left(Date.now());
@@ -186,13 +193,27 @@ export class Crew {
     if (this.#ending || !this.#opened) return;
     house.log.error(
       { worker: member.place, pid: member.pid, how, calls: calls.length },
-      "a worker has ended; its calls are settled as estimated, and another one takes its place",
+      "a worker has ended; what it had open is settled as estimated",
     );
-    this.#failures = livedMs > SOUND_MS ? 0 : this.#failures + 1;
-    await this.#replace(member.place, how);
+    if (!this.#relieved.has(member)) await this.#replace(member, how);
   }
 
-  async #replace(place: number, how: string): Promise<void> {
+  /** Another one takes over at once, and it may finish what it has. */
+  #relieve(member: Member): void {
+    if (this.#ending || this.#relieved.has(member)) return;
+    if (!this.#serving.delete(member)) return member.kill();
+    this.#relieved.add(member);
+    this.#of.house.log.warn(
+      { worker: member.place, pid: member.pid },
+      "a worker is not well: it finishes what it has, and another one takes its place",
+    );
+    const { drainMs } = this.#of;
+    member.ask("stop", drainMs() + END_MS, drainMs()).catch(() => member.kill());
+    void this.#replace(member, "an error that nobody caught");
+  }
+
+  async #replace({ place, since }: Member, how: string): Promise<void> {
+    this.#failures = performance.now() - since > SOUND_MS ? 0 : this.#failures + 1;
     if (this.#failures >= MOST_FAILURES && this.#serving.size === 0) {
       const times = `${this.#failures} times in a row`;
       return this.#of.broken(new Error(`No worker stays up: ${times} one ended (${how}).`));

@@ -13,6 +13,7 @@ export interface Member {
   /** Of this place in the crew; who takes over has it too. */
   readonly place: number;
   readonly pid: number;
+  readonly since: number;
   readonly holds: Holds;
   /** Asks, and ends whoever does not answer in time: it might go on with what nobody wants any more. */
   ask<N extends keyof Asked>(
@@ -26,14 +27,27 @@ export interface Member {
   readonly over: Promise<string>;
 }
 
-export function hire(place: number, store: Store, apply: Store["apply"]): Member {
+export function hire(
+  place: number,
+  of: {
+    store: Store;
+    apply: Store["apply"];
+    /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
+    ailing: () => void;
+  },
+): Member {
   const { process: child } = cluster.fork();
-  const holds = createHolds(apply);
-  const link = createLink(child as Channel, { ...lending(store), apply: holds.apply });
+  const holds = createHolds(of.apply);
+  const link = createLink(child as Channel, {
+    ...lending(of.store),
+    apply: holds.apply,
+    ailing: of.ailing,
+  });
   const over = ending(child);
   return {
     place,
     pid: child.pid!,
+    since: performance.now(),
     holds,
     async ask<N extends keyof Asked>(
       name: N,

@@ -22,8 +22,16 @@ export interface WorkerOptions {
   readonly mask: Mask;
 }
 
-/** Does what the process at the other end asks for; resolves when this one is to end. */
-export function work({ load, log, mask }: WorkerOptions, channel: Channel): Promise<void> {
+/** Does what the process at the other end asks for. */
+export function work(
+  { load, log, mask }: WorkerOptions,
+  channel: Channel,
+): {
+  /** Resolves when this one is to end. */
+  readonly over: Promise<void>;
+  /** Something is wrong here: somebody else should take over. */
+  ailing(): void;
+} {
   const scope = new Scope();
   const lists = createLists();
   const startedAt = Date.now();
@@ -95,9 +103,10 @@ export function work({ load, log, mask }: WorkerOptions, channel: Channel): Prom
     },
   };
 
-  const lent = { store: borrowed(createLink(channel, asked)), lists };
+  const link = createLink(channel, asked);
+  const lent = { store: borrowed(link), lists };
   channel.once("disconnect", over.resolve);
-  return over.promise;
+  return { over: over.promise, ailing: () => link.tell("ailing") };
 
   async function open(config: GatewayConfig): Promise<{ house: House; stage: Stage }> {
     const house = await openHouse(config, {
