@@ -6,7 +6,7 @@ import type { Commands, Store } from "tollgate/plugin";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
 import { heard, pack, type Verdicts } from "./sqlite/wire.ts";
-import type { Role } from "./sqlite/worker.ts";
+import type { Role } from "./sqlite/ledger-thread.ts";
 import type { Opened, Settings } from "./sqlite/writer.ts";
 
 export default defineStore({

@@ -1,7 +1,7 @@
 // This side of the threads: a call is a message there and a message back. A thread that dies fails what it was asked.
 import { Worker } from "node:worker_threads";
 import { fail } from "tollgate/plugin";
-import type { Answered, Role } from "./worker.ts";
+import type { Answered, Role } from "./ledger-thread.ts";
 
 export interface Thread {
   call<T>(method: string, ...args: readonly unknown[]): Promise<T>;
@@ -10,9 +10,9 @@ export interface Thread {
   kill(): Promise<unknown>;
 }
 
-/** From source and from dist alike: beside this file, with this file's own ending. */
+/** From source and from dist alike: beside this file, with this file's own ending. The build keeps it beside whatever file it puts this one in. */
 const WORKER = new URL(
-  `./worker${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
+  `./ledger-thread${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`,
   import.meta.url,
 );
 
