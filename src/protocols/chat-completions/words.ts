@@ -1,8 +1,11 @@
 // What a JSON value is, if it is that: clients and upstreams send anything, and whoever reads it asks here.
 import { createHash } from "node:crypto";
+import { memory } from "../memory.ts";
 import type { Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
 
 export const ID = "chat-completions";
+
+export const { came, cameFrom } = memory();
 
 export const object = (v: unknown): JsonObject | undefined =>
   typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
@@ -22,18 +25,6 @@ export function present<T extends object>(of: T): T {
 /** A list of names is easier to read as a sentence. */
 export const names = (...sentences: readonly string[]): ReadonlySet<string> =>
   new Set(sentences.flatMap((s) => s.split(" ")));
-
-const CAME = Symbol("what a value was read from");
-
-/**
- * Remembers on a decoded value the words it was read from, so that what nobody touched goes back to this wire word for
- * word. A copy does not carry it (nor does a structured clone): an edited value is written anew. Other codecs cannot see it.
- */
-export function came<T extends object>(value: T, from: unknown): T {
-  Object.defineProperty(value, CAME, { value: from });
-  return value;
-}
-export const cameFrom = <A>(value: object): A | undefined => (value as { [CAME]?: A })[CAME];
 
 const DATA_URL = /^data:([\w.+-]+\/[\w.+-]+)?(?:;[\w-]+=[^;,]*)*;base64,/i;
 

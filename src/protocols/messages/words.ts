@@ -1,9 +1,13 @@
 // The words of this wire and their canonical counterparts.
 import { fail } from "../../model/error.ts";
+import { memory } from "../memory.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, JsonObject, Opt } from "../../model/values.ts";
 
 export const ID = "messages";
+
+/** A turn or a block that says more than the common vocabulary can. */
+export const { came, cameFrom } = memory();
 
 /** Top-level fields with a canonical place. */
 const CANONICAL = [

@@ -1,5 +1,6 @@
 // What a JSON value is, if it is that. Upstreams and clients send anything; whoever reads them asks here.
 import { createHash } from "node:crypto";
+import { memory } from "../memory.ts";
 import type { Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
 
 /** This protocol, as an origin: of proofs that travel bare, of items and parts that only it understands. */
@@ -62,14 +63,4 @@ export const callId = (id: string): string => (id.length > 64 ? `call_${digest(i
 /** 43 characters that stand for any text. */
 export const digest = (of: string): string => createHash("sha256").update(of).digest("base64url");
 
-const CAME = Symbol.for("tollgate.responses.came");
-
-/**
- * Remembers on a decoded value what it was made from, so that what nobody touched goes back word for word: ids, states
- * and members that the common vocabulary has no place for. A copy does not carry it, so an edited value is written anew.
- */
-export function came<T extends object>(value: T, as: unknown): T {
-  Object.defineProperty(value, CAME, { value: as });
-  return value;
-}
-export const cameAs = <A>(value: object): A | undefined => (value as { [CAME]?: A })[CAME];
+export const { came, cameFrom: cameAs } = memory();

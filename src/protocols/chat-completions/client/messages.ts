@@ -3,9 +3,9 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { InstructionFrom } from "../server/turns.ts";
-import { cameFrom } from "../words.ts";
 import { assistant } from "./assistant.ts";
 import { contentOf, named, partOf, type Saying } from "./content.ts";
+import { cameFrom } from "../words.ts";
 
 /** How long a tool's name may be on this wire. */
 export const NAME = 64;

@@ -1,7 +1,7 @@
 // Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
 // untouched one word for word.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
-import { argsOf, came, digest, ID, list, object, present, text } from "../words.ts";
+import { came, argsOf, digest, ID, list, object, present, text } from "../words.ts";
 import { blocksOf, malformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 

@@ -1,7 +1,7 @@
 // One block of an upstream's message while it grows.
 import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { isObject, only, str } from "../words.ts";
+import { isObject, str } from "../words.ts";
 
 export interface Open {
   index: number;
@@ -28,11 +28,11 @@ export const opened = (block: JsonObject): Open => ({
   json: "",
 });
 
-/** A call that only the client can answer, and that says nothing beyond name and input. */
+/** A call that only the client can answer. */
 export const isDirect = (block: JsonObject): boolean => {
   const { caller, toolset_name: toolset } = block;
   if (toolset) return false;
-  return !isObject(caller) || (caller["type"] === "direct" && only(caller, ["type"]));
+  return !isObject(caller) || caller["type"] === "direct";
 };
 
 /** Strings grow, everything else is replaced: so every delta of a block that is newer than us finds its place. */

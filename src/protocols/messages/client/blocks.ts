@@ -7,7 +7,7 @@ import type { Asking } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
 import type { Settings } from "../dialect.ts";
 import { inputOf } from "../arguments.ts";
-import { ID, isNativeCitation, isObject } from "../words.ts";
+import { cameFrom, ID, isNativeCitation, isObject } from "../words.ts";
 
 export interface Encoding {
   of: Asking;
@@ -38,6 +38,8 @@ function blockTo(
   path: string,
   e: Encoding,
 ): JsonObject | undefined {
+  const own = cameFrom<JsonObject>(block);
+  if (own && !(block.type === "text" && block.text === "")) return own;
   const cache = cacheTo(block.cache, e);
   switch (block.type) {
     case "text":

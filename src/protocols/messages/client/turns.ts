@@ -2,8 +2,9 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
+import type { Whole } from "../server/request.ts";
 import { blocksTo, unsayable, type Encoding } from "./blocks.ts";
-import { ID, isObject } from "../words.ts";
+import { cameFrom } from "../words.ts";
 
 interface Message {
   role: string;
@@ -30,6 +31,8 @@ export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
   const messages: Message[] = [];
   let open: Message | undefined;
   let empty = false;
+  /** The first turn that no whole message has said already. */
+  let next = 0;
   const say = (role: string, content: JsonObject[]): void => {
     if (content.length === 0) return;
     if (open?.role === role) open.content.push(...content);
@@ -37,10 +40,13 @@ export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
   };
   for (const [i, turn] of r.turns.entries()) {
     const path = `messages.${i}`;
-    const whole = wholeMessage(turn);
+    if (i < next) continue;
+    const whole = wholeMessage(r.turns, i);
     if (whole) {
-      messages.push({ role: "", content: [], raw: whole });
+      messages.push({ role: "", content: [], raw: whole.message });
       open = undefined;
+      empty = false;
+      next = i + whole.turns.length;
       continue;
     }
     if (turn.name !== undefined) e.of.lose("messages.name", "dropped");
@@ -62,11 +68,10 @@ export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
   return messages.map((message) => message.raw ?? settled(message));
 }
 
-/** A message with fields that are newer than us is kept as it came. */
-function wholeMessage(turn: Turn): JsonObject | undefined {
-  const [only] = turn.blocks;
-  if (turn.blocks.length !== 1 || only!.type !== "opaque" || only!.origin !== ID) return undefined;
-  return isObject(only!.raw) && typeof only!.raw["role"] === "string" ? only!.raw : undefined;
+/** A message with fields that are newer than us goes back as it came, if nobody has touched what it said. */
+function wholeMessage(turns: readonly Turn[], at: number): Whole | undefined {
+  const whole = cameFrom<Whole>(turns[at]!);
+  return whole?.turns.every((turn, i) => turns[at + i] === turn) ? whole : undefined;
 }
 
 /** Models that know no system role inside the conversation read it as the user's, in a wrapper they are trained on. */

@@ -1,9 +1,9 @@
-// What a client wrote, block by block, into canonical blocks. A block that says more than we know how to say again is
-// kept whole and opaque: on the way back to this wire it is the same block, and no other wire gets half of it.
+// What a client wrote, block by block, into canonical blocks. One that says more than its block can remembers its own
+// words for the way back to this wire. What another wire could only be told half of is kept whole and opaque.
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { unseal } from "../../envelope.ts";
-import { ID, isObject, malformed, only, str } from "../words.ts";
+import { came, ID, isObject, malformed, only, str } from "../words.ts";
 
 export function blocksOf(content: unknown, path: string): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
@@ -50,39 +50,44 @@ const opaque = (raw: JsonObject, text?: string): Block => ({
 
 const cached = (cache: Json | undefined) => (cache === undefined ? {} : { cache });
 
+/** The block, with its own words where it says more than these. */
+const whole = (raw: JsonObject, said: readonly string[], block: Block): Block =>
+  only(raw, said) ? block : came(block, raw);
+
 function text(raw: JsonObject, cache: Json | undefined): Block {
-  const said = str(raw["text"]) ?? "";
-  if (!only(raw, ["type", "text", "cache_control", "citations"])) return opaque(raw, said);
   const citations = raw["citations"];
-  return {
+  return whole(raw, ["type", "text", "cache_control", "citations"], {
     type: "text",
-    text: said,
+    text: str(raw["text"]) ?? "",
     ...(Array.isArray(citations) && citations.length > 0 && { citations }),
     ...cached(cache),
-  };
+  });
 }
 
 function image(raw: JsonObject, cache: Json | undefined): Block {
   const media = mediaOf(raw["source"]);
-  if (!media || !only(raw, ["type", "source", "cache_control"])) return opaque(raw);
-  return { type: "image", media, ...cached(cache) };
+  if (!media) return opaque(raw);
+  return whole(raw, ["type", "source", "cache_control"], {
+    type: "image",
+    media,
+    ...cached(cache),
+  });
 }
 
 function document(raw: JsonObject, cache: Json | undefined): Block {
   const { title, context, citations } = raw;
   const media = mediaOf(raw["source"]);
-  if (!media || !only(raw, ["type", "source", "cache_control", "title", "context", "citations"]))
-    return opaque(raw, shown(raw));
+  if (!media) return opaque(raw, shown(raw));
   if (isObject(citations) && !only(citations, ["enabled"])) return opaque(raw);
   const cite = isObject(citations) ? citations["enabled"] : undefined;
-  return {
+  return whole(raw, ["type", "source", "cache_control", "title", "context", "citations"], {
     type: "document",
     media,
     ...(typeof title === "string" && { title }),
     ...(typeof context === "string" && { context }),
     ...(typeof cite === "boolean" && { cite }),
     ...cached(cache),
-  };
+  });
 }
 
 /** The sources that have a canonical place; undefined for the others. */
@@ -103,35 +108,29 @@ export function mediaOf(source: unknown): Media | undefined {
 
 function call(raw: JsonObject, cache: Json | undefined): Block {
   const { id, name, input, caller, toolset_name: toolset } = raw;
-  const direct = isObject(caller) ? caller["type"] === "direct" && only(caller, ["type"]) : !caller;
-  const known = only(raw, [
-    "type",
-    "id",
-    "name",
-    "input",
-    "cache_control",
-    "caller",
-    "toolset_name",
-  ]);
-  if (!direct || toolset || !known || typeof id !== "string" || typeof name !== "string")
-    return opaque(raw);
+  const direct = isObject(caller) ? caller["type"] === "direct" : !caller;
+  if (!direct || toolset || typeof id !== "string" || typeof name !== "string") return opaque(raw);
   const args = typeof input === "string" ? input : JSON.stringify(input ?? {});
-  return { type: "call", id, name, tool: "function", args, ...cached(cache) };
+  const said = ["type", "id", "name", "input", "cache_control", "toolset_name"];
+  return whole(raw, isObject(caller) && !only(caller, ["type"]) ? said : [...said, "caller"], {
+    type: "call",
+    id,
+    name,
+    tool: "function",
+    args,
+    ...cached(cache),
+  });
 }
 
 function result(raw: JsonObject, cache: Json | undefined, path: string): Block {
   const { tool_use_id: callId, content, is_error: isError, toolset_name: toolset } = raw;
-  const known = only(raw, [
-    "type",
-    "tool_use_id",
-    "content",
-    "is_error",
-    "cache_control",
-    "toolset_name",
-  ]);
-  if (toolset || !known || typeof callId !== "string") return opaque(raw);
+  if (toolset || typeof callId !== "string") return opaque(raw);
   const blocks = blocksOf(content, `${path}.content`);
-  return { type: "result", callId, blocks, isError: isError === true, ...cached(cache) };
+  return whole(
+    raw,
+    ["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"],
+    { type: "result", callId, blocks, isError: isError === true, ...cached(cache) },
+  );
 }
 
 const native = (kind: string, data: string): Proof => ({ origin: ID, kind, data });

@@ -2,8 +2,8 @@ import type { Block, ChatRequest, Output, Reasoning, Tool, Turn } from "../../..
 import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
 import { strangersIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
-import { blocksOf, words } from "./blocks.ts";
-import { ID, isObject, KNOWN, malformed, num, only, OWN, some, str } from "../words.ts";
+import { blocksOf } from "./blocks.ts";
+import { came, ID, isObject, KNOWN, malformed, num, only, OWN, some, str } from "../words.ts";
 
 /** A client's body, whole: what only this protocol knows rides in `ext.messages`, what nobody knows in `rest`. */
 export function request(body: Body): ChatRequest {
@@ -53,18 +53,24 @@ function restOf(body: Body): JsonObject {
   return rest;
 }
 
+/** A message that says more than role and content, and the turns that it is. */
+export interface Whole {
+  message: JsonObject;
+  turns: readonly Turn[];
+}
+
 /**
  * Consecutive messages of one role are one turn: that is how this protocol reads them. Every tool result is a turn of
- * its own, as the protocols that have a role for it know it.
+ * its own, as the protocols that have a role for it know it; and a message that says more than its turns stands apart.
  */
 function turnsOf(messages: unknown): Turn[] {
   if (!Array.isArray(messages)) return malformed("messages must be a list.", "messages");
-  const turns: { role: Turn["role"]; blocks: Block[]; closed?: boolean }[] = [];
+  const turns: { role: Turn["role"]; blocks: Block[] }[] = [];
+  /** What the next message may go on with. */
+  let open: { role: Turn["role"]; blocks: Block[] } | undefined;
   const say = (role: Turn["role"], block: Block): void => {
-    const last = turns.at(-1);
-    if (last?.role === role && !last.closed && role !== "tool" && role !== "system")
-      last.blocks.push(block);
-    else turns.push({ role, blocks: [block] });
+    if (open?.role === role && role !== "tool") open.blocks.push(block);
+    else turns.push((open = { role, blocks: [block] }));
   };
   for (const [i, message] of (messages as readonly Json[]).entries()) {
     const path = `messages.${i}`;
@@ -72,21 +78,17 @@ function turnsOf(messages: unknown): Turn[] {
     const { role, content } = message;
     if (role !== "user" && role !== "assistant" && role !== "system")
       return malformed(`${path}.role must be user, assistant or system.`, `${path}.role`);
-    if (!only(message, ["role", "content"])) {
-      const text = words(content);
-      const raw = { type: "opaque", origin: ID, raw: message } as const;
-      turns.push({
-        role,
-        blocks: [text === undefined ? raw : { ...raw, text }],
-        closed: true,
-      });
-      continue;
-    }
+    const apart = !only(message, ["role", "content"]);
+    const first = turns.length;
     const blocks = blocksOf(content, `${path}.content`);
-    if (role === "system") turns.push({ role, blocks });
+    if (apart || role === "system") open = undefined;
+    if (role === "system" || (apart && blocks.length === 0)) turns.push({ role, blocks });
     else for (const block of blocks) say(block.type === "result" ? "tool" : role, block);
+    if (!apart) continue;
+    open = undefined;
+    came(turns[first]!, { message, turns: turns.slice(first) } satisfies Whole);
   }
-  return turns.map(({ role, blocks }) => ({ role, blocks }));
+  return turns;
 }
 
 function toolsOf(tools: unknown): Tool[] {

@@ -1,0 +1,44 @@
+// What upstreams can say in an answer, and what becomes of it for clients of each protocol: the README's tables of answers.
+import { faultOf, fold, type ClientHalf, type Kind, type ModelEvent } from "tollgate/plugin";
+import { answering, asking } from "tollgate/testing";
+import { chats, upstreams } from "./codecs.ts";
+import { inGemini, inMessages, inResponses, inChat, type Row } from "./answer-rows.ts";
+
+const ROWS: { readonly [upstream: string]: readonly Row[] } = {
+  "chat-completions": inChat,
+  messages: inMessages,
+  responses: inResponses,
+  gemini: inGemini,
+};
+
+/** What a client reads; what went wrong, when it reads nothing. */
+function heard(from: string, into: string, answer: object): string | { refused: string } {
+  const events: ModelEvent[] = [];
+  try {
+    const { client } = upstreams[from]!;
+    const body = Buffer.from(JSON.stringify(answer));
+    (client as ClientHalf<Kind>).whole(body, (e) => events.push(e), asking(), {});
+    return JSON.stringify(chats[into]!.server!.whole(fold(events), answering()));
+  } catch (error) {
+    const fault = faultOf(error);
+    if (!fault) throw error;
+    return { refused: fault.code ?? fault.kind };
+  }
+}
+
+function verdict(from: string, into: string, [, more, plain]: Row): string {
+  const now = heard(from, into, more);
+  if (typeof now === "object") return `an error (${now.refused})`;
+  return now === heard(from, into, plain) ? "left out" : "carried";
+}
+
+const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+
+export const table = (from: string) => (): string =>
+  [
+    line([`from ${from}`, ...Object.keys(chats).map((id) => `to ${id}`)]),
+    line(["---", ...Object.keys(chats).map(() => "---")]),
+    ...ROWS[from]!.map((row) =>
+      line([row[0], ...Object.keys(chats).map((id) => verdict(from, id, row))]),
+    ),
+  ].join("\n");
