@@ -58,6 +58,7 @@ export default defineFrontend({
   },
   setup({ accept, reasoning, item_memory_mb }, ctx) {
     const memory = memoryOf(item_memory_mb, ctx);
+    const find: Find | undefined = memory && finding(memory, ctx);
     const made = (x: Arrival, id: string) => entryOf(ctx, x, id);
     /** A by-id operation goes to whoever made the answer, for the key that asked for it. */
     const byId = (name: string) => ({
@@ -81,7 +82,7 @@ export default defineFrontend({
             refuseLasting(body);
             return {
               model: await modelOf(x, body, made),
-              edits: whole(x, body["input"], memory),
+              edits: await whole(x, body["input"], find),
               record:
                 memory && body["store"] !== false && x.privacy === "off"
                   ? { max: LONGEST, to: (got) => keep(memory, x, got) }
@@ -96,7 +97,7 @@ export default defineFrontend({
           async read(x, body) {
             return {
               model: await modelOf(x, body, made),
-              edits: whole(x, body["input"], memory),
+              edits: await whole(x, body["input"], find),
               stream: false,
             };
           },
@@ -124,15 +125,32 @@ function keep(memory: ItemMemory, x: Arrival, got: { mime: string; body: Buffer 
   if (answer !== undefined) memory.keep(ownerOf(x), answer);
 }
 
+type Find = (key: string, id: string) => Promise<JsonObject | undefined>;
+
+/** Here, or in the process that answered the key the last time. */
+function finding(memory: ItemMemory, ctx: Context): Find {
+  const elsewhere = ctx.twins(({ key, id }: { key: string; id: string }) => memory.find(key, id));
+  return async (key, id) => memory.find(key, id) ?? elsewhere({ key, id });
+}
+
 /** The input with whole items where references stood; nothing when there were none. */
-function whole(x: Arrival, input: unknown, memory: ItemMemory | undefined): Body | undefined {
+async function whole(
+  x: Arrival,
+  input: unknown,
+  find: Find | undefined,
+): Promise<Body | undefined> {
   if (!Array.isArray(input) || !input.some(isReference)) return undefined;
-  const found = (id: string) => (x.privacy === "off" ? memory?.find(ownerOf(x), id) : undefined);
-  const items = (input as readonly JsonObject[]).map((item, i): Json => {
-    if (!isReference(item)) return item;
+  const items: Json[] = [];
+  // One after the other: the first that nobody knows ends it.
+  for (const item of input as readonly JsonObject[]) {
     const id = String(item["id"]);
-    return found(id) ?? noItem(id, `input[${i}]`);
-  });
+    const known = !isReference(item)
+      ? item
+      : x.privacy === "off"
+        ? await find?.(ownerOf(x), id)
+        : undefined;
+    items.push(known ?? noItem(id, `input[${items.length}]`));
+  }
   return { input: items };
 }
 

@@ -31,6 +31,10 @@ export function createContext({ id, scope, house, catalogue }: ContextOptions): 
     every: (ms, tick) =>
       scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
     shared: (key, create, end) => house.shared.take(scope, `${id}\n${key}`, create, end),
+    twins<Q, A>(answer: (question: Q) => A | undefined) {
+      house.twins.answers(scope, id, answer);
+      return (question: Q) => house.twins.ask(id, question) as Promise<A | undefined>;
+    },
     fetch: createLine({
       reach: undefined,
       dispatcher: undefined,

@@ -17,6 +17,7 @@ import { explainIn } from "./explanation.ts";
 import { firstKey } from "./first-key.ts";
 import { openHouse, type House } from "./house.ts";
 import { latest } from "./latest.ts";
+import type { Listening } from "./listener.ts";
 import { linesOf, refreshing } from "./live.ts";
 import { Stage, type Serving } from "./stage.ts";
 import { staticKeys } from "./static-keys.ts";
@@ -43,12 +44,7 @@ export interface GatewayOptions {
 }
 
 /** What is open to clients: this process's own port, or the crew's. */
-interface Door {
-  readonly url: string;
-  inflight(): number;
-  close(graceMs: number): Promise<number>;
-  kill(): unknown;
-}
+type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 
 export async function createGateway(
   of: GatewayOptions,

@@ -20,6 +20,7 @@ import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
+import { createTwins, type Twins } from "./twins.ts";
 
 const SWEEP_MS = 60_000;
 const LEASE_MS = 60_000;
@@ -40,11 +41,12 @@ export interface House {
   readonly watchdog: Watchdog;
   readonly pictures: Pictures;
   readonly files: Files;
+  readonly twins: Twins;
   readonly stateDir: string;
 }
 
 /** What another process owns, as it is lent to this one. */
-export type Lent = Pick<House, "store" | "lists">;
+export type Lent = Pick<House, "store" | "lists" | "twins">;
 
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openHouse(
@@ -59,6 +61,7 @@ export async function openHouse(
     mask,
     stateDir: config.stateDir,
     shared: new Shared(),
+    twins: lent?.twins ?? createTwins(),
     rests: new Rests(),
     retiring: new Retiring(log),
     usual: createUsual(),

@@ -29,6 +29,7 @@ import { modelCommands } from "./model-commands.ts";
 import { policyCommands } from "./policy-commands.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
+import { createTwins } from "./twins.ts";
 import type { Explanation } from "./types.ts";
 
 export interface RehearseOptions {
@@ -119,6 +120,7 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     ledger: createLedger(store),
     keys: createKeys(store),
     shared: new Shared(),
+    twins: createTwins(),
     rests: new Rests(),
     retiring: new Retiring(log),
     usual: createUsual(),

@@ -18,6 +18,11 @@ export type Context = Readonly<{
   every(ms: number, tick: (signal: AbortSignal) => unknown): void;
   /** One across reloads, within this plugin; ended when no generation holds it. */
   shared<T extends object>(key: string, create: () => T, end?: (thing: T) => unknown): T;
+  /**
+   * Asks the same plugin in the gateway's other processes, where there are any: what the first says that knows. `answer`
+   * is what this one says when it is asked. Plain data both ways.
+   */
+  twins<Q, A>(answer: (question: Q) => A | undefined): (question: Q) => Promise<A | undefined>;
   /** Never with a credential. */
   fetch: Line["fetch"];
   /** Checked, hashed, cached; an unknown one costs the same. */

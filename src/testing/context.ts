@@ -59,6 +59,7 @@ export function context(lent: Lent = {}): TestContext {
     every: (ms, tick) =>
       taken(scope.every(ms, tick, (error) => log("error")({ error }, "A tick failed."))),
     shared: (key, create, end) => taken(shared.take(scope, key, create, end)),
+    twins: () => async () => undefined,
     async fetch(url, init) {
       fetched.push(String(url));
       if (!lent.fetch) throw new Error(`Nobody answers ${String(url)} in this test.`);

@@ -291,6 +291,39 @@ describe("workers: 2", () => {
     expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
   });
 
+  it("what was answered by one may be referred to at the other", TIMEOUT, async () => {
+    await using gateway = await startGateway({
+      yaml: "workers: 2\nfrontends: [responses]\nproviders:\n  demo: { use: demo }\n",
+    });
+    const post = async (input: unknown, key = gateway.key) => {
+      const res = await fetch(`${gateway.url}/v1/responses`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: `Bearer ${key}`,
+          connection: "close",
+        },
+        body: JSON.stringify({ model: "demo/echo", input }),
+      });
+      const by = String(res.headers.get("x-request-id")).slice(0, -8);
+      return { by, status: res.status, said: (await res.json()) as { output: { id: string }[] } };
+    };
+    const first = await post("Hello");
+    const again = [{ role: "user", content: "Hello" }];
+    const reference = { type: "item_reference", id: first.said.output[0]!.id };
+    const others = await Promise.all(
+      Array.from({ length: 6 }, () => post([...again, reference, ...again])),
+    );
+    expect(others.map(({ status }) => status)).toEqual(Array(6).fill(200));
+    expect(new Set(others.map(({ by }) => by)).size).toBe(2);
+    // Nobody else's, whoever is asked.
+    const stranger = await keyWith(gateway, []);
+    const strange = await Promise.all(
+      Array.from({ length: 4 }, () => post([...again, reference], stranger)),
+    );
+    expect(strange.map(({ status }) => status)).toEqual(Array(4).fill(400));
+  });
+
   it(
     "an error that nobody caught costs no stream: another worker takes over",
     TIMEOUT,

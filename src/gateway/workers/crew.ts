@@ -151,11 +151,22 @@ export class Crew {
       store: house.store,
       apply: this.#apply,
       ailing: () => this.#relieve(member),
+      twins: (id, question) => this.#twins(member, id, question),
     });
     this.#all.add(member);
     for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
     void member.over.then((how) => this.#ended(member, how));
     return member;
+  }
+
+  /** Everybody but who asks; the first that knows. */
+  #twins(asking: Member, id: string, question: unknown): Promise<unknown> {
+    const others = [...this.#serving].filter((member) => member !== asking);
+    const known = others.map(async (member) => {
+      const answer = await member.ask("twin", WORD_MS, id, question);
+      return answer ?? Promise.reject(new Error("It does not know."));
+    });
+    return Promise.any(known).catch(() => undefined);
   }
 
   async #prepare(member: Member, order: Order): Promise<readonly Located[]> {

@@ -34,6 +34,8 @@ export function hire(
     apply: Store["apply"];
     /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
     ailing: () => void;
+    /** It asks on behalf of a plugin what that plugin's others know. */
+    twins: (id: string, question: unknown) => Promise<unknown>;
   },
 ): Member {
   const { process: child } = cluster.fork();
@@ -42,6 +44,7 @@ export function hire(
     ...lending(of.store),
     apply: holds.apply,
     ailing: of.ailing,
+    twins: of.twins,
   });
   const over = ending(child);
   return {

@@ -12,6 +12,7 @@ import { share } from "../bind.ts";
 import { openHouse, type House } from "../house.ts";
 import type { Listening } from "../listener.ts";
 import { Stage, type Serving } from "../stage.ts";
+import { createTwins } from "../twins.ts";
 import { borrowed } from "./lent-store.ts";
 import { createLink, type Channel } from "./link.ts";
 import type { Asked } from "./order.ts";
@@ -81,6 +82,8 @@ export function work(
       lists.keep(provider, credentials);
     },
 
+    twin: (id, question) => twins.asked(id, question),
+
     forget: () => here?.house.keys.forget(),
 
     status: () => ({
@@ -104,7 +107,8 @@ export function work(
   };
 
   const link = createLink(channel, asked);
-  const lent = { store: borrowed(link), lists };
+  const twins = createTwins((id, question) => link.ask("twins", id, question));
+  const lent = { store: borrowed(link), lists, twins };
   channel.once("disconnect", over.resolve);
   return { over: over.promise, ailing: () => link.tell("ailing") };
 
