@@ -1,7 +1,6 @@
 // The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
 // wherever a response object stands; errors are taken out and told by whoever has the right words for them.
 import { fail } from "../../model/error.ts";
-import type { FinishReason } from "../../model/event.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
 import { dataOf, eventOf, frames, gather, needle, renaming, valueAt } from "../sse/index.ts";
@@ -9,12 +8,12 @@ import { isText, wordsIn, wordsOf } from "./amount.ts";
 import { CAP } from "./decode.ts";
 import { failure, thrown } from "./fault.ts";
 import { responseObject } from "./object.ts";
-import { isCall } from "./reading.ts";
-import { usageOf, usageTo } from "./usage.ts";
-import { list, number, object, parsed, text } from "./wire.ts";
+import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
+import { usageTo } from "./usage.ts";
+import { number, object, parsed, text } from "./wire.ts";
 
 export const relay = (sink: RelaySink, to: Answering): Relay =>
-  to.stream ? streamed(sink, to) : whole(sink, to);
+  to.stream ? streamed(sink, to) : relayWhole(sink, to);
 
 const TYPE = [needle("type")];
 const DONE = Buffer.from("data: [DONE]\n\n");
@@ -234,69 +233,3 @@ const isContent = (type: string): boolean =>
   type.endsWith(".delta") ||
   type === "response.output_item.done" ||
   type === "response.image_generation_call.partial_image";
-
-/** Whether the answer has been counted. */
-function report(response: JsonObject, sink: RelaySink): boolean {
-  const usage = usageOf(response);
-  if (!usage) return false;
-  const model = text(response["model"]);
-  sink.usage({ type: "usage", usage, model, tier: text(response["service_tier"]) });
-  return usage.output !== undefined;
-}
-
-const isFailure = (response: JsonObject): boolean =>
-  response["status"] === "failed" ||
-  response["status"] === "cancelled" ||
-  object(response["error"]) !== undefined;
-
-function reasonOf(response: JsonObject): FinishReason {
-  if (response["status"] === "incomplete") {
-    const why = object(response["incomplete_details"])?.["reason"];
-    return why === "content_filter" ? "filtered" : why === "max_output_tokens" ? "length" : "other";
-  }
-  let refused = false;
-  for (const raw of list(response["output"])) {
-    const item = object(raw);
-    if (isCall(text(item?.["type"]) ?? "")) return "tool_calls";
-    refused ||= list(item?.["content"]).some((part) => object(part)?.["type"] === "refusal");
-  }
-  return refused ? "refusal" : "stop";
-}
-
-const MODEL = [needle("model")];
-
-/** One push, the whole answer; of what is not a response (a list, a deletion) nothing is ours to change. */
-function whole(sink: RelaySink, to: Answering): Relay {
-  let ended = false;
-  return {
-    between: false,
-    push(body) {
-      const answer =
-        parsed(body.toString("utf8")) ??
-        fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-      if (answer["error"] && !Array.isArray(answer["output"])) thrown(answer);
-      const id = text(answer["id"]);
-      if (id !== undefined) sink.start(id);
-      const counted = report(answer, sink);
-      // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
-      if (to.body["input"] !== undefined && isFailure(answer)) thrown(answer);
-      sink.content(wordsOf(answer["output"]));
-      const settled = sink.finish(reasonOf(answer));
-      ended = true;
-      if (settled && !counted && answer["object"] === "response" && to.body["input"] !== undefined)
-        return sink.bytes(
-          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
-        );
-      const from = body.indexOf(123);
-      const model = answer["object"] === "response" ? valueAt(body, MODEL, from) : undefined;
-      if (!model) return sink.bytes(body);
-      sink.bytes(body.subarray(0, model.from));
-      sink.bytes(Buffer.from(JSON.stringify(to.model)));
-      sink.bytes(body.subarray(model.to));
-    },
-    end() {
-      if (!ended) fail("upstream", "The provider's answer was empty.", { code: "bad_answer" });
-    },
-    fail() {},
-  };
-}
