@@ -31,10 +31,10 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     media: survey.media,
     context: call.info.limits?.context,
   });
-  tally.terms = termsOf(call, survey);
-  tally.reservedAt = Date.now();
+  tally.pricing.terms = termsOf(call, survey);
+  const at = (tally.pricing.at = Date.now());
   const ask: Ask = {
-    ...tally.terms,
+    ...tally.pricing.terms,
     mode: charges.some((c) => c.hold) ? mode : "expected",
     price: call.info.price ?? null,
     input: tally.inputEstimate,
@@ -48,7 +48,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     n: survey.n,
     media: survey.media !== undefined || survey.features.includes("audio"),
     kind: x.kind,
-    at: tally.reservedAt,
+    at,
   };
   const held = hold(ask);
   tally.holds(ask, held, gen.catalogue.shelf(call.provider));
@@ -76,7 +76,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     }));
   const command: Stamped<Reserve> = {
     do: "reserve",
-    at: tally.reservedAt,
+    at,
     attempt: call.attempt,
     request: x.id,
     n: call.n,

@@ -1,16 +1,16 @@
 // What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
 import { hold, type Ask, type Hold } from "../money/estimate.ts";
-import { cost, priceHash } from "../money/price.ts";
 import type { FinishReason, UsageSeen } from "../model/event.ts";
 import type { Fault } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
-import type { Command, Part, Settle } from "../plugin/store.ts";
+import type { Command, Settle } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
-import { priceOf, type Shelf } from "./parts.ts";
-import { usually, type Terms } from "./terms.ts";
+import type { Shelf } from "./parts.ts";
+import { larger, Pricing } from "./pricing.ts";
+import { usually } from "./terms.ts";
 
 /** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
 const BYTES_A_TOKEN = 3;
@@ -43,12 +43,9 @@ export class Tally {
   /** Such a relay has seen content. */
   untold = false;
   inputEstimate = 0;
-  /** What the reserve was priced with: the bill is priced with the same. */
-  terms: Terms = {};
-  reservedAt = 0;
+  readonly pricing: Pricing;
   holdNano: bigint | null = null;
   #ask: Ask | undefined;
-  #shelf: Shelf = new Map();
   /** Output tokens that there can be at most. */
   #most = Infinity;
   /** The model may think, and what it thinks need not pass by here. */
@@ -62,11 +59,12 @@ export class Tally {
 
   constructor(call: Attempt) {
     this.call = call;
+    this.pricing = new Pricing(call);
   }
 
   /** What was set aside, and why. */
   holds(ask: Ask, held: Hold, shelf: Shelf): void {
-    this.#shelf = shelf;
+    this.pricing.shelf = shelf;
     this.#ask = ask;
     this.#most = held.most;
     this.holdNano = held.nano;
@@ -113,11 +111,6 @@ export class Tally {
     };
   }
 
-  /** The price of the row, as pinned when it was reserved. */
-  get price(): Price | undefined {
-    return this.call.info.price;
-  }
-
   /** The settle row and the record of this call. `cut`: the answer did not reach its end. */
   settle(of: {
     at: number;
@@ -150,7 +143,7 @@ export class Tally {
       const { gen } = this.call.exchange["~"];
       if (usage.output !== undefined) gen.usual.saw(usually(this.call), usage.output);
     }
-    const parts = this.#parts();
+    const parts = this.pricing.parts(this.#seen);
     this.#record = {
       attempt: this.call.attempt,
       n: this.call.n,
@@ -213,79 +206,22 @@ export class Tally {
     // Nothing was reported: the dearest that it can have been.
     if (this.#seen.size === 0)
       return this.#ask ? hold({ ...this.#ask, output, n: 1 }).nano : this.holdNano;
-    const [only] = this.#seen.values();
     return larger(
-      this.#priced({ ...usage, output }, only),
-      this.#priced({ ...usage, output, reasoning: output - made }, only),
+      this.pricing.cost({ ...usage, output }, this.#seen, true),
+      this.pricing.cost({ ...usage, output, reasoning: output - made }, this.#seen, true),
     );
   }
 
   #cost(usage: Usage, estimated: boolean): bigint | null {
-    const reports = [...this.#seen.values()];
-    if (reports.length <= 1 || estimated) {
-      const nano = reports
-        .slice(1)
-        .reduce(
-          (most, one) => larger(most, this.#priced(usage, one)),
-          this.#priced(usage, reports[0]),
-        );
-      // A price that has no line for what was guessed: what was set aside for it is the better guess.
-      return nano === null && estimated && this.price ? this.holdNano : nano;
-    }
-    let total = 0n;
-    for (const one of reports) {
-      const part = this.#priced(one.usage, one);
-      if (part === null) return null;
-      total += part;
-    }
-    return total;
+    const nano = this.pricing.cost(usage, this.#seen, estimated);
+    // A price that has no line for what was guessed: what was set aside for it is the better guess.
+    return nano === null && estimated && this.call.info.price ? this.holdNano : nano;
   }
 
-  /** With what upstream reports; with what was asked for where it reports nothing and the price knows that. */
-  #priced(usage: Usage, seen: UsageSeen | undefined): bigint | null {
-    const price = this.#priceOf(seen);
-    const { terms } = this;
-    if (!price) return null;
-    const c = {
-      at: this.reservedAt,
-      size: seen?.size ?? terms.size,
-      quality: seen?.quality ?? terms.quality,
-      facts: { ...terms.facts, ...seen?.facts },
-    };
-    if (seen?.tier !== undefined) return cost(usage, price, { ...c, tier: seen.tier });
-    return cost(usage, price, { ...c, tier: terms.tier }) ?? cost(usage, price, c);
-  }
-
-  #priceOf(seen: UsageSeen | undefined): Price | undefined {
-    const { model, info } = this.call;
-    const alone = this.#seen.size < 2;
-    return priceOf(seen?.model, { model, price: info.price, shelf: this.#shelf, alone });
-  }
-
-  /** Beside the pinned one: rows name them too. */
   get otherPrices(): readonly Price[] {
-    const used = [...this.#seen.values()].map((seen) => this.#priceOf(seen));
-    return used.filter((price) => price !== undefined && price !== this.price) as Price[];
-  }
-
-  /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */
-  #parts(): readonly Part[] | undefined {
-    if (this.#seen.size < 2 && this.otherPrices.length === 0) return undefined;
-    return [...this.#seen.values()].map((seen) => {
-      const price = this.#priceOf(seen);
-      return {
-        model: seen.model ?? this.call.model,
-        tier: seen.tier,
-        usage: seen.usage,
-        price: price ? priceHash(price) : null,
-        costNano: this.#priced(seen.usage, seen),
-      };
-    });
+    return this.pricing.others(this.#seen);
   }
 }
-
-const larger = (a: bigint | null, b: bigint | null): bigint | null =>
-  a === null || b === null ? (a ?? b) : a > b ? a : b;
 
 function sum(a: Usage, b: Usage): Usage {
   const both: { -readonly [U in Unit]?: Opt<number> } = { ...a };
