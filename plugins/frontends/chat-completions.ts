@@ -1,10 +1,8 @@
 // The chat completions endpoint: what OpenAI's SDKs and nearly everybody else calls.
-import { defineFrontend, fail, type HeadersIn } from "tollgate/plugin";
+import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { accept, presented, sent, type Scheme } from "./presented.ts";
-
-/** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
-const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
+import { at } from "./paths.ts";
+import { accept, presented } from "./presented.ts";
 
 export default defineFrontend({
   api: 1,
@@ -18,17 +16,7 @@ export default defineFrontend({
   },
   setup: ({ accept: schemes }) => ({
     protocol: chatCompletions(),
-    secret: (headers) => secretOf(headers, schemes),
+    secret: (headers) => presented(headers, schemes),
     routes: [{ method: "POST", path: at("/chat/completions"), op: "generate" }],
   }),
 });
-
-/** Clients send one key in two headers; two keys are two people, and nobody can say who is asking. */
-function secretOf(headers: HeadersIn, schemes: readonly Scheme[]): string | undefined {
-  const [bearer, bare] = [sent(headers, "bearer"), sent(headers, "x-api-key")];
-  if (bearer !== undefined && bare !== undefined && bearer !== bare)
-    fail("unauthenticated", "Authorization and x-api-key bring two different keys. Send one.", {
-      code: "invalid_api_key",
-    });
-  return presented(headers, schemes);
-}

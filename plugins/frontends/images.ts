@@ -2,6 +2,7 @@
 // since that is how base addresses are pasted.
 import { defineFrontend } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
+import { at } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 export default defineFrontend({
@@ -20,7 +21,7 @@ export default defineFrontend({
     routes: [
       {
         method: "POST",
-        path: ["/v1/images/generations", "/images/generations", "/v1/v1/images/generations"],
+        path: at("/images/generations"),
         op: "generate",
       },
     ],

@@ -1,13 +1,11 @@
 // The messages endpoint: what Anthropic's SDKs and Claude Code call.
 import { defineFrontend, fail, type Body, type HeadersIn } from "tollgate/plugin";
 import { messages } from "tollgate/protocols/messages";
+import { at } from "./paths.ts";
 
 /** From this version on, the protocol's own SDKs send the key as Bearer. */
 const BEARER_SINCE = "2026-10-21";
 const DEFAULT_VERSION = "2023-06-01";
-
-/** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
-const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
 
 export default defineFrontend({
   api: 1,

@@ -5,6 +5,7 @@ import { messages } from "tollgate/protocols/messages";
 import { page } from "./models/page.ts";
 import { row } from "./models/row.ts";
 import { wanted } from "./models/wanted.ts";
+import { at } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 /** The two shapes of an error; every OpenAI-like protocol has the same one. */
@@ -34,7 +35,7 @@ export default defineFrontend({
       routes: [
         {
           method: "GET",
-          path: ["/v1/models", "/models", "/v1/v1/models"],
+          path: at("/models"),
           serve: (x) => ({
             status: 200,
             body: page(listed(x).map(row), x.query, speaksMessages(x)),
@@ -42,7 +43,7 @@ export default defineFrontend({
         },
         {
           method: "GET",
-          path: ["/v1/models/**:id", "/models/**:id", "/v1/v1/models/**:id"],
+          path: at("/models/**:id"),
           serve: (x) => ({ status: 200, body: row(one(listed(x), x.params["id"] ?? "")) }),
         },
       ],

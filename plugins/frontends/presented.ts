@@ -20,8 +20,16 @@ const WORDS: Readonly<Record<Scheme, string>> = {
   "x-api-key": "x-api-key: <key>",
 };
 
-/** The key, or nothing when none was sent; a key in the wrong place is refused with the right one. */
+/**
+ * The key, or nothing when none was sent; a key in the wrong place is refused with the right one. Clients send one key in
+ * two headers; two keys are two people, and nobody can say who is asking.
+ */
 export function presented(headers: HeadersIn, schemes: readonly Scheme[]): string | undefined {
+  const [bearer, bare] = [READ.bearer(headers), READ["x-api-key"](headers)];
+  if (bearer !== undefined && bare !== undefined && bearer !== bare)
+    fail("unauthenticated", "Authorization and x-api-key bring two different keys. Send one.", {
+      code: "ambiguous_credentials",
+    });
   for (const scheme of schemes) {
     const secret = READ[scheme](headers);
     if (secret !== undefined) return secret;
@@ -33,10 +41,6 @@ export function presented(headers: HeadersIn, schemes: readonly Scheme[]): strin
     { code: "invalid_api_key" },
   );
 }
-
-/** The key as one scheme has it. Most requests bring one key in one place: nothing is thrown for the other. */
-export const sent = (headers: HeadersIn, scheme: Scheme): string | undefined =>
-  READ[scheme](headers);
 
 const READ: Readonly<Record<Scheme, (headers: HeadersIn) => string | undefined>> = {
   bearer: ({ authorization }) => /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1],

@@ -6,22 +6,20 @@ import {
   type Body,
   type Context,
   type Entry,
-  type HeadersIn,
   type Json,
   type JsonObject,
   type Reading,
 } from "tollgate/plugin";
 import { noItem, noPrevious, noResponse, responses } from "tollgate/protocols/responses";
 import { ItemMemory, lastWord } from "./item-memory.ts";
+import { at } from "./paths.ts";
+import { presented } from "./presented.ts";
 
 const MIB = 1024 * 1024;
 /** What a client may still refer to is what its conversation is about. */
 const HOUR = 3_600_000;
 /** Longer answers hold pictures; nobody refers to those. */
 const LONGEST = 2 * MIB;
-
-/** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
-const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
 
 export default defineFrontend({
   api: 1,
@@ -72,7 +70,7 @@ export default defineFrontend({
     });
     return {
       protocol: responses({ reasoning }),
-      secret: (headers) => secretOf(headers, accept),
+      secret: (headers) => presented(headers, accept),
       routes: [
         {
           method: "POST",
@@ -196,19 +194,4 @@ async function modelOf(x: Arrival, body: Body, made: Made): Promise<Reading["mod
   if (model.startsWith(`${provider}/`))
     return { provider, credential, model: model.slice(provider.length + 1) };
   return entry.asked?.model === model ? entry.target : noPrevious(id);
-}
-
-function secretOf(headers: HeadersIn, accept: readonly string[]): string | undefined {
-  const bearer = /^Bearer +(\S.*)$/i.exec(headers.authorization ?? "")?.[1];
-  const key = [headers["x-api-key"]].flat()[0] || undefined;
-  if (bearer !== undefined && accept.includes("bearer")) return bearer;
-  if (key !== undefined && accept.includes("x-api-key")) return key;
-  if (bearer === undefined && key === undefined) return undefined;
-  return fail(
-    "unauthenticated",
-    accept.includes("bearer")
-      ? "This endpoint takes the key as Authorization: Bearer, not in x-api-key; the operator can allow it with `accept: [bearer, x-api-key]`."
-      : "This endpoint takes the key in the x-api-key header.",
-    { code: "invalid_api_key" },
-  );
 }

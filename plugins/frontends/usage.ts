@@ -2,6 +2,7 @@
 import { defineFrontend, fail, type Arrival, type Json, type Total } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
+import { at } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 const anthropic = messages().server!;
@@ -60,7 +61,7 @@ export default defineFrontend({
         (x.headers["anthropic-version"] === undefined ? openai : anthropic).fault(fault, {
           id: x.id,
         }),
-      routes: [{ method: "GET", path: ["/v1/usage", "/usage"], serve }],
+      routes: [{ method: "GET", path: at("/usage"), serve }],
     };
   },
 });

@@ -264,7 +264,8 @@ describe("the key", () => {
       (await fetch(`${base}/v1/models`, { headers })).status;
     expect(await status({ authorization: "Bearer all" })).toBe(200);
     expect(await status({ "x-api-key": "all" })).toBe(200);
-    expect(await status({ authorization: "bearer  all", "x-api-key": "some" })).toBe(200);
+    expect(await status({ authorization: "bearer  all", "x-api-key": "all" })).toBe(200);
+    expect(await status({ authorization: "Bearer all", "x-api-key": "some" })).toBe(401);
     expect(await status({ authorization: "Basic x", "x-api-key": "all" })).toBe(200);
     expect(await status({})).toBe(401);
     const shape = async (headers: Record<string, string>) =>
@@ -285,7 +286,10 @@ describe("the key", () => {
     expect(strict.secret!({})).toBeUndefined();
     expect(() => strict.secret!({ "x-api-key": "k" })).toThrowError(/Authorization: Bearer/);
     const open = await imagesFrontend.setup({ accept: ["x-api-key", "bearer"] }, ctx);
-    expect(open.secret!({ "x-api-key": "a", authorization: "Bearer b" })).toBe("a");
+    expect(open.secret!({ "x-api-key": "a" })).toBe("a");
+    expect(() => open.secret!({ "x-api-key": "a", authorization: "Bearer b" })).toThrowError(
+      /two different keys/,
+    );
     expect(open.secret!({ authorization: "Bearer b" })).toBe("b");
     expect(strict.routes.flatMap((r) => r.path)).toEqual([
       "/v1/images/generations",

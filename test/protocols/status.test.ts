@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 
-describe.each([messages(), responses()])("$id", ({ client }) => {
+describe.each([messages(), responses(), gemini()])("$id", ({ client }) => {
   it.each([
     [400, "invalid"],
     [401, "upstream_auth"],

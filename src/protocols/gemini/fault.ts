@@ -1,6 +1,7 @@
 import { fail, type ErrorKind, type Fault } from "../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
 import { retryAfter } from "../retry.ts";
+import { BY_STATUS } from "../status.ts";
 import { list, object, objects, text } from "./words.ts";
 
 /** By the API's own status name: it says more than the number, which proxies change. */
@@ -21,21 +22,6 @@ const BY_NAME: Readonly<Record<string, ErrorKind>> = {
   DATA_LOSS: "upstream",
   CANCELLED: "upstream",
   UNIMPLEMENTED: "unsupported",
-};
-
-const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
-  400: "invalid",
-  401: "upstream_auth",
-  402: "upstream_quota",
-  403: "upstream_auth",
-  404: "not_found",
-  408: "timeout",
-  409: "conflict",
-  413: "too_large",
-  422: "invalid",
-  429: "rate_limited",
-  503: "overloaded",
-  504: "timeout",
 };
 
 /** A wrong key is a 400 here, and so is a key from the wrong place: neither is the client's doing. */

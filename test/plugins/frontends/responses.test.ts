@@ -341,6 +341,10 @@ describe("the key", () => {
     expect(() => secret!({ "x-api-key": "tg_1" })).toThrow(/Authorization: Bearer/);
     const both = (await mounted({ accept: ["bearer", "x-api-key"] })).frontend.secret!;
     expect(both({ "x-api-key": "tg_1" })).toBe("tg_1");
-    expect(both({ "x-api-key": "tg_1", authorization: "Bearer tg_2" })).toBe("tg_2");
+    expect(both({ "x-api-key": "tg_1", authorization: "Bearer tg_1" })).toBe("tg_1");
+    for (const read of [both, secret!])
+      expect(() => read({ "x-api-key": "tg_1", authorization: "Bearer tg_2" })).toThrow(
+        /two different keys/,
+      );
   });
 });

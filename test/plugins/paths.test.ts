@@ -1,0 +1,109 @@
+// However a user pastes the base address, the same thing answers; and whoever sends two keys is asked for one, everywhere.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import chat from "../../plugins/frontends/chat-completions.ts";
+import images from "../../plugins/frontends/images.ts";
+import messages from "../../plugins/frontends/messages.ts";
+import models from "../../plugins/frontends/models.ts";
+import responses from "../../plugins/frontends/responses.ts";
+import usage from "../../plugins/frontends/usage.ts";
+import { gateway, type House } from "./gateway.ts";
+
+let house: House;
+beforeAll(async () => {
+  house = await gateway(`
+frontends: [chat-completions, messages, responses, images, models, usage]
+providers: { demo: { use: demo } }
+`);
+});
+afterAll(() => house[Symbol.asyncDispose]());
+
+const words = [{ role: "user", content: "Hi" }];
+const MODEL = "demo/echo";
+const SAID: { readonly [path: string]: object } = {
+  "/chat/completions": { model: MODEL, messages: words },
+  "/messages": { model: MODEL, max_tokens: 50, messages: words },
+  "/messages/count_tokens": { model: MODEL, messages: words },
+  "/responses": { model: MODEL, input: "Hi" },
+  "/responses/input_tokens": { model: MODEL, input: "Hi" },
+  "/images/generations": { model: "demo/image", prompt: "A gate", response_format: "b64_json" },
+};
+const ROUTES: readonly (readonly [method: string, path: string])[] = [
+  ...Object.keys(SAID).map((path) => ["POST", path] as const),
+  ["GET", "/responses/resp_nobody"],
+  ["DELETE", "/responses/resp_nobody"],
+  ["GET", "/responses/resp_nobody/input_items"],
+  ["GET", "/models"],
+  ["GET", `/models/${MODEL}`],
+  ["GET", "/usage"],
+];
+
+const keyFor = (path: string, key: string): Record<string, string> =>
+  path.startsWith("/messages") ? { "x-api-key": key } : { authorization: `Bearer ${key}` };
+
+async function ask(method: string, prefix: string, path: string, headers?: object) {
+  const plain = path.replace(/\/$/, "");
+  const answer = await fetch(`${house.url}${prefix}${path}`, {
+    method,
+    headers: { "content-type": "application/json", ...keyFor(path, house.key), ...headers },
+    ...(SAID[plain] && { body: JSON.stringify(SAID[plain]) }),
+  });
+  const body = (await answer.json()) as any;
+  const shape = Object.keys(body).toSorted();
+  return { status: answer.status, shape, code: body.error?.code, body };
+}
+
+describe.each(ROUTES)("%s %s", (method, path) => {
+  it.each(["", "/v1", "/v1/v1"].flatMap((prefix) => [`${prefix}|`, `${prefix}|/`]))(
+    "under %s",
+    async (form) => {
+      const [prefix, slash] = form.split("|");
+      const { body: _, ...usual } = await ask(method, "/v1", path);
+      const { body: __, ...here } = await ask(method, prefix!, path + slash);
+      expect(here).toEqual(usual);
+      const nobody = path.includes("nobody");
+      expect(usual.status).toBe(nobody ? 404 : 200);
+      expect(usual.code).not.toBe("unknown_path");
+    },
+  );
+
+  it("two different keys are nobody's", async () => {
+    const other = path.startsWith("/messages")
+      ? { authorization: "Bearer other" }
+      : { "x-api-key": "other" };
+    const { status, body } = await ask(method, "/v1", path, other);
+    expect(status).toBe(401);
+    expect(body.error.message).toContain("two different keys");
+  });
+
+  it("one key in both places is one key", async () => {
+    const same = { authorization: `Bearer ${house.key}`, "x-api-key": house.key };
+    expect((await ask(method, "/v1", path, same)).status).not.toBe(401);
+  });
+});
+
+it("these are all routes that there are", async () => {
+  const { context } = await import("tollgate/testing");
+  await using host = context();
+  const all = await Promise.all(
+    [chat, images, messages, models, responses, usage].map((frontend) =>
+      (frontend.setup as any)(
+        Object.fromEntries(
+          Object.entries((frontend.options?.properties ?? {}) as any).map(([name, o]: any) => [
+            name,
+            o.default,
+          ]),
+        ),
+        host.ctx,
+      ),
+    ),
+  );
+  const served = all.flatMap(({ routes }) =>
+    routes.map((route: any) => `${route.method} ${[route.path].flat()[0].replace("/v1", "")}`),
+  );
+  const tried = ROUTES.map(([method, path]) =>
+    `${method} ${path}`.replace("resp_nobody", ":id").replace(MODEL, "**:id"),
+  );
+  expect(new Set(tried)).toEqual(
+    new Set(served.filter((route) => !route.startsWith("HEAD") && route !== "GET /")),
+  );
+});
