@@ -1,0 +1,48 @@
+// Whether what leaves may be answered with thought that nobody sees: no only where that is certain, since what breaks off is
+// billed with room for it.
+import { expect, it } from "vitest";
+import type { Protocol } from "tollgate/plugin";
+import { asking, outgoing } from "tollgate/testing";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini } from "tollgate/protocols/gemini";
+import { messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { claude } from "../../plugins/providers/claude.ts";
+
+const thinks = (protocol: Protocol<"chat">, body: object, model = "m") =>
+  protocol.client!.thinks!(outgoing(body as never), asking({ model }));
+
+it.each([
+  [{}, true],
+  [{ reasoning_effort: "low" }, true],
+  [{ reasoning: { effort: "high" } }, true],
+  [{ thinking: { type: "enabled" } }, true],
+  [{ reasoning_effort: "none" }, false],
+  [{ reasoning: { effort: "none" } }, false],
+  [{ reasoning: { enabled: false } }, false],
+  [{ thinking: { type: "disabled" } }, false],
+  [{ enable_thinking: false }, false],
+])("chat completions %j: %s", (body, may) => expect(thinks(chatCompletions(), body)).toBe(may));
+
+it.each([
+  [{}, true],
+  [{ reasoning: { effort: "low" } }, true],
+  [{ reasoning: { effort: "none" } }, false],
+])("responses %j: %s", (body, may) => expect(thinks(responses(), body)).toBe(may));
+
+it.each([
+  [{}, true],
+  [{ generationConfig: { thinkingConfig: { thinkingBudget: 512 } } }, true],
+  [{ generationConfig: { thinkingConfig: { thinkingBudget: 0 } } }, false],
+])("gemini %j: %s", (body, may) => expect(thinks(gemini(), body)).toBe(may));
+
+it.each([
+  ["claude-opus-4-8", {}, false],
+  ["claude-opus-4-8", { thinking: { type: "adaptive" } }, true],
+  ["claude-opus-4-8", { thinking: { type: "disabled" } }, false],
+  ["claude-sonnet-4-5", { thinking: { type: "enabled", budget_tokens: 2048 } }, true],
+  ["claude-fable-5", {}, true],
+  ["claude-3-5-haiku", {}, false],
+])("messages, %s %j: %s", (model, body, may) =>
+  expect(thinks(messages(claude), body, model)).toBe(may),
+);
