@@ -177,20 +177,35 @@ describe("a key's end", () => {
 });
 
 describe("what SDKs read of a limit", () => {
-  it("OpenAI's", async () => {
+  it.each(["chat", "responses", "images"] as const)("OpenAI's, %s", async (which) => {
     const client = new OpenAI({
       baseURL: `${at.url}/v1`,
       apiKey: await quickly({ unit: "requests", max: 1, per: "minute" }),
       maxRetries: 0,
     });
-    const create = () =>
-      client.chat.completions
-        .create({ model: "up/model", max_tokens: 10, messages: [{ role: "user", content: "hi" }] })
-        .withResponse();
+    const create = {
+      chat: () =>
+        client.chat.completions
+          .create({
+            model: "up/model",
+            max_tokens: 10,
+            messages: [{ role: "user", content: "hi" }],
+          })
+          .withResponse(),
+      responses: () =>
+        client.responses
+          .create({ model: "up/model", max_output_tokens: 20, input: "hi" })
+          .withResponse(),
+      images: () =>
+        client.images
+          .generate({ model: "up/draw", prompt: "a gate", response_format: "b64_json" })
+          .withResponse(),
+    }[which];
     const { response } = await create();
     expect(response.headers.get("x-ratelimit-limit-requests")).toBe("1");
     expect(response.headers.get("x-ratelimit-remaining-requests")).toBe("0");
     expect(response.headers.get("x-ratelimit-reset-requests")).toMatch(/\d/);
+    expect(response.headers.get("x-request-id")).toBeTruthy();
     const refused = await create().catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
     expect((refused as InstanceType<typeof OpenAI.RateLimitError>).code).toBe(
