@@ -43,6 +43,9 @@ export interface GatewayOptions {
   worker?: string;
 }
 
+/** Opening a port alone takes the heaviest import of all: it loads while the store opens. Workers do without. */
+void import("./bind.ts");
+
 /** What is open to clients: this process's own port, or the crew's. */
 type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 

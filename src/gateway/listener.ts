@@ -2,9 +2,9 @@
 // May import: node:http, listhen, and its own neighbours. Knows nothing of models.
 import type { RequestListener, Server } from "node:http";
 import { isIP, type AddressInfo, type Socket } from "node:net";
-import { bind } from "./bind.ts";
 import { answerPreflight, nameOrigin } from "./cors.ts";
 import { createDoor, type Refusal } from "./door.ts";
+import type { share } from "./port.ts";
 import { sendRefusal } from "./refusal.ts";
 import { Sockets, type SocketLimits } from "./sockets.ts";
 
@@ -14,7 +14,7 @@ export interface ListenOptions {
   readonly port: number;
   readonly handler: RequestListener;
   /** How the port is opened, when others open it too. */
-  readonly open?: typeof bind;
+  readonly open?: typeof share;
   /** For `Expect: 100-continue`; the same one unless said otherwise. Whoever reads the body says `res.writeContinue()` first. */
   readonly checkContinue?: RequestListener;
   /** More Host names that count as ours. */
@@ -77,7 +77,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     };
 
   const handler = through(options.handler);
-  const server = await (options.open ?? bind)(options, handler);
+  const open = options.open ?? (await import("./bind.ts")).bind;
+  const server = await open(options, handler);
   const notRequest = (socket: Socket, refusal: Refusal) => {
     if (sockets.refuse(socket, refusal)) told(refusal, { address: socket.remoteAddress });
   };
