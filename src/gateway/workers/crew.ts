@@ -151,6 +151,11 @@ export class Crew {
       store: house.store,
       apply: this.#apply,
       ailing: () => this.#relieve(member),
+      late: (asked, withinMs) =>
+        house.log.error(
+          { worker: place, asked, withinMs },
+          "a worker does not answer; it is ended",
+        ),
       twins: (id, question) => this.#twins(member, id, question),
     });
     this.#all.add(member);

@@ -34,6 +34,8 @@ export function hire(
     apply: Store["apply"];
     /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
     ailing: () => void;
+    /** It does not answer, and is ended. */
+    late: (asked: string, withinMs: number) => void;
     /** It asks on behalf of a plugin what that plugin's others know. */
     twins: (id: string, question: unknown) => Promise<unknown>;
   },
@@ -57,7 +59,10 @@ export function hire(
       withinMs: number,
       ...args: Parameters<Asked[N]>
     ): Promise<Answer<N>> {
-      const timer = setTimeout(() => child.kill("SIGKILL"), withinMs);
+      const timer = setTimeout(() => {
+        of.late(name, withinMs);
+        child.kill("SIGKILL");
+      }, withinMs);
       try {
         return await link.ask<Answer<N>>(name, ...args);
       } catch (error) {
