@@ -7,6 +7,7 @@ import {
   type Answer,
   type Asked,
   type Piece,
+  type Speech,
   type Upstream,
 } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
@@ -65,6 +66,15 @@ const bytesOf = (piece: Piece): Buffer =>
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
+const isGemini = (asked: Asked) => asked.path.includes(":");
+
+const streams = (asked: Asked): boolean =>
+  isGemini(asked) ? asked.path.endsWith(":streamGenerateContent") : asked.json().stream === true;
+
+/** In the protocol that was asked, Gemini's included. */
+export const spoken = (speech: Speech, asked: Asked): Answer =>
+  isGemini(asked) ? inGemini(speech, { stream: streams(asked), n: asked.n }) : speech.to(asked);
+
 export async function biller(): Promise<Biller> {
   const bill: Charged[] = [];
   const answer = (asked: Asked): Answer => {
@@ -91,12 +101,8 @@ export async function biller(): Promise<Biller> {
     };
     const said = Array.from({ length: count }, (_, i) => `word${i}`).join(" ");
     const speech = say(said).usage(usage);
-    const stream = asked.path.includes(":")
-      ? asked.path.endsWith(":streamGenerateContent")
-      : asked.json().stream === true;
-    const made = asked.path.includes(":")
-      ? inGemini(speech, { stream, n: asked.n })
-      : speech.to({ ...asked, path: asked.path, json: () => asked.json() });
+    const stream = streams(asked);
+    const made = spoken(speech, asked);
     const pieces = ([made.body].flat() as Piece[]).map(bytesOf);
     // Where each word ends, counted in bytes of the body.
     const ends: number[] = [];

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { json, say, think, upstream, type Speech } from "tollgate/testing";
 import type { Entry, Usage } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../gateway.ts";
-import { priced, PRICED } from "./biller.ts";
+import { priced, PRICED, spoken } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { PROVIDERS } from "./traffic.ts";
 
@@ -18,6 +18,7 @@ providers:
   chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
   messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
   responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
+  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
 `;
 
 /** What a client was told, in words common to the three protocols. */
@@ -79,7 +80,7 @@ export async function sameUsage(of: { trials: number; seed: number }): Promise<V
   const wrong: string[] = [];
   const speeches = new Map<string, Speech>();
   await using up = await upstream({
-    "POST /*": (asked) => speeches.get(/trial-\d+/.exec(asked.body.toString())![0])!.to(asked),
+    "POST /*": (asked) => spoken(speeches.get(/trial-\d+/.exec(asked.body.toString())![0])!, asked),
     "GET /*": json({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-usage-"));
@@ -90,7 +91,7 @@ export async function sameUsage(of: { trials: number; seed: number }): Promise<V
   try {
     for (let trial = 0; trial < of.trials; trial++)
       for (const path of Object.keys(READ))
-        for (const provider of PROVIDERS)
+        for (const provider of [...PROVIDERS, "gemini"])
           for (const stream of [false, true]) {
             const name = `trial-${compared}`;
             const silent = chanced.often(0.25);

@@ -48,6 +48,7 @@ export class Reading {
   #id = "";
   #model: string | undefined;
   #counts: JsonObject | undefined;
+  #counted = false;
   #told = "";
   #end: { reason: string; message: string | undefined } | undefined;
   #logprobs: readonly Json[] | undefined;
@@ -76,6 +77,8 @@ export class Reading {
     const counts = object(chunk["usageMetadata"]);
     if (!counts) return;
     this.#counts = mostOf(this.#counts ?? {}, counts);
+    // What was counted before the end is not all of it: an answer whose end brings no count has not been counted.
+    this.#counted ||= this.#end !== undefined;
     this.#count();
   }
 
@@ -232,7 +235,7 @@ export class Reading {
     const usage = usageOf(this.#counts, {
       price,
       draws: this.#draws,
-      ended: this.#end !== undefined,
+      ended: this.#counted,
     });
     const told = JSON.stringify(usage);
     if (told === this.#told) return;
