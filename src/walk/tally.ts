@@ -121,7 +121,9 @@ export class Tally {
   }): { command: Settle & { at: number }; record: CallRecord } {
     const dead = of.cut && !this.accepted && !this.call.unanswered;
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
-    const left = of.cut && (this.accepted || of.fault?.kind === "canceled");
+    // Upstream has not failed: it was given up, and may have worked until then.
+    const gaveUp = of.fault?.kind === "canceled" || of.fault?.code === "client_timeout";
+    const left = of.cut && (this.accepted || gaveUp);
     const costNano = dead
       ? 0n
       : left

@@ -121,6 +121,19 @@ describe("leaving early", () => {
   });
 });
 
+it("a client that waits for no answer pays for the work all the same", async () => {
+  const { secret, id } = await keyOf(expected, 1e9);
+  const body = chat("hurry", { max_tokens: 4_000 }, { words: 100, thought: 3_500 });
+  const headers = { "x-stainless-timeout": "0.1" };
+  const { status } = await post(expected, secret, "/v1/chat/completions", body, { headers });
+  expect(status).toBe(504);
+  const [row] = await settled(expected, id);
+  const billed = upstream.bill.find(({ tag }) => tag === "hurry")!;
+  expect(row!.state).toBe("estimated");
+  // What anybody can have written in that time; the upstream here writes all of it in none.
+  expect(BigInt(row!.costNano!)).toBeGreaterThan(priced(billed.usage()) / 2n);
+});
+
 describe("odd numbers", () => {
   it("are refused or held for; none of them makes room", async () => {
     const { secret, id } = await keyOf(expected, 40_000_000);
