@@ -362,6 +362,23 @@ describe("workers: 2", () => {
     expect(pids.filter(isThere)).toEqual([]);
   });
 
+  it("a second signal cuts, and what was cut is settled", TIMEOUT, async () => {
+    await using up = await upstream();
+    await using gateway = await start(up.base);
+    const streams = await many(6, gateway, { stream: true });
+    expect(served(streams)).toBe(6);
+    gateway.kill("SIGTERM");
+    await gateway.line((l) => l.msg.startsWith("stopping when"));
+    expect(gateway.log.find((l) => l.msg.startsWith("stopping when"))!["inFlight"]).toBe(6);
+    await sleep(500);
+    gateway.kill("SIGTERM");
+    expect((await gateway.exit).code).toBe(1);
+    await using next = await start(up.base, { dir: gateway.dir });
+    const rows = (await entries(next)).filter(({ kind }) => kind === "settle");
+    expect(rows.map(({ state }) => state)).toEqual(Array(6).fill("estimated"));
+    expect(next.log.filter((l) => l.msg.startsWith("calls that a crash"))).toEqual([]);
+  });
+
   it("the primary dies: so do the workers, and the next start settles all", TIMEOUT, async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);

@@ -43,6 +43,8 @@ export class Crew {
   readonly #apply: ReturnType<typeof carrying>;
   readonly #serving = new Set<Member>();
   readonly #all = new Set<Member>();
+  /** What the dead left is handed to the ledger before that closes. */
+  readonly #endings = new Set<Promise<void>>();
   /** On their way out, with somebody in their place already. */
   readonly #relieved = new WeakSet<Member>();
   readonly #follow: () => void;
@@ -130,6 +132,7 @@ export class Crew {
       clearTimeout(late);
     });
     this.#follow();
+    await Promise.all(this.#endings);
     return cut;
   }
 
@@ -137,7 +140,7 @@ export class Crew {
     this.#ending = true;
     this.#follow();
     for (const member of this.#all) member.kill();
-    await Promise.all([...this.#all].map(({ over }) => over));
+    await Promise.all(this.#endings);
   }
 
   /** Whoever dies meanwhile is told by its end. */
@@ -160,7 +163,9 @@ export class Crew {
     });
     this.#all.add(member);
     for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
-    void member.over.then((how) => this.#ended(member, how));
+    const ended = member.over.then((how) => this.#ended(member, how));
+    this.#endings.add(ended);
+    void ended.then(() => this.#endings.delete(ended));
     return member;
   }
 
@@ -211,7 +216,7 @@ export class Crew {
       { worker: member.place, pid: member.pid, how, calls: calls.length },
       "a worker has ended; what it had open is settled as estimated",
     );
-    if (!this.#relieved.has(member)) await this.#replace(member, how);
+    if (!this.#relieved.has(member)) void this.#replace(member, how);
   }
 
   /** Another one takes over at once, and it may finish what it has. */
@@ -268,6 +273,8 @@ const tellList = (member: Member, lists: Lists, provider: string): void =>
 
 /** The problems of the first that has any: they are the same everywhere. */
 async function firstOf(told: readonly Promise<readonly Located[]>[]): Promise<readonly Located[]> {
+  // All have said something before anybody goes on: nobody is left building what is not wanted.
+  await Promise.allSettled(told);
   const all = await Promise.all(told);
   return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
 }
