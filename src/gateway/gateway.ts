@@ -292,6 +292,7 @@ class Running implements Gateway {
     this.#scope.own(
       watchFiles({
         files: () => this.#stage.current.loaded.sources,
+        read: this.#stage.current.loaded.texts,
         changed: () => this.reload("file"),
         failed: (error: unknown) => log.error({ err: error }, "the config cannot be watched"),
       }),

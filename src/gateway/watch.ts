@@ -9,6 +9,8 @@ import { dirname } from "node:path";
 export interface WatchOptions {
   /** Asked again at every look: a reload may have changed the list. */
   readonly files: () => readonly string[];
+  /** What was read of them so far: a file that has changed since then has changed, also before anybody looked. */
+  readonly read?: ReadonlyMap<string, string>;
   /** Called once for what changed in one go, and not again before it is done. */
   readonly changed: () => unknown;
   /** A folder that cannot be watched: told once, and looked at slowly. */
@@ -21,7 +23,8 @@ export interface WatchOptions {
 export function watchFiles(of: WatchOptions): AsyncDisposable {
   const { quietMs = 40, lookMs = 2_000 } = of;
   const folders = new Map<string, { inode: number; watcher: FSWatcher | undefined }>();
-  let known: ReadonlyMap<string, string> | undefined;
+  let known: ReadonlyMap<string, string> | undefined =
+    of.read && new Map([...of.read].map(([file, text]) => [file, hashOf(text)]));
   let quiet: NodeJS.Timeout | undefined;
   let firstMove: number | undefined;
   let running: Promise<void> | undefined;
@@ -102,11 +105,12 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
   };
 }
 
+const hashOf = (text: string | Buffer): string =>
+  createHash("sha256").update(text).digest("base64");
+
 const contents = async (file: string): Promise<string> => {
   try {
-    return createHash("sha256")
-      .update(await readFile(file))
-      .digest("base64");
+    return hashOf(await readFile(file));
   } catch (error) {
     return `${(error as NodeJS.ErrnoException).code}`;
   }

@@ -49,6 +49,21 @@ test("a written file is told once, within a moment", async () => {
   expect(told).toHaveLength(1);
 });
 
+test("what changed between the reading and the first look is told", async () => {
+  await writeFile(at("a.yaml"), "2");
+  await writeFile(at("b.yaml"), "1");
+  const read = (a: string) =>
+    new Map([
+      [at("a.yaml"), a],
+      [at("b.yaml"), "1"],
+    ]);
+  const changed = await watched(["a.yaml", "b.yaml"], { read: read("1") });
+  expect(changed.told).toHaveLength(1);
+  await watching?.[Symbol.asyncDispose]();
+  const same = await watched(["a.yaml", "b.yaml"], { read: read("2") });
+  expect(same.told).toEqual([]);
+});
+
 test("a replaced file is told, again and again", async () => {
   await writeFile(at("a.yaml"), "0");
   const { told } = await watched(["a.yaml"]);
