@@ -22,6 +22,7 @@ describe("the rig finds", { timeout: 120_000 }, () => {
     ["late-settle", /delivered, with 0 entries/],
     ["no-reserve", /billed, and not in the ledger/],
     ["no-unique-index", /settle twice/],
+    ["small-presumption", /presumed 0, billed [1-9]/],
   ])("%s", async (plant, words) => {
     const { wrong } = await crash({ kills: 3, seed: 1, plant, say: quiet });
     expect(wrong.join("\n")).toMatch(words);

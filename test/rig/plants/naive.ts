@@ -23,7 +23,7 @@ export default defineStore({
     additionalProperties: false,
     properties: {
       bug: {
-        enum: ["none", "late-settle", "no-reserve", "no-unique-index"],
+        enum: ["none", "late-settle", "no-reserve", "no-unique-index", "small-presumption"],
         default: "none",
         description: "What is wrong with it",
       },
@@ -115,7 +115,8 @@ export default defineStore({
               attempt,
               state: "estimated",
               usage: {},
-              costNano: holdNano ?? null,
+              // As if nothing had been written yet.
+              costNano: bug === "small-presumption" ? 0n : (holdNano ?? null),
               outcome: "presumed",
             });
           }
