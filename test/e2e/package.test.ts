@@ -57,6 +57,8 @@ test("the package holds what runs and nothing else", () => {
   expect(packed).toContain("dist/src/cli/bin.js");
   for (const name of ["LICENSE", "README.md", "gateway.yaml", "package.json"])
     expect(packed).toContain(name);
+  // Facts about models come in part from others, whose licences ask to be told of.
+  expect(packed).toContain("plugins/providers/facts/THIRD_PARTY_NOTICES");
   const other = packed.filter(
     (path) =>
       !/^(dist|schemas)\//.test(path) &&
