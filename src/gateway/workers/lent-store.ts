@@ -2,6 +2,7 @@
 // what one worker writes is what every other one reads.
 import type { Store } from "../../plugin/store.ts";
 import type { Answers, Link } from "./link.ts";
+import { heard, pack, told, unpack, type Packed, type Told } from "./wire.ts";
 
 /** What may be asked without changing anything. */
 const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
@@ -10,14 +11,15 @@ const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
 export const borrowed = (link: Pick<Link, "ask">): Store => ({
   reach: "process",
   open: (owner) => link.ask("open", owner),
-  apply: (batch) => link.ask("apply", batch),
+  apply: async (batch) => heard(await link.ask<Told>("apply", pack(batch))),
   ...(Object.fromEntries(
     READS.map((name) => [name, (...args: unknown[]) => link.ask(name, ...args)]),
   ) as Pick<Required<Store>, (typeof READS)[number]>),
 });
 
-/** The owner's side of it. A worker opens nothing, and what it writes goes through the carrier. */
-export const lending = (store: Store): Answers => ({
+/** The owner's side of it. A worker opens nothing, and what it writes goes together with what others do. */
+export const lending = (store: Store, apply: Store["apply"]): Answers => ({
+  apply: async (packed: Packed) => told(await apply(unpack(packed))),
   key: (digest: string) => store.key(digest),
   keys: (page?: never) => store.keys(page),
   entries: (query: never, page?: never) => store.entries(query, page),

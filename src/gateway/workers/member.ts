@@ -43,8 +43,7 @@ export function hire(
   const { process: child } = cluster.fork();
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
-    ...lending(of.store),
-    apply: holds.apply,
+    ...lending(of.store, holds.apply),
     ailing: of.ailing,
     twins: of.twins,
   });

@@ -19,8 +19,7 @@ createLink(process as Channel, {
     const made = await (where === "memory" ? makeMemory() : onFile(where));
     end = made.end;
     current = {
-      ...lending(made.store),
-      apply: createHolds(carrying(made.store)).apply,
+      ...lending(made.store, createHolds(carrying(made.store)).apply),
       open: (owner: { instance: string; leaseMs: number }) => made.store.open(owner),
     };
   },

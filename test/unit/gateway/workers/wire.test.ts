@@ -1,0 +1,106 @@
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import { heard, pack, told, unpack } from "../../../../src/gateway/workers/wire.ts";
+import type { Command, Limit, Verdict } from "../../../../src/plugin/store.ts";
+import { NOON } from "../../../../src/testing/store.ts";
+
+const text = fc.string({ unit: "binary", maxLength: 5 });
+const nano = fc.bigInt(0n, 2n ** 63n - 1n);
+const maybe = <T>(of: fc.Arbitrary<T>) => fc.option(of, { nil: undefined });
+const orNull = <T>(of: fc.Arbitrary<T>) => fc.option(of);
+const at = fc.integer({ min: NOON, max: NOON + 9 });
+const usage = fc.dictionary(fc.constantFrom("input", "output", "cache_read"), fc.nat());
+const labels = fc.dictionary(text, text);
+
+const limit = fc.record({
+  scope: text,
+  unit: fc.constantFrom<Limit["unit"]>("requests", "nano_usd"),
+  max: fc.oneof(fc.nat(), nano),
+  per: fc.constantFrom<Limit["per"]>("minute", "open"),
+});
+const target = fc.record({ provider: text, model: text, protocol: orNull(text), credential: text });
+const asked = fc.record({
+  model: text,
+  frontend: text,
+  protocol: text,
+  lane: fc.constantFrom("verbatim", "translated"),
+  stream: fc.boolean(),
+  basis: maybe(text),
+});
+const reserve = fc.record({
+  do: fc.constant("reserve"),
+  at,
+  attempt: text,
+  request: text,
+  n: fc.nat(),
+  key: text,
+  target,
+  privacy: fc.constantFrom("off", "required", "strict"),
+  labels,
+  claims: fc.array(fc.tuple(limit, nano).map(([each, take]) => ({ ...each, take }))),
+  holdNano: orNull(nano),
+  price: orNull(text),
+  asked: maybe(asked),
+});
+const settle = fc.record({
+  do: fc.constant("settle"),
+  at,
+  attempt: text,
+  state: fc.constantFrom("exact", "estimated", "unpriced", "void"),
+  usage,
+  costNano: orNull(nano),
+  outcome: text,
+  upstreamId: maybe(text),
+  upstreamCostNano: maybe(nano),
+  parts: maybe(
+    fc.array(
+      fc.record({
+        model: text,
+        tier: maybe(text),
+        usage,
+        price: orNull(text),
+        costNano: orNull(nano),
+      }),
+      { maxLength: 2 },
+    ),
+  ),
+  finish: maybe(text),
+  ms: maybe(fc.record({ head: maybe(fc.nat()), content: maybe(fc.nat()), total: fc.nat() })),
+});
+const other = fc.oneof(
+  fc.record({
+    do: fc.constant("progress"),
+    at,
+    attempt: text,
+    usage,
+    costNano: maybe(orNull(nano)),
+  }),
+  fc.record({ do: fc.constant("alive"), at }),
+);
+const batches = fc.array(fc.oneof(reserve, settle, other)) as fc.Arbitrary<Command[]>;
+
+it("what arrives is what was sent, in its order", () => {
+  fc.assert(
+    fc.property(batches, (batch) => {
+      expect(unpack(structuredClone(pack(batch)))).toEqual(batch);
+    }),
+  );
+});
+
+it("so are the verdicts, however many have something to say", () => {
+  const fine: Verdict = { ok: true };
+  const some = fc.constantFrom<Verdict>(
+    fine,
+    { ok: true, limits: [] },
+    {
+      ok: false,
+      denied: { scope: "k", unit: "requests", max: 1, per: "day", left: 0, resetsAt: NOON },
+      retryAfterMs: 1,
+    },
+  );
+  fc.assert(
+    fc.property(fc.array(some), (verdicts) => {
+      expect(heard(structuredClone(told(verdicts)))).toEqual(verdicts);
+    }),
+  );
+});
