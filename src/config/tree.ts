@@ -72,7 +72,7 @@ export function pathOf(root: unknown, pointer: string): string {
 }
 
 /** Aliases may multiply what a file says; no config is this large or this deep. */
-const MOST_NODES = 20_000;
+const MOST_NODES = 200_000;
 const DEEPEST = 64;
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/;
