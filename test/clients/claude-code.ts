@@ -33,7 +33,8 @@ export const claudeCode: Client = {
   }),
   reads: (file_path) => ({ tool: "Read", args: { file_path } }),
   looks: (file_path) => ({ tool: "Read", args: { file_path } }),
-  loses: (spoken) => (spoken === "messages" ? [] : ["cache_control", "context_management"]),
+  loses: (spoken) =>
+    spoken === "messages" ? [] : ["cache_control", "context_management", "tools.defer_loading"],
   losesOfPictures: (spoken) => (spoken === "chat-completions" ? ["tool_result.content"] : []),
   // It drops them itself when it takes a conversation up again.
   keepsThoughts: false,

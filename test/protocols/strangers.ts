@@ -81,7 +81,12 @@ const WHOLE: ReadonlySet<string> = new Set([
   "foreign_content",
   "unknown_content",
 ]);
-const HOSTED: ReadonlySet<unknown> = new Set(["server_tool_use", "web_search_call"]);
+const HOSTED: ReadonlySet<unknown> = new Set([
+  "server_tool_use",
+  "web_search_tool_result",
+  "web_search_call",
+  "compaction",
+]);
 
 /** Where another wire need not say a word: what a tool takes is the tool's own, and one field is between a client and its vendor. */
 export const isPrivate = (at: Path): boolean =>

@@ -52,11 +52,6 @@ const TOOLS: Known = {
     format: { ...plain("type syntax definition"), grammar: plain("syntax definition") },
   },
 };
-const SEARCH: Known = {
-  ...plain("type name search_context_size external_web_access"),
-  user_location: plain("type country city region timezone"),
-  filters: plain("allowed_domains blocked_domains"),
-};
 const INNER: Shape = (tool) => among(TOOLS, text(tool["type"]));
 
 const NAMED = plain("type name namespace server_label");
@@ -66,10 +61,10 @@ export const KNOWN_INSIDE: Known = {
     item["type"] === undefined && item["role"] !== undefined
       ? MESSAGE
       : among(ITEMS, text(item["type"])),
+  // A search of the web is told of as a whole wherever it goes.
   tools: (tool) => {
     const type = text(tool["type"]) ?? "";
     if (type === "namespace") return { ...plain("type name description"), tools: INNER };
-    if (type.startsWith("web_search")) return tool["external_web_access"] === false ? null : SEARCH;
     return among(TOOLS, type);
   },
   tool_choice: (choice) =>
