@@ -149,8 +149,8 @@ class Running implements Gateway {
       return { ok: true, generation, unchanged: true, problems: loaded.problems };
     const serving = await this.#build(loaded, loaded.config);
     if ("problems" in serving) return refuse([...loaded.problems, ...serving.problems]);
-    const problems = await this.#changeCrew(serving);
-    if (problems.length > 0) {
+    const problems = await this.#crew?.change(this.#orderFor(serving), loaded.place);
+    if (problems && problems.length > 0) {
       await serving.built.retire();
       return refuse([...loaded.problems, ...problems]);
     }
@@ -258,14 +258,6 @@ class Running implements Gateway {
     const problems = await crew.open();
     if (problems.length === 0) this.#door = this.#crew = crew;
     return problems;
-  }
-
-  async #changeCrew(serving: Serving): Promise<readonly Located[]> {
-    try {
-      return (await this.#crew?.change(this.#orderFor(serving))) ?? [];
-    } catch (error) {
-      return [serving.loaded.place("workers", problem.workerFailed((error as Error).message))];
-    }
   }
 
   #orderFor({ built, loaded }: Serving): Order {

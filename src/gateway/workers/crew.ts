@@ -3,7 +3,9 @@
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lists } from "../../catalogue/lists.ts";
+import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { Place } from "../generation.ts";
 import type { House } from "../house.ts";
 import { reachable } from "../listener.ts";
 import { choose } from "../port.ts";
@@ -92,18 +94,14 @@ export class Crew {
   }
 
   /** All build it, and only when all are ready does it answer anywhere. */
-  async change(order: Order): Promise<readonly Located[]> {
+  async change(order: Order, place: Place): Promise<readonly Located[]> {
     const crew = [...this.#serving];
-    const abandon = () => this.#everybody(crew, (member) => member.ask("abandon", WORD_MS));
-    try {
-      const problems = await firstOf(crew.map((member) => this.#prepare(member, order)));
-      if (problems.length > 0) {
-        await abandon();
-        return problems;
-      }
-    } catch (error) {
-      await abandon();
-      throw error;
+    const problems = await firstOf(crew.map((member) => this.#prepare(member, order))).catch(
+      (error: Error) => [place("workers", problem.workerFailed(error.message))],
+    );
+    if (problems.length > 0) {
+      await this.#everybody(crew, (member) => member.ask("abandon", WORD_MS));
+      return problems;
     }
     this.#order = order;
     await this.#everybody(crew, (member) => member.ask("commit", WORD_MS, this.#port!));
