@@ -71,8 +71,8 @@ export function pathOf(root: unknown, pointer: string): string {
   return path;
 }
 
-/** Aliases may multiply what a file says; no config is this large or this deep. */
-const MOST_NODES = 200_000;
+/** A file's own values are bounded by its size. Aliases may multiply them: no config says this many by way of those. */
+const MOST_COPIES = 20_000;
 const DEEPEST = 64;
 const FORBIDDEN = new Set(["__proto__", "constructor", "prototype"]);
 const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/;
@@ -83,7 +83,8 @@ export function plant(
 ): { tree: Tree; findings: readonly Finding[] } {
   const places = new Map<string, Place>();
   const findings: Finding[] = [];
-  let nodes = 0;
+  let copies = 0;
+  let aliases = 0;
   let exhausted = false;
   /** What we are inside of: an alias for it would never end. */
   const open = new Set<unknown>();
@@ -103,15 +104,18 @@ export function plant(
     const spot = key && wraps(here) ? key : here;
     places.set(pointer, { value: spot, ...(key ? { key } : {}) });
     if (exhausted) return undefined;
-    if (++nodes > MOST_NODES || depth > DEEPEST) {
+    if (aliases > 0) copies++;
+    if (copies > MOST_COPIES || depth > DEEPEST) {
       exhausted = true;
-      return hole(nodes > MOST_NODES ? problem.tooMany() : problem.tooDeep(), pointer, spot);
+      return hole(copies > MOST_COPIES ? problem.tooMany() : problem.tooDeep(), pointer, spot);
     }
     if (isAlias(node)) {
       const target = node.resolve(document);
       if (!target) return hole(problem.unknownAlias(node.source), pointer, spot);
       if (open.has(target)) return hole(problem.aliasInside(node.source), pointer, spot);
+      aliases++;
       const value = grow(target, pointer, depth + 1, key);
+      aliases--;
       // Of the alias, not of what it stands for: here is where it is wrong.
       places.set(pointer, { value: here, ...(key ? { key } : {}) });
       return value;

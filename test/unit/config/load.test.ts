@@ -415,6 +415,11 @@ describe("files that are no config", () => {
       expect((await read(text)).problems.map((p) => p.id)).toContain(id);
     expect(performance.now() - started).toBeLessThan(5000);
   });
+  it("ten thousand models are no bomb", async () => {
+    const models = Array.from({ length: 10_000 }, (_, i) => `  m${i}: [demo/m${i}]`);
+    const { problems } = await read(`providers: { demo: {} }\nmodels:\n${models.join("\n")}\n`);
+    expect(problems.map((p) => p.id)).not.toContain("config/too-many-values");
+  });
   it("any text at all gives a config or problems, never a throw", async () => {
     const piece = fc.constantFrom(
       "listen",
