@@ -71,7 +71,7 @@ function fsync(): number {
   return median(took);
 }
 
-/** Everything, and how many seconds each step took. */
+/** Everything, and how many seconds each step took. What fails is told, and the rest goes on. */
 async function measured(): Promise<{ found: Found; took: Record<string, number> }> {
   const mock = await serving("mock.ts", [], 1);
   const driver = run([join(import.meta.dirname, "load.ts")], 1);
@@ -82,7 +82,12 @@ async function measured(): Promise<{ found: Found; took: Record<string, number> 
     for (const [i, step] of wanted.entries()) {
       const began = performance.now();
       say(`${i + 1}/${wanted.length} ${step.name}: ${step.about}`);
-      await step.run({ driver, mock }, found);
+      try {
+        await step.run({ driver, mock }, found);
+      } catch (error) {
+        say(`${step.name} failed: ${error instanceof Error ? error.message : String(error)}`);
+        process.exitCode = 1;
+      }
       took[step.name] = Math.round((performance.now() - began) / 1000);
     }
   } finally {
