@@ -16,7 +16,7 @@ let owner: { child: ChildProcess; link: Link } | undefined;
 
 async function lent(where: string): Promise<Store> {
   if (!owner) {
-    const child = fork(join(import.meta.dirname, "owner.ts"), {
+    const child = fork(new URL("./owner.ts", import.meta.url), {
       execArgv: ["--conditions=tollgate-source"],
       serialization: "advanced",
     });
