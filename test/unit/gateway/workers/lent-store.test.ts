@@ -45,6 +45,14 @@ describe("a borrowed memory store", () => {
   for (const { name, run } of storeConformance(memory)) it(name, run);
 });
 
+describe("a borrowed store on PostgreSQL", () => {
+  const postgres = async () => {
+    const store = await lent("postgres");
+    return { store, crash: () => lent("postgres again"), end: async () => {} };
+  };
+  for (const { name, run } of storeConformance(postgres)) it(name, { timeout: 20_000 }, run);
+});
+
 describe("a borrowed sqlite store", () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-lent-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
