@@ -22,6 +22,8 @@ export interface Lane {
   readonly ms: number;
   readonly rate?: number;
   readonly once?: boolean;
+  /** Enough of them: each takes long, and holds thousands of events. */
+  readonly mostRounds?: number;
 }
 
 /** How long a load is, and of how many events a stream that is watched. */
@@ -55,6 +57,7 @@ export function lanes({ ms, events }: Length): Lane[] {
     says: `bench-e${events}-p50`,
     connections: streams,
     once: true,
+    mostRounds: 3,
     ms: 0,
   });
   return [

@@ -130,5 +130,9 @@ async function main(): Promise<void> {
   say(`\n${facts.seconds} s; raw.json, table.md and plot.svg are in ${given.out}`);
 }
 
+const unknown = given.lane?.find((name) => !steps.all.some((step) => step.name === name));
 if (given.help) process.stdout.write(`${HELP}\n`);
-else await main();
+else if (unknown !== undefined) {
+  say(`There is no lane "${unknown}".\n\n${HELP}`);
+  process.exitCode = 1;
+} else await main();

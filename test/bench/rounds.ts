@@ -78,7 +78,7 @@ export async function measure(
   const results = targets.map((target): Result => ({ lane, target: target.name, samples: [] }));
   const order = targets.map((target, i) => [target, results[i]!] as const);
   for (const [target] of order) await sample(side, warm(lane), target);
-  for (let round = 0; round < rounds; round++)
+  for (let round = 0; round < Math.min(rounds, lane.mostRounds ?? rounds); round++)
     for (const [target, { samples }] of round % 2 ? order.toReversed() : order) {
       const got = await sample(side, lane, target);
       if (got.errors > 0)
