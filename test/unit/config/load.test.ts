@@ -505,3 +505,23 @@ describe("the value", () => {
     ).not.toBe(now);
   });
 });
+
+describe("the same texts elsewhere", () => {
+  it("make the same config, whatever has become of the files", async () => {
+    const main = write({
+      "gateway.yaml": "include: ./more/*.yaml\nproviders: {}\n",
+      "more/a.yaml": 'providers: { openai: { with: { api_key: "${file:../key}" } } }\n',
+      "more/b.yaml": "log: { slow: 7s }\n",
+      "more/.hidden.yaml": "workers: 9\n",
+      key: "sk-of-a-file\n",
+    });
+    const first = await loadConfig(main, { env: {}, load });
+    expect(first.config?.log.slowMs).toBe(7_000);
+    rmSync(join(main, ".."), { recursive: true });
+    const again = await loadConfig(main, { env: {}, load, texts: structuredClone(first.texts) });
+    expect(again.config?.hash).toBe(first.config!.hash);
+    expect(again.sources).toEqual(first.sources);
+    const without = await loadConfig(main, { env: {}, load, texts: new Map() });
+    expect(without.problems.map(({ id }) => id)).toEqual(["config/file-missing"]);
+  });
+});

@@ -1,0 +1,24 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { builtin } from "../../../../plugins/index.ts";
+import { createGateway, createLoader, createLog, Mask } from "../../../../src/index.ts";
+
+it("inside another program there is one process, or a program for the others", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "tollgate-embedded-"));
+  await writeFile(join(dir, "gateway.yaml"), "workers: 2\n");
+  const mask = new Mask();
+  const started = await createGateway({
+    file: join(dir, "gateway.yaml"),
+    env: {},
+    log: createLog({ level: "error", pretty: false, mask }),
+    mask,
+    version: "test",
+    load: createLoader({ builtin, host: {} }),
+  });
+  await rm(dir, { recursive: true });
+  expect(started).toMatchObject({
+    problems: [{ id: "config/workers", severity: "error", line: 1, column: 10 }],
+  });
+});
