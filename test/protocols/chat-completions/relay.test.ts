@@ -29,11 +29,17 @@ const renamed = (all: unknown[]): unknown[] =>
     typeof d === "object" && d !== null && "model" in d ? { ...d, model: "provider/model" } : d,
   );
 
+/** A report that counts in a way of its own is told as it is priced: what that comes to, counts.test.ts and corrected.test.ts say. */
+const ODD: { readonly [recording: string]: object } = { "gemini-tools": { completion_tokens: 50 } };
+
 describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) => {
   const whole = relay(client!, [recording.body], answering({ stream: true, body: asked }));
 
   test("everything passes but the model's name", () => {
-    const want = renamed(datas(recording.body));
+    const want = renamed(datas(recording.body)).map((d) => {
+      const { usage } = d as { usage?: object };
+      return usage && ODD[name] ? { ...(d as object), usage: { ...usage, ...ODD[name] } } : d;
+    });
     if (want.at(-1) !== "[DONE]") want.push("[DONE]");
     expect(datas(whole.bytes)).toEqual(want);
   });
@@ -158,7 +164,11 @@ test("events that look alike are never taken for one another", () => {
   const chunk = fc.record({
     delta: fc.tuple(word, text).map(([key, said]) => ({ [key]: said })),
     finish: fc.constantFrom(null, null, null, null, "length"),
-    usage: fc.constantFrom(null, null, null, { prompt_tokens: 3, completion_tokens: 4 }),
+    usage: fc.constantFrom(null, null, null, {
+      prompt_tokens: 3,
+      completion_tokens: 4,
+      total_tokens: 7,
+    }),
     padding: fc.option(fc.base64String(), { nil: undefined }),
     indent: fc.constantFrom(0, 0, 0, 1),
   });

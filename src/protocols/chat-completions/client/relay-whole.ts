@@ -16,6 +16,7 @@ import { stream as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { wordsIn } from "./amount.ts";
+import { recounted, retold } from "./counts.ts";
 import { faultIn, isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
@@ -39,8 +40,10 @@ export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect)
         const said = { ...answer, model: to.model, usage: usageTo(settled) };
         return sink.bytes(Buffer.from(JSON.stringify(said)));
       }
+      const better = usage && retold(answer, usage.usage);
+      const told = better ? recounted(body, body.indexOf(123), better) : body;
       const out = gather((b) => sink.bytes(b));
-      renaming(["model"], to.model)(body, body.indexOf(123), out);
+      renaming(["model"], to.model)(told, told.indexOf(123), out);
       out.flush();
     },
     end() {},

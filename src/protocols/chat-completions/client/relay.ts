@@ -17,6 +17,7 @@ import { faultChunk } from "../server/fault.ts";
 import { usageSeen, usageTo } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { wordsIn } from "./amount.ts";
+import { recounted, retold } from "./counts.ts";
 import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { relayWhole, restream } from "./relay-whole.ts";
 import { templates } from "./templates.ts";
@@ -45,6 +46,8 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   let calls = false;
   let reason: FinishReason | undefined;
   let tier: string | undefined;
+  /** What the event at hand should say of its counts. */
+  let better: JsonObject | undefined;
   let plain: Buffer[] | undefined;
   let begun = false;
   /** Bytes of text since they were last told. */
@@ -77,6 +80,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     const usage = usageSeen(chunk, dialect);
     if (usage)
       sink.usage(usage.tier === undefined && tier !== undefined ? { ...usage, tier } : usage);
+    better = usage && retold(chunk, usage.usage);
     const counted = object(chunk["usage"]) !== undefined;
     told ||= counted && usage !== undefined;
     // Counts that nobody can believe are nobody's; one that can be told is written at the end.
@@ -109,7 +113,7 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
   const event = (b: Buffer, from: number, till: number) => {
     // What stands after the end is not part of the answer.
     if (over) return;
-    const bytes = from === 0 && till === b.length ? b : b.subarray(from, till);
+    let bytes = from === 0 && till === b.length ? b : b.subarray(from, till);
     const passed = known.pass(bytes, out);
     if (passed !== undefined) {
       words += passed;
@@ -123,7 +127,12 @@ export function relay(sink: RelaySink, to: Answering, dialect: ChatDialect): Rel
     const json = dataOf(bytes)?.from;
     // Data over several lines is put together, and written as everybody else writes it.
     if (json === undefined)
-      return out.add(Buffer.from(`data: ${JSON.stringify({ ...chunk, model: to.model })}\n\n`));
+      return out.add(
+        Buffer.from(
+          `data: ${JSON.stringify({ ...chunk, model: to.model, ...(better && { usage: better }) })}\n\n`,
+        ),
+      );
+    if (better) bytes = recounted(bytes, json, better);
     const model = valueAt(bytes, MODEL, json);
     if (!model) return out.add(bytes);
     // Before the commit every event is looked at: an empty word in it may be the next one's first.
