@@ -9,6 +9,9 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** What all workers that are ready now ask for goes together; when there is one, this takes no time. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
 export function carrying(store: Pick<Store, "apply">): Store["apply"] {
   let queue: Waiting[] = [];
   let carrying = false;
@@ -17,6 +20,7 @@ export function carrying(store: Pick<Store, "apply">): Store["apply"] {
     if (carrying) return;
     carrying = true;
     while (queue.length > 0) {
+      await turn();
       const load = queue;
       queue = [];
       await deliver(load);

@@ -108,6 +108,16 @@ export class Crew {
     return [];
   }
 
+  /** Everybody but who asks, which may be the primary; the first that knows. */
+  twins(id: string, question: unknown, asking?: Member): Promise<unknown> {
+    const others = [...this.#serving].filter((member) => member !== asking);
+    const known = others.map(async (member) => {
+      const answer = await member.ask("twin", WORD_MS, id, question);
+      return answer ?? Promise.reject(new Error("It does not know."));
+    });
+    return Promise.any(known).catch(() => undefined);
+  }
+
   /** Resolves when nobody remembers anything of a key any more. */
   forget = (): Promise<unknown> =>
     this.#everybody([...this.#all], (member) => member.ask("forget", WORD_MS));
@@ -157,7 +167,7 @@ export class Crew {
           { worker: place, asked, withinMs },
           "a worker does not answer; it is ended",
         ),
-      twins: (id, question) => this.#twins(member, id, question),
+      twins: (id, question) => this.twins(id, question, member),
     });
     this.#all.add(member);
     for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
@@ -165,16 +175,6 @@ export class Crew {
     this.#endings.add(ended);
     void ended.then(() => this.#endings.delete(ended));
     return member;
-  }
-
-  /** Everybody but who asks; the first that knows. */
-  #twins(asking: Member, id: string, question: unknown): Promise<unknown> {
-    const others = [...this.#serving].filter((member) => member !== asking);
-    const known = others.map(async (member) => {
-      const answer = await member.ask("twin", WORD_MS, id, question);
-      return answer ?? Promise.reject(new Error("It does not know."));
-    });
-    return Promise.any(known).catch(() => undefined);
   }
 
   async #prepare(member: Member, order: Order): Promise<readonly Located[]> {

@@ -108,7 +108,7 @@ export function work(
 
   const link = createLink(channel, asked);
   const twins = createTwins((id, question) => link.ask("twins", id, question));
-  const lent = { store: borrowed(link), lists, twins };
+  const lent = { store: borrowed(link), lists };
   channel.once("disconnect", over.resolve);
   return { over: over.promise, ailing: () => link.tell("ailing") };
 
@@ -118,6 +118,7 @@ export function work(
       mask,
       scope,
       publicUrl: () => here!.stage.current.config.publicUrl ?? url,
+      twins,
       lent,
     });
     return { house, stage: new Stage(house) };

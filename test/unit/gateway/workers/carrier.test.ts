@@ -35,14 +35,17 @@ const of = (numbers: readonly number[]) => numbers.map((n) => reserve(String(n))
 const heard = (verdicts: readonly Verdict[]) =>
   verdicts.map((verdict) => (verdict.ok ? undefined : verdict.retryAfterMs));
 
-it("what came while one was under way goes together, in its order; everybody hears of their own", async () => {
+it("what came in one turn, or while one was under way, goes together, in its order; everybody hears of their own", async () => {
   const store = recording();
   const apply = carrying(store);
-  const told = await Promise.all([[1, 2], [3], [4, 5]].map((numbers) => apply(of(numbers))));
-  expect(told.map(heard)).toEqual([[1, 2], [3], [4, 5]]);
+  const ask = (...batches: number[][]) => batches.map((numbers) => apply(of(numbers)));
+  const told = ask([1, 2], [3]);
+  await new Promise((resolve) => setImmediate(resolve));
+  told.push(...ask([4], [5, 6]));
+  expect((await Promise.all(told)).map(heard)).toEqual([[1, 2], [3], [4], [5, 6]]);
   expect(store.batches).toEqual([
-    ["1", "2"],
-    ["3", "4", "5"],
+    ["1", "2", "3"],
+    ["4", "5", "6"],
   ]);
 });
 
