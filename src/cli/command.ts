@@ -8,6 +8,8 @@ export interface Command {
   /** How many words may follow; none by default. */
   readonly words?: { readonly least: number; readonly most: number };
   readonly examples: readonly string[];
+  /** The command that is meant, where words alone do not say which options it takes. Help is of that one too. */
+  narrow?(given: Given): Promise<Command>;
   /** The exit code: 0 fine, 1 failed, 78 gateway.yaml has errors. */
   run(given: Given): Promise<number>;
 }

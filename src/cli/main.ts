@@ -36,6 +36,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   usage: { summary: "sum up what was used and what it cost", load: () => import("./usage.ts") },
   tail: { summary: "read the ledger live", load: () => import("./tail.ts") },
   ledger: { summary: "verify the ledger, or export it", load: () => import("./ledger.ts") },
+  plugin: { summary: "run what plugins bring with them", load: () => import("./plugin.ts") },
 };
 
 const COMMON: Options = {
@@ -64,7 +65,8 @@ export async function main(argv: readonly string[]): Promise<number> {
   try {
     const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
     if (!entry) return unknown("command", name, Object.keys(COMMANDS), "tollgate --help");
-    const { command } = await entry.load();
+    const { command: wide } = await entry.load();
+    const command = (await wide.narrow?.(glance(wide, rest))) ?? wide;
     if (rest.includes("--help") || rest.includes("-h")) {
       say(helpOf(command));
       return EXIT.fine;
@@ -96,11 +98,8 @@ function unknown(what: string, word: string, known: readonly string[], help: str
   return fail("invalid", `There is no ${what} "${word}".${meant} See ${help}.`, { code: "usage" });
 }
 
-/** The words and options of one command. */
-export function read(command: Command, argv: readonly string[]): Given {
-  const options = { ...command.options, ...COMMON };
-  const help = `tollgate ${command.usage.split(" ")[0]} --help`;
-  const { values, positionals, tokens } = parseArgs({
+const parsed = (options: Options, argv: readonly string[]) =>
+  parseArgs({
     args: [...argv],
     strict: false,
     tokens: true,
@@ -116,6 +115,31 @@ export function read(command: Command, argv: readonly string[]): Given {
       ]),
     ),
   });
+
+/** What a command can know before it knows all its options: its own ones, and the words before the first strange one. */
+function glance(command: Command, argv: readonly string[]): Given {
+  const options = { ...command.options, ...COMMON };
+  const known: string[] = [];
+  let strange = false;
+  for (const token of parsed(options, argv).tokens) {
+    if (token.kind === "positional" && !strange) known.push(token.value);
+    if (token.kind !== "option") continue;
+    const taken = token.value !== undefined && !token.inlineValue ? 2 : 1;
+    if (Object.hasOwn(options, token.name))
+      known.push(...argv.slice(token.index, token.index + taken));
+    else strange = true;
+  }
+  return read(command, known);
+}
+
+/** The words that begin its usage: "keys", "plugin store head". */
+const nameIn = (usage: string): string => /^\w[\w.-]*( \w[\w.-]*(?![^ ]))*/.exec(usage)![0];
+
+/** The words and options of one command. */
+export function read(command: Command, argv: readonly string[]): Given {
+  const options = { ...command.options, ...COMMON };
+  const help = `tollgate ${nameIn(command.usage)} --help`;
+  const { values, positionals, tokens } = parsed(options, argv);
   for (const token of tokens) {
     if (token.kind !== "option") continue;
     const option = Object.hasOwn(options, token.name) ? options[token.name] : undefined;

@@ -1,4 +1,5 @@
 // How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
+import type { GatewayConfig } from "../config/types.ts";
 import { askControl, type ControlCommandsOf } from "../gateway/control.ts";
 import { keyCommands } from "../gateway/key-commands.ts";
 import { ledgerCommands } from "../gateway/ledger-commands.ts";
@@ -13,6 +14,14 @@ export interface StoreDoor extends AsyncDisposable {
   ask(command: string, input: JsonObject): Promise<Json>;
   /** Whether a gateway runs, and new rows may come. */
   readonly live: boolean;
+}
+
+export function refuseMemory({ store }: Pick<GatewayConfig, "store">): void {
+  if (store.use === "memory")
+    fail(
+      "conflict",
+      "The memory store is in the running gateway alone, and none runs. Start it first.",
+    );
 }
 
 export async function storeDoor(given: Given): Promise<StoreDoor> {
@@ -32,11 +41,7 @@ export async function storeDoor(given: Given): Promise<StoreDoor> {
   const loaded = await load(file);
   const config =
     loaded.config ?? fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
-  if (config.store.use === "memory")
-    fail(
-      "conflict",
-      "The memory store is in the running gateway alone, and none runs. Start it first.",
-    );
+  refuseMemory(config);
   const opened = await openStore({ loaded, config, ...quietLog() });
   const { store } = opened;
   const commands: ControlCommandsOf = {

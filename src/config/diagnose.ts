@@ -12,6 +12,10 @@ export interface Complaint {
   readonly side: "key" | "value";
 }
 
+/** In one sentence, where no file can be pointed at. */
+export const saidOf = ({ words: { message, hint }, pointer }: Complaint): string =>
+  `${pointer === "" ? "" : `${pointer}: `}${message}${hint === undefined ? "" : ` — ${hint}`}`;
+
 /** How a value stands in the file; a value that came from outside, or is secret, is never repeated. */
 export interface Written {
   (pointer: string): { readonly text: string; readonly mayShow: boolean };

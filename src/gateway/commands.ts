@@ -1,24 +1,26 @@
 // What the control socket of a running gateway answers to.
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { ControlCommandsOf } from "./control.ts";
-import type { Built } from "./generation.ts";
 import type { House } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
+import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts";
 import { policyCommands } from "./policy-commands.ts";
 import type { Gateway } from "./types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  house: Pick<House, "store" | "ledger">;
+  house: Pick<House, "store" | "ledger" | "mask">;
   /** Resolves when nobody remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;
-  built: () => Built;
-}): ControlCommandsOf => {
-  const { gateway, house, forget, refresh, built } = of;
-  return {
+  current: () => Pick<Mounts, "built" | "config">;
+}) => {
+  const { gateway, house, forget, refresh, current } = of;
+  const built = () => current().built;
+  const mounts = (): Mounts => ({ ...current(), ...house });
+  const commands: ControlCommandsOf = {
     status: async () => gateway.status(),
     reload: async () => gateway.reload("command"),
     explain: async ({ model, frontend }) =>
@@ -31,10 +33,12 @@ export const commandsOf = (of: {
     },
     ...modelCommands(built),
     ...policyCommands(built),
+    ...pluginCommands(mounts),
     ...ledgerCommands(house.store),
     ...keyCommands({
       list: (page) => house.store.keys(page),
       write: (record) => house.ledger.key(record).then(forget),
     }),
   };
+  return { commands, own: (name: string) => pluginCommand(mounts, name) };
 };

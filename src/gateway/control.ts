@@ -6,8 +6,9 @@ import { type ErrorKind, fail, faultOf } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { makePlace, placeOf } from "./control-path.ts";
 
-/** By name; a plugin's own are "<plugin id>/<command>". What it answers must survive JSON; amounts become decimal strings. */
-export type ControlCommandsOf = Readonly<Record<string, (input: JsonObject) => Promise<unknown>>>;
+/** What it answers must survive JSON; amounts become decimal strings. */
+export type ControlCommand = (input: JsonObject) => Promise<unknown>;
+export type ControlCommandsOf = Readonly<Record<string, ControlCommand>>;
 
 export interface Control extends AsyncDisposable {
   /** Of the socket itself. */
@@ -20,13 +21,15 @@ const MOST_BYTES = 1 << 20;
 export async function serveControl(of: {
   readonly path: string;
   readonly commands: ControlCommandsOf;
+  /** A plugin's own, "<plugin id>/<command>": they come and go with what is mounted. */
+  readonly own?: (name: string) => ControlCommand | undefined;
 }): Promise<Control> {
   const place = await makePlace(of.path);
   await refuseSecond(of.path);
   // What a dead one left behind.
   await rm(place.socket, { force: true });
   const server = createServer((req, res) => {
-    void answer(req, of.commands).then(({ status, text }) => {
+    void answer(req, of).then(({ status, text }) => {
       res.writeHead(status, { "content-type": "application/json", connection: "close" });
       res.end(`${text}\n`);
     });
@@ -72,12 +75,12 @@ const plain = (_: string, value: unknown) => (typeof value === "bigint" ? `${val
 
 async function answer(
   req: IncomingMessage,
-  commands: ControlCommandsOf,
+  { commands, own }: Pick<Parameters<typeof serveControl>[0], "commands" | "own">,
 ): Promise<{ status: number; text: string }> {
   try {
     const name = decodeURIComponent((req.url ?? "/").slice(1));
     const text = await read(req);
-    const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+    const command = Object.hasOwn(commands, name) ? commands[name] : own?.(name);
     if (!command)
       return fail("not_found", `This gateway does not know the command "${name}".`, {
         code: "unknown_command",

@@ -23,6 +23,7 @@ import { Stage, type Serving } from "./stage.ts";
 import { staticKeys } from "./static-keys.ts";
 import { refusal, warn } from "./telling.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
+import { createTwins } from "./twins.ts";
 import { watchFiles } from "./watch.ts";
 import { Crew } from "./workers/crew.ts";
 import type { Order } from "./workers/order.ts";
@@ -120,7 +121,7 @@ class Running implements Gateway {
     if ("problems" in serving) return serving.problems;
     this.#swap(serving);
     this.firstKey = await firstKey(config, this.#house);
-    this.#scope.own(await serveControl({ path: this.stateDir, commands: this.#commands() }));
+    this.#scope.own(await serveControl({ path: this.stateDir, ...this.#commands() }));
     if (size > 1) {
       const problems = await this.#hire(size, worker!, serving);
       if (problems.length > 0) return problems;
@@ -226,6 +227,7 @@ class Running implements Gateway {
       mask,
       scope: this.#scope,
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
+      twins: createTwins(async (id, question) => this.#crew?.twins(id, question)),
     });
     this.#stage = new Stage(this.#house);
     this.#refresh = this.#scope.own(refreshing(this.#house));
@@ -274,7 +276,7 @@ class Running implements Gateway {
         await this.#crew?.forget();
       },
       refresh: this.#refresh,
-      built: () => this.#stage.current.built,
+      current: () => this.#stage.current,
     });
   }
 

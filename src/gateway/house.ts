@@ -20,7 +20,7 @@ import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
-import { createTwins, type Twins } from "./twins.ts";
+import type { Twins } from "./twins.ts";
 
 const SWEEP_MS = 60_000;
 const LEASE_MS = 60_000;
@@ -46,12 +46,12 @@ export interface House {
 }
 
 /** What another process owns, as it is lent to this one. */
-export type Lent = Pick<House, "store" | "lists" | "twins">;
+export type Lent = Pick<House, "store" | "lists">;
 
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openHouse(
   config: GatewayConfig,
-  of: { log: Log; mask: Mask; scope: Scope; publicUrl: () => string; lent?: Lent },
+  of: { log: Log; mask: Mask; scope: Scope; publicUrl: () => string; twins: Twins; lent?: Lent },
 ): Promise<House> {
   const { log, mask, scope, lent } = of;
   if (!lent) await refuseSecond(config.stateDir);
@@ -61,7 +61,7 @@ export async function openHouse(
     mask,
     stateDir: config.stateDir,
     shared: new Shared(),
-    twins: lent?.twins ?? createTwins(),
+    twins: of.twins,
     rests: new Rests(),
     retiring: new Retiring(log),
     usual: createUsual(),

@@ -13,6 +13,7 @@ import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
 import { Scope, Shared } from "../lib/scope.ts";
 import { fail } from "../model/error.ts";
+import type { Json, JsonObject } from "../model/values.ts";
 import type { Store } from "../plugin/store.ts";
 import { Rests } from "../walk/rests.ts";
 import { createUsual } from "../money/usual.ts";
@@ -26,6 +27,7 @@ import type { House } from "./house.ts";
 import { createKeys } from "./keys.ts";
 import { createLedger } from "./ledger.ts";
 import { modelCommands } from "./model-commands.ts";
+import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts";
 import { policyCommands } from "./policy-commands.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
@@ -55,9 +57,10 @@ export async function rehearse(
   scope.defer(() => rm(stateDir, { recursive: true, force: true }));
   const house = await furnish(of, scope, stateDir);
   const problems: Located[] = [];
-  await setupStore(of, house, scope).catch((error: Error) => {
+  const store = await setupStore(of, house, scope).catch((error: Error) => {
     const why = of.mask.text(error.message);
     problems.push(loaded.place("store", problem.setupFailed(config.store.use, why)));
+    return house.store;
   });
   const built = await build({ number: 0, config, house, place: loaded.place, probe: false });
   if ("problems" in built) problems.push(...built.problems);
@@ -68,13 +71,43 @@ export async function rehearse(
   }
   return {
     explain: (model, frontend) => explainIn(built, config, model, frontend),
-    commands: { ...modelCommands(() => built), ...policyCommands(() => built) },
+    commands: {
+      ...modelCommands(() => built),
+      ...policyCommands(() => built),
+      ...pluginCommands(() => ({ config, built, store, mask: of.mask })),
+    },
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };
 }
 
+/** One of the commands that plugins bring, "<plugin id>/<command>", on the store itself; only while no gateway has it. */
+export async function runPluginCommand(
+  of: RehearseOptions,
+  name: string,
+  input: JsonObject,
+): Promise<Json> {
+  await using opened = await openStore(of);
+  const { store, house } = opened;
+  const { config, mask, loaded } = of;
+  const lived = { ...house, store, keys: createKeys(store) };
+  const built = await build({ number: 0, config, house: lived, place: loaded.place, probe: false });
+  if ("problems" in built)
+    return fail(
+      "invalid",
+      built.problems.map(({ path, message }) => `${path}: ${message}`).join("; "),
+    );
+  try {
+    const mounts = (): Mounts => ({ config, built, store, mask });
+    return (await pluginCommand(mounts, name)!(input)) as Json;
+  } finally {
+    await built.retire();
+  }
+}
+
 /** The store of a config, opened; only while no gateway has it. */
-export async function openStore(of: RehearseOptions): Promise<{ store: Store } & AsyncDisposable> {
+export async function openStore(
+  of: RehearseOptions,
+): Promise<{ store: Store; house: House } & AsyncDisposable> {
   const scope = new Scope();
   try {
     await mkdir(of.config.stateDir, { recursive: true, mode: 0o700 });
@@ -83,7 +116,7 @@ export async function openStore(of: RehearseOptions): Promise<{ store: Store } &
     const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });
     if (presumed > 0)
       of.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
-    return { store, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
+    return { store, house, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
   } catch (error) {
     await scope[Symbol.asyncDispose]();
     throw error;

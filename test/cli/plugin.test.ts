@@ -1,0 +1,149 @@
+// The commands that plugins bring, as options of the command line: on the files, in a running gateway, in one of several
+// processes. The same answers everywhere.
+import { expect, test } from "vitest";
+import { tollgate } from "../e2e/tollgate.ts";
+import { startGateway } from "../gateway.ts";
+import { folder } from "./cli.ts";
+
+const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
+  setup(_, ctx) {
+    const ask = ctx.twins(() => process.pid);
+    const properties = {
+      count: { type: "integer", minimum: 1, description: "How many" },
+      unit: { enum: ["tokens", "requests"], description: "Of what" },
+      dry_run: { type: "boolean", default: false, description: "Only look" },
+      tags: { type: "array", items: { type: "integer" }, description: "Numbers" },
+      more: { type: "object", description: "Anything" },
+    };
+    return { commands: {
+      add: {
+        summary: "Adds",
+        input: { type: "object", additionalProperties: false, required: ["count", "unit"], properties },
+        run: async (input) => input,
+      },
+      boom: { summary: "Fails", run: async () => { throw new Error("no such luck"); } },
+      where: { summary: "Says where it runs", run: async () => ({ here: process.pid, twin: (await ask({})) ?? null }) },
+    } };
+  } };`;
+const YAML = `middleware: [auth, usage, { use: ./own.mjs }]
+providers:
+  demo: { use: demo }
+`;
+const FILES = { "gateway.yaml": YAML, "own.mjs": OWN };
+const ADD = ["plugin", "middleware.own", "add"];
+
+test("what is mounted, and what each brings, without a gateway", async () => {
+  await using here = await folder(FILES);
+  const all = await here.tollgate(["plugin"]);
+  expect([all.code, all.stderr]).toEqual([0, ""]);
+  expect(all.stdout).toMatch(/^store +sqlite +head, holds$/m);
+  expect(all.stdout).toMatch(/^middleware\.own +\.\/own\.mjs +add, boom, where$/m);
+  expect(all.stdout).toMatch(/^providers\.demo +demo +no commands$/m);
+  const one = await here.tollgate(["plugin", "store"]);
+  expect(one.stdout).toMatch(
+    /tollgate plugin store holds --hash <text>\n.+\n +--hash <text>  From/,
+  );
+  const help = await here.tollgate([...ADD, "--help"]);
+  expect([help.code, help.stderr]).toEqual([0, ""]);
+  expect(help.stdout).toMatch(
+    /^Usage: tollgate plugin middleware\.own add --count <number> --unit/,
+  );
+  expect(help.stdout).toMatch(/--dry-run +Only look; false by default\n/);
+});
+
+test("options become what the schema wants, or an error says which one is wrong, all at once", async () => {
+  await using here = await folder(FILES);
+  const made = await here.tollgate([
+    ...ADD,
+    ...["--count", "3", "--unit", "tokens", "--dry-run", "--tags", "1", "--tags", "2"],
+    ...["--more", '{"a":["1"]}', "--json"],
+  ]);
+  expect([made.code, made.stderr]).toEqual([0, ""]);
+  expect(JSON.parse(made.stdout)).toEqual({
+    count: 3,
+    unit: "tokens",
+    dry_run: true,
+    tags: [1, 2],
+    more: { a: ["1"] },
+  });
+  const piped = await here.tollgate([...ADD, "--input", "-", "--count", "4"], {
+    input: '{"unit":"requests","count":9}',
+  });
+  expect(piped.stdout).toMatch(/^count +4$/m);
+
+  const says = async (args: string[], ...texts: string[]) => {
+    const { code, stdout, stderr } = await here.tollgate(args);
+    expect([code, stdout]).toEqual([1, ""]);
+    for (const text of texts) expect(stderr).toContain(text);
+  };
+  await says(
+    [...ADD, "--count", "some", "--unit", "tokns"],
+    "--count: expected a whole number",
+    '--unit: "tokns" is not one of them',
+    'did you mean "tokens"?',
+    "See tollgate plugin middleware.own add --help",
+  );
+  await says(ADD, "--count is missing — How many", "--unit is missing — Of what");
+  await says([...ADD, "--cuont", "3"], 'no option "--cuont". Did you mean "--count"?');
+  await says([...ADD, "--input", '{"foo":1}'], '--input: unknown key "foo"');
+  await says([...ADD, "--input", "{"], "--input is no JSON");
+  await says(["plugin", "usage", "today"], 'Did you mean "middleware.usage"?');
+  await says(["plugin", "usage"], 'Did you mean "middleware.usage"?');
+  await says(["plugin", "store", "hols"], 'Did you mean "holds"? It has head, holds.');
+  await says(["plugin", "providers.demo", "x"], "providers.demo has no commands");
+  await says(["plugin", "middleware.own", "boom"], "middleware.own boom failed: no such luck");
+});
+
+test("on a memory store there is nothing to work on", async () => {
+  await using here = await folder({ ...FILES, "gateway.yaml": `store: { use: memory }\n${YAML}` });
+  expect((await here.tollgate(["plugin"])).code).toBe(0);
+  const { code, stderr } = await here.tollgate(["plugin", "middleware.usage", "today"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("none runs. Start it first.")]);
+});
+
+test.each([1, 2])(
+  "in a running gateway of %s, and on what it left",
+  { timeout: 60_000 },
+  async (workers) => {
+    await using gateway = await startGateway({
+      yaml: `workers: ${workers}\n${YAML}`,
+      files: { "own.mjs": OWN },
+    });
+    const asked = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
+    });
+    expect(asked.status).toBe(200);
+    const today = async () => {
+      const { code, out } = await tollgate(gateway, [
+        "plugin",
+        "middleware.usage",
+        "today",
+        "--json",
+      ]);
+      expect(code).toBe(0);
+      return JSON.parse(out) as unknown;
+    };
+    const rows = await today();
+    expect(rows).toEqual([expect.objectContaining({ calls: 1 })]);
+    const words = await tollgate(gateway, ["plugin", "middleware.usage", "today"]);
+    expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
+
+    const { hash } = (await gateway.ask("store/head")) as { hash: string };
+    expect(await gateway.ask("store/holds", { hash })).toBe(true);
+    await expect(gateway.ask("store/holds", { hash: 1 })).rejects.toThrow("/hash: expected text");
+    const where = (await gateway.ask("middleware.own/where")) as {
+      here: number;
+      twin: number | null;
+    };
+    expect(where.here).toBe(gateway.pid);
+    if (workers === 1) expect(where.twin).toBe(null);
+    else expect([null, gateway.pid]).not.toContain(where.twin);
+
+    await gateway.stop();
+    expect(await today()).toEqual(rows);
+    const held = await tollgate(gateway, ["plugin", "store", "holds", "--hash", hash]);
+    expect([held.code, held.out]).toEqual([0, "yes\n"]);
+  },
+);
