@@ -25,6 +25,7 @@ export default defineFrontend({
       vendor: {
         type: "string",
         pattern: "^[a-z][a-z0-9]*$",
+        "x-expects": "one word in lower-case letters and digits",
         default: "anthropic",
         description: "The version header's prefix: <vendor>-version",
       },

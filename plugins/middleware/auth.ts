@@ -52,6 +52,7 @@ export default defineMiddleware({
             digest: {
               type: "string",
               pattern: "^[0-9a-f]{64}$",
+              "x-expects": "64 letters and digits, as `tollgate keys hash` prints them",
               description: "SHA-256 of the key, in hex",
             },
             name: { type: "string", description: "What people call it" },

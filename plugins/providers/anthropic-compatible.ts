@@ -27,6 +27,7 @@ export default defineProvider({
       version: {
         type: "string",
         pattern: "^\\d{4}-\\d{2}-\\d{2}$",
+        "x-expects": "a date such as 2023-06-01",
         default: "2023-06-01",
         description: "anthropic-version where the client names none",
       },

@@ -34,6 +34,7 @@ export default defineProvider({
       version: {
         type: "string",
         pattern: "^\\d{4}-\\d{2}-\\d{2}$",
+        "x-expects": "a date such as 2023-06-01",
         default: VERSION,
         description: "anthropic-version where the client names none, and for translated requests",
       },

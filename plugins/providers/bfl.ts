@@ -34,7 +34,7 @@ export default defineProvider({
     properties: {
       base_url: {
         type: "string",
-        pattern: "^https?://",
+        minLength: 1,
         default: "https://api.bfl.ai/v1",
         description:
           "Where the API is; https://api.eu.bfl.ai/v1 and https://api.us.bfl.ai/v1 stay in their region",

@@ -19,7 +19,7 @@ export default defineProvider({
     properties: {
       base_url: {
         type: "string",
-        pattern: "^https?://",
+        minLength: 1,
         default: "https://generativelanguage.googleapis.com",
         description: "Where the API is, with or without /v1beta",
       },

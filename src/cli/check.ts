@@ -1,3 +1,4 @@
+import { inFileOrder } from "../config/report.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import { plural } from "../lib/text.ts";
 import { type Command, CONFIG, EXIT } from "./command.ts";
@@ -20,11 +21,12 @@ export const command: Command = {
     const file = configFile(given);
     const loaded = await load(file);
     // What ships is not the operator's to mend.
-    const problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
+    let problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
     const { config } = loaded;
     if (config && !given.has("no-setup")) {
       const rehearsed = await rehearse({ loaded, config, ...quietLog() });
-      if ("problems" in rehearsed) problems.push(...rehearsed.problems);
+      if ("problems" in rehearsed)
+        problems = [...inFileOrder([...problems, ...rehearsed.problems], loaded.sources)];
       else await rehearsed[Symbol.asyncDispose]();
     }
     const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");

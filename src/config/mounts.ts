@@ -136,6 +136,10 @@ function optionsOf({ kind, pointer, said }: Entry, definition: any, desk: Desk) 
       credentials.push(checked(credential, own, below(here, "with"), [...fields], desk));
     }
   } else credentials.push(checked(credential, part(true), at, known, desk));
+  // Whatever its schema lets through: what is asked over HTTP is asked nowhere else, and it is known before any setup.
+  const base = given["base_url"];
+  if (typeof base === "string" && base !== "" && !/^https?:$/.test(URL.parse(base)?.protocol ?? ""))
+    desk.report(problem.notAnAddress(), below(at, "base_url"));
   return {
     options: checked(options, part(false), at, known, desk),
     credentials: credentials.map((each) => each ?? {}),

@@ -196,6 +196,7 @@ export const problem = {
   badName: (name: string, expected: string) =>
     error("config/bad-name", `${quote(name)} cannot be a name here`, `expected ${expected}`),
   tooLong: () => error("config/too-long", "longer than a timer can run: 24d is the most"),
+  notAnAddress: () => error("config/bad-value", "expected an address such as https://api.example"),
   zeroTimeout: () =>
     error("config/zero-timeout", "nothing happens within no time", "leave it out for the default"),
 

@@ -27,12 +27,18 @@ export function locateAll(findings: readonly Finding[], of: Locating): readonly 
     const frame = codeFrame(lines, { line, column, length: spot.end - spot.start });
     return Object.freeze({ ...words, file: spot.source.file, line, column, path, frame });
   });
-  const order = (p: Located) => of.files.indexOf(p.file);
   const once = new Map(all.map((p) => [`${p.id} ${p.file}:${p.line}:${p.column} ${p.message}`, p]));
+  return inFileOrder([...once.values()], of.files);
+}
+
+/** `files`: in the order read. */
+export function inFileOrder(
+  problems: readonly Located[],
+  files: readonly string[],
+): readonly Located[] {
+  const order = (p: Located) => files.indexOf(p.file);
   return Object.freeze(
-    [...once.values()].sort(
-      (a, b) => order(a) - order(b) || a.line - b.line || a.column - b.column,
-    ),
+    problems.toSorted((a, b) => order(a) - order(b) || a.line - b.line || a.column - b.column),
   );
 }
 

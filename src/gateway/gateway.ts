@@ -6,6 +6,7 @@ import type { Refresh } from "../catalogue/refresh.ts";
 import { defaultText } from "../config/default.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import { problem } from "../config/problems.ts";
+import { inFileOrder } from "../config/report.ts";
 import type { Overrides } from "../config/resolve.ts";
 import type { GatewayConfig, Load, Located } from "../config/types.ts";
 import type { Mask } from "../lib/mask.ts";
@@ -101,7 +102,7 @@ class Running implements Gateway {
       const problems = await this.#start(loaded, config);
       if (!problems) return undefined;
       await this.#scope[Symbol.asyncDispose]();
-      return [...loaded.problems, ...problems];
+      return inFileOrder([...loaded.problems, ...problems], loaded.sources);
     } catch (error) {
       await this.#scope[Symbol.asyncDispose]().catch(() => {});
       throw error;
@@ -149,11 +150,13 @@ class Running implements Gateway {
     if (loaded.config.hash === current.config.hash)
       return { ok: true, generation, unchanged: true, problems: loaded.problems };
     const serving = await this.#build(loaded, loaded.config);
-    if ("problems" in serving) return refuse([...loaded.problems, ...serving.problems]);
+    const inOrder = (found: readonly Located[]) =>
+      inFileOrder([...loaded.problems, ...found], loaded.sources);
+    if ("problems" in serving) return refuse(inOrder(serving.problems));
     const problems = await this.#crew?.change(this.#orderFor(serving), loaded.place);
     if (problems && problems.length > 0) {
       await serving.built.retire();
-      return refuse([...loaded.problems, ...problems]);
+      return refuse(inOrder(problems));
     }
     warn(log, loaded.problems);
     this.#swap(serving);

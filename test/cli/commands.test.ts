@@ -45,6 +45,44 @@ test("check: every mistake at once, and nothing is made", async () => {
   expect([said.ok, said.problems.map(({ line }) => line)]).toEqual([false, [1, 6]]);
 });
 
+const TEN = `listen: { port: 99999 }
+workers: many
+drain: soon
+store: { use: sqlite, with: { durability: pwoer } }
+frontends: [chat-completions, mesages]
+middleware: [auth, { use: limits, with: { rpm: lots } }, { use: usage, for: { providers: [nobody] } }]
+providers:
+  demo: { use: demo, wiht: {} }
+  openai: { use: openai, with: { api_key: "${"${env:NOT_SET}"}" }, models: { gpt-6: { price: { input: "-3" } } } }
+  local: { use: openai-compatible, with: { base_url: "not a url" } }
+  other: { use: openai-compatible, with: {} }
+models:
+  fast: [openia/gpt-6]
+  loop: [loop]
+`;
+
+test("check: none of fourteen mistakes waits for another to be mended", async () => {
+  await using here = await folder({ "gateway.yaml": TEN });
+  const { stdout } = await here.tollgate(["check", "--json"]);
+  const { problems } = JSON.parse(stdout) as { problems: { line: number; path: string }[] };
+  expect(problems.map(({ line, path }) => `${line} ${path}`)).toEqual([
+    "1 listen.port",
+    "2 workers",
+    "3 drain",
+    "4 store.with.durability",
+    "5 frontends.mesages",
+    "6 middleware.limits.with.rpm",
+    "6 middleware.usage.for.providers[0]",
+    "8 providers.demo.wiht",
+    "9 providers.openai.with.api_key",
+    "9 providers.openai.models.gpt-6.price.input",
+    "10 providers.local.with.base_url",
+    "11 providers.other.with",
+    "13 models.fast[0]",
+    "14 models.loop[0]",
+  ]);
+});
+
 test("check: a good file, setup and all, leaves no trace; warnings count under --strict", async () => {
   await using here = await folder({
     "gateway.yaml": SMALL.replace(
@@ -64,13 +102,18 @@ test("check: a good file, setup and all, leaves no trace; warnings count under -
 
 test("check: what only setup finds, at its line", async () => {
   await using here = await folder({
-    "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./bad.mjs }]"),
+    "gateway.yaml": SMALL.replace("[auth]", "[auth, { use: ./bad.mjs }]").replace(
+      "demo }",
+      "demo }\n  a: { use: anthropic, with: { api_key: sk-ant-1234567890 } }",
+    ),
     "bad.mjs": `export default { "~tollgate": "middleware", api: 1, name: "bad", summary: "Bad", sends: "nowhere",
       setup() { throw new Error("no such region"); } };`,
   });
   const { code, stdout } = await here.tollgate(["check"]);
   expect(code).toBe(1);
   expect(stdout).toMatch(/gateway\.yaml:4:\d+ {2}error .*no such region/);
+  // With what was known before, in one order.
+  expect(stdout.match(/^gateway\.yaml:\d+/gm)).toEqual(["gateway.yaml:4", "gateway.yaml:7"]);
   expect((await here.tollgate(["check", "--no-setup"])).code).toBe(0);
 });
 

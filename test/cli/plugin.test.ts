@@ -55,8 +55,8 @@ test("options become what the schema wants, or an error says which one is wrong,
   await using here = await folder(FILES);
   const made = await here.tollgate([
     ...ADD,
-    ...["--count", "3", "--unit", "tokens", "--dry-run", "--tags", "1", "--tags", "2"],
-    ...["--more", '{"a":["1"]}', "--json"],
+    ..."--count 3 --unit tokens --dry-run --tags 1 --tags 2 --json --more".split(" "),
+    '{"a":["1"]}',
   ]);
   expect([made.code, made.stderr]).toEqual([0, ""]);
   expect(JSON.parse(made.stdout)).toEqual({
