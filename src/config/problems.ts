@@ -81,8 +81,10 @@ export const problem = {
       : error(
           "config/syntax",
           message,
-          code === "BLOCK_AS_IMPLICIT_KEY" &&
-            "is a line indented too far, or does a value with a colon need quotes?",
+          code === "BAD_INDENT"
+            ? "is this line, or one above it, indented by more or fewer spaces than its neighbours?"
+            : code === "BLOCK_AS_IMPLICIT_KEY" &&
+                "is a line indented too far, or does a value with a colon need quotes?",
         );
   },
   notAMapping: () => error("config/not-a-map", "expected keys and values", "see `tollgate init`"),

@@ -43,7 +43,7 @@ export function inFileOrder(
 }
 
 /** Keys that mostly hold one, for files that could not be understood far enough to know. */
-const KEY = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*`;
+const KEY = String.raw`\b[\w-]*(?:key|token|secret|passw|credential)[\w-]*["']?[ \t]*:[ \t]*(?!-\})`;
 const SUSPECT = new RegExp(`(${KEY})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`, "gi");
 const SUSPECT_DEFAULT = new RegExp(String.raw`(${KEY}["']?\$\{env:\w+:-)([^}\r\n]+)`, "gi");
 

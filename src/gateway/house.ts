@@ -1,5 +1,4 @@
 // What outlives a generation: one of each per process. A generation borrows from here and owns the rest.
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { openLists, type Lists } from "../catalogue/lists.ts";
 import type { GatewayConfig } from "../config/types.ts";
@@ -20,6 +19,7 @@ import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
+import { makeStateFolder } from "./state-folder.ts";
 import type { Twins } from "./twins.ts";
 
 const SWEEP_MS = 60_000;
@@ -55,7 +55,7 @@ export async function openHouse(
 ): Promise<House> {
   const { log, mask, scope, lent } = of;
   if (!lent) await refuseSecond(config.stateDir);
-  await mkdir(config.stateDir, { recursive: true, mode: 0o700 });
+  await makeStateFolder(config.stateDir);
   const house = {
     log,
     mask,

@@ -1,7 +1,7 @@
 // What commands work on when no gateway runs: a generation that serves nobody, and the store alone.
 // A rehearsal touches nothing of the state folder and calls nobody upstream.
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLists, openLists } from "../catalogue/lists.ts";
@@ -31,6 +31,7 @@ import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts
 import { policyCommands } from "./policy-commands.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
+import { makeStateFolder } from "./state-folder.ts";
 import { createTwins } from "./twins.ts";
 import type { Explanation } from "./types.ts";
 
@@ -110,7 +111,7 @@ export async function openStore(
 ): Promise<{ store: Store; house: House } & AsyncDisposable> {
   const scope = new Scope();
   try {
-    await mkdir(of.config.stateDir, { recursive: true, mode: 0o700 });
+    await makeStateFolder(of.config.stateDir);
     const house = await furnish(of, scope, of.config.stateDir);
     const store = await setupStore(of, house, scope);
     const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });

@@ -6,10 +6,11 @@ import type { Reloaded } from "./types.ts";
 const words = (p: Located): string =>
   `${p.path === "" ? "" : `${p.path}: `}${p.message}${p.hint === undefined ? "" : ` — ${p.hint}`}`;
 
+const placeOf = (p: Located): string => `${p.file}:${p.line}:${p.column}`;
+
 export function warn(log: Log, problems: readonly Located[]): void {
   for (const p of problems)
-    if (p.severity === "warning")
-      log.warn({ id: p.id, at: `${p.file}:${p.line}:${p.column}` }, words(p));
+    if (p.severity === "warning") log.warn({ id: p.id, at: placeOf(p) }, words(p));
 }
 
 export function refusal(
@@ -23,7 +24,9 @@ export function refusal(
   },
 ): Reloaded {
   const { why, generation, problems, refused } = of;
-  const errors = problems.filter((p) => p.severity === "error").map(words);
+  const errors = problems
+    .filter((p) => p.severity === "error")
+    .map((p) => (p.line === 0 ? `${p.file}  ${words(p)}` : `${placeOf(p)}  ${words(p)}`));
   log.error(
     { why, generation, problems: errors, ...(refused && { refused }) },
     refused

@@ -16,13 +16,24 @@ export function pretty(line: string): string {
   }
   const { level, time, msg, error, ...rest } = entry;
   const label = `${level as string}`;
+  const [sentences, others] = parted(Object.entries(rest));
   const words = [
     paint("gray", clock(`${time as string}`)),
     paint(COLOUR[label as keyof typeof COLOUR] ?? "gray", label.padEnd(5)),
     visible(`${msg as string}`),
-    ...Object.entries(rest).map(([key, value]) => paint("gray", `${key}=`) + inline(value)),
+    ...others.map(([key, value]) => paint("gray", `${key}=`) + inline(value)),
   ];
-  return `${words.join(" ")}\n${error === undefined ? "" : indented(error)}`;
+  const below = sentences.map((text) => `  ${visible(text)}\n`).join("");
+  return `${words.join(" ")}\n${below}${error === undefined ? "" : indented(error)}`;
+}
+
+/** A list of sentences reads best with a line for each. */
+function parted(entries: readonly [string, unknown][]): [string[], [string, unknown][]] {
+  const isSentence = (value: unknown) => typeof value === "string" && value.includes(" ");
+  const isSentences = ([, value]: [string, unknown]) =>
+    Array.isArray(value) && value.length > 0 && value.every(isSentence);
+  const { yes = [], no = [] } = Object.groupBy(entries, (e) => (isSentences(e) ? "yes" : "no"));
+  return [yes.flatMap(([, value]) => value as string[]), no];
 }
 
 function clock(time: string): string {

@@ -69,6 +69,24 @@ test("a port that is taken, a second gateway on one state folder: errors in word
   expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining("--port is a number")]);
 });
 
+test("a state folder that cannot be one: in words, by every command that needs it", async () => {
+  await using here = await folder({
+    "gateway.yaml": `state_dir: state\n${SMALL.replace("memory", "sqlite")}`,
+    state: "a file",
+  });
+  for (const args of [
+    ["serve", "--port", "0"],
+    ["keys", "list"],
+    ["plugin", "store", "head"],
+  ]) {
+    const { code, stderr } = await here.tollgate(args);
+    expect([code, stderr]).toEqual([
+      1,
+      `error  The state folder ${here.path}/state cannot be used: it is a file. Mend that, or choose another folder with state_dir.\n`,
+    ]);
+  }
+});
+
 test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
   const { url, child, line, ended } = await here.serve();
@@ -95,7 +113,8 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   expect(explained.stdout).toContain("demo/echo");
 
   await here.write("gateway.yaml", SMALL.replace("demo }", "dmo }"));
-  await line(/^reload refused/);
+  const { problems } = (await line(/^reload refused/)) as { problems: string[] };
+  expect(problems).toEqual([expect.stringMatching(/gateway\.yaml:6:16 {2}providers\.demo/)]);
   const refused = await here.tollgate(["status"]);
   expect(refused.stdout).toMatch(
     /last reload +refused: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,

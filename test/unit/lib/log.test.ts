@@ -179,6 +179,13 @@ describe("the log", () => {
       /^\d\d:\d\d:\d\d warn  slow\\u001b\[31m id=providers\.a text="two words" /,
     );
     expect(lines[0]).not.toContain("\u001b[2J");
+    log.error(
+      { why: "file", problems: ["a.yaml:1:2  no\u001b[2J", "a.yaml:3:4  such"] },
+      "refused",
+    );
+    expect(stripVTControlCharacters(lines[1]!).slice(9)).toBe(
+      "error refused why=file\n  a.yaml:1:2  no\\u001b[2J\n  a.yaml:3:4  such\n",
+    );
   });
 
   test("what was logged right before the process ends is written", async () => {
