@@ -115,6 +115,9 @@ describe("every request", () => {
   });
 });
 
+/** Installed, and in a checkout. */
+const OURS = /^(npx tollgate|npm run -s tollgate --)(?= )/;
+
 describe("every command of ours", () => {
   let gateway: Daemon;
   beforeAll(async () => {
@@ -125,11 +128,11 @@ describe("every command of ours", () => {
 
   it.each(
     of("sh")
-      .filter((b) => b.text.startsWith("npx tollgate"))
+      .filter((b) => OURS.test(b.text))
       .map((b) => [named(b), b] as const),
   )("%s runs, line by line, beside a gateway", async (_name, block) => {
     const text = block.text
-      .replaceAll("npx tollgate", bin)
+      .replaceAll(new RegExp(OURS, "gm"), bin)
       .replaceAll("http://127.0.0.1:8787", gateway.url);
     const { stdout } = await run("bash", ["-ec", text], {
       cwd: gateway.dir,
@@ -150,7 +153,9 @@ describe("commands", () => {
       .filter((b) => b.text.startsWith("npm"))
       .map((b) => [named(b), b] as const),
   )("%s are scripts that exist", (_name, block) => {
-    for (const [, script] of block.text.matchAll(/npm (?:run )?(start|test|[\w:]+)(?: |$|\n)/g))
+    for (const [, script] of block.text.matchAll(
+      /npm (?:run (?:-s )?)?(start|test|[\w:]+)(?: |$|\n)/g,
+    ))
       if (script !== "ci" && script !== "install" && script !== "i")
         expect(scripts).toHaveProperty(script!);
   });
