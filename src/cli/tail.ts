@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { plural } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd } from "../money/format.ts";
@@ -75,6 +76,7 @@ const COLOUR = {
 function line(entry: Entry): string {
   const { at, key, target, state, usage, costNano, outcome, kind } = entry;
   const cost = costNano === null ? "no known price" : formatUsd(BigInt(costNano));
+  const pictures = usage.images ? `${plural(usage.images, "image")}, ` : "";
   return columns([
     [
       paint("gray", moment(at).slice(0, 19)),
@@ -82,7 +84,7 @@ function line(entry: Entry): string {
       `${target.provider}/${target.model}`,
       kind === "adjust"
         ? `corrected by ${cost}`
-        : `${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}`,
+        : `${pictures}${inputTokens(usage)} in, ${outputTokens(usage)} out, ${cost}`,
       paint(COLOUR[state], state) + (outcome === "ok" ? "" : paint("gray", ` (${outcome})`)),
     ],
   ]);
