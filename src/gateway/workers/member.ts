@@ -40,7 +40,10 @@ export function hire(
     twins: (id: string, question: unknown) => Promise<unknown>;
   },
 ): Member {
-  const { process: child } = cluster.fork();
+  const forked = cluster.fork();
+  const { process: child } = forked;
+  // A connection that is handed to one who has just died cannot be sent; that it is dead is told by its end.
+  forked.on("error", () => {});
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
     ...lending(of.store, holds.apply),
@@ -81,7 +84,7 @@ const ending = async (child: ChildProcess): Promise<string> => {
   const left = new Promise<void>((resolve) => child.once("disconnect", resolve));
   const how = await new Promise<string>((resolve) => {
     child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
-    child.once("error", (error) => resolve(error.message));
+    if (child.pid === undefined) child.once("error", (error) => resolve(error.message));
   });
   if (child.connected) await left;
   return how;

@@ -1,0 +1,36 @@
+// A worker dies while the primary hands it a connection: what was on its way to it is lost, and nothing else.
+import cluster from "node:cluster";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { hire } from "../../../../src/gateway/workers/member.ts";
+import { makeMemory } from "../../../plugins/stores/made.ts";
+
+it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {
+  const exec = join(mkdtempSync(join(tmpdir(), "tollgate-member-")), "idle.mjs");
+  writeFileSync(
+    exec,
+    'process.send({ up: true }); process.on("disconnect", () => process.exit());',
+  );
+  cluster.setupPrimary({ exec, serialization: "advanced", execArgv: [] });
+  const { store } = await makeMemory();
+  const member = hire(1, {
+    store,
+    apply: store.apply,
+    ailing() {},
+    late() {},
+    twins: async () => undefined,
+  });
+  const worker = Object.values(cluster.workers!)[0]!;
+  await new Promise((up) => worker.process.once("message", up));
+  process.kill(member.pid, "SIGKILL");
+  // Dead, and not yet heard of.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  const broken: unknown[] = [];
+  worker.process.prependListener("error", (error) => void broken.push(error));
+  // As the cluster hands over a connection: nobody is told whether it was sent.
+  for (let i = 0; i < 3; i++) worker.process.send({ connection: i });
+  expect(await member.over).toBe("SIGKILL");
+  expect(broken.length).toBeGreaterThan(0);
+});
