@@ -53,13 +53,17 @@ const post = (at: Daemon, key: string, path: string, body: object, init: Request
     body: JSON.stringify(body),
   });
 
-const chat = (tag: string, more: object = {}, of: { words?: number; thought?: number } = {}) => ({
+const chat = (
+  tag: string,
+  more: object = {},
+  of: { words?: number; thought?: number; gap?: number } = {},
+) => ({
   model: "chat/model",
   max_tokens: 1_000,
   messages: [
     {
       role: "user",
-      content: wished({ tag, words: of.words ?? 10, gap: 1, thought: of.thought ?? 0 }),
+      content: wished({ tag, words: of.words ?? 10, gap: of.gap ?? 1, thought: of.thought ?? 0 }),
     },
   ],
   ...more,
@@ -123,7 +127,7 @@ describe("leaving early", () => {
 
 it("a client that waits for no answer pays for the work all the same", async () => {
   const { secret, id } = await keyOf(expected, 1e9);
-  const body = chat("hurry", { max_tokens: 4_000 }, { words: 100, thought: 3_500 });
+  const body = chat("hurry", { max_tokens: 4_000 }, { words: 100, thought: 3_500, gap: 2_000 });
   const headers = { "x-stainless-timeout": "0.1" };
   const { status } = await post(expected, secret, "/v1/chat/completions", body, { headers });
   expect(status).toBe(504);

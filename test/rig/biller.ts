@@ -120,7 +120,9 @@ export async function biller(): Promise<Biller> {
           ? usage
           : { ...usage, output: reasoning + ends.filter((end) => end <= asked.sent).length },
     });
-    return { ...made, gapMs: Number(gap), waitMs: Math.ceil(reasoning / 20) };
+    // A whole answer has no gaps: it comes so much later.
+    const waitMs = Math.ceil(reasoning / 20) + (stream ? 0 : Number(gap));
+    return { ...made, gapMs: Number(gap), waitMs };
   };
   const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
   return { up, bill, [Symbol.asyncDispose]: () => up.close() };
