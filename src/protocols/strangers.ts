@@ -61,16 +61,15 @@ export function returned<B extends { readonly [field: string]: unknown }>(
   const there = new Map<string, number>();
   for (const [path, value] of Object.entries(strangersIn(body as unknown as JsonObject, known)))
     there.set(word(path, value), (there.get(word(path, value)) ?? 0) + 1);
+  const copies = new Set<object>();
   let out: JsonObject = body as unknown as JsonObject;
   for (const path of away) {
     const value = rode![path]!;
     const left = there.get(word(path, value)) ?? 0;
     if (left > 0) there.set(word(path, value), left - 1);
-    else {
-      const mended = path.includes("[") ? undefined : put(out, path.split("."), value);
-      if (mended) out = mended;
-      else lose(path, "dropped");
-    }
+    else if (path.includes("[")) lose(path, "dropped");
+    else if (!put((out = copied(out, copies)), path.split("."), value, copies))
+      lose(path, "dropped");
   }
   return out as unknown as B;
 }
@@ -84,13 +83,30 @@ const isPath = (name: string, known: Known): boolean => {
 const word = (path: string, value: Json): string =>
   `${path.slice(path.lastIndexOf(".") + 1)}=${JSON.stringify(value)}`;
 
+/** Each object on the way is copied once, however many members it gets back. */
 function put(
-  of: Opt<Json>,
+  of: JsonObject,
   [key, ...more]: readonly string[],
   value: Json,
-): JsonObject | undefined {
-  if (typeof of !== "object" || of === null || isList(of)) return undefined;
-  if (more.length === 0) return { ...of, [key!]: value };
-  const inner = put(of[key!], more, value);
-  return inner && { ...of, [key!]: inner };
+  copies: Set<object>,
+): boolean {
+  if (more.length === 0) {
+    Object.defineProperty(of, key!, { value, ...OWN });
+    return true;
+  }
+  const inner = Object.hasOwn(of, key!) ? of[key!]! : null;
+  if (typeof inner !== "object" || inner === null || isList(inner)) return false;
+  const copy = copied(inner, copies);
+  if (copy !== inner) Object.defineProperty(of, key!, { value: copy, ...OWN });
+  return put(copy, more, value, copies);
+}
+
+/** A member of any name: an assignment to "__proto__" is none. */
+const OWN = { enumerable: true, configurable: true, writable: true };
+
+function copied(of: JsonObject, copies: Set<object>): JsonObject {
+  if (copies.has(of)) return of;
+  const copy = { ...of };
+  copies.add(copy);
+  return copy;
 }
