@@ -104,7 +104,13 @@ export class Crew {
       return problems;
     }
     this.#order = order;
-    await this.#everybody(crew, (member) => member.ask("commit", WORD_MS, this.#port!));
+    // Who cannot is of no use; and who has joined since these were asked knows of the order before.
+    const joined = [...this.#serving].filter((member) => !crew.includes(member));
+    const commit = (member: Member) => member.ask("commit", WORD_MS, this.#port!);
+    await Promise.all([
+      this.#everybody(crew, (member) => commit(member).catch(member.kill)),
+      this.#everybody(joined, (member) => this.#catchUp(member).catch(member.kill)),
+    ]);
     return [];
   }
 
@@ -196,20 +202,24 @@ export class Crew {
       }
     }
     for (const member of crew.slice(1)) await member.ask("commit", WORD_MS, this.#port);
+    // While the port opens nobody takes the place of one that ends.
+    const gone = crew.find((member) => !this.#all.has(member));
+    if (gone) throw new Error(`A worker has ended (${await gone.over}).`);
     for (const member of crew) this.#serving.add(member);
     this.#opened = true;
   }
 
   async #ended(member: Member, how: string): Promise<void> {
     const { house } = this.#of;
+    const opened = this.#opened;
     this.#serving.delete(member);
-    const calls = await member.holds.left(Date.now());
     this.#all.delete(member);
+    const calls = await member.holds.left(Date.now());
     for (const call of calls)
       house.ledger.settle(call).catch((error: unknown) => {
         house.log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
       });
-    if (this.#ending || !this.#opened) return;
+    if (this.#ending || !opened) return;
     house.log.error(
       { worker: member.place, pid: member.pid, how, calls: calls.length },
       "a worker has ended; what it had open is settled as estimated",

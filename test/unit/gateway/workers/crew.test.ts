@@ -1,0 +1,93 @@
+// What may happen to a worker at the moment at which the crew looks elsewhere. Real processes, which only say what they
+// are told to be.
+import cluster from "node:cluster";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, expect, it, vi } from "vitest";
+import { createLists } from "../../../../src/catalogue/lists.ts";
+import type { House } from "../../../../src/gateway/house.ts";
+import { createLedger } from "../../../../src/gateway/ledger.ts";
+import { Crew } from "../../../../src/gateway/workers/crew.ts";
+import type { Order } from "../../../../src/gateway/workers/order.ts";
+import { createLog } from "../../../../src/lib/log.ts";
+import { Mask } from "../../../../src/lib/mask.ts";
+import { makeMemory } from "../../../plugins/stores/made.ts";
+
+const LINK = new URL("../../../../src/gateway/workers/link.ts", import.meta.url).href;
+
+/** `order.env` says how long it takes, and where the first one to commit writes who it is, for the second one to kill it. */
+const PROGRAM = `
+import { createLink } from ${JSON.stringify(LINK)};
+let next = 0, now = 0, env = {};
+createLink(process, {
+  prepare: async ({ number, env: said }) => {
+    env = said;
+    await new Promise((done) => setTimeout(done, Number(env.ms)));
+    next = number;
+    return [];
+  },
+  commit: async () => {
+    now = next;
+    const { first } = env;
+    if (first === undefined) return;
+    const { readFileSync, writeFileSync } = await import("node:fs");
+    try { process.kill(Number(readFileSync(first, "utf8")), "SIGKILL"); } catch { writeFileSync(first, String(process.pid)); }
+    await new Promise((done) => setTimeout(done, 200));
+  },
+  abandon() {}, lists() {}, forget() {},
+  status: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], resting: [] }),
+  stop: () => (setImmediate(() => process.exit()), 0),
+});
+process.on("disconnect", () => process.exit());
+`;
+
+const order = (number: number, ms: number, more: Order["env"] = {}): Order => ({
+  number,
+  file: undefined,
+  texts: new Map() as never,
+  env: { ms: String(ms), ...more },
+  overrides: {},
+});
+
+async function made(size: number, first: Order) {
+  const program = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "worker.mjs");
+  writeFileSync(program, PROGRAM);
+  const { store } = await makeMemory();
+  const log = createLog({ level: "silent" as never, mask: new Mask(), pretty: false });
+  const lists = createLists();
+  const house = { store, log, lists, ledger: createLedger(store) } as unknown as House;
+  const broken = vi.fn<(error: Error) => void>();
+  const listen = { host: "127.0.0.1", port: 0 } as never;
+  return new Crew({ size, program, house, listen, drainMs: () => 100, broken }, first);
+}
+
+const pids = () => Object.values(cluster.workers!).map((worker) => worker!.process.pid!);
+const generations = async (crew: Crew) =>
+  (await crew.status()).map((one) => one.generations[0]!.generation);
+
+async function until(fact: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = Date.now() + 10_000; !(await fact()); await sleep(10))
+    if (Date.now() > end) throw new Error("It has not come to pass.");
+}
+
+let crew: Crew | undefined;
+afterEach(() => crew?.kill());
+
+it("who takes a dead one's place while the others build a change has it too", async () => {
+  crew = await made(2, order(1, 300));
+  expect(await crew.open()).toEqual([]);
+  const before = pids();
+  process.kill(before[0]!, "SIGKILL");
+  await until(() => pids().some((pid) => !before.includes(pid)));
+  expect(await crew.change(order(2, 1_500), (() => {}) as never)).toEqual([]);
+  await until(async () => (await crew!.status()).length === 2);
+  expect(await generations(crew)).toEqual([2, 2]);
+});
+
+it("one that dies while the port opens is not counted on", async () => {
+  const first = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "first");
+  crew = await made(2, order(1, 10, { first }));
+  await expect(crew.open()).rejects.toThrow("A worker has ended (SIGKILL)");
+});
