@@ -55,6 +55,7 @@ interface Packed {
 
 test("the package holds what runs and nothing else", () => {
   expect(packed).toContain("dist/src/cli/bin.js");
+  expect(packed).toContain("src/cli/launch.js");
   for (const name of ["LICENSE", "README.md", "gateway.yaml", "package.json"])
     expect(packed).toContain(name);
   // Facts about models come in part from others, whose licences ask to be told of.
@@ -62,7 +63,7 @@ test("the package holds what runs and nothing else", () => {
   const other = packed.filter(
     (path) =>
       !/^(dist|schemas)\//.test(path) &&
-      !/^(package\.json|gateway\.yaml|README\.md|LICENSE|plugins\/.*\/THIRD_PARTY_NOTICES)$/.test(
+      !/^(package\.json|gateway\.yaml|README\.md|LICENSE|src\/cli\/launch\.js|plugins\/.*\/THIRD_PARTY_NOTICES)$/.test(
         path,
       ),
   );
