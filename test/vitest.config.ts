@@ -13,6 +13,8 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     pool: "forks",
+    // Most files wait for a daemon of their own most of the time: two of them share two cores well.
+    maxWorkers: 2,
     execArgv: ["--conditions=tollgate-source"],
   },
 });
