@@ -20,6 +20,8 @@ const MIB = 1024 * 1024;
 const HOUR = 3_600_000;
 /** Longer answers hold pictures; nobody refers to those. */
 const LONGEST = 2 * MIB;
+/** A reference is a few bytes, and what it stands for may be two million: a request stays one. */
+const MOST_RECALLED = 32 * MIB;
 
 export default defineFrontend({
   api: 1,
@@ -139,14 +141,24 @@ async function whole(
 ): Promise<Body | undefined> {
   if (!Array.isArray(input) || !input.some(isReference)) return undefined;
   const items: Json[] = [];
+  const met = new Map<string, { item: JsonObject; bytes: number }>();
+  let bytes = 0;
+  const recall = async (id: string): Promise<JsonObject | undefined> => {
+    const item = met.get(id)?.item ?? (await find?.(ownerOf(x), id));
+    if (!item) return undefined;
+    if (!met.has(id)) met.set(id, { item, bytes: JSON.stringify(item).length });
+    bytes += met.get(id)!.bytes;
+    if (bytes > MOST_RECALLED)
+      fail("too_large", "The items that are referred to are larger than 32 MiB together.", {
+        param: "input",
+        code: "request_too_large",
+      });
+    return item;
+  };
   // One after the other: the first that nobody knows ends it.
   for (const item of input as readonly JsonObject[]) {
     const id = String(item["id"]);
-    const known = !isReference(item)
-      ? item
-      : x.privacy === "off"
-        ? await find?.(ownerOf(x), id)
-        : undefined;
+    const known = !isReference(item) ? item : x.privacy === "off" ? await recall(id) : undefined;
     items.push(known ?? noItem(id, `input[${items.length}]`));
   }
   return { input: items };

@@ -61,5 +61,5 @@ async function asked(call: Attempt): Promise<number | undefined> {
 function estimated(call: Attempt): number {
   const x = call.exchange;
   x.header("x-tollgate-estimated", "input_tokens");
-  return inputUpTo({ bytes: x["~"].received!.raw.length, context: call.info.limits?.context });
+  return inputUpTo({ bytes: x["~"].received!.bytes, context: call.info.limits?.context });
 }

@@ -30,6 +30,8 @@ const SECRET_HEADERS = [
 /** What the body turned out to be. */
 export interface Received {
   raw: Buffer;
+  /** Of all that upstream may read: what the client sent, and what the frontend put in for it. */
+  bytes: number;
   spans: ReadonlyMap<string, Span> | null;
   body: Body;
   survey: Survey;

@@ -38,6 +38,7 @@ export async function explain(
   x.identify({ id: "explain" });
   x["~"].received = {
     raw: Buffer.alloc(0),
+    bytes: 0,
     spans: null,
     body: { model },
     survey: { features: [] },

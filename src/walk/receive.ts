@@ -43,6 +43,7 @@ export async function receive(x: Visit): Promise<void> {
   const seen = read?.edits ? { ...body, ...read.edits } : body;
   inner.received = {
     raw,
+    bytes: raw.length + bytesOf(read?.edits),
     spans,
     body: seen,
     survey: bodiless ? { features: [] } : (frontend.server?.survey(seen) ?? { features: [] }),
@@ -56,6 +57,9 @@ export async function receive(x: Visit): Promise<void> {
     record: read?.record,
   };
 }
+
+const bytesOf = (edits: Body | undefined): number =>
+  edits === undefined ? 0 : Buffer.byteLength(JSON.stringify(edits));
 
 function expectJson(req: IncomingMessage): void {
   const type = req.headers["content-type"] ?? "";

@@ -11,7 +11,8 @@ import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf, usually } from "./terms.ts";
 
-const UNCOUNTED = ["documents", "audio"] as const;
+/** Pages, minutes, and a conversation that upstream keeps are no bytes of the request. */
+const UNCOUNTED = ["documents", "audio", "state.previous_response_id"] as const;
 
 /** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
 export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
@@ -27,7 +28,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
   const mode = charges.reduce<Ask["mode"]>((m, c) => stricter(m, c.hold), "soft");
   const budgeted = charges.some((c) => c.limits?.some((l) => l.unit === "nano_usd"));
   tally.inputEstimate = inputUpTo({
-    bytes: received!.raw.length,
+    bytes: received!.bytes,
     media: survey.media,
     context: call.info.limits?.context,
   });
@@ -38,7 +39,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     mode: charges.some((c) => c.hold) ? mode : "expected",
     price: call.info.price ?? null,
     input: tally.inputEstimate,
-    // Pages and minutes are no bytes: the model's own limit is what bounds them.
+    // The model's own limit is what bounds them.
     inputMost: UNCOUNTED.some((f) => survey.features.includes(f))
       ? call.info.limits?.context
       : undefined,

@@ -121,6 +121,22 @@ describe("a call is priced", () => {
     );
   });
 
+  it("with what a frontend puts in for the client, and all that an answer before may hold", async () => {
+    const heldOf = async (survey: object, read?: object) => {
+      const told = speaking({ maxOutput: 1, ...survey }, { usage });
+      told.providers.p.facts = new Map([["m", { price, limits: { context: 50_000 } }]]) as never;
+      await using s = await scene({ ...told, ...read });
+      await (await s.ask({ model: "p/m", text: "hi" })).text();
+      return (s.journal.find((c) => c.do === "reserve") as Reserve).holdNano!;
+    };
+    const plain = await heldOf({});
+    const edits = { text: "x".repeat(30_000) };
+    const grown = await heldOf({}, { read: async () => ({ model: "p/m", edits }) });
+    expect(grown - plain).toBeGreaterThanOrEqual(10_000_000n);
+    const continued = await heldOf({ features: ["state.previous_response_id"] });
+    expect(continued).toBe(50_000_000n + 10_000n);
+  });
+
   it("with pictures counted by the piece, not by their bytes", async () => {
     const bytes = { maxOutput: 1, media: { count: 1, bytes: 40 } };
     const without = (await billed({ maxOutput: 1 }, { usage })).reserve.holdNano!;

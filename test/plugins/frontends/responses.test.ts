@@ -202,6 +202,24 @@ describe("two keys", () => {
     }
   });
 
+  it("item_reference: a few bytes do not become a request without end", async () => {
+    const { read } = await mounted({ item_memory_mb: 4 });
+    const answer = await read("POST", "/v1/responses", "alice", hi);
+    const text = "x".repeat(1 << 20);
+    const body = JSON.stringify({ output: [{ type: "message", id: "msg_a", text }] });
+    answer.record!.to({ mime: "application/json", body: Buffer.from(body), usage: {}, model: "m" });
+    const refer = (times: number) =>
+      read("POST", "/v1/responses", "alice", {
+        ...hi,
+        input: Array.from({ length: times }, () => ({ type: "item_reference", id: "msg_a" })),
+      });
+    expect((await refer(2)).edits!["input"]).toHaveLength(2);
+    expect(await refused(refer(5_000))).toMatchObject({
+      kind: "too_large",
+      code: "request_too_large",
+    });
+  });
+
   it("item_reference: another's item is a miss like any other", async () => {
     const { read } = await mounted();
     const answer = await read("POST", "/v1/responses", "alice", hi);
