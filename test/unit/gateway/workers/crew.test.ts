@@ -38,7 +38,11 @@ createLink(process, {
   },
   abandon() {}, lists() {}, forget() {},
   status: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], resting: [] }),
-  stop: () => (setImmediate(() => process.exit()), 0),
+  stop: () => {
+    if (env.stays) throw new Error("The ledger was left with 1 command that it could not write.");
+    setImmediate(() => process.exit());
+    return 0;
+  },
 });
 process.on("disconnect", () => process.exit());
 `;
@@ -90,4 +94,14 @@ it("one that dies while the port opens is not counted on", async () => {
   const first = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "first");
   crew = await made(2, order(1, 10, { first }));
   await expect(crew.open()).rejects.toThrow("A worker has ended (SIGKILL)");
+});
+
+it("a stop ends whoever cannot stop by itself", async () => {
+  crew = await made(2, order(1, 10, { stays: "yes" }));
+  expect(await crew.open()).toEqual([]);
+  await Promise.race([
+    crew.close(100),
+    sleep(5_000).then(() => Promise.reject(new Error("It goes on."))),
+  ]);
+  expect(pids()).toEqual([]);
 });
