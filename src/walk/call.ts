@@ -27,6 +27,8 @@ export class Attempt implements Call {
   readonly stream: boolean;
   readonly seat: Seat;
   readonly losses: Loss[] = [];
+  /** Each is named once, and a hostile body has a hundred thousand. */
+  #lost: Set<string> | undefined;
   readonly started = performance.now();
   /** It left, and nobody said what became of it: its input is billed as if it had been read. */
   unanswered = false;
@@ -104,8 +106,10 @@ export class Attempt implements Call {
           code: "lossy_translation",
         },
       );
-    if (!this.losses.some((l) => l.field === field && l.code === code))
-      this.losses.push({ field, how, code });
+    const said = `${code} ${field}`;
+    if (this.#lost?.has(said)) return;
+    (this.#lost ??= new Set()).add(said);
+    this.losses.push({ field, how, code });
   }
 
   /** Every loss by name, in at most 1 KB: what does not fit is counted. */

@@ -1,0 +1,34 @@
+// What a translation loses is named, once each, however much it is.
+import { expect, it } from "vitest";
+import { Attempt } from "../../src/walk/call.ts";
+
+const attempt = (): Attempt =>
+  new Attempt(
+    { "~": { strict: false } } as never,
+    { "~": { endpoint: { endpoint: {} } } } as never,
+    1,
+    (() => {}) as never,
+  );
+
+it("hundred thousand losses take the time of hundred thousand", () => {
+  const call = attempt();
+  const started = performance.now();
+  for (let i = 0; i < 100_000; i++) call.lose(`messages[0].k${i}`, "dropped");
+  expect(performance.now() - started).toBeLessThan(2_000);
+  expect(call.losses).toHaveLength(100_000);
+  expect(call.warnings).toMatch(/^dropped;field=messages\[0\]\.k0, .*, more;count=\d+$/);
+});
+
+it("each is named once, and one field may be lost in two ways", () => {
+  const call = attempt();
+  for (let i = 0; i < 2; i++) {
+    call.lose("tools", "dropped");
+    call.lose("tools", "approximated");
+    call.lose("n", "dropped");
+  }
+  expect(call.losses.map(({ field, code }) => `${code} ${field}`)).toEqual([
+    "dropped tools",
+    "approximated tools",
+    "dropped n",
+  ]);
+});
