@@ -118,7 +118,7 @@ export class Crew {
   twins(id: string, question: unknown, asking?: Member): Promise<unknown> {
     const others = [...this.#serving].filter((member) => member !== asking);
     const known = others.map(async (member) => {
-      const answer = await member.ask("twin", WORD_MS, id, question);
+      const answer = await member.wonder("twin", WORD_MS, id, question);
       return answer ?? Promise.reject(new Error("It does not know."));
     });
     return Promise.any(known).catch(() => undefined);
@@ -212,21 +212,25 @@ export class Crew {
   }
 
   async #ended(member: Member, how: string): Promise<void> {
-    const { house } = this.#of;
-    const opened = this.#opened;
     this.#serving.delete(member);
     this.#all.delete(member);
-    const calls = await member.holds.left(Date.now());
-    for (const call of calls)
-      house.ledger.settle(call).catch((error: unknown) => {
-        house.log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+    if (!this.#ending && this.#opened) {
+      this.#of.house.log.error(
+        { worker: member.place, pid: member.pid, how, calls: member.holds.size },
+        "a worker has ended; what it had open is settled as estimated",
+      );
+      if (!this.#relieved.has(member)) void this.#replace(member, how);
+    }
+    // A store that says nothing keeps nobody from ending: the next start finds what is open.
+    await Promise.race([this.#settle(member), sleep(WORD_MS, undefined, { ref: false })]);
+  }
+
+  async #settle(member: Member): Promise<void> {
+    const { ledger, log } = this.#of.house;
+    for (const call of await member.holds.left(Date.now()))
+      ledger.settle(call).catch((error: unknown) => {
+        log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
       });
-    if (this.#ending || !opened) return;
-    house.log.error(
-      { worker: member.place, pid: member.pid, how, calls: calls.length },
-      "a worker has ended; what it had open is settled as estimated",
-    );
-    if (!this.#relieved.has(member)) void this.#replace(member, how);
   }
 
   /** Another one takes over at once, and it may finish what it has. */

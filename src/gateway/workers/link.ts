@@ -72,8 +72,15 @@ export function createLink(channel: Channel, answers: Answers): Link {
     ask: (name, ...args) =>
       new Promise((resolve, reject) => {
         if (!channel.connected) return reject(gone());
-        waiting.set(++last, { resolve, reject });
-        send({ ask: last, name, args });
+        const ask = ++last;
+        waiting.set(ask, { resolve, reject });
+        try {
+          send({ ask, name, args });
+        } catch (error) {
+          // Not everything can be sent.
+          waiting.delete(ask);
+          reject(error);
+        }
       }),
     tell: (tell, ...args) => send({ tell, args }),
   };

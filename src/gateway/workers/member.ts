@@ -1,6 +1,7 @@
 // One worker as the primary sees it: a process, what it may ask, what it has open, and its end.
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Store } from "../../plugin/store.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel, type Link } from "./link.ts";
@@ -21,6 +22,12 @@ export interface Member {
     withinMs: number,
     ...args: Parameters<Asked[N]>
   ): Promise<Answer<N>>;
+  /** Asks what may stay unanswered: then, or when it ends, it is undefined. */
+  wonder<N extends keyof Asked>(
+    name: N,
+    withinMs: number,
+    ...args: Parameters<Asked[N]>
+  ): Promise<Answer<N> | undefined>;
   tell: Link["tell"];
   kill(): void;
   /** Resolves, with how it ended, when it has and everything that it had sent is here. */
@@ -74,6 +81,11 @@ export function hire(
         clearTimeout(timer);
       }
     },
+    wonder: <N extends keyof Asked>(name: N, withinMs: number, ...args: Parameters<Asked[N]>) =>
+      Promise.race([
+        link.ask<Answer<N>>(name, ...args).catch(() => undefined),
+        sleep(withinMs, undefined, { ref: false }),
+      ]),
     tell: link.tell,
     kill: () => void child.kill("SIGKILL"),
     over,
