@@ -1,11 +1,7 @@
-import { askControl } from "../gateway/control.ts";
-import { rehearse } from "../gateway/rehearse.ts";
 import type { Explanation } from "../gateway/types.ts";
 import { sayDuration } from "../lib/duration.ts";
-import { faultOf } from "../model/error.ts";
+import { askLive, rehearsed } from "./asking.ts";
 import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
-import { counted, reported } from "./report.ts";
 import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 export const command: Command = {
@@ -35,36 +31,15 @@ export const command: Command = {
 };
 
 async function fromGateway(given: Given): Promise<Explanation | undefined> {
-  const [model] = given.words;
-  try {
-    const input = { model: model!, frontend: given.text("frontend") };
-    const answer = await askControl(await stateDirOf(given), "explain", input);
-    remark(paintRemark("gray", "The running gateway says:"));
-    return answer as unknown as Explanation;
-  } catch (error) {
-    const code = faultOf(error)?.code;
-    if (code === "not_running" && given.text("state-dir") === undefined) return undefined;
-    throw error;
-  }
+  const input = { model: given.words[0]!, frontend: given.text("frontend") };
+  const live = await askLive(given, "explain", input);
+  if (live) remark(paintRemark("gray", "The running gateway says:"));
+  return live?.answer as unknown as Explanation | undefined;
 }
 
 async function fromFile(given: Given): Promise<Explanation | undefined> {
-  const file = configFile(given);
-  const loaded = await load(file);
-  const { config } = loaded;
-  const rehearsed = config && (await rehearse({ loaded, config, ...quietLog() }));
-  if (!rehearsed || "problems" in rehearsed) {
-    const problems = [...loaded.problems, ...(rehearsed?.problems ?? [])];
-    if (given.json) sayJson({ ok: false, file: file ?? null, problems });
-    remark(reported(problems, paintRemark));
-    remark(`\n${nameOf(file)}: ${counted(problems)}`);
-    return undefined;
-  }
-  try {
-    return await rehearsed.explain(given.words[0]!, given.text("frontend"));
-  } finally {
-    await rehearsed[Symbol.asyncDispose]();
-  }
+  await using rehearsal = await rehearsed(given);
+  return await rehearsal?.explain(given.words[0]!, given.text("frontend"));
 }
 
 function inWords(of: Explanation): string {

@@ -8,6 +8,7 @@ import { nearest, plural } from "../lib/text.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { EffectivePolicy, Price } from "../model/facts.ts";
 import type { Json, JsonObject } from "../model/values.ts";
+import { askLive } from "./asking.ts";
 import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
 import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
 import { briefly, inFull } from "./price.ts";
@@ -119,12 +120,8 @@ async function refresh(given: Given, provider: string | undefined): Promise<numb
 
 /** The running gateway, or what its file says and its providers last said. */
 async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
-  try {
-    return await askControl(await stateDirOf(given), name, input);
-  } catch (error) {
-    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
-      throw error;
-  }
+  const live = await askLive(given, name, input);
+  if (live) return live.answer;
   const file = configFile(given);
   const loaded = await load(file);
   const rehearsed =

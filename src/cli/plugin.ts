@@ -1,5 +1,4 @@
 import type { Schema } from "../config/dialect.ts";
-import { askControl } from "../gateway/control.ts";
 import {
   checkInput,
   find,
@@ -8,10 +7,11 @@ import {
   type ShownPlugin,
 } from "../gateway/plugin-commands.ts";
 import { rehearse, runPluginCommand } from "../gateway/rehearse.ts";
-import { fail, faultOf } from "../model/error.ts";
+import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
+import { askLive } from "./asking.ts";
 import { type Command, CONFIG, EXIT, type Given, type Options, STATE } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { configFile, load, nameOf, quietLog } from "./house.ts";
 import { flagOf, inputOf, optionsOf, usageOf } from "./input.ts";
 import { refuseMemory } from "./store.ts";
 import { table } from "./table.ts";
@@ -109,16 +109,6 @@ async function ask(given: Given, name: string, input: JsonObject): Promise<Json>
   const files = await onFiles(given);
   refuseMemory(files.config);
   return runPluginCommand(files, name, input);
-}
-
-async function askLive(given: Given, name: string, input: JsonObject) {
-  try {
-    return { answer: await askControl(await stateDirOf(given), name, input) };
-  } catch (error) {
-    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
-      throw error;
-    return undefined;
-  }
 }
 
 async function onFiles(given: Given) {

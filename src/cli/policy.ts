@@ -1,12 +1,9 @@
-import { askControl } from "../gateway/control.ts";
 import type { ExplainedPolicy, ExplainedWay } from "../gateway/policy-commands.ts";
-import { rehearse } from "../gateway/rehearse.ts";
-import { fail, faultOf } from "../model/error.ts";
+import { fail } from "../model/error.ts";
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
+import { askLive, rehearsed } from "./asking.ts";
 import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
-import { counted, reported } from "./report.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 export const command: Command = {
@@ -42,31 +39,14 @@ export const command: Command = {
 };
 
 async function ask(given: Given, input: JsonObject): Promise<ExplainedPolicy | undefined> {
-  try {
-    const answer = await askControl(await stateDirOf(given), "policy.explain", input);
+  const live = await askLive(given, "policy.explain", input);
+  if (live) {
     remark(paintRemark("gray", "The running gateway says:"));
-    return answer as unknown as ExplainedPolicy;
-  } catch (error) {
-    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
-      throw error;
+    return live.answer as unknown as ExplainedPolicy;
   }
-  const file = configFile(given);
-  const loaded = await load(file);
-  const { config } = loaded;
-  const rehearsed = config && (await rehearse({ loaded, config, ...quietLog() }));
-  if (!rehearsed || "problems" in rehearsed) {
-    const problems = [...loaded.problems, ...(rehearsed?.problems ?? [])];
-    if (given.json) sayJson({ ok: false, file: file ?? null, problems });
-    remark(reported(problems, paintRemark));
-    remark(`\n${nameOf(file)}: ${counted(problems)}`);
-    return undefined;
-  }
-  try {
-    const { "policy.explain": explain } = rehearsed.commands;
-    return (await explain!(input)) as unknown as ExplainedPolicy;
-  } finally {
-    await rehearsed[Symbol.asyncDispose]();
-  }
+  await using rehearsal = await rehearsed(given);
+  if (!rehearsal) return undefined;
+  return (await rehearsal.commands["policy.explain"]!(input)) as unknown as ExplainedPolicy;
 }
 
 const inWords = ({ model, wanted, ways, closed }: ExplainedPolicy): string =>

@@ -4,8 +4,9 @@ import { askControl, type ControlCommandsOf } from "../gateway/control.ts";
 import { keyCommands } from "../gateway/key-commands.ts";
 import { ledgerCommands } from "../gateway/ledger-commands.ts";
 import { openStore } from "../gateway/rehearse.ts";
-import { fail, faultOf } from "../model/error.ts";
+import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
+import { askLive } from "./asking.ts";
 import type { Given } from "./command.ts";
 import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
 
@@ -25,17 +26,13 @@ export function refuseMemory({ store }: Pick<GatewayConfig, "store">): void {
 }
 
 export async function storeDoor(given: Given): Promise<StoreDoor> {
-  const folder = await stateDirOf(given);
-  try {
-    await askControl(folder, "status");
+  if (await askLive(given, "status")) {
+    const folder = await stateDirOf(given);
     return {
       ask: (command, input) => askControl(folder, command, input),
       live: true,
       async [Symbol.asyncDispose]() {},
     };
-  } catch (error) {
-    if (faultOf(error)?.code !== "not_running" || given.text("state-dir") !== undefined)
-      throw error;
   }
   const file = configFile(given);
   const loaded = await load(file);

@@ -5,6 +5,7 @@ import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { KeyRecord, Limit, Listed, Page } from "../plugin/store.ts";
 import type { ControlCommandsOf } from "./control.ts";
+import { number } from "./asked.ts";
 
 export interface KeyShelf {
   list(page: Page): Promise<Listed<KeyRecord>>;
@@ -143,12 +144,4 @@ function words(input: JsonObject, name: string): string[] | undefined {
   return Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === "string")
     ? [...(value as string[])]
     : fail("invalid", `${name} is a list of words.`, { param: name });
-}
-
-function number(input: JsonObject, name: string): number | undefined {
-  const value = input[name];
-  if (value === undefined || value === null) return undefined;
-  return Number.isSafeInteger(value) && Number(value) >= 0
-    ? Number(value)
-    : fail("invalid", `${name} is a whole number.`, { param: name });
 }

@@ -5,6 +5,7 @@ import type { JsonObject } from "../model/values.ts";
 import type { Commands, Problem } from "../plugin/plugin.ts";
 import type { Entry, LedgerQuery, Listed, Store, Total } from "../plugin/store.ts";
 import type { ControlCommandsOf } from "./control.ts";
+import { number } from "./asked.ts";
 
 export const DIMENSIONS = ["key", "provider", "model", "day", "label"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -94,12 +95,4 @@ function text(input: JsonObject, name: string): string | undefined {
   const value = input[name];
   if (value === undefined || value === null) return undefined;
   return typeof value === "string" ? value : fail("invalid", `${name} is a word.`, { param: name });
-}
-
-function number(input: JsonObject, name: string): number | undefined {
-  const value = input[name];
-  if (value === undefined || value === null) return undefined;
-  return Number.isSafeInteger(value) && Number(value) >= 0
-    ? Number(value)
-    : fail("invalid", `${name} is a whole number.`, { param: name });
 }
