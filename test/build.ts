@@ -10,11 +10,12 @@ const root = new URL("..", import.meta.url).pathname;
 const dist = join(root, "dist");
 const bench = join(root, `node_modules/.tollgate-build-${process.pid}`);
 const [fresh, old] = [join(bench, "new"), join(bench, "old")];
+/** What it runs of ours, it runs from source. */
+const SOURCE = "--conditions=tollgate-source";
 const began = performance.now();
 
 /** Everything of ours and nothing of others, whose packages stay what npm made of them. Files lie where the programs were: they find each other, and the package, from there. */
 async function gather(): Promise<void> {
-  const cli = join(fresh, "src/cli");
   const bundle = await rolldown({
     input: {
       bin: join(cli, "bin.js"),
@@ -38,14 +39,19 @@ async function gather(): Promise<void> {
   await bundle.write({ dir: cli, entryFileNames: "[name].js", chunkFileNames: "part-[hash].js" });
 }
 
+/** The folder that the programs are in. */
+const cli = join(fresh, "src/cli");
+const run = (program: string, ...args: readonly string[]) =>
+  spawnSync(program, args, { cwd: root, stdio: "inherit" }).status === 0;
+
 mkdirSync(bench);
-const tsc = join(root, "node_modules/.bin/tsc");
-const { status } = spawnSync(tsc, ["-p", "test/tsconfig.build.json", "--outDir", fresh], {
-  cwd: root,
-  stdio: "inherit",
-});
 try {
-  if (status === 0) {
+  const tsc = join(root, "node_modules/.bin/tsc");
+  const made =
+    run(tsc, "-p", "test/tsconfig.build.json", "--outDir", fresh) &&
+    run(process.execPath, SOURCE, "test/validators.ts", join(cli, "validators"));
+  process.exitCode = made ? 0 : 1;
+  if (made) {
     await gather();
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
@@ -59,4 +65,3 @@ try {
 } finally {
   rmSync(bench, { recursive: true, force: true });
 }
-process.exitCode = status ?? 1;

@@ -1,7 +1,8 @@
 // The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, and `x-secret`.
 // Compiled validators say every error, and which places of a value are secret.
 import { isIP } from "node:net";
-import { Ajv, type ErrorObject, type ValidateFunction } from "ajv";
+import type { ErrorObject } from "ajv";
+import { compiler, type Rules } from "./compile.ts";
 
 export type { ErrorObject } from "ajv";
 export type Schema = Readonly<Record<string, unknown>>;
@@ -36,35 +37,39 @@ interface Seen {
   readonly secrets: Set<string>;
 }
 
-const ajv = new Ajv({
-  strict: true,
-  // `enum` without `type`, `required` before `properties`: fine with us.
-  strictTypes: false,
-  strictTuples: false,
-  allErrors: true,
-  verbose: true,
-  useDefaults: true,
-  // Each schema's code runs once a start: making it faster takes longer than that.
-  code: { optimize: false },
-  passContext: true,
-  // Ours are right, and the meta-schema takes longer than all of them: it is for what comes from elsewhere.
-  validateSchema: false,
-  logger: false,
-  formats: FORMATS,
-  keywords: [
+export const DIALECT: Rules = {
+  options: {
+    strict: true,
+    // `enum` without `type`, `required` before `properties`: fine with us.
+    strictTypes: false,
+    strictTuples: false,
+    allErrors: true,
+    verbose: true,
+    useDefaults: true,
+    // Each schema's code runs once a start: making it faster takes longer than that.
+    code: { optimize: false },
+    passContext: true,
+    // Ours are right, and the meta-schema takes longer than all of them: it is for what comes from elsewhere.
+    validateSchema: false,
+    logger: false,
+    formats: FORMATS,
+  },
+  keywords: ({ _, Name, str }) => [
     // "a duration, such as 300s": what to say instead of the rule.
     "x-expects",
     {
       keyword: "x-secret",
       schemaType: "boolean",
-      errors: false,
-      validate(this: Seen | undefined, on: boolean, _value: unknown, _schema: unknown, at: any) {
-        if (on) this?.secrets?.add(at.instancePath);
-        return true;
+      code({ gen, schema, it: { errorPath } }) {
+        const above = new Name("instancePath");
+        const at = errorPath.emptyStr() ? above : str`${above}${errorPath}`;
+        if (schema === true) gen.code(_`this.secrets.add(${at})`);
       },
     },
   ],
-});
+};
+
+const dialect = compiler(DIALECT);
 
 export interface Validated {
   /** Defaults filled in. */
@@ -80,9 +85,7 @@ const compiled = new WeakMap<object, Validator>();
 export function validator(schema: Schema): Validator {
   const known = compiled.get(schema);
   if (known) return known;
-  const check: ValidateFunction = ajv.compile(schema);
-  // Ajv would keep every schema for ever; ours live as long as their definition.
-  ajv.removeSchema(schema);
+  const check = dialect.compile(schema);
   const validate: Validator = (given) => {
     const value = structuredClone(given);
     const secrets = new Set<string>();
@@ -95,6 +98,7 @@ export function validator(schema: Schema): Validator {
 
 /** What is wrong with it as a schema, by draft-07 and by strictness. */
 export function schemaFlaw(schema: Schema): string | undefined {
+  const ajv = dialect.ajv();
   try {
     if (!ajv.validateSchema(schema)) return ajv.errorsText(ajv.errors, { dataVar: "schema" });
     validator(schema);

@@ -4,8 +4,7 @@ import type { Scope } from "../lib/scope.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Context } from "../plugin/context.ts";
 import { matches } from "../walk/pattern.ts";
-import type { House } from "./house.ts";
-import { createLine } from "./line.ts";
+import type { Ground, House } from "./house.ts";
 import { within } from "./waiting.ts";
 
 /** A report may take longer than a look-up; a client waits for it all the same. */
@@ -15,7 +14,8 @@ export interface ContextOptions {
   /** The path in gateway.yaml. */
   id: string;
   scope: Scope;
-  house: House;
+  /** Of a store, which is the first to move in, the ground alone. */
+  house: Ground & Partial<Pick<House, "keys" | "store">>;
   /** The generation's own; there once its providers are. */
   catalogue: () => Catalogue;
 }
@@ -35,17 +35,18 @@ export function createContext({ id, scope, house, catalogue }: ContextOptions): 
       house.twins.answers(scope, id, answer);
       return (question: Q) => house.twins.ask(id, question) as Promise<A | undefined>;
     },
-    fetch: createLine({
-      reach: undefined,
-      dispatcher: undefined,
-      credential: { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined },
-      signal: scope.signal,
-    }).fetch,
-    keys: house.keys,
+    // Most ask nobody, and the way out is a long import.
+    fetch: async (to, init) => {
+      const { createLine } = await import("./line.ts");
+      const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
+      const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.signal };
+      return createLine(line).fetch(to, init);
+    },
+    keys: house.keys!,
     catalogue: view(catalogue),
     ledger: {
-      entries: (query, page) => within(READ_MS, house.store.entries(query, page)),
-      totals: (query) => within(READ_MS, house.store.totals(query)),
+      entries: (query, page) => within(READ_MS, house.store!.entries(query, page)),
+      totals: (query) => within(READ_MS, house.store!.totals(query)),
     },
     stateDir() {
       const dir = join(house.stateDir, id.replace(/[^\w.-]/g, "_"));

@@ -4,26 +4,21 @@ import { openLists, type Lists } from "../catalogue/lists.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
-import { Shared, type Scope } from "../lib/scope.ts";
-import { fail } from "../model/error.ts";
+import type { Scope, Shared } from "../lib/scope.ts";
 import { createUsual, type Usual } from "../money/usual.ts";
 import type { Store } from "../plugin/store.ts";
 import type { Pictures } from "../walk/pictures.ts";
 import { Rests } from "../walk/rests.ts";
 import { Watchdog } from "../walk/watchdog.ts";
-import { createContext } from "./context.ts";
-import { refuseSecond } from "./control.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
-import { makeStateFolder } from "./state-folder.ts";
 import type { Twins } from "./twins.ts";
 
 const SWEEP_MS = 60_000;
-const LEASE_MS = 60_000;
 
 export interface House {
   readonly log: Log;
@@ -45,29 +40,34 @@ export interface House {
   readonly stateDir: string;
 }
 
-/** What another process owns, as it is lent to this one. */
-export type Lent = Pick<House, "store" | "lists">;
+/** What is there before the rest, for the store to stand on. */
+export type Ground = Pick<House, "log" | "shared" | "twins" | "stateDir">;
 
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openHouse(
   config: GatewayConfig,
-  of: { log: Log; mask: Mask; scope: Scope; publicUrl: () => string; twins: Twins; lent?: Lent },
+  of: {
+    ground: Ground;
+    mask: Mask;
+    scope: Scope;
+    publicUrl: () => string;
+    /** May still be on its way. */
+    store: Store | Promise<Store>;
+    /** Another process's; without them our own, in the state folder. */
+    lists?: Lists;
+  },
 ): Promise<House> {
-  const { log, mask, scope, lent } = of;
-  if (!lent) await refuseSecond(config.stateDir);
-  await makeStateFolder(config.stateDir);
+  const { ground, mask, scope } = of;
+  const { log } = ground;
   const house = {
-    log,
+    ...ground,
     mask,
-    stateDir: config.stateDir,
-    shared: new Shared(),
-    twins: of.twins,
     rests: new Rests(),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
     pools: scope.own(new Pools()),
-    lists: lent?.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
+    lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),
   } as { -readonly [K in keyof House]: House[K] };
   scope.defer(() => house.lists.saved());
@@ -84,7 +84,7 @@ export async function openHouse(
     },
     get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
-  house.store = lent?.store ?? (await openStore(config, house, scope));
+  house.store = await of.store;
   house.ledger = createLedger(house.store, {
     tell: (trouble) =>
       trouble === undefined
@@ -94,21 +94,4 @@ export async function openHouse(
   scope.defer(() => house.ledger.close());
   house.keys = createKeys(house.store);
   return house;
-}
-
-async function openStore(config: GatewayConfig, house: House, scope: Scope): Promise<Store> {
-  const ctx = createContext({
-    id: "store",
-    scope,
-    house,
-    catalogue: () => fail("internal", "A store has no catalogue."),
-  });
-  const store = (await config.store.definition.setup(config.store.options, ctx)) as Store;
-  const { presumed } = await store.open({
-    instance: crypto.randomUUID(),
-    leaseMs: LEASE_MS,
-  });
-  if (presumed > 0)
-    house.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
-  return store;
 }

@@ -1,5 +1,6 @@
 // What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
-import { Ajv, type ValidateFunction } from "ajv";
+import type { ValidateFunction } from "ajv";
+import { compiler, type Rules } from "../config/compile.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { Provider } from "../plugin/provider.ts";
 import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../walk/generation.ts";
@@ -41,23 +42,22 @@ function taken(origin: string, connectMs: number, house: House, scope: Scope) {
 }
 
 /** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
-const bodies = new Ajv({
-  strict: false,
-  validateFormats: false,
-  // Draft-07's own schema takes longer to compile than every body's.
-  validateSchema: false,
-  logger: false,
-});
+export const BODIES: Rules = {
+  options: {
+    strict: false,
+    validateFormats: false,
+    // Draft-07's own schema takes longer to compile than every body's.
+    validateSchema: false,
+    logger: false,
+  },
+};
+const bodies = compiler(BODIES);
 const compiled = new WeakMap<object, ValidateFunction>();
 
 /** Compiled for the first body: most gateways never meet all protocols, and a start waits for none of them. */
 function checkOf(schema: object): ValidateFunction {
   let check = compiled.get(schema);
-  if (!check) {
-    compiled.set(schema, (check = bodies.compile(schema)));
-    // Ajv would keep it for ever; it lives as long as its protocol.
-    bodies.removeSchema(schema);
-  }
+  if (!check) compiled.set(schema, (check = bodies.compile(schema)));
   return check;
 }
 

@@ -18,7 +18,6 @@ import type { Store } from "../plugin/store.ts";
 import { Rests } from "../walk/rests.ts";
 import { createUsual } from "../money/usual.ts";
 import { Watchdog } from "../walk/watchdog.ts";
-import { createContext } from "./context.ts";
 import type { ControlCommandsOf } from "./control.ts";
 import { explainIn } from "./explanation.ts";
 import { openFiles } from "./files.ts";
@@ -32,6 +31,7 @@ import { policyCommands } from "./policy-commands.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import { makeStateFolder } from "./state-folder.ts";
+import { openStore as opened, setUpStore } from "./store.ts";
 import { createTwins } from "./twins.ts";
 import type { Explanation } from "./types.ts";
 
@@ -58,7 +58,7 @@ export async function rehearse(
   scope.defer(() => rm(stateDir, { recursive: true, force: true }));
   const house = await furnish(of, scope, stateDir);
   const problems: Located[] = [];
-  const store = await setupStore(of, house, scope).catch((error: Error) => {
+  const store = await setUpStore(config, house, scope).catch((error: Error) => {
     const why = of.mask.text(error.message);
     problems.push(loaded.place("store", problem.setupFailed(config.store.use, why)));
     return house.store;
@@ -113,22 +113,12 @@ export async function openStore(
   try {
     await makeStateFolder(of.config.stateDir);
     const house = await furnish(of, scope, of.config.stateDir);
-    const store = await setupStore(of, house, scope);
-    const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: 60_000 });
-    if (presumed > 0)
-      of.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+    const store = await opened(of.config, house, scope);
     return { store, house, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
   } catch (error) {
     await scope[Symbol.asyncDispose]();
     throw error;
   }
-}
-
-async function setupStore(of: RehearseOptions, house: House, scope: Scope): Promise<Store> {
-  const { definition, options } = of.config.store;
-  const nothing = () => fail("internal", "A store has no catalogue.");
-  const ctx = createContext({ id: "store", scope, house, catalogue: nothing });
-  return (await definition.setup(options, ctx)) as Store;
 }
 
 /** A house in which nobody lives: no calls, no keys, nothing written. */

@@ -76,6 +76,17 @@ test("npx tollgate --version", () => {
   expect([status, stdout]).toEqual([0, `${version}\n`]);
 });
 
+test("its own schemas were compiled when it was built: a start does without a compiler", () => {
+  const compilers = `import m from "node:module";
+    process.on("exit", () => console.error(Object.keys(m._cache).filter((f) => /ajv.dist.core/.test(f)).length));`;
+  const { status, stderr } = run(process.execPath, [
+    `--import=data:text/javascript,${encodeURIComponent(compilers)}`,
+    "node_modules/tollgate/dist/src/cli/bin.js",
+    "check",
+  ]);
+  expect([status, stderr]).toEqual([0, "0\n"]);
+});
+
 test("the default config passes check, with every built-in plugin there", () => {
   const { status, stdout } = run("npx", ["tollgate", "check"]);
   expect(stdout).toMatch(/^the default config is fine/);

@@ -7,7 +7,7 @@ import { loadConfig } from "../../config/load.ts";
 import type { GatewayConfig, Load } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Mask } from "../../lib/mask.ts";
-import { Scope } from "../../lib/scope.ts";
+import { Scope, Shared } from "../../lib/scope.ts";
 import { openHouse, type House } from "../house.ts";
 import type { Listening } from "../listener.ts";
 import { share } from "../port.ts";
@@ -108,18 +108,18 @@ export function work(
 
   const link = createLink(channel, asked);
   const twins = createTwins((id, question) => link.ask("twins", id, question));
-  const lent = { store: borrowed(link), lists };
   channel.once("disconnect", over.resolve);
   return { over: over.promise, ailing: () => link.tell("ailing") };
 
   async function open(config: GatewayConfig): Promise<{ house: House; stage: Stage }> {
+    const { stateDir } = config;
     const house = await openHouse(config, {
-      log,
+      ground: { log, stateDir, shared: new Shared(), twins },
       mask,
       scope,
       publicUrl: () => here!.stage.current.config.publicUrl ?? url,
-      twins,
-      lent,
+      store: borrowed(link),
+      lists,
     });
     return { house, stage: new Stage(house) };
   }

@@ -1,0 +1,243 @@
+// A running gateway: one house, one current generation, one open port. Reload builds a whole new generation and swaps
+// one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
+import type { Refresh } from "../catalogue/refresh.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { inFileOrder } from "../config/report.ts";
+import type { GatewayConfig, Located } from "../config/types.ts";
+import type { Scope } from "../lib/scope.ts";
+import type { Store } from "../plugin/store.ts";
+import { commandsOf } from "./commands.ts";
+import { serveControl } from "./control.ts";
+import { explainIn } from "./explanation.ts";
+import { firstKey } from "./first-key.ts";
+import { readConfig, type GatewayOptions } from "./gateway.ts";
+import { openHouse, type Ground, type House } from "./house.ts";
+import { latest } from "./latest.ts";
+import type { Listening } from "./listener.ts";
+import { linesOf, refreshing } from "./live.ts";
+import { Stage, type Serving } from "./stage.ts";
+import { staticKeys } from "./static-keys.ts";
+import { refusal, warn } from "./telling.ts";
+import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
+import { watchFiles } from "./watch.ts";
+import { Crew } from "./workers/crew.ts";
+import type { Order } from "./workers/order.ts";
+import { together } from "./workers/together.ts";
+
+/** What is open to clients: this process's own port, or the crew's. */
+type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
+
+type Why = NonNullable<Status["lastReload"]>["why"];
+
+export class Running implements Gateway {
+  readonly #of: GatewayOptions;
+  readonly #scope: Scope;
+  readonly #startedAt = Date.now();
+  #house!: House;
+  #refresh!: Refresh;
+  #stage!: Stage;
+  #door: Door | undefined;
+  #crew: Crew | undefined;
+  #numbers = 0;
+  #lastReload: Status["lastReload"];
+  #stopping: Promise<void> | undefined;
+  readonly #broken = Promise.withResolvers<Error>();
+  firstKey: string | undefined;
+
+  /** `scope` ends with it. */
+  constructor(of: GatewayOptions, scope: Scope) {
+    this.#of = of;
+    this.#scope = scope;
+  }
+
+  get url(): string {
+    return this.#door?.url ?? "";
+  }
+  get stateDir(): string {
+    return this.#house.stateDir;
+  }
+  get busy(): number {
+    return this.#door?.inflight() ?? 0;
+  }
+  get broken(): Promise<Error> {
+    return this.#broken.promise;
+  }
+
+  async start(of: {
+    loaded: LoadedConfig;
+    config: GatewayConfig;
+    ground: Ground;
+    store: Promise<Store>;
+    /** Processes. */
+    size: number;
+  }): Promise<readonly Located[] | undefined> {
+    const { loaded, config, size } = of;
+    this.#house = await openHouse(config, {
+      ...of,
+      mask: this.#of.mask,
+      scope: this.#scope,
+      publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
+    });
+    this.#stage = new Stage(this.#house);
+    this.#refresh = this.#scope.own(refreshing(this.#house));
+    const serving = await this.#build(loaded, config);
+    if ("problems" in serving) return serving.problems;
+    this.#stage.swap(serving);
+    this.firstKey = await firstKey(config, this.#house);
+    this.#scope.own(await serveControl({ path: this.stateDir, ...this.#commands() }));
+    if (size > 1) {
+      const problems = await this.#hire(size, this.#of.worker!, serving);
+      if (problems.length > 0) return problems;
+    } else this.#door = await this.#stage.listen();
+    this.#follow(serving);
+    this.#watch();
+    return undefined;
+  }
+
+  /** The same plugin in the other processes. */
+  twins(id: string, question: unknown): Promise<unknown> | undefined {
+    return this.#crew?.twins(id, question);
+  }
+
+  readonly reload = latest(async (why: Why) => {
+    const result = await this.#reload(why);
+    this.#lastReload = { ...result, at: Date.now(), why };
+    return result;
+  });
+
+  async #reload(why: Why): Promise<Reloaded> {
+    const log = this.#house.log;
+    const current = this.#stage.current;
+    const generation = current.built.gen.number;
+    const loaded = await readConfig(this.#of);
+    const refuse = (problems: readonly Located[], refused?: readonly string[]) =>
+      refusal(log, { why, generation, problems, ...(refused && { refused }) });
+    if (!loaded.config) return refuse(loaded.problems);
+    const differing = staticKeys(current.config, loaded.config);
+    if (differing.length > 0) return refuse(loaded.problems, differing);
+    if (loaded.config.hash === current.config.hash)
+      return { ok: true, generation, unchanged: true, problems: loaded.problems };
+    const serving = await this.#build(loaded, loaded.config);
+    const inOrder = (found: readonly Located[]) =>
+      inFileOrder([...loaded.problems, ...found], loaded.sources);
+    if ("problems" in serving) return refuse(inOrder(serving.problems));
+    const problems = await this.#crew?.change(this.#orderFor(serving), loaded.place);
+    if (problems && problems.length > 0) {
+      await serving.built.retire();
+      return refuse(inOrder(problems));
+    }
+    warn(log, loaded.problems);
+    this.#stage.swap(serving);
+    this.#follow(serving);
+    const now = serving.built.gen.number;
+    log.info({ why, generation: now }, "reloaded");
+    return { ok: true, generation: now, problems: loaded.problems };
+  }
+
+  async status(): Promise<Status> {
+    const { built, config, at } = this.#stage.current;
+    return together(
+      {
+        version: this.#of.version,
+        pid: process.pid,
+        url: this.url,
+        file: this.#of.file,
+        stateDir: this.stateDir,
+        state: this.#stage.draining ? "draining" : "serving",
+        startedAt: this.#startedAt,
+        generation: built.gen.number,
+        configHash: config.hash,
+        loadedAt: at,
+        lastReload: this.#lastReload,
+        generations: this.#stage.generations(),
+        lists: this.#refresh.status(),
+        resting: this.#house.rests.list(),
+        files: this.#house.files.counts(),
+      },
+      await this.#crew?.status(),
+    );
+  }
+
+  async explain(model: string, frontend?: string): Promise<Explanation> {
+    const { built, config } = this.#stage.current;
+    return explainIn(built, config, model, frontend);
+  }
+
+  stop(): Promise<void> {
+    return (this.#stopping ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    this.#stage.draining = true;
+    const cut = (await this.#door?.close(this.#stage.current.config.drainMs)) ?? 0;
+    if (cut > 0)
+      this.#house.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+    await this.#stage.end();
+    await this.#scope[Symbol.asyncDispose]();
+    this.#of.log.flush();
+  }
+
+  async kill(): Promise<void> {
+    await this.#door?.kill();
+    await this.stop();
+  }
+
+  async #build(loaded: LoadedConfig, config: GatewayConfig) {
+    const number = this.#numbers + 1;
+    const serving = await this.#stage.build({ number, loaded, config });
+    if (!("problems" in serving)) this.#numbers = number;
+    return serving;
+  }
+
+  #follow(serving: Serving): void {
+    this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
+  }
+
+  async #hire(size: number, program: string, serving: Serving): Promise<readonly Located[]> {
+    const crew = new Crew(
+      {
+        size,
+        program,
+        house: this.#house,
+        listen: serving.config.listen,
+        drainMs: () => this.#stage.current.config.drainMs,
+        broken: this.#broken.resolve,
+      },
+      this.#orderFor(serving),
+    );
+    const problems = await crew.open();
+    if (problems.length === 0) this.#door = this.#crew = crew;
+    return problems;
+  }
+
+  #orderFor({ built, loaded }: Serving): Order {
+    const { file, env, overrides = {} } = this.#of;
+    return { number: built.gen.number, file, texts: loaded.texts, env: { ...env }, overrides };
+  }
+
+  #commands() {
+    return commandsOf({
+      gateway: this,
+      house: this.#house,
+      forget: async () => {
+        this.#house.keys.forget();
+        await this.#crew?.forget();
+      },
+      refresh: this.#refresh,
+      current: () => this.#stage.current,
+    });
+  }
+
+  #watch(): void {
+    if (this.#of.watch === false || this.#of.file === undefined) return;
+    const { log } = this.#house;
+    this.#scope.own(
+      watchFiles({
+        files: () => this.#stage.current.loaded.sources,
+        read: this.#stage.current.loaded.texts,
+        changed: () => this.reload("file"),
+        failed: (error: unknown) => log.error({ err: error }, "the config cannot be watched"),
+      }),
+    );
+  }
+}

@@ -1,0 +1,32 @@
+// A config's store: set up like every plugin, and opened. It is there before the house, of which it has the ground alone.
+import type { GatewayConfig } from "../config/types.ts";
+import type { Scope } from "../lib/scope.ts";
+import { fail } from "../model/error.ts";
+import type { Store } from "../plugin/store.ts";
+import { createContext } from "./context.ts";
+import type { Ground } from "./house.ts";
+
+const LEASE_MS = 60_000;
+
+export async function setUpStore(
+  { store }: Pick<GatewayConfig, "store">,
+  ground: Ground,
+  scope: Scope,
+): Promise<Store> {
+  const catalogue = () => fail("internal", "A store has no catalogue.");
+  const ctx = createContext({ id: "store", scope, house: ground, catalogue });
+  return (await store.definition.setup(store.options, ctx)) as Store;
+}
+
+/** Only while no other process has it. */
+export async function openStore(
+  config: Pick<GatewayConfig, "store">,
+  ground: Ground,
+  scope: Scope,
+): Promise<Store> {
+  const store = await setUpStore(config, ground, scope);
+  const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: LEASE_MS });
+  if (presumed > 0)
+    ground.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+  return store;
+}

@@ -1,0 +1,71 @@
+// What the build makes of our schemas says what ajv says, word for word.
+import { createRequire } from "node:module";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createAjv, keyOf, type Made, type Rules } from "../../../src/config/compile.ts";
+import { schemas, source } from "../../validators.ts";
+
+const require = createRequire(import.meta.url);
+const all = await schemas();
+
+function made(schema: object, rules: Rules) {
+  const exports = {} as Made;
+  new Function("exports", "require", source(schema, rules))(exports, require);
+  return exports.make(rules.options.formats);
+}
+
+/** Every key, every word and every example that the schema has, at any depth. */
+function wordsIn(value: unknown, into = new Set<unknown>()): Set<unknown> {
+  if (typeof value !== "object" || value === null) into.add(value);
+  else
+    for (const [key, each] of Object.entries(value)) {
+      into.add(key);
+      wordsIn(each, into);
+    }
+  return into;
+}
+
+/** Values that a schema has something to say about: its own keys and words, in any order. */
+function valuesFor(schema: object): fc.Arbitrary<unknown> {
+  const words = fc.constantFrom(...wordsIn(schema));
+  const keys = fc.constantFrom(...[...wordsIn(schema)].filter((word) => typeof word === "string"));
+  const { tree } = fc.letrec((tie) => ({
+    tree: fc.oneof(
+      { depthSize: "small" },
+      fc.oneof(words, fc.integer(), fc.string(), fc.constantFrom(null, true, "", "5s", "1MiB")),
+      fc.array(tie("tree"), { maxLength: 3 }),
+      fc.dictionary(keys, tie("tree"), { maxKeys: 4 }),
+    ),
+  }));
+  return fc.oneof(tree, fc.dictionary(keys, tree, { maxKeys: 6 }));
+}
+
+test("for any value the same verdict, errors, defaults and secrets", () => {
+  const seen = new Map(all.map(([schema, rules]) => [keyOf(schema, rules), { schema, rules }]));
+  expect(seen.size).toBeGreaterThan(60);
+  for (const { schema, rules } of seen.values()) {
+    const ways = [made(schema, rules), createAjv(rules).compile(schema)];
+    fc.assert(
+      fc.property(valuesFor(schema), (value) => {
+        const [one, other] = ways.map((check) => {
+          const given = structuredClone(value);
+          const secrets = new Set<string>();
+          const valid = check.call({ secrets }, given);
+          return { valid, errors: structuredClone(check.errors), given, secrets };
+        });
+        expect(one).toEqual(other);
+      }),
+      { numRuns: 40 },
+    );
+  }
+});
+
+test("another schema, or other rules, have another name", () => {
+  const [schema, rules] = all[0]!;
+  const names = [
+    keyOf(schema, rules),
+    keyOf({ ...schema, title: "other" }, rules),
+    keyOf(schema, { options: { ...rules.options, allErrors: false } }),
+  ];
+  expect(new Set(names).size).toBe(3);
+});

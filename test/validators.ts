@@ -1,0 +1,50 @@
+// The validators of every schema that comes with Tollgate, one file each, into the folder that is named: `npm run build`
+// puts them where src/config/compile.ts looks.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { _ } from "ajv";
+import standalone from "ajv/dist/standalone/index.js";
+import { builtin } from "../plugins/index.ts";
+import { createAjv, keyOf, type Rules } from "../src/config/compile.ts";
+import { DIALECT, NOTHING } from "../src/config/dialect.ts";
+import { FACTS } from "../src/config/facts.ts";
+import { SKELETON } from "../src/config/skeleton.ts";
+import { BODIES } from "../src/gateway/mounting.ts";
+import type { Definition } from "../src/plugin/define.ts";
+import { images } from "../src/protocols/images/index.ts";
+import { chatCompletions } from "../src/protocols/chat-completions/index.ts";
+import { messages } from "../src/protocols/messages/index.ts";
+import { responses } from "../src/protocols/responses/index.ts";
+
+/** Every schema with the rules it is compiled under. */
+export async function schemas(): Promise<readonly (readonly [schema: object, rules: Rules])[]> {
+  const loaded = Object.values(builtin).flatMap((kind) => Object.values(kind));
+  const definitions = await Promise.all(
+    loaded.map(async (load) => ((await load()) as { default: Definition }).default),
+  );
+  const options = definitions.flatMap((each) => [
+    each.options,
+    "credential" in each ? each.credential : undefined,
+  ]);
+  const bodies = [chatCompletions(), images(), messages(), responses()].map(
+    ({ server }) => server?.schema,
+  );
+  return [
+    ...[SKELETON, FACTS, NOTHING, ...options].map((schema) => [schema, DIALECT] as const),
+    ...bodies.map((schema) => [schema, BODIES] as const),
+  ].filter((each): each is readonly [object, Rules] => typeof each[0] === "object");
+}
+
+/** The text of a `Made`. */
+export function source(schema: object, rules: Rules): string {
+  const ajv = createAjv(rules, { code: { source: true, optimize: true, formats: _`formats` } });
+  const body = standalone.default(ajv, ajv.compile(schema));
+  return `exports.make = (formats) => {\nconst module = {};\n${body}\nreturn module.exports;\n};\n`;
+}
+
+if (import.meta.main) {
+  const folder = process.argv[2]!;
+  mkdirSync(folder);
+  for (const [schema, rules] of await schemas())
+    writeFileSync(join(folder, `${keyOf(schema, rules)}.cjs`), source(schema, rules));
+}
