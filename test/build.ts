@@ -4,7 +4,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { rolldown } from "rolldown";
+import { bundle } from "./bundle.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const dist = join(root, "dist");
@@ -13,31 +13,6 @@ const [fresh, old] = [join(bench, "new"), join(bench, "old")];
 /** What it runs of ours, it runs from source. */
 const SOURCE = "--conditions=tollgate-source";
 const began = performance.now();
-
-/** Everything of ours and nothing of others, whose packages stay what npm made of them. Files lie where the programs were: they find each other, and the package, from there. */
-async function gather(): Promise<void> {
-  const bundle = await rolldown({
-    input: {
-      bin: join(cli, "bin.js"),
-      worker: join(cli, "worker.js"),
-      "ledger-thread": join(fresh, "plugins/stores/sqlite/ledger-thread.js"),
-    },
-    platform: "node",
-    external: (id) => !/^(\.|\/|tollgate\/)/.test(id),
-    plugins: [
-      {
-        // By its own name a module would be found in the last build.
-        name: "ourselves",
-        resolveId: (id) =>
-          id.startsWith("tollgate/")
-            ? join(fresh, id.replace("tollgate", "src"), "index.js")
-            : null,
-      },
-    ],
-    experimental: { attachDebugInfo: "none" },
-  });
-  await bundle.write({ dir: cli, entryFileNames: "[name].js", chunkFileNames: "part-[hash].js" });
-}
 
 /** The folder that the programs are in. */
 const cli = join(fresh, "src/cli");
@@ -52,7 +27,7 @@ try {
     run(process.execPath, SOURCE, "test/validators.ts", join(cli, "validators"));
   process.exitCode = made ? 0 : 1;
   if (made) {
-    await gather();
+    await bundle(fresh);
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
     const files = readdirSync(dist, { recursive: true }).filter((name) =>

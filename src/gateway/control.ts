@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, request, type Server } from "node:h
 import { chmod, rm } from "node:fs/promises";
 import { type ErrorKind, fail, faultOf } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
+import { refuseSecond as alone } from "./alone.ts";
 import { makePlace, placeOf } from "./control-path.ts";
 
 /** What it answers must survive JSON; amounts become decimal strings. */
@@ -25,7 +26,7 @@ export async function serveControl(of: {
   readonly own?: (name: string) => ControlCommand | undefined;
 }): Promise<Control> {
   const place = await makePlace(of.path);
-  await refuseSecond(of.path);
+  await alone(of.path);
   // What a dead one left behind.
   await rm(place.socket, { force: true });
   const server = createServer((req, res) => {

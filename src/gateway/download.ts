@@ -1,6 +1,6 @@
 // One file from an address that somebody else wrote: GET, no credentials, few hops, few bytes, little time, and every
 // hop dialled through the egress guard, unless it is at an origin that the operator wrote.
-import { Agent, request } from "undici";
+import { Agent } from "undici";
 import { guard, type Guard } from "../lib/egress.ts";
 import { fail, faultOf } from "../model/error.ts";
 
@@ -79,8 +79,10 @@ async function fetched(
   let to = way(from);
   for (let hop = 0; ; hop++) {
     const { url, dispatcher } = to;
-    const answer = await request(url, {
-      dispatcher,
+    const answer = await dispatcher.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: "GET",
       signal,
       // Compressed bytes would have to be counted twice; pictures do not shrink.
       headers: { accept: "*/*", "accept-encoding": "identity" },

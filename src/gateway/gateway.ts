@@ -64,6 +64,8 @@ export async function createGateway(
     const store = openStore(config, ground, scope);
     // Whoever waits for it hears of it; nobody does yet.
     store.catch(() => {});
+    // An import begins with work that nothing interrupts: the thread has to be under way before.
+    await new Promise(setImmediate);
     const { Running } = await import("./running.ts");
     running = new Running(of, scope);
     const problems = await running.start({ loaded, config, ground, store, size });

@@ -1,5 +1,5 @@
 // A provider's own way out: relative to its base, the credential only to origins that it is bound to.
-import { Agent, request, type Dispatcher } from "undici";
+import { Agent, type Dispatcher } from "undici";
 import { guard } from "../lib/egress.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { HeadersOut } from "../model/values.ts";
@@ -54,15 +54,14 @@ export function createLine(of: LineOptions): Line {
           }),
         );
       try {
-        const answer = await request(url, {
+        const own = bound && of.dispatcher && url.origin === new URL(base!).origin;
+        const answer = await (own ? of.dispatcher! : outside).request({
+          origin: url.origin,
+          path: url.pathname + url.search,
           method: (init.method ?? "GET") as Dispatcher.HttpMethod,
           headers: headers as Record<string, string>,
           body,
           signal,
-          dispatcher:
-            bound && of.dispatcher && url.origin === new URL(base!).origin
-              ? of.dispatcher
-              : outside,
         });
         return await toResponse(answer, of.maxBytes ?? MAX_BYTES);
       } catch (cause) {

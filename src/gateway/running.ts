@@ -20,7 +20,7 @@ import { staticKeys } from "./static-keys.ts";
 import { refusal, warn } from "./telling.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
 import { watchFiles } from "./watch.ts";
-import { Crew } from "./workers/crew.ts";
+import type { Crew } from "./workers/crew.ts";
 import type { Order } from "./workers/order.ts";
 import { together } from "./workers/together.ts";
 
@@ -194,6 +194,7 @@ export class Running implements Gateway {
   }
 
   async #hire(size: number, program: string, serving: Serving): Promise<readonly Located[]> {
+    const { Crew } = await import("./workers/crew.ts");
     const crew = new Crew(
       {
         size,

@@ -58,6 +58,12 @@ test("the package holds what runs and nothing else", () => {
   expect(packed).toContain("src/cli/launch.js");
   for (const name of ["LICENSE", "README.md", "gateway.yaml", "package.json"])
     expect(packed).toContain(name);
+  // Others' code is among what runs, and their licences ask for the same.
+  expect(packed).toContain("dist/THIRD_PARTY_LICENSES");
+  const licences = readFileSync(join(root, "dist/THIRD_PARTY_LICENSES"), "utf8");
+  for (const name of ["undici", "h3", "srvx", "listhen", "yaml", "pino"])
+    expect(licences).toMatch(new RegExp(`^${name} \\d`, "m"));
+  expect(licences.split(`\n${"-".repeat(80)}\n`).filter((each) => each.length < 500)).toEqual([]);
   // Facts about models come in part from others, whose licences ask to be told of.
   expect(packed).toContain("plugins/providers/facts/THIRD_PARTY_NOTICES");
   const other = packed.filter(
@@ -179,5 +185,10 @@ test("an old Node is told what to do, and nothing else happens", () => {
 });
 
 test("nothing of the build is left beside it", () => {
-  expect(readdirSync(join(root, "dist")).sort()).toEqual(["plugins", "schemas", "src"]);
+  expect(readdirSync(join(root, "dist")).sort()).toEqual([
+    "THIRD_PARTY_LICENSES",
+    "plugins",
+    "schemas",
+    "src",
+  ]);
 });

@@ -1,0 +1,127 @@
+// What `tollgate` itself runs, put into few files: two thirds of a start were finding, reading and compiling a thousand
+// small ones, most of them for things that a gateway never does. Others' packages are in there too, with their licences
+// beside them, and where one brings along what is heavy and never used, that stays out.
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { rolldown, type Plugin } from "rolldown";
+
+const resolve = createRequire(import.meta.url).resolve;
+const within = (name: string, path: string) => join(dirname(resolve(`${name}/package.json`)), path);
+
+/** Modules in place of others', by the name that is imported. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  // The whole of it is fetch, WebSocket, caches and mocks too.
+  undici: `
+    import Dispatcher from "${within("undici", "lib/dispatcher/dispatcher.js")}";
+    import request from "${within("undici", "lib/api/api-request.js")}";
+    Object.assign(Dispatcher.prototype, { request });
+    export { default as Pool } from "${within("undici", "lib/dispatcher/pool.js")}";
+    export { default as Agent } from "${within("undici", "lib/dispatcher/agent.js")}";
+    export { default as buildConnector } from "${within("undici", "lib/core/connect.js")}";
+  `,
+  // listhen makes certificates with it, and we ask for none.
+  "node-forge": `
+    import { createRequire } from "node:module";
+    export default new Proxy({}, { get: (_, part) => createRequire(import.meta.url)("node-forge")[part] });
+  `,
+};
+
+/** Stay packages: loaded when somebody asks for what they do, if ever. */
+const APART = /^(ajv|jiti|untun|tinyclip|crossws|@parcel)(\/|$)/;
+
+/** `from`: what the compiler made, for whose own name it is taken, not the last build. */
+const names = (from: string): Plugin => ({
+  name: "names",
+  resolveId(id) {
+    if (Object.hasOwn(INSTEAD, id)) return `\0${id}`;
+    return id.startsWith("tollgate/")
+      ? join(from, id.replace("tollgate", "src"), "index.js")
+      : null;
+  },
+  load: (id) => INSTEAD[id.replace("\0", "")] ?? null,
+});
+
+async function bundled(
+  from: string,
+  names_: Plugin,
+  input: Record<string, string>,
+  output: Record<string, unknown>,
+): Promise<string[]> {
+  const bundle = await rolldown({
+    input,
+    platform: "node",
+    external: (id) => APART.test(id),
+    plugins: [names_],
+    // Node's own modules do nothing by being imported.
+    treeshake: { moduleSideEffects: (id) => !id.startsWith("node:") },
+    experimental: { attachDebugInfo: "none" },
+  });
+  const { output: files } = await bundle.write({
+    dir: join(from, "src/cli"),
+    entryFileNames: "[name].js",
+    ...output,
+  });
+  return files.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
+}
+
+/** Into `from`/src/cli. Files lie where the programs were: they find each other, and the package, from there. */
+export async function bundle(from: string): Promise<void> {
+  const cli = (name: string) => join(from, "src/cli", `${name}.js`);
+  const own = names(from);
+  const modules = await bundled(
+    from,
+    own,
+    { bin: cli("bin"), worker: cli("worker") },
+    {
+      chunkFileNames: "[name]-[hash].js",
+      codeSplitting: {
+        groups: [
+          { name: "main", test: /src\/cli\/main\.js$/, priority: 3 },
+          { name: "serve", test: FIRST, priority: 2 },
+          { name: "running", test: /src\/gateway\/(running|bind|line)\.js$/, priority: 1 },
+        ],
+      },
+    },
+  );
+  // A thread of its own, started first: it shares nothing, so it loads nothing that it does not need.
+  const thread = join(from, "plugins/stores/sqlite/ledger-thread.js");
+  modules.push(
+    ...(await bundled(from, own, { "ledger-thread": thread }, { codeSplitting: false })),
+  );
+  writeFileSync(join(from, "THIRD_PARTY_LICENSES"), licences(modules));
+}
+
+/** Read before anything serves: the config, and what most of them mount. */
+const FIRST =
+  /src\/cli\/serve\.js$|plugins\/(middleware\/|frontends\/(chat-completions|messages|responses|models)\.|stores\/sqlite\.|providers\/(openai|anthropic)-compatible\.)/;
+
+/** What those whose code is in there ask to be told with it. */
+function licences(modules: readonly string[]): string {
+  const folders = modules.flatMap((id) => {
+    const found = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
+    return found !== undefined && existsSync(join(found, "package.json")) ? [found] : [];
+  });
+  return [...new Set(folders)]
+    .map((folder) => {
+      const { name, version, license } = JSON.parse(
+        readFileSync(join(folder, "package.json"), "utf8"),
+      ) as Record<string, string>;
+      const texts = ["", "dist"].flatMap((place) => textsIn(join(folder, place)));
+      return `${name} ${version}\n\n${texts.join("\n\n") || license}\n`;
+    })
+    .sort()
+    .join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** Some tell there of code that they have taken in themselves. */
+function textsIn(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder)
+    .filter((name) => /^(third.party.)?licen[cs]es?(\.|$)/i.test(name))
+    .map((name) => {
+      const bytes = readFileSync(join(folder, name));
+      return (name.endsWith(".gz") ? gunzipSync(bytes) : bytes).toString().trim();
+    });
+}
