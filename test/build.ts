@@ -30,6 +30,8 @@ try {
     await bundle(fresh);
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
+    // What was compiled of the last one.
+    rmSync(join(root, "node_modules/.cache/tollgate"), { recursive: true, force: true });
     const files = readdirSync(dist, { recursive: true }).filter((name) =>
       `${name}`.endsWith(".js"),
     );

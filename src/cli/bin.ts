@@ -11,8 +11,8 @@ if (major < needed) {
   );
   process.exitCode = 1;
 } else {
-  import("./young.ts")
-    .then(({ stayYoung }) => stayYoung())
+  import("./kept.ts")
+    .then(({ keepCompiled }) => keepCompiled())
     .then(() => import("./main.ts"))
     .then(({ main }) => main(process.argv.slice(2)))
     // Plugins may leave timers behind; a command is over when it says so.

@@ -12,7 +12,6 @@ import { type Command, CONFIG, EXIT, type Given } from "./command.ts";
 import { configFile, createLoad, nameOf, version } from "./house.ts";
 import { counted, reported } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
-import { mayGrow } from "./young.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
 
@@ -61,7 +60,6 @@ export const command: Command = {
     const stopped = untilStopped(gateway, log, terminal);
     if (terminal) say(await banner(gateway, file));
     else await announce(gateway, file, log);
-    mayGrow();
     return stopped;
   },
 };

@@ -1,0 +1,23 @@
+// What V8 has compiled is kept for the next start. Whoever can write there can run code in us: so it lies in the package, of
+// whose every file the same is true, and is this user's alone, or it is not used.
+import { lstatSync, mkdirSync } from "node:fs";
+import { enableCompileCache } from "node:module";
+import { join } from "node:path";
+import { packageRoot } from "../config/default.ts";
+
+export function keepCompiled(folder = join(packageRoot(), "node_modules/.cache/tollgate")): void {
+  if (isOurs(folder)) enableCompileCache(folder);
+}
+
+/** Made when it is not there; where nothing may be written there is none, and nothing is lost. */
+export function isOurs(folder: string): boolean {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    const found = lstatSync(folder);
+    // A shared Windows folder has other guards than these numbers.
+    if (process.platform === "win32") return found.isDirectory();
+    return found.isDirectory() && found.uid === process.getuid!() && (found.mode & 0o077) === 0;
+  } catch {
+    return false;
+  }
+}

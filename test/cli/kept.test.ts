@@ -1,0 +1,63 @@
+// Where compiled code may be kept, and that it is.
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { isOurs } from "../../src/cli/kept.ts";
+
+const above = mkdtempSync(join(tmpdir(), "tollgate-kept-"));
+afterAll(() => rmSync(above, { recursive: true, force: true }));
+let count = 0;
+const fresh = () => join(above, `${count++}`, "kept");
+const made = (mode: number) => {
+  const folder = fresh();
+  mkdirSync(folder, { recursive: true });
+  chmodSync(folder, mode);
+  return folder;
+};
+
+const KEPT = new URL("../../src/cli/kept.ts", import.meta.url).href;
+const PROGRAM = new URL("../../src/lib/json.ts", import.meta.url).href;
+const MAIN = (folder: string) =>
+  `import { keepCompiled } from "${KEPT}"; keepCompiled(${JSON.stringify(folder)}); await import("${PROGRAM}");`;
+const run = (folder: string) =>
+  spawnSync(process.execPath, ["--input-type=module", "-e", MAIN(folder)], { encoding: "utf8" });
+
+test("a folder that is made is this user's alone, and has what was compiled", () => {
+  const folder = fresh();
+  expect(run(folder)).toMatchObject({ status: 0, stderr: "" });
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  const [version] = readdirSync(folder);
+  expect(readdirSync(join(folder, version!)).length).toBeGreaterThan(0);
+});
+
+test("a folder that others may look into or write to is not used", () => {
+  for (const mode of [0o770, 0o720, 0o702, 0o755]) {
+    const folder = made(mode);
+    expect(isOurs(folder)).toBe(false);
+    expect(run(folder)).toMatchObject({ status: 0, stderr: "" });
+    expect(readdirSync(folder)).toEqual([]);
+  }
+  expect(isOurs(made(0o700))).toBe(true);
+});
+
+test("nor is what somebody put there instead, nor where nothing can be made", () => {
+  const link = fresh();
+  mkdirSync(join(link, ".."), { recursive: true });
+  symlinkSync(made(0o700), link);
+  expect(isOurs(link)).toBe(false);
+  const file = join(above, "file");
+  writeFileSync(file, "");
+  expect(isOurs(join(file, "below"))).toBe(false);
+  expect(run(join(file, "below"))).toMatchObject({ status: 0, stderr: "" });
+});
