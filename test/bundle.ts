@@ -78,6 +78,8 @@ export async function bundle(from: string): Promise<void> {
       chunkFileNames: "[name]-[hash].js",
       codeSplitting: {
         groups: [
+          // Loaded alone: what comes after it is kept compiled.
+          { name: "kept", test: /src\/cli\/kept\.js$/, priority: 4 },
           { name: "main", test: /src\/cli\/main\.js$/, priority: 3 },
           { name: "serve", test: FIRST, priority: 2 },
           { name: "running", test: /src\/gateway\/(running|bind|line)\.js$/, priority: 1 },
