@@ -1,9 +1,10 @@
 // The ledger in memory: for tests, demonstrations, and gateways whose bill nobody asks for. It ends with the process.
 import { defineStore } from "tollgate/plugin";
 import type { Store } from "tollgate/plugin";
-import { createBook, type Book } from "./book/book.ts";
+import { createBook } from "./book/book.ts";
+import { check } from "./book/check.ts";
 import { keyCursor, listed, sizeOf } from "./book/page.ts";
-import { matches, toEntry } from "./book/row.ts";
+import { matches, presumed, toEntry } from "./book/row.ts";
 import { counts, totalling } from "./book/totals.ts";
 import { createJournal } from "./memory/journal.ts";
 
@@ -27,9 +28,10 @@ export default defineStore({
 });
 
 function memoryStore(keep: number): Store {
-  const journal = createJournal();
-  let book: Book | undefined;
-  let owner: string | undefined;
+  let owner = "";
+  const journal = createJournal(() => owner);
+  const opened = () => createBook(journal, owner);
+  let book: ReturnType<typeof opened> | undefined;
   let epoch = 0;
 
   return {
@@ -40,16 +42,17 @@ function memoryStore(keep: number): Store {
       const before = book;
       const left = [...(before?.open.values() ?? [])];
       owner = instance;
-      book = createBook(journal, instance);
+      book = opened();
       for (const meter of before?.meters.values() ?? []) book.load({ ...meter, held: 0n, open: 0 });
       for (const call of left) book.restore(call);
-      for (const call of left) book.presume(call, Date.now());
+      for (const call of left) book.apply(presumed(call.row, call.heard, Date.now()));
       book.done();
       journal.done();
       return { epoch, presumed: left.length };
     },
     async apply(batch) {
       if (!book) throw new Error("The store is not open.");
+      batch.forEach(check);
       try {
         // A copy, as a store in another thread or process has one: nobody changes the ledger from outside.
         const verdicts = structuredClone(batch).map(book.apply);

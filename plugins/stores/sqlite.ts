@@ -5,7 +5,7 @@ import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
-import { heard, pack, type Verdicts } from "./sqlite/wire.ts";
+import { createPacker, heard, type Packer, type Verdicts } from "./sqlite/wire.ts";
 import type { Role } from "./sqlite/ledger-thread.ts";
 import type { Opened, Settings } from "./sqlite/writer.ts";
 
@@ -92,14 +92,15 @@ function sqliteStore(settings: () => Settings): SqliteStore {
       return opened!;
     },
     async apply(batch) {
-      const { thread } = await writer();
-      const text = pack(batch);
+      const running = await writer();
+      const tell = async ({ thread, packer }: Running) =>
+        heard(batch, await thread.call<Verdicts>("apply", packer.pack(batch)));
       try {
-        return heard(await thread.call<Verdicts>("apply", text));
+        return await tell(running);
       } catch (error) {
-        if (thread.alive || owner === undefined) throw error;
+        if (running.thread.alive || owner === undefined) throw error;
         // It died with the batch in its hands. Another one does it, or finds that it was done.
-        return heard(await (await writer()).thread.call<Verdicts>("apply", text));
+        return tell(await writer());
       }
     },
     key: look("key"),
@@ -141,6 +142,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
 
 interface Running {
   thread: Thread;
+  packer: Packer;
   /** Of a writer. */
   opened: Opened | undefined;
 }
@@ -156,7 +158,11 @@ async function revived(
 async function start(role: Role): Promise<Running> {
   const thread = startThread(role);
   try {
-    return { thread, opened: await thread.call<Opened | undefined>("start") };
+    return {
+      thread,
+      packer: createPacker(),
+      opened: await thread.call<Opened | undefined>("start"),
+    };
   } catch (error) {
     await thread.kill();
     throw error;

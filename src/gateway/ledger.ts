@@ -220,7 +220,7 @@ export function createLedger(
     },
     async settle(command, prices = []) {
       for (const price of prices) pin(priceHash(price), price, command.at);
-      heard.delete(command.attempt);
+      if (heard.size > 0) heard.delete(command.attempt);
       await put(command);
     },
     progress(command) {

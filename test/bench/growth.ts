@@ -77,19 +77,15 @@ function addKeys(db: DatabaseSync, count: number): void {
   ).run(count);
 }
 
-/** Twins of the rows that are there, before the first one: the chain of hashes goes on undisturbed. */
+/** Twins of the entries that are there, before the first one, with their lookups: the chain of hashes goes on undisturbed. */
 function addRows(db: DatabaseSync, count: number): void {
-  const columns = (
-    db.prepare("SELECT name FROM pragma_table_info('entry')").all() as { name: string }[]
-  )
-    .map(({ name }) => name)
-    .filter((name) => name !== "seq" && name !== "attempt");
-  const pairs = Math.floor(
-    count / (db.prepare("SELECT count(*) AS n FROM entry").get() as { n: number }).n,
-  );
-  db.prepare(
-    `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-     INSERT INTO entry (seq, attempt, ${columns.join(", ")})
-     SELECT -(i * 10 + seq), 'bench-' || i, ${columns.join(", ")} FROM n, (SELECT * FROM entry)`,
-  ).run(pairs);
+  const there = db.prepare("SELECT count(*) AS n FROM entry").get() as { n: number };
+  const twins = Math.floor(count / there.n);
+  const times = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)";
+  for (const insert of [
+    "batch SELECT -(i * 10 + first), form, instance, terms, rows FROM n, (SELECT * FROM batch)",
+    "call SELECT 'bench-' || i || attempt, -(i * 10 + first) FROM n, (SELECT * FROM call)",
+    "done SELECT -(i * 10 + reserve), -(i * 10 + first) FROM n, (SELECT * FROM done)",
+  ])
+    db.prepare(`${times} INSERT INTO ${insert}`).run(twins);
 }

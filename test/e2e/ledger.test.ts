@@ -140,7 +140,13 @@ describe("what was used", () => {
     const db = new DatabaseSync(join(at.stateDir, "store", "ledger.db"));
     const triggers = db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all();
     for (const { name } of triggers) db.exec(`DROP TRIGGER "${name}"`);
-    db.exec("UPDATE entry SET cost = 1 WHERE seq = 2");
+    // What a call cost, by a millionth of a cent.
+    const { changes } = db
+      .prepare(
+        `UPDATE batch SET rows = replace(rows, '"60000"', '"60001"') WHERE instr(rows, '"60000"')`,
+      )
+      .run();
+    expect(changes).toBeGreaterThan(0);
     db.close();
     const flipped = await tollgate(at, ["ledger", "verify"]);
     expect(flipped.code).toBe(1);

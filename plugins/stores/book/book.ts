@@ -3,35 +3,51 @@
 //
 // A batch is all or nothing: after a throw, or when the journal could not commit, undo() takes every change back.
 import { fail } from "tollgate/plugin";
-import type { Command, KeyRecord, Price, Reserve, Settle, Usage, Verdict } from "tollgate/plugin";
-import { check } from "./check.ts";
+import type { Command, KeyRecord, Price, Reserve, Settle, Verdict } from "tollgate/plugin";
+import { createCalls, type Named, type OpenCalls } from "./calls.ts";
 import * as meters from "./meter.ts";
-import type { Claim, Meter } from "./meter.ts";
-import { adjusted, LATE, LEDGER, PRESUMED, reserved, settled, type Past, type Row } from "./row.ts";
+import type { Claim, Meter, Taken } from "./meter.ts";
+import { adjusted, LATE, LEDGER, PRESUMED, type Past, type Row } from "./row.ts";
 import { used } from "./used.ts";
 
+type At<C> = C & { readonly at: number };
+type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
+
+/** What the rules ask of the two commands that every call has. What else these say is the journal's alone. */
+export type Reserving = At<Pick<Reserve, "do" | "attempt" | "claims">>;
+export type Settling = At<
+  Readonly<Pick<Settle, "do" | "attempt" | "state" | "usage" | "costNano" | "outcome">>
+>;
+export type Rare = Exclude<Command, { do: "reserve" | "settle" }>;
+
+/** A call between its reserve and its settle. */
+export interface Call extends Named {
+  readonly taken: readonly Taken[];
+}
+
 /** Where the rows are kept. All of it belongs to the batch's one transaction. */
-export interface Journal {
-  /** False: it has this row already (one reserve and one settle an attempt, each adjustment once). */
-  write(row: Row): boolean;
+export interface Journal<R extends Reserving, S extends Settling, C extends Call> {
+  /** Undefined: it has this attempt's reserve already. */
+  reserve(command: R, taken: readonly Taken[]): C | undefined;
+  settle(call: C, command: S): void;
+  /** False: it has this row already. */
+  adjust(row: Row): boolean;
+  /** Whether there is a reserve of it, of a call that is not open. */
+  knows(attempt: string): boolean;
   past(attempt: string): Past | undefined;
-  progress(attempt: string, usage: Usage, costNano: bigint | null): void;
+  progress(call: C, command: Told<"progress">): void;
   key(record: KeyRecord): void;
   price(hash: string, price: Price): void;
   alive(at: number): void;
 }
 
-/** A call between its reserve and its settle, and what was last heard of it. */
-export interface Open {
-  row: Row;
-  usage: Usage;
-  costNano: bigint | null;
-}
-
-export interface Book {
-  apply(command: Command): Verdict;
-  /** Writes down what a dead owner left open. */
-  presume(open: Open, at: number): void;
+export interface Book<
+  R extends Reserving = Reserving,
+  S extends Settling = Settling,
+  C extends Call = Call,
+> {
+  /** The command was checked. */
+  apply(command: R | S | Rare): Verdict;
   /** The batch did not happen. */
   undo(): void;
   /** The batch is durable. */
@@ -41,19 +57,26 @@ export interface Book {
   /** Meters that would say nothing any more; they are forgotten. */
   sweep(): readonly string[];
   load(meter: Meter): void;
-  restore(open: Open): void;
-  readonly open: ReadonlyMap<string, Open>;
+  restore(call: C): void;
+  readonly open: OpenCalls<C>;
   readonly meters: ReadonlyMap<string, Meter>;
 }
 
 const OK: Verdict = { ok: true };
+const NOTHING: readonly Taken[] = [];
 /** Commands of several writers come a little out of order; more than this is a clock that was set back. */
 const DISORDER_MS = 10_000;
 
-export function createBook(journal: Journal, instance: string): Book {
-  const open = new Map<string, Open>();
+export function createBook<R extends Reserving, S extends Settling, C extends Call>(
+  journal: Journal<R, S, C>,
+  instance: string,
+): Book<R, S, C> {
+  const open = createCalls<C>();
   const all = new Map<string, Meter>();
   const changed = new Map<string, Meter>();
+  /** By this batch: what it opened, what it closed, and the meters as they were. */
+  let begun: C[] = [];
+  let ended: C[] = [];
   let undoing: (() => void)[] = [];
   let clock = 0;
   let clockBefore = 0;
@@ -91,49 +114,53 @@ export function createBook(journal: Journal, instance: string): Book {
       ? OK
       : { ok: true, limits: claims.map((claim) => meters.state(claim, look(claim, t))) };
 
-  function reserve(c: Reserve & { at: number }): Verdict {
+  function reserve(c: R): Verdict {
     const t = now(c.at);
     const claims = meters.claimed(c.claims, t);
-    const denied = claims
-      .map((claim) => ({ claim, seen: look(claim, t) }))
-      .filter(({ seen }) => seen.waitMs > 0)
-      .sort((a, b) => b.seen.waitMs - a.seen.waitMs)[0];
-    if (denied && !journal.past(c.attempt))
-      return {
-        ok: false,
-        denied: meters.state(denied.claim, denied.seen),
-        retryAfterMs: denied.seen.waitMs,
-      };
-    const row = reserved(c, instance, claims.map(meters.taking));
-    if (!denied && journal.write(row)) {
+    if (open.get(c.attempt)) return standing(claims, t);
+    const denied = refusing(claims, t);
+    if (denied) return journal.knows(c.attempt) ? standing(claims, t) : denied;
+    const call = journal.reserve(c, claims.length === 0 ? NOTHING : claims.map(meters.taking));
+    if (call) {
       for (const claim of claims) meters.take(touch(claim.id), claim, t);
-      begin({ row, usage: {}, costNano: null });
+      open.add(call);
+      begun.push(call);
     }
     return standing(claims, t);
   }
 
-  function begin(call: Open): void {
-    open.set(call.row.attempt, call);
-    undoing.push(() => open.delete(call.row.attempt));
+  /** Of the claims that cannot be met, the one that keeps waiting longest. */
+  function refusing(claims: readonly Claim[], t: number): Verdict | undefined {
+    let worst: { claim: Claim; seen: meters.Seen } | undefined;
+    for (const claim of claims) {
+      const seen = look(claim, t);
+      if (seen.waitMs > (worst?.seen.waitMs ?? 0)) worst = { claim, seen };
+    }
+    return (
+      worst && {
+        ok: false,
+        denied: meters.state(worst.claim, worst.seen),
+        retryAfterMs: worst.seen.waitMs,
+      }
+    );
   }
 
-  function settle(c: Settle & { at: number }): Verdict {
+  function settle(c: S): Verdict {
     const call = open.get(c.attempt);
     if (!call) return late(c);
-    const row = settled(call.row, c, instance);
-    journal.write(row);
-    open.delete(c.attempt);
-    undoing.push(() => open.set(c.attempt, call));
+    journal.settle(call, c);
+    open.remove(call);
+    ended.push(call);
     const t = now(c.at);
-    for (const [id, amount] of call.row.taken) {
+    for (const [id, amount] of call.taken) {
       const meter = touch(id);
-      meters.trueUp(meter, amount, used(meter.unit, amount, row), t);
+      meters.trueUp(meter, amount, used(meter.unit, amount, c), t);
     }
     return OK;
   }
 
   /** No call is open: a repeat, the truth about a call that was presumed, or a mistake. */
-  function late(c: Settle & { at: number }): Verdict {
+  function late(c: S): Verdict {
     const past = journal.past(c.attempt);
     if (!past?.settle)
       return fail("invalid", `There is no reserve for ${c.attempt}.`, { code: "unknown_attempt" });
@@ -143,7 +170,7 @@ export function createBook(journal: Journal, instance: string): Book {
     return correct({ attempt, at, usage, costNano, reason: LATE, actor: LEDGER }, past);
   }
 
-  function adjust(c: Extract<Command, { do: "adjust" }>): Verdict {
+  function adjust(c: Told<"adjust">): Verdict {
     const past = journal.past(c.attempt);
     if (!past?.settle)
       return fail("invalid", `${c.attempt} is not settled, so there is nothing to adjust.`, {
@@ -154,27 +181,28 @@ export function createBook(journal: Journal, instance: string): Book {
 
   function correct(c: Parameters<typeof adjusted>[1], past: Past): Verdict {
     now(c.at);
-    if (journal.write(adjusted(past.reserve, c, instance)))
+    if (journal.adjust(adjusted(past.reserve, c, instance)))
       for (const [id] of past.reserve.taken) if (all.has(id)) meters.correct(touch(id), c.costNano);
     return OK;
   }
 
-  function progress(c: Extract<Command, { do: "progress" }>): Verdict {
+  function progress(c: Told<"progress">): Verdict {
     const call = open.get(c.attempt);
-    if (!call) return OK;
-    const before = { ...call };
-    undoing.push(() => Object.assign(call, before));
-    call.usage = c.usage;
-    call.costNano = c.costNano ?? null;
-    journal.progress(c.attempt, call.usage, call.costNano);
+    if (call) journal.progress(call, c);
     return OK;
+  }
+
+  function forget(): void {
+    if (begun.length > 0) begun = [];
+    if (ended.length > 0) ended = [];
+    if (undoing.length > 0) undoing = [];
+    if (changed.size > 0) changed.clear();
   }
 
   return {
     open,
     meters: all,
     apply(command) {
-      check(command);
       switch (command.do) {
         case "reserve":
           return reserve(command);
@@ -195,29 +223,17 @@ export function createBook(journal: Journal, instance: string): Book {
           return OK;
       }
     },
-    presume({ row, usage, costNano }, at) {
-      settle({
-        do: "settle",
-        attempt: row.attempt,
-        // Not before it began, whatever the clock says now.
-        at: Math.max(at, row.at),
-        // Without a price there is no amount to estimate.
-        state: costNano === null && row.holdNano === null ? "unpriced" : "estimated",
-        usage,
-        costNano: costNano ?? row.holdNano,
-        outcome: PRESUMED,
-      });
-    },
     undo() {
+      // Opened and closed in one batch: it was not there before.
+      for (const call of ended) open.add(call);
+      for (const call of begun) open.remove(call);
       for (const step of undoing.reverse()) step();
-      undoing = [];
       clock = clockBefore;
-      changed.clear();
+      forget();
     },
     done() {
       clockBefore = clock;
-      undoing = [];
-      changed.clear();
+      forget();
     },
     changed: () => changed.values(),
     sweep() {
@@ -232,8 +248,8 @@ export function createBook(journal: Journal, instance: string): Book {
       clock = clockBefore = Math.max(clock, meter.at);
     },
     restore(call) {
-      open.set(call.row.attempt, call);
-      for (const [id, amount] of call.row.taken) {
+      open.add(call);
+      for (const [id, amount] of call.taken) {
         const meter = all.get(id) ?? meters.newMeter(id);
         all.set(id, meter);
         meters.retake(meter, amount);

@@ -45,6 +45,8 @@ function moment(at: number): void {
 
 function named(attempt: string): void {
   if (!attempt) wrong("attempt", "is empty");
+  // What it is looked up by must be the same text in every store.
+  if (attempt.includes("\0") || !attempt.isWellFormed()) wrong("attempt", "is no text");
 }
 
 function money(field: string, amount: bigint | null | undefined): void {

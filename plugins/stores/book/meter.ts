@@ -44,7 +44,12 @@ const LEASE_HINT_MS = 1_000;
 const DEBT = 2n;
 
 /** unit|per|start|scope: the scope last, for it may hold anything. */
-export function meterId({ scope, unit, per }: Limit, now: number): string {
+export function meterId(
+  scope: string,
+  unit: Limit["unit"],
+  per: Limit["per"],
+  now: number,
+): string {
   const start = isCalendar(per) ? windowOf(per, now).start : 0;
   return `${unit}|${per}|${start}|${scope}`;
 }
@@ -58,22 +63,37 @@ export function newMeter(id: string): Meter {
 export const isRate = (meter: Meter): boolean => PERIOD[meter.per] !== undefined;
 
 /** Claims on one meter are one claim: the largest take against the strictest limit. */
-export function claimed(claims: readonly (Limit & { take: bigint })[], now: number): Claim[] {
-  const merged = new Map<string, Claim>();
-  for (const claim of claims) {
-    const id = meterId(claim, now);
-    const most = BigInt(claim.max);
-    const same = merged.get(id);
-    if (!same) merged.set(id, { ...claim, id, most });
-    else
-      merged.set(id, {
-        ...(most < same.most ? { ...claim, most } : same),
-        id,
-        take: claim.take > same.take ? claim.take : same.take,
-      });
+export function claimed(
+  claims: readonly (Limit & { take: bigint })[],
+  now: number,
+): readonly Claim[] {
+  if (claims.length === 0) return NO_CLAIMS;
+  const merged: Claim[] = [];
+  for (const { scope, unit, max, per, take } of claims) {
+    const claim = {
+      scope,
+      unit,
+      max,
+      per,
+      take,
+      id: meterId(scope, unit, per, now),
+      most: BigInt(max),
+    };
+    const same = merged.find(({ id }) => id === claim.id);
+    if (!same) {
+      merged.push(claim);
+      continue;
+    }
+    if (claim.most < same.most) {
+      same.max = claim.max;
+      same.most = claim.most;
+    }
+    if (take > same.take) same.take = take;
   }
-  return [...merged.values()];
+  return merged;
 }
+
+const NO_CLAIMS: readonly Claim[] = [];
 
 export interface Seen {
   left: bigint;

@@ -49,6 +49,12 @@ export interface Past {
   settle: Row | undefined;
 }
 
+/** What progress said of an open call. */
+export interface Heard {
+  readonly usage: Usage;
+  readonly costNano: bigint | null;
+}
+
 /** The outcome that recovery writes; a settle that still comes is a correction of it. */
 export const PRESUMED = "presumed";
 
@@ -110,6 +116,26 @@ export const settled = (of: Row, c: Settle & { at: number }, instance: string): 
   finish: c.finish,
   ms: c.ms,
 });
+
+/** What recovery writes for a call that a dead owner left open: from what was last heard of it, else from its hold. */
+export const presumed = (
+  { attempt, at, holdNano }: Pick<Row, "attempt" | "at" | "holdNano">,
+  heard: Heard | undefined,
+  now: number,
+): Settle & { at: number } => {
+  const costNano = heard?.costNano ?? holdNano;
+  return {
+    do: "settle",
+    attempt,
+    // Not before it began, whatever the clock says now.
+    at: Math.max(now, at),
+    // Without a price there is no amount to estimate.
+    state: costNano === null ? "unpriced" : "estimated",
+    usage: heard?.usage ?? {},
+    costNano,
+    outcome: PRESUMED,
+  };
+};
 
 /** An adjustment's usage is for the reader: totals count what was settled. */
 export const adjusted = (

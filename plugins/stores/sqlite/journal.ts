@@ -1,38 +1,79 @@
-// The book's journal as statements on an open database. All of them run inside the writer's transaction.
+// The book's journal as statements on an open database. All of them run inside the writer's transaction, and most of them
+// once a commit: what its rows say is put together as text and stored in one piece.
 import type { DatabaseSync } from "node:sqlite";
-import type { Journal, Open } from "../book/book.ts";
+import type { Call, Journal } from "../book/book.ts";
+import type { OpenCalls } from "../book/calls.ts";
 import type { Meter } from "../book/meter.ts";
 import { newMeter } from "../book/meter.ts";
 import { keyCursor } from "../book/page.ts";
-import { COLUMNS, fromStored, link, parse, toValues, type Stored } from "./columns.ts";
+import { nth, type Heard, type Past, type Row } from "../book/row.ts";
+import { headOf } from "./chain.ts";
+import { createLow } from "./low.ts";
+import { createMention } from "./mention.ts";
+import { createShelf, link, rowsOf, STORED, type Stored } from "./stored.ts";
 import { toJson } from "./tagged.ts";
+import { textOf } from "./terms.ts";
+import { amount, newTerms, type ReserveLine, type SettleLine, type Terms } from "./wire.ts";
 
-export interface SqliteJournal extends Journal {
-  /** Closes the batch: its meters, and its link in the chain of hashes. */
-  seal(changed: Iterable<Meter>, dropped: readonly string[]): void;
+/** An open call: what its settle will repeat. */
+export interface OpenCall extends Call {
+  readonly terms: Terms;
+  readonly who: string;
+  readonly hold: string;
+  readonly seq: number;
+  /** Its commit's first entry. */
+  readonly first: number;
+  /** Whether `open` has it. */
+  listed: boolean;
+}
+
+/** A call that was found open. */
+export interface Found {
+  call: OpenCall;
+  row: Row;
+  heard: Heard | undefined;
+}
+
+export interface SqliteJournal extends Journal<ReserveLine, SettleLine, OpenCall> {
+  /** Attempts are looked up one by one. Else the index tells, when the batch is closed, that one was there before. */
+  careful: boolean;
+  /** Closes the batch: its rows, its meters, and its link in the chain of hashes. */
+  seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<OpenCall>): void;
   undo(): void;
   done(): void;
   begun(name: string, at: number): number;
   meters(): Iterable<Meter>;
-  open(): Iterable<Open & { at: number }>;
+  open(): Iterable<Found>;
 }
 
-export function createJournal(db: DatabaseSync): SqliteJournal {
-  const read = (sql: string) => {
-    const statement = db.prepare(sql);
-    statement.setReadBigInts(true);
-    return statement;
-  };
-  const marks = COLUMNS.map(() => "?").join(", ");
-  const write = db.prepare(
-    `INSERT INTO entry (${COLUMNS.join(", ")}) VALUES (${marks}) ON CONFLICT (attempt, kind, nth) DO NOTHING`,
+/** How many entries a next owner reads at most for calls that were open. Those that are open for longer are listed. */
+const SPAN = 16_384;
+
+export function createJournal(db: DatabaseSync, instance: string): SqliteJournal {
+  const shelf = createShelf(db);
+  const batch = db.prepare(
+    "INSERT INTO batch (first, form, instance, terms, rows) VALUES (?, 2, ?, ?, ?)",
   );
-  const find = read("SELECT * FROM entry WHERE attempt = ? AND kind = ? AND nth = ''");
-  const opened = db.prepare(
-    "INSERT INTO open (attempt, seq, usage, cost) VALUES (?, ?, '{}', NULL)",
+  const segment = db.prepare(
+    "INSERT INTO segment (id, first, last, hash, since, till, low) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
-  const closed = db.prepare("DELETE FROM open WHERE attempt = ?");
-  const heard = db.prepare("UPDATE open SET usage = ?, cost = ? WHERE attempt = ?");
+  // FAIL: what fails is taken back with its whole batch, and needs no journal of its own.
+  const begin = db.prepare(
+    "INSERT OR FAIL INTO call (attempt, first) SELECT value, ? FROM json_each(?)",
+  );
+  const end = db.prepare(
+    "INSERT OR FAIL INTO done (reserve, first) SELECT value, ? FROM json_each(?)",
+  );
+  const mention = createMention(db);
+  const known = db.prepare("SELECT 1 FROM call WHERE attempt = ?");
+  const adjustment = db.prepare(
+    "INSERT INTO adjustment (attempt, nth, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+  );
+  const list = db.prepare(
+    "INSERT INTO open (attempt, seq, usage, cost) VALUES (?, ?, ?, ?) " +
+      "ON CONFLICT (attempt) DO UPDATE SET usage = excluded.usage, cost = excluded.cost",
+  );
+  const unlist = db.prepare("DELETE FROM open WHERE attempt = ?");
   const meter = db.prepare(
     "INSERT INTO meter (id, level, at, max) VALUES (?, ?, ?, ?) " +
       "ON CONFLICT (id) DO UPDATE SET level = excluded.level, at = excluded.at, max = excluded.max",
@@ -43,50 +84,155 @@ export function createJournal(db: DatabaseSync): SqliteJournal {
   const alive = db.prepare(
     "UPDATE instance SET alive = ? WHERE epoch = (SELECT max(epoch) FROM instance)",
   );
-  const segment = db.prepare("INSERT INTO segment (id, first, last, hash) VALUES (?, ?, ?, ?)");
 
-  const newest = db.prepare("SELECT id, last, hash FROM segment ORDER BY id DESC LIMIT 1").get();
-  let head = {
-    id: Number(newest?.["id"] ?? 0),
-    last: Number(newest?.["last"] ?? 0),
-    hash: String(newest?.["hash"] ?? ""),
-  };
+  const low = createLow();
+  let head = headOf(db);
   let sealed = head;
-  let rows: unknown[][] = [];
+  let careful = false;
+  // Of this batch.
+  let rows: string[] = [];
+  let terms: Terms[] = [];
+  let token = {};
+  let [since, till] = [Infinity, -Infinity];
+  let begun: OpenCall[] = [];
+  let ended: OpenCall[] = [];
+  let listed: OpenCall[] = [];
+  let closed: number[] = [];
+
+  const next = (): number => head.seq + 1 + rows.length;
+
+  function place(of: Terms): number {
+    if (of.listed !== token) {
+      of.listed = token;
+      of.place = terms.push(of) - 1;
+    }
+    return of.place;
+  }
+  function write(at: number, row: string): void {
+    rows.push(row);
+    if (at < since) since = at;
+    if (at > till) till = at;
+  }
+  function put(call: OpenCall, heard: Heard): void {
+    list.run(call.attempt, call.seq, JSON.stringify(heard.usage), heard.costNano);
+    if (call.listed) return;
+    call.listed = true;
+    listed.push(call);
+    close(call);
+  }
+  function close({ first }: OpenCall): void {
+    low.closed(first);
+    closed.push(first);
+  }
+  function forget(): void {
+    [rows, terms, token] = [[], [], {}];
+    [since, till] = [Infinity, -Infinity];
+    [begun, ended, listed, closed] = [[], [], [], []];
+  }
+
+  /** The rows of this batch, which the tables do not have yet. */
+  const pending = (): Row[] =>
+    rowsOf({
+      first: head.seq + 1,
+      form: 2,
+      instance,
+      terms: `[${terms.map(({ text }) => text).join()}]`,
+      rows: `[${rows.join()}]`,
+    });
+  const knows = (attempt: string): boolean =>
+    begun.some((call) => call.attempt === attempt) || known.get(attempt) !== undefined;
 
   return {
-    write(row) {
-      const seq = head.last + rows.length + 1;
-      const values = toValues(row, seq);
-      if (write.run(...values).changes === 0) return false;
-      rows.push(values);
-      if (row.kind === "reserve") opened.run(row.attempt, seq);
-      if (row.kind === "settle") closed.run(row.attempt);
+    set careful(is: boolean) {
+      careful = is;
+    },
+    reserve(c, taken) {
+      if (careful && knows(c.attempt)) return undefined;
+      const first = head.seq + 1;
+      const { attempt, terms, who, hold } = c;
+      const call: OpenCall = {
+        attempt,
+        taken,
+        terms,
+        who,
+        hold,
+        seq: next(),
+        first,
+        listed: false,
+      };
+      const takes =
+        taken.length === 0 ? "null" : JSON.stringify(taken.map(([id, n]) => [id, String(n)]));
+      write(c.at, `["r",${c.at},${who},${place(terms)},${hold},${takes}]`);
+      begun.push(call);
+      low.commit(first);
+      low.opened(first);
+      return call;
+    },
+    settle(call, c) {
+      write(c.at, `["s",${c.at},${call.who},${place(call.terms)},${call.hold},${c.text}]`);
+      ended.push(call);
+      if (call.listed) unlist.run(call.attempt);
+      else close(call);
+    },
+    adjust(row) {
+      if (adjustment.run(row.attempt, nth(row), next()).changes === 0) return false;
+      const at = Math.floor(row.at);
+      const { attempt, request, n, usage, costNano, reason, actor } = row;
+      const said = [attempt, request, n, place(newTerms(textOf(row)))];
+      write(at, JSON.stringify(["a", at, ...said, usage, amount(costNano), reason, actor]));
       return true;
     },
-    past(attempt) {
-      const reserve = find.get(attempt, "reserve") as Stored | undefined;
-      const settle = find.get(attempt, "settle") as Stored | undefined;
-      return reserve && { reserve: fromStored(reserve), settle: settle && fromStored(settle) };
+    knows,
+    past(attempt): Past | undefined {
+      const has = (call: OpenCall): boolean => call.attempt === attempt;
+      const mine = begun.some(has) || ended.some(has) ? pending() : [];
+      const there = shelf.about(attempt);
+      const of = (kind: Row["kind"], seq: number | undefined): Row | undefined =>
+        seq === undefined
+          ? mine.find((row) => row.attempt === attempt && row.kind === kind)
+          : shelf.row(seq);
+      const reserve = of("reserve", there?.reserve);
+      return reserve && { reserve, settle: of("settle", there?.settle) };
     },
-    progress: (attempt, usage, costNano) =>
-      void heard.run(JSON.stringify(usage), costNano, attempt),
+    progress: (call, { usage, costNano = null }) => put(call, { usage, costNano }),
     key: (record) => void key.run(record.digest, keyCursor(record), toJson(record)),
     price: (hash, row) => void price.run(hash, toJson(row)),
     alive: (at) => void alive.run(Math.floor(at)),
-    seal(changed, dropped) {
+    seal(changed, dropped, open) {
       for (const id of dropped) drop.run(id);
       for (const m of changed) meter.run(m.id, String(m.level), Math.floor(m.at), String(m.max));
       sealed = head;
       if (rows.length === 0) return;
-      const last = head.last + rows.length;
-      sealed = { id: head.id + 1, last, hash: link(head.hash, rows) };
-      segment.run(sealed.id, head.last + 1, last, sealed.hash);
+      const [first, last] = [head.seq + 1, head.seq + rows.length];
+      if (last - low.at(last + 1) > SPAN)
+        for (const call of open.values())
+          if (!call.listed && call.seq < last - SPAN / 2) put(call, { usage: {}, costNano: null });
+      const stored: Stored = {
+        first,
+        form: 2,
+        instance,
+        terms: `[${terms.map(({ text }) => text).join()}]`,
+        rows: `[${rows.join()}]`,
+      };
+      sealed = { segment: head.segment + 1, seq: last, hash: link(head.hash, stored) };
+      batch.run(first, instance, stored.terms, stored.rows);
+      segment.run(sealed.segment, first, last, sealed.hash, since, till, low.at(last + 1));
+      mention.add(terms, first);
+      if (begun.length > 0) begin.run(first, JSON.stringify(begun.map(({ attempt }) => attempt)));
+      if (ended.length > 0) end.run(first, `[${ended.map(({ seq }) => seq).join()}]`);
     },
-    undo: () => void (rows = []),
+    undo() {
+      mention.undo();
+      for (const call of listed) call.listed = false;
+      for (const call of begun) low.closed(call.first);
+      for (const first of closed) low.opened(first);
+      forget();
+    },
     done() {
       head = sealed;
-      rows = [];
+      mention.done();
+      low.done();
+      forget();
     },
     begun(name, at) {
       const { lastInsertRowid } = db
@@ -104,18 +250,46 @@ export function createJournal(db: DatabaseSync): SqliteJournal {
         };
     },
     *open() {
-      const open = read(
-        "SELECT e.*, o.usage AS heard, o.cost AS worth FROM open o JOIN entry e ON e.seq = o.seq ORDER BY o.seq",
-      );
-      for (const found of open.iterate() as Iterable<
-        Stored & { heard: string; worth: bigint | null }
-      >)
-        yield {
-          row: fromStored(found),
-          usage: parse(found.heard) ?? {},
-          costNano: found.worth,
-          at: Number(found.at),
+      const from = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"];
+      const found = new Map<string, { seq: number; first: number; row: Row }>();
+      const heard = new Map<string, Heard>();
+      const lists = db.prepare("SELECT attempt, seq, usage, cost FROM open ORDER BY seq");
+      lists.setReadBigInts(true);
+      for (const { attempt, seq, usage, cost } of lists.all()) {
+        const stored = shelf.holding(Number(seq))!;
+        const row = rowsOf(stored)[Number(seq) - stored.first]!;
+        found.set(row.attempt, { seq: Number(seq), first: stored.first, row });
+        // Listed for its age alone, it said nothing.
+        if (usage !== "{}" || cost !== null)
+          heard.set(String(attempt), {
+            usage: JSON.parse(String(usage)),
+            costNano: cost as bigint | null,
+          });
+      }
+      const recent = db.prepare(`SELECT ${STORED} FROM batch WHERE first >= ? ORDER BY first`);
+      for (const stored of recent.iterate(from ?? 0) as Iterable<unknown> as Iterable<Stored>)
+        rowsOf(stored).forEach((row, i) => {
+          const seq = stored.first + i;
+          if (row.kind === "settle") found.delete(row.attempt);
+          if (row.kind === "reserve") found.set(row.attempt, { seq, first: stored.first, row });
+        });
+      for (const { seq, first, row } of [...found.values()].sort((a, b) => a.seq - b.seq)) {
+        const { attempt, taken, request, n, holdNano } = row;
+        const isListed = db.prepare("SELECT 1 FROM open WHERE attempt = ?").get(attempt);
+        const call: OpenCall = {
+          attempt,
+          taken,
+          terms: newTerms(textOf(row)),
+          who: `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`,
+          hold: holdNano === null ? "null" : `"${holdNano}"`,
+          seq,
+          first,
+          listed: isListed !== undefined,
         };
+        low.commit(first);
+        if (!call.listed) low.opened(first);
+        yield { call, row, heard: heard.get(attempt) };
+      }
     },
   };
 }

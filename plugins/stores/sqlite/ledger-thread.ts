@@ -2,7 +2,6 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { faultOf } from "tollgate/plugin";
 import { createReader, type Reader } from "./reader.ts";
-import { told, unpack } from "./wire.ts";
 import { createWriter, type Settings, type Writer } from "./writer.ts";
 
 /** What a thread is made with. */
@@ -37,10 +36,7 @@ async function answer({ id, method, args }: Asked): Promise<Answered> {
     const work = (service as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[
       method
     ];
-    const value =
-      "opened" in service! && method === "apply"
-        ? told(service.apply(unpack(args[0] as string)))
-        : await work!(...args);
+    const value = await work!(...args);
     if (method === "close") port.close();
     return { id, value };
   } catch (error) {

@@ -1,48 +1,248 @@
-// A batch on its way between the threads, as one string: cloning many small objects costs several times as much, on both
-// sides. Amounts are integers beyond what JSON's numbers hold, so they travel as decimal text.
-import type { Command, Verdict } from "tollgate/plugin";
+// A batch on its way between the threads: one text, a command a line. What the writer only stores crosses as the text that
+// the file will hold, so that nobody reads it on the way; what the rules ask for stands apart from it.
+//
+//   t  terms       the next number's text; f: forget the numbers
+//   r  a reserve   at, terms, hold, claims, attempt, the rest
+//   s  a settle    at, attempt, the rest
+//   x  another     all of it, as JSON
+//
+// Text in JSON holds neither tabs nor line ends. Amounts are integers beyond its numbers, and travel as decimal text.
+import type { Command, Limit, LimitState, Reserve, Settle, Verdict } from "tollgate/plugin";
+import type { Rare, Reserving, Settling } from "../book/book.ts";
+import { check } from "../book/check.ts";
 import { fromJson, toJson } from "./tagged.ts";
+import { createNumbering, type Listed } from "./terms.ts";
 
-/** Where an amount may stand in the commands that every call has. */
-const AMOUNTS = ["holdNano", "costNano", "upstreamCostNano"] as const;
-type Loose = Record<string, unknown>;
+type At<C> = C & { readonly at: number };
 
-/** A command that holds amounts elsewhere too. */
-interface Rare {
-  rare: string;
+/** What a row says beside its terms, as the file holds it: a list's items. */
+export const amount = (value: bigint | null | undefined): string | null =>
+  value == null ? null : String(value);
+
+/** After kind, time, attempt, request, n, terms and hold. */
+export const settledText = (c: Settle): string =>
+  JSON.stringify([
+    c.state,
+    c.outcome,
+    amount(c.costNano),
+    c.usage,
+    c.upstreamId,
+    amount(c.upstreamCostNano),
+    c.finish,
+    c.ms,
+    c.parts?.map((part) => ({ ...part, costNano: amount(part.costNano) })),
+  ]).slice(1, -1);
+
+export type Said = readonly [
+  state: Settle["state"],
+  outcome: string,
+  cost: string | null,
+  usage: Settle["usage"],
+];
+
+export interface Packer {
+  /** Throws what a command that cannot be obeyed has to be told. */
+  pack(batch: readonly Command[]): string;
 }
 
-const everyday = (c: Command): boolean =>
-  (c.do === "reserve" && c.claims.length === 0) ||
-  (c.do === "settle" && c.parts === undefined) ||
-  c.do === "progress";
+/** Of one thread: it has heard what this one said before. */
+export function createPacker(): Packer {
+  const numbering = createNumbering();
+  const reserve = (c: At<Reserve>): string =>
+    `r\t${Math.floor(c.at)}\t${numbering.number(c)}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
+      c.claims.length === 0 ? "" : JSON.stringify(c.claims.map(claimed))
+    }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.n}`;
+  const line = (c: Command): string =>
+    c.do === "reserve" ? reserve(c) : c.do === "settle" ? settleLine(c) : `x\t${toJson(c)}`;
 
-export const pack = (batch: readonly Command[]): string => JSON.stringify(batch.map(packed));
-
-function packed(command: Command): object {
-  if (!everyday(command)) return { rare: toJson(command) } satisfies Rare;
-  const loose: Loose = { ...command };
-  for (const name of AMOUNTS)
-    if (typeof loose[name] === "bigint") loose[name] = String(loose[name]);
-  return loose;
+  return {
+    pack(batch) {
+      for (const command of batch) check(command);
+      let text = "";
+      for (const command of batch) text += `${line(command)}\n`;
+      const { forget, texts } = numbering.news();
+      for (let i = texts.length; i-- > 0;) text = `t\t${texts[i]}\n${text}`;
+      return forget ? `f\n${text}` : text;
+    },
+  };
 }
 
-export const unpack = (text: string): Command[] => (JSON.parse(text) as Loose[]).map(unpacked);
+const settleLine = (c: At<Settle>): string =>
+  `s\t${Math.floor(c.at)}\t${JSON.stringify(c.attempt)}\t${settledText(c)}`;
 
-function unpacked(loose: Loose): Command {
-  if (typeof loose["rare"] === "string") return fromJson<Command>(loose["rare"]);
-  for (const name of AMOUNTS)
-    if (typeof loose[name] === "string") loose[name] = BigInt(loose[name]);
-  return loose as unknown as Command;
+type Claim = Limit & { take: bigint };
+type ClaimText = readonly [string, Limit["unit"], number | string, Limit["per"], string];
+
+const claimed = ({ scope, unit, max, per, take }: Claim): ClaimText => [
+  scope,
+  unit,
+  typeof max === "bigint" ? String(max) : max,
+  per,
+  String(take),
+];
+const claimOf = ([scope, unit, max, per, take]: ClaimText): Claim => ({
+  scope,
+  unit,
+  max: typeof max === "string" ? BigInt(max) : max,
+  per,
+  take: BigInt(take),
+});
+
+/** One text of terms, shared by all calls that have them. */
+export interface Terms {
+  readonly text: string;
+  readonly key: string;
+  /** Which commit has listed it, and where. */
+  listed: object | undefined;
+  place: number;
+}
+export const newTerms = (text: string): Terms => ({
+  text,
+  key: (JSON.parse(text) as Listed)[0],
+  listed: undefined,
+  place: 0,
+});
+
+export interface ReserveLine extends Reserving {
+  readonly terms: Terms;
+  /** As JSON: attempt, request, n. */
+  readonly who: string;
+  /** As JSON. */
+  readonly hold: string;
 }
 
-/** Mostly nothing is to be told: then it is how many. */
-export type Verdicts = number | readonly Verdict[];
+/** What it says is read when the rules ask, and they do when something was taken. */
+export class SettleLine implements Settling {
+  readonly do = "settle";
+  readonly at: number;
+  readonly attempt: string;
+  readonly text: string;
+  #said: Said | undefined;
+  constructor(at: number, attempt: string, text: string) {
+    this.at = at;
+    this.attempt = attempt;
+    this.text = text;
+  }
+  get #all(): Said {
+    return (this.#said ??= JSON.parse(`[${this.text}]`) as Said);
+  }
+  get state() {
+    return this.#all[0];
+  }
+  get outcome() {
+    return this.#all[1];
+  }
+  get costNano() {
+    const cost = this.#all[2];
+    return cost === null ? null : BigInt(cost);
+  }
+  get usage() {
+    return this.#all[3];
+  }
+}
 
-export const told = (verdicts: readonly Verdict[]): Verdicts =>
-  verdicts.every((v) => v.ok && v.limits === undefined) ? verdicts.length : verdicts;
+export type Line = ReserveLine | SettleLine | Rare;
+
+export const settling = (c: At<Settle>): SettleLine =>
+  new SettleLine(Math.floor(c.at), c.attempt, settledText(c));
+
+/** Of one thread, too: what has a number. */
+export function createUnpacker(): (text: string) => Line[] {
+  let terms: Terms[] = [];
+  const NONE: readonly Claim[] = [];
+
+  function reserve(f: readonly string[]): ReserveLine {
+    const who = `${f[5]},${f[6]}`;
+    return {
+      do: "reserve",
+      at: Number(f[1]),
+      terms: terms[Number(f[2])]!,
+      hold: f[3]!,
+      claims: f[4] === "" ? NONE : (JSON.parse(f[4]!) as ClaimText[]).map(claimOf),
+      who,
+      // Cut from `who`, which was put together anew: an open call keeps its own few bytes, not its batch.
+      attempt: unquoted(who.slice(0, f[5]!.length)),
+    };
+  }
+
+  return (text) => {
+    const commands: Line[] = [];
+    for (const line of text.split("\n")) {
+      if (line === "") continue;
+      const f = line.split("\t");
+      switch (f[0]) {
+        case "r":
+          commands.push(reserve(f));
+          break;
+        case "s":
+          commands.push(new SettleLine(Number(f[1]), unquoted(f[2]!), f[3]!));
+          break;
+        case "t":
+          terms.push(newTerms(f[1]!));
+          break;
+        case "f":
+          terms = [];
+          break;
+        default:
+          commands.push(fromJson<Rare>(f[1]!));
+      }
+    }
+    return commands;
+  };
+}
+
+const unquoted = (text: string): string =>
+  text.includes("\\") ? (JSON.parse(text) as string) : text.slice(1, -1);
+
+/** Mostly nothing is to be told: then it is how many. Else, for each, what its claims left. */
+export type Verdicts = number | string;
+
+/** Which claim of the command, what is left of it, and when it is back; after them, for a denial, when to come again. */
+type Left = readonly [claim: number, left: string, resetsAt: number];
+type Told = 0 | readonly Left[] | { denied: Left; retryAfterMs: number };
+
+export function told(batch: readonly Line[], verdicts: readonly Verdict[]): Verdicts {
+  if (verdicts.every((v) => v.ok && v.limits === undefined)) return verdicts.length;
+  return JSON.stringify(
+    verdicts.map((verdict, i): Told => {
+      const claims = (batch[i] as ReserveLine).claims;
+      const left = (limit: LimitState): Left => [
+        claims.findIndex((c) => isOf(c, limit)),
+        String(limit.left),
+        limit.resetsAt,
+      ];
+      return verdict.ok
+        ? (verdict.limits?.map(left) ?? 0)
+        : { denied: left(verdict.denied), retryAfterMs: verdict.retryAfterMs };
+    }),
+  );
+}
+
+const isOf = (claim: Limit, limit: Limit): boolean =>
+  claim.scope === limit.scope &&
+  claim.unit === limit.unit &&
+  claim.per === limit.per &&
+  claim.max === limit.max;
 
 const FINE: Verdict = { ok: true };
 
-export const heard = (verdicts: Verdicts): readonly Verdict[] =>
-  typeof verdicts === "number" ? Array.from({ length: verdicts }, () => FINE) : verdicts;
+export function heard(batch: readonly Command[], verdicts: Verdicts): readonly Verdict[] {
+  if (typeof verdicts === "number") return Array.from({ length: verdicts }, () => FINE);
+  return (JSON.parse(verdicts) as Told[]).map((one, i): Verdict => {
+    if (one === 0) return FINE;
+    const limit = ([claim, left, resetsAt]: Left): LimitState => {
+      const { scope, unit, max, per } = (batch[i] as Reserve).claims[claim]!;
+      return {
+        scope,
+        unit,
+        max,
+        per,
+        left: typeof max === "bigint" ? BigInt(left) : Number(left),
+        resetsAt,
+      };
+    };
+    return "denied" in one
+      ? { ok: false, denied: limit(one.denied), retryAfterMs: one.retryAfterMs }
+      : { ok: true, limits: one.map(limit) };
+  });
+}

@@ -1,15 +1,25 @@
 // The one writer: it owns the file, keeps the book in memory, and makes one commit of each batch.
 // After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
 import { closeSync, openSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
-import { faultOf, type Command, type Page, type Verdict } from "tollgate/plugin";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { faultOf, type Page } from "tollgate/plugin";
 import { createBook, type Book } from "../book/book.ts";
+import { presumed } from "../book/row.ts";
 import { createBallast } from "./ballast.ts";
 import { checkTail } from "./chain.ts";
-import { createJournal, type SqliteJournal } from "./journal.ts";
+import { createJournal, type OpenCall, type SqliteJournal } from "./journal.ts";
 import { lock } from "./lock.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
 import { migrate } from "./schema.ts";
+import {
+  createUnpacker,
+  settling,
+  told,
+  type Line,
+  type ReserveLine,
+  type SettleLine,
+  type Verdicts,
+} from "./wire.ts";
 
 export interface Settings {
   file: string;
@@ -34,12 +44,15 @@ const RELAXED_MS = 20;
 /** SQLite's own: another connection is writing. Nothing is broken, it only takes time. */
 const BUSY = 5;
 const FULL = 13;
+const CONSTRAINT = 19;
 
 interface Session {
   db: DatabaseSync;
   journal: SqliteJournal;
-  book: Book;
+  book: Book<ReserveLine, SettleLine, OpenCall>;
   lookups: Lookups;
+  /** Prepared once, like all that is said in every commit. */
+  say: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
 }
 
 export function createWriter({ file, durability, ballastMb }: Settings, owner: string) {
@@ -49,6 +62,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
   let dropped: readonly string[] = [];
   let timer: NodeJS.Timeout | undefined;
   let lost: unknown;
+  const unpack = createUnpacker();
 
   function begin(): Session & Opened {
     // Before SQLite makes it, so that nobody else may read it.
@@ -60,9 +74,15 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
       if (durability === "power") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
       migrate(db, file);
       checkTail(db, file);
-      const journal = createJournal(db);
+      const journal = createJournal(db, owner);
       const book = createBook(journal, owner);
-      const fresh: Session = { db, journal, book, lookups: createLookups(db) };
+      const say = {
+        begin: db.prepare("BEGIN IMMEDIATE"),
+        commit: db.prepare("COMMIT"),
+        save: db.prepare("SAVEPOINT batch"),
+        release: db.prepare("RELEASE batch"),
+      };
+      const fresh: Session = { db, journal, book, lookups: createLookups(db), say };
       dropped = [];
       const opened = transaction(fresh, () => recover(fresh));
       session = fresh;
@@ -75,23 +95,23 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
 
   function recover({ book, journal }: Session): Opened {
     for (const meter of journal.meters()) book.load(meter);
-    const calls = [...journal.open()];
-    for (const call of calls) book.restore(call);
-    const dead = calls.filter(({ row }) => row.instance !== owner);
+    const found = [...journal.open()];
+    for (const { call } of found) book.restore(call);
+    const dead = found.filter(({ row }) => row.instance !== owner);
     const now = Date.now();
-    for (const call of dead) book.presume(call, now);
+    for (const { row, heard } of dead) book.apply(settling(presumed(row, heard, now)));
     return { epoch: journal.begun(owner, now), presumed: dead.length };
   }
 
   /** All or nothing, in memory as on disk. */
-  function transaction<T>({ db, journal, book }: Session, work: () => T): T {
+  function transaction<T>({ db, journal, book, say }: Session, work: () => T): T {
     const relaxed = durability === "relaxed";
-    if (!db.isTransaction) db.exec("BEGIN IMMEDIATE");
-    if (relaxed) db.exec("SAVEPOINT batch");
+    if (!db.isTransaction) say.begin.run();
+    if (relaxed) say.save.run();
     try {
       const result = work();
-      journal.seal(book.changed(), dropped);
-      db.exec(relaxed ? "RELEASE batch" : "COMMIT");
+      journal.seal(book.changed(), dropped, book.open);
+      (relaxed ? say.release : say.commit).run();
       journal.done();
       book.done();
       dropped = book.sweep();
@@ -147,14 +167,28 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
 
   const opened = first();
 
-  function once(batch: readonly Command[]): Verdict[] {
+  function once(batch: readonly Line[]): Verdicts {
     const current = session ?? begin();
-    const verdicts = transaction(current, () => batch.map((c) => current.book.apply(c)));
+    const { book, journal } = current;
+    const work = () => batch.map((c) => book.apply(c));
+    let verdicts;
+    try {
+      verdicts = transaction(current, work);
+    } catch (error) {
+      if (((error as { errcode?: number }).errcode ?? 0) % 256 !== CONSTRAINT) throw error;
+      // It has a reserve that was there already, which hardly ever happens: then each is looked up.
+      journal.careful = true;
+      try {
+        verdicts = transaction(current, work);
+      } finally {
+        journal.careful = false;
+      }
+    }
     if (durability === "relaxed")
       // A key that was handed out, or taken back, stays so.
       if (batch.some((c) => c.do === "key" || c.do === "price")) commit();
       else commitSoon();
-    return verdicts;
+    return told(batch, verdicts);
   }
 
   const lookups = () => (session ?? begin()).lookups;
@@ -164,7 +198,9 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     key: (digest: string) => lookups().key(digest),
     price: (hash: string) => lookups().price(hash),
     keys: (page?: Page) => lookups().keys(page),
-    apply(batch: readonly Command[]): Verdict[] {
+    apply(text: string): Verdicts {
+      // First of all: what was told of numbers holds, whatever becomes of the batch.
+      const batch = unpack(text);
       // A sign of life is also the question whether new calls are taken.
       if (!ballast.ready() && batch.some((c) => c.do === "reserve" || c.do === "alive"))
         throw new Error(`There is no room left for ${file}. Calls under way are written down.`);

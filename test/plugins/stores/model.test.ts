@@ -8,6 +8,7 @@ import type { Command, Store, Verdict } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
 import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
+import { createPacker, heard } from "../../../plugins/stores/sqlite/wire.ts";
 import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./made.ts";
 
@@ -38,15 +39,17 @@ async function sqlite(): Promise<Real> {
   let n = 0;
   const open = () => createWriter({ file: file(n), durability: "process", ballastMb: 0 }, `i${n}`);
   let writer = open();
+  let packer = createPacker();
   const past: { close(): void }[] = [];
   return {
-    apply: async (batch) => writer.apply(structuredClone(batch)),
+    apply: async (batch) => heard(batch, writer.apply(packer.pack(batch))),
     async crash() {
       for (const end of ["", "-wal"])
         if (existsSync(file(n) + end)) copyFileSync(file(n) + end, file(n + 1) + end);
       past.push(writer);
       n++;
       writer = open();
+      packer = createPacker();
       return writer.opened.presumed;
     },
     store: () => {

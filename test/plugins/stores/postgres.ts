@@ -2,10 +2,12 @@
 // nothing that only SQLite has: every method waits, a batch is one transaction, exactly once is a unique index.
 import type { PGlite, Transaction } from "@electric-sql/pglite";
 import type { Command, KeyRecord, Price, Store, Usage } from "tollgate/plugin";
-import { createBook, type Book, type Journal } from "../../../plugins/stores/book/book.ts";
+import { createBook } from "../../../plugins/stores/book/book.ts";
+import { check } from "../../../plugins/stores/book/check.ts";
 import { newMeter, type Meter } from "../../../plugins/stores/book/meter.ts";
 import { keyCursor, listed, sizeOf } from "../../../plugins/stores/book/page.ts";
-import { nth, toEntry, type Past, type Row } from "../../../plugins/stores/book/row.ts";
+import { nth, presumed, toEntry, type Past, type Row } from "../../../plugins/stores/book/row.ts";
+import { inRows, openRow, type RowJournal } from "../../../plugins/stores/book/rows.ts";
 import { counts, totalling } from "../../../plugins/stores/book/totals.ts";
 import { fromJson, toJson } from "../../../plugins/stores/sqlite/tagged.ts";
 
@@ -25,27 +27,31 @@ export const SCHEMA = `
 type Write = (tx: Transaction) => Promise<unknown>;
 
 export function postgresStore(db: PGlite): Store {
-  let instance: string | undefined;
-  let book: Book | undefined;
+  let instance = "";
+  const opened = () => createBook(journal, instance);
+  let book: ReturnType<typeof opened> | undefined;
   /** What the batch knows of its attempts, and what it will write. */
   let known = new Map<string, { past: Past | undefined; names: Set<string> }>();
   let writes: Write[] = [];
   let last: Promise<unknown> = Promise.resolve();
 
-  const journal: Journal = {
-    write(row) {
-      const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
-      known.set(row.attempt, about);
-      const name = `${row.kind} ${nth(row)}`;
-      if (about.names.has(name)) return false;
-      about.names.add(name);
-      if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
-      if (row.kind === "settle") about.past = { reserve: about.past!.reserve, settle: row };
-      writes.push((tx) => insert(tx, row));
-      return true;
-    },
+  function write(row: Row): boolean {
+    const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
+    known.set(row.attempt, about);
+    const name = `${row.kind} ${nth(row)}`;
+    if (about.names.has(name)) return false;
+    about.names.add(name);
+    if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
+    if (row.kind === "settle") about.past = { reserve: about.past!.reserve, settle: row };
+    writes.push((tx) => insert(tx, row));
+    return true;
+  }
+
+  const journal: RowJournal = {
+    ...inRows(write, () => instance),
+    knows: (attempt) => known.get(attempt)?.past !== undefined,
     past: (attempt) => known.get(attempt)?.past,
-    progress: (attempt, usage, cost) =>
+    progress: ({ attempt }, { usage, costNano: cost = null }) =>
       void writes.push((tx) =>
         tx.query("UPDATE open SET usage = $2, cost = $3 WHERE attempt = $1", [
           attempt,
@@ -135,8 +141,8 @@ export function postgresStore(db: PGlite): Store {
     reach: "process",
     open: (owner) =>
       inTurn(async () => {
-        book = createBook(journal, owner.instance);
         instance = owner.instance;
+        book = opened();
         const meters = await db.query<{ id: string; level: string; at: number; max: string }>(
           "SELECT * FROM meter",
         );
@@ -150,11 +156,12 @@ export function postgresStore(db: PGlite): Store {
         const open = await db.query<{ row: string; usage: string; cost: string | null }>(
           "SELECT e.row, o.usage, o.cost FROM open o JOIN entry e ON e.seq = o.seq ORDER BY o.seq",
         );
-        const calls = open.rows.map(({ row, usage, cost }) => ({
-          row: fromJson<Row>(row),
-          usage: JSON.parse(usage) as Usage,
-          costNano: cost === null ? null : BigInt(cost),
-        }));
+        const calls = open.rows.map(({ row, usage, cost }) =>
+          openRow(fromJson<Row>(row), {
+            usage: JSON.parse(usage) as Usage,
+            costNano: cost === null ? null : BigInt(cost),
+          }),
+        );
         for (const call of calls) book.restore(call);
         const dead = calls.filter(({ row }) => row.instance !== instance);
         const epoch = await transaction(async (tx) => {
@@ -162,7 +169,7 @@ export function postgresStore(db: PGlite): Store {
             tx,
             dead.map(({ row }) => row.attempt),
           );
-          for (const call of dead) book!.presume(call, Date.now());
+          for (const call of dead) book!.apply(presumed(call.row, call.heard, Date.now()));
           const { rows } = await tx.query<{ epoch: number }>(
             "INSERT INTO instance (name) VALUES ($1) RETURNING epoch",
             [instance],
@@ -174,6 +181,7 @@ export function postgresStore(db: PGlite): Store {
     apply: (batch) =>
       inTurn(async () => {
         if (!book) throw new Error("The store is not open.");
+        batch.forEach(check);
         const commands = structuredClone(batch) as readonly Command[];
         return transaction(async (tx) => {
           await recall(

@@ -105,6 +105,8 @@ describe("a file that is not what it was", () => {
     for (const sql of [
       "UPDATE entry SET cost = 0",
       "DELETE FROM entry",
+      "UPDATE batch SET rows = '[]'",
+      "DELETE FROM batch",
       "UPDATE segment SET hash = ''",
       "DELETE FROM segment",
     ])
@@ -125,27 +127,53 @@ describe("the chain finds", () => {
     return { problems: await made.store.verify!(), made };
   }
 
+  /** Entry `seq` is `seq - first` in its batch's list; here a call is a batch: its reserve, its settle. */
+  const set = (seq: number, place: number, value: string): string =>
+    `UPDATE batch SET rows = json_set(rows, '$[${(seq + 1) % 2}][${place}]', ${value}) WHERE first = ${seq - ((seq + 1) % 2)}`;
+  const AT_COST = 9;
+
   const changes: [string, string][] = [
-    ["an amount that was changed by one", "UPDATE entry SET cost = cost + 1 WHERE seq = 14"],
-    ["an entry that was taken out", "DELETE FROM entry WHERE seq = 7"],
-    ["two amounts that were swapped", "UPDATE entry SET cost = 9 - cost WHERE seq IN (10, 12)"],
-    ["whose call it was", "UPDATE entry SET key = 'mallory' WHERE seq = 3"],
+    ["an amount that was changed by one", set(14, AT_COST, "'7'")],
+    [
+      "an entry that was taken out",
+      "UPDATE batch SET rows = json_remove(rows, '$[0]') WHERE first = 7",
+    ],
+    ["two amounts that were swapped", `${set(10, AT_COST, "'5'")}; ${set(12, AT_COST, "'4'")}`],
+    [
+      "two entries that were swapped",
+      "UPDATE batch SET rows = json_array(json(rows -> 1), json(rows -> 0)) WHERE first = 7",
+    ],
+    [
+      "whose call it was",
+      "UPDATE batch SET terms = replace(terms, 'alice', 'mallory') WHERE first = 3",
+    ],
+    ["who wrote it", "UPDATE batch SET instance = 'mallory' WHERE first = 3"],
     [
       "an entry that was put in",
-      "INSERT INTO entry SELECT seq + 1000, kind, attempt || 'x', nth, request, n, at, instance, key, provider, model, protocol, credential, privacy, labels, price, asked, taken, hold, usage, cost, state, outcome, upstream_id, upstream_cost, parts, finish, ms, reason, actor FROM entry WHERE seq = 2",
+      "UPDATE batch SET rows = json_insert(rows, '$[#]', json(rows -> 1)) WHERE first = 3",
     ],
+    [
+      "a batch that was put in",
+      "INSERT INTO batch SELECT first + 1000, form, instance, terms, rows FROM batch WHERE first = 3",
+    ],
+    ["what is no list any more", "UPDATE batch SET rows = 'nothing' WHERE first = 3"],
     ["a link that was taken out", "DELETE FROM segment WHERE id = 5"],
     ["a budget that was set back", "UPDATE meter SET level = '0'"],
     [
       "a call that was put down as open",
       "INSERT INTO open (attempt, seq, usage) VALUES ('a1', 3, '{}')",
     ],
+    ["a time that hides entries", "UPDATE segment SET till = since - 1 WHERE id = 5"],
+    ["a key whose entries are not found", "DELETE FROM mention"],
+    ["an attempt that is not found", "DELETE FROM call WHERE attempt = 'a3'"],
+    ["an attempt that is found elsewhere", "UPDATE call SET first = 5 WHERE attempt = 'a3'"],
+    ["a settle that is not found", "DELETE FROM done WHERE reserve = 7"],
   ];
   for (const [what, sql] of changes)
     it(what, async () => {
       const { problems, made } = await tampered(sql);
       expect(problems.length).toBeGreaterThan(0);
-      if (/entry SET|entry WHERE/.test(sql)) {
+      if (/ batch /.test(sql)) {
         // What is near the end is found at every start.
         await made.crash();
         const next = await onFile(made.file);
@@ -159,33 +187,22 @@ describe("the chain finds", () => {
     await filled(store, 10);
     const db = new DatabaseSync(file);
     dropTriggers(db);
-    const columns = [
-      "at",
-      "key",
-      "model",
-      "labels",
-      "taken",
-      "hold",
-      "usage",
-      "cost",
-      "price",
-      "request",
-      "instance",
-    ];
+    const one = db.prepare("SELECT first FROM batch ORDER BY first LIMIT 1 OFFSET ?");
     await fc.assert(
       fc.asyncProperty(
-        fc.integer({ min: 1, max: 20 }),
-        fc.constantFrom(...columns),
-        async (seq, column) => {
-          const before = db.prepare(`SELECT ${column} AS v FROM entry WHERE seq = ?`).get(seq)![
-            "v"
-          ];
-          const after = typeof before === "number" ? before + 1 : `${before ?? ""}x`;
-          if (before === null && column !== "price") return;
-          const set = db.prepare(`UPDATE entry SET ${column} = ? WHERE seq = ?`);
-          set.run(after as string, seq);
+        fc.nat(9),
+        fc.constantFrom("instance", "terms", "rows"),
+        fc.nat(),
+        async (batch, column, at) => {
+          const first = one.get(batch)!["first"]!;
+          const read = db.prepare(`SELECT ${column} AS text FROM batch WHERE first = ?`);
+          const text = read.get(first)!["text"] as string;
+          const i = at % text.length;
+          const other = String.fromCharCode(text.charCodeAt(i) ^ 1);
+          const set = db.prepare(`UPDATE batch SET ${column} = ? WHERE first = ?`);
+          set.run(text.slice(0, i) + other + text.slice(i + 1), first);
           expect((await store.verify!()).length).toBeGreaterThan(0);
-          set.run(before as string, seq);
+          set.run(text, first);
           expect(await store.verify!()).toEqual([]);
         },
       ),
@@ -205,7 +222,9 @@ describe("the chain finds", () => {
     expect(await holds!.run({ hash: noted.hash })).toBe(true);
     const db = new DatabaseSync(file);
     dropTriggers(db);
-    db.exec("DELETE FROM entry WHERE seq > 4; DELETE FROM segment WHERE last > 4");
+    db.exec(
+      "DELETE FROM batch WHERE first > 4; DELETE FROM segment WHERE last > 4; DELETE FROM call WHERE attempt = 'c'; DELETE FROM done WHERE reserve > 4",
+    );
     db.close();
     expect(await store.verify!()).toEqual([]);
     expect(await holds!.run({ hash: noted.hash })).toBe(false);

@@ -1,17 +1,35 @@
-// What goes between the threads arrives as it left, whatever it holds.
+// What goes between the threads, and from there into the file, is read as it was told, whatever it holds.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import type { Command, Verdict } from "tollgate/plugin";
-import { heard, pack, told, unpack } from "../../../plugins/stores/sqlite/wire.ts";
+import { expect, onTestFinished, test } from "vitest";
+import type { Command, LimitState, Verdict } from "tollgate/plugin";
+import { reserved, settled, toEntry, type Row } from "../../../plugins/stores/book/row.ts";
+import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
+import {
+  createPacker,
+  createUnpacker,
+  heard,
+  told,
+  type ReserveLine,
+} from "../../../plugins/stores/sqlite/wire.ts";
+import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
 
-const amount = fc.option(fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }), { nil: null });
+type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
+
+const money = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
+const amount = fc.option(money, { nil: null });
 const word = fc.string({ unit: "binary", maxLength: 12 });
+/** What something is looked up by is text. */
+const name = fc
+  .string({ unit: "grapheme", minLength: 1, maxLength: 12 })
+  .filter((text) => !text.includes("\0") && text.isWellFormed());
 const limit = fc.record({
   scope: word,
   unit: fc.constantFrom("requests" as const, "nano_usd" as const),
   max: fc.oneof(fc.nat(), fc.bigInt({ min: 0n, max: 2n ** 70n })),
   per: fc.constantFrom("minute" as const, "open" as const),
-  take: fc.bigInt({ min: 0n, max: 2n ** 70n }),
 });
 const usage = fc.record({ input: fc.nat(), output: fc.nat() }, { requiredKeys: [] });
 const part = fc.record({
@@ -20,12 +38,23 @@ const part = fc.record({
   price: fc.option(word, { nil: null }),
   costNano: amount,
 });
+const asked = fc.record(
+  {
+    model: word,
+    frontend: word,
+    protocol: word,
+    lane: fc.constantFrom("verbatim" as const, "translated" as const),
+    stream: fc.boolean(),
+    basis: word,
+  },
+  { requiredKeys: ["model", "frontend", "protocol", "lane", "stream"] },
+);
 
-const command: fc.Arbitrary<Command> = fc.oneof(
-  fc.record({
+const reserve: fc.Arbitrary<Told<"reserve">> = fc.record(
+  {
     do: fc.constant("reserve" as const),
     at: fc.nat(),
-    attempt: word,
+    attempt: name,
     request: word,
     n: fc.nat(),
     key: word,
@@ -37,68 +66,171 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     }),
     privacy: fc.constantFrom("off" as const, "strict" as const),
     labels: fc.dictionary(fc.constantFrom("team", "rare", "holdNano"), word),
-    claims: fc.array(limit, { maxLength: 2 }),
+    claims: fc.constant([]),
     holdNano: amount,
     price: fc.option(word, { nil: null }),
-  }),
-  fc.record(
-    {
-      do: fc.constant("settle" as const),
-      at: fc.nat(),
-      attempt: word,
-      state: fc.constantFrom("exact" as const, "void" as const),
-      usage,
-      costNano: amount,
-      outcome: word,
-      upstreamId: word,
-      upstreamCostNano: fc.bigInt({ min: 0n, max: 2n ** 70n }),
-      parts: fc.array(part, { maxLength: 2 }),
-      ms: fc.record({ total: fc.nat() }),
-    },
-    { requiredKeys: ["do", "at", "attempt", "state", "usage", "costNano", "outcome"] },
-  ),
-  fc.record({
-    do: fc.constant("progress" as const),
-    at: fc.nat(),
-    attempt: word,
-    usage,
-    costNano: amount,
-  }),
-  fc.record({
-    do: fc.constant("adjust" as const),
-    at: fc.nat(),
-    attempt: word,
-    costNano: fc.bigInt(),
-    reason: word,
-    actor: word,
-  }),
-  fc.record({ do: fc.constant("alive" as const), at: fc.nat() }),
+    asked,
+  },
+  {
+    noNullPrototype: true,
+    requiredKeys: [
+      "do",
+      "at",
+      "attempt",
+      "request",
+      "n",
+      "key",
+      "target",
+      "privacy",
+      "labels",
+      "claims",
+      "holdNano",
+      "price",
+    ],
+  },
 );
 
-test("commands", () => {
+const settle: fc.Arbitrary<Omit<Told<"settle">, "attempt">> = fc.record(
+  {
+    do: fc.constant("settle" as const),
+    at: fc.nat(),
+    state: fc.constantFrom("exact" as const, "void" as const),
+    usage,
+    costNano: amount,
+    outcome: word,
+    upstreamId: word,
+    upstreamCostNano: money,
+    parts: fc.array(part, { maxLength: 2 }),
+    finish: word,
+    ms: fc.record({
+      total: fc.nat(),
+      head: fc.double({ noNaN: true, noDefaultInfinity: true, min: 0 }),
+    }),
+  },
+  { noNullPrototype: true, requiredKeys: ["do", "at", "state", "usage", "costNano", "outcome"] },
+);
+
+test("what calls say is what their entries say", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-wire-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "ledger.db");
+  const writer = createWriter({ file, durability: "relaxed", ballastMb: 0 }, "me");
+  onTestFinished(() => writer.close());
+  const packer = createPacker();
+  let runs = 0;
+  let seq = 0;
+  const call = fc.tuple(reserve, settle);
   fc.assert(
-    fc.property(fc.array(command), (batch) => {
-      expect(unpack(pack(batch))).toEqual(batch);
+    fc.property(fc.array(call, { maxLength: 6 }), fc.boolean(), (calls, twice) => {
+      runs++;
+      const rows: Row[] = [];
+      const batch: Command[] = [];
+      for (const [i, [open, close]] of calls.entries()) {
+        const one = { ...open, attempt: `${open.attempt}${runs}.${i}` };
+        const end = { ...close, attempt: one.attempt };
+        batch.push(one, end);
+        const row = reserved(one, "me", []);
+        rows.push(row, settled(row, end, "me"));
+      }
+      const text = packer.pack(batch);
+      expect(heard(batch, writer.apply(text))).toEqual(batch.map(() => ({ ok: true })));
+      if (twice) writer.apply(packer.pack(batch));
+      writer.apply(packer.pack([{ do: "price", at: 0, hash: `${runs}`, price: { lines: [] } }]));
+      const reader = createReader({ file });
+      const found = reader.entries({}, { after: String(seq), limit: 100 }).items;
+      reader.close();
+      expect(found).toEqual(rows.map((row, i) => toEntry(row, seq + 1 + i)));
+      seq += rows.length;
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("what is rare crosses as it left", () => {
+  const rare: fc.Arbitrary<Command> = fc.oneof(
+    fc.record({
+      do: fc.constant("progress" as const),
+      at: fc.nat(),
+      attempt: word,
+      usage,
+      costNano: amount,
+    }),
+    fc.record({
+      do: fc.constant("adjust" as const),
+      at: fc.nat(),
+      attempt: word,
+      costNano: fc.bigInt({ min: -(2n ** 62n), max: 2n ** 62n }),
+      reason: word,
+      actor: word,
+    }),
+    fc.record({ do: fc.constant("alive" as const), at: fc.nat() }),
+  );
+  fc.assert(
+    fc.property(fc.array(rare), (batch) => {
+      expect(createUnpacker()(createPacker().pack(batch))).toEqual(batch);
     }),
   );
 });
 
+test("terms are said once, and again when they were forgotten; attempts and claims arrive as they left", () => {
+  const claim = fc.tuple(limit, money).map(([limit, take]) => ({ ...limit, take }));
+  const claiming = fc
+    .tuple(reserve, fc.array(claim, { maxLength: 2 }))
+    .map(([one, claims]) => ({ ...one, claims }));
+  const packer = createPacker();
+  const unpack = createUnpacker();
+  const many = { ...fc.sample(reserve, 1)[0]!, attempt: "a" };
+  let labelled = 0;
+  fc.assert(
+    fc.property(fc.array(claiming, { maxLength: 4 }), fc.nat(400), (batch, more) => {
+      const others = Array.from({ length: more }, () => ({
+        ...many,
+        labels: { user: `${labelled++}` },
+      }));
+      const lines = unpack(packer.pack([...others, ...batch])).slice(more) as ReserveLine[];
+      expect(lines.map(({ at, attempt, claims }) => ({ at, attempt, claims }))).toEqual(
+        batch.map(({ at, attempt, claims }) => ({ at, attempt, claims })),
+      );
+      for (const [i, { key, target, labels }] of batch.entries()) {
+        const said = JSON.parse(lines[i]!.terms.text);
+        expect([said[0], said[2], said[6]]).toEqual([key, target.model, { ...labels }]);
+      }
+      const again = packer.pack(batch);
+      expect(again.startsWith("t\t")).toBe(false);
+      expect(unpack(again).length).toBe(batch.length);
+    }),
+  );
+  expect(labelled).toBeGreaterThan(5_000);
+});
+
 test("verdicts", () => {
-  const verdict: fc.Arbitrary<Verdict> = fc.oneof(
-    fc.constant({ ok: true as const }),
-    limit.map(({ take: left, ...rest }) => ({
-      ok: true as const,
-      limits: [{ ...rest, left, resetsAt: 1 }],
-    })),
-    limit.map(({ take: left, ...rest }) => ({
-      ok: false as const,
-      denied: { ...rest, left, resetsAt: 1 },
-      retryAfterMs: 1,
-    })),
+  const left = fc.oneof(fc.nat(), fc.bigInt({ min: 0n, max: 2n ** 70n }));
+  const state = fc.tuple(limit, left).map(([limit, left]): LimitState => ({
+    ...limit,
+    left: typeof limit.max === "bigint" ? BigInt(left) : Number(left),
+    resetsAt: 1,
+  }));
+  const states = fc.uniqueArray(state, { selector: ({ scope }) => scope, maxLength: 3 });
+  const verdict: fc.Arbitrary<[Verdict, readonly LimitState[]]> = fc.oneof(
+    fc.constant<[Verdict, LimitState[]]>([{ ok: true }, []]),
+    states
+      .filter(({ length }) => length > 0)
+      .map((limits): [Verdict, LimitState[]] => [{ ok: true, limits }, [...limits].reverse()]),
+    states
+      .filter(({ length }) => length > 0)
+      .map((limits): [Verdict, LimitState[]] => [
+        { ok: false, denied: limits[0]!, retryAfterMs: 1 },
+        [...limits],
+      ]),
   );
   fc.assert(
     fc.property(fc.array(verdict), (all) => {
-      expect(heard(structuredClone(told(all)))).toEqual(all);
+      const batch = all.map(([, limits]) => ({
+        do: "reserve",
+        claims: limits.map(({ scope, unit, max, per }) => ({ scope, unit, max, per, take: 1n })),
+      }));
+      const verdicts = all.map(([verdict]) => verdict);
+      expect(heard(batch as never, told(batch as never, verdicts))).toEqual(verdicts);
     }),
   );
 });

@@ -1,0 +1,179 @@
+// A commit's entries as the file holds them, and as rows. Forms: 2 is written now; 1 was a table with a column for
+// everything, whose values stand here as they were, in the order of its columns.
+import type { DatabaseSync } from "node:sqlite";
+import { hash } from "node:crypto";
+import type { Part, Settle, Usage } from "tollgate/plugin";
+import type { Taken } from "../book/meter.ts";
+import type { Row } from "../book/row.ts";
+import { fromFirstForm } from "./first-form.ts";
+import { common, type Listed } from "./terms.ts";
+
+export interface Stored {
+  /** Its first entry; the others follow one by one. */
+  first: number;
+  form: number;
+  instance: string;
+  terms: string;
+  rows: string;
+}
+
+export const STORED = "first, form, instance, terms, rows";
+
+/** One link of the chain: the link before it, and everything that one commit says. */
+export const link = (before: string, { form, instance, terms, rows }: Omit<Stored, "first">) =>
+  hash(
+    "sha256",
+    form === 1
+      ? before + (JSON.parse(rows) as unknown[]).map((values) => JSON.stringify(values)).join("")
+      : `${before}\n${instance}\n${terms}\n${rows}`,
+  );
+
+type Who = [attempt: string, request: string, n: number, terms: number];
+type Amount = string | null;
+type Reserved = ["r", at: number, ...Who, hold: Amount, taken: readonly [string, string][] | null];
+type Settled = [
+  "s",
+  at: number,
+  ...Who,
+  hold: Amount,
+  state: Settle["state"],
+  outcome: string,
+  cost: Amount,
+  usage: Usage,
+  upstreamId: string | null,
+  upstreamCost: Amount,
+  finish: string | null,
+  ms: NonNullable<Settle["ms"]> | null,
+  parts: readonly (Omit<Part, "costNano"> & { costNano: Amount })[] | null,
+];
+type Adjusted = [
+  "a",
+  at: number,
+  ...Who,
+  usage: Usage,
+  cost: Amount,
+  reason: string | null,
+  actor: string | null,
+];
+
+const amount = (text: Amount): bigint | null => (text === null ? null : BigInt(text));
+
+export function rowsOf({ form, instance, terms, rows }: Stored): Row[] {
+  const values = JSON.parse(rows) as unknown[];
+  if (form === 1) return values.map((one) => fromFirstForm(one as (string | null)[]));
+  const list = (JSON.parse(terms) as Listed[]).map(common);
+  return values.map((one) => fromText(one as Reserved | Settled | Adjusted, instance, list));
+}
+
+function fromText(
+  v: Reserved | Settled | Adjusted,
+  instance: string,
+  list: readonly ReturnType<typeof common>[],
+): Row {
+  const [, at, attempt, request, n, number] = v;
+  const { key, target, privacy, labels, price, asked } = list[number]!;
+  const row: Row = {
+    kind: "reserve",
+    attempt,
+    request,
+    n,
+    at,
+    instance,
+    key,
+    target,
+    privacy,
+    labels,
+    price,
+    asked: undefined,
+    taken: [],
+    holdNano: null,
+    usage: {},
+    costNano: null,
+    state: "open",
+    outcome: "open",
+    upstreamId: undefined,
+    upstreamCostNano: undefined,
+    parts: undefined,
+    finish: undefined,
+    ms: undefined,
+    reason: undefined,
+    actor: undefined,
+  };
+  switch (v[0]) {
+    case "r":
+      row.asked = asked;
+      row.holdNano = amount(v[6]);
+      row.taken = (v[7] ?? []).map(([id, take]): Taken => [id, BigInt(take)]);
+      return row;
+    case "s":
+      row.kind = "settle";
+      row.holdNano = amount(v[6]);
+      row.state = v[7];
+      row.outcome = v[8];
+      row.costNano = amount(v[9]);
+      row.usage = v[10];
+      row.upstreamId = v[11] ?? undefined;
+      row.upstreamCostNano = amount(v[12]) ?? undefined;
+      row.finish = v[13] ?? undefined;
+      row.ms = v[14] ?? undefined;
+      row.parts = v[15]?.map((part) => ({ ...part, costNano: amount(part.costNano) }));
+      return row;
+    case "a":
+      row.kind = "adjust";
+      row.usage = v[6];
+      row.costNano = amount(v[7]);
+      row.state = "exact";
+      row.outcome = "adjusted";
+      row.reason = v[8] ?? undefined;
+      row.actor = v[9] ?? undefined;
+      return row;
+  }
+}
+
+/** Rows by where they are. */
+export interface Shelf {
+  /** The commit that an entry belongs to. */
+  holding(seq: number): Stored | undefined;
+  row(seq: number): Row | undefined;
+  /** The reserve, the settle and the adjustments of an attempt, as far as they are there. */
+  about(
+    attempt: string,
+  ): { reserve: number; settle: number | undefined; adjusts: number[] } | undefined;
+}
+
+export function createShelf(db: DatabaseSync): Shelf {
+  const holding = db.prepare(
+    `SELECT ${STORED} FROM batch WHERE first <= ? ORDER BY first DESC LIMIT 1`,
+  );
+  const call = db.prepare("SELECT first FROM call WHERE attempt = ?");
+  const done = db.prepare("SELECT first FROM done WHERE reserve = ?");
+  const adjusts = db.prepare("SELECT seq FROM adjustment WHERE attempt = ? ORDER BY seq");
+  const at = (seq: number) => holding.get(seq) as unknown as Stored | undefined;
+
+  function find(first: unknown, attempt: string, kind: Row["kind"]): number | undefined {
+    const stored = at(Number(first));
+    const i = stored
+      ? rowsOf(stored).findIndex((row) => row.attempt === attempt && row.kind === kind)
+      : -1;
+    return i < 0 ? undefined : stored!.first + i;
+  }
+
+  return {
+    holding: at,
+    row(seq) {
+      const stored = at(seq);
+      return stored && rowsOf(stored)[seq - stored.first];
+    },
+    about(attempt) {
+      const begun = call.get(attempt);
+      const reserve = begun && find(begun["first"], attempt, "reserve");
+      if (reserve === undefined) return undefined;
+      const ended = done.get(reserve);
+      return {
+        reserve,
+        settle: ended && find(ended["first"], attempt, "settle"),
+        adjusts: adjusts.all(attempt).map(({ seq }) => Number(seq)),
+      };
+    },
+  };
+}
