@@ -15,7 +15,7 @@ import { carry } from "./carry.ts";
  *
  * Two rows of many columns with four indexes for every call were four fifths of what a call cost the writer.
  */
-const MIGRATIONS: readonly (string | ((db: DatabaseSync, file: string) => void))[] = [
+export const MIGRATIONS: readonly (string | ((db: DatabaseSync, file: string) => void))[] = [
   `
   CREATE TABLE instance (
     epoch INTEGER PRIMARY KEY, name TEXT NOT NULL, pid INTEGER NOT NULL,
