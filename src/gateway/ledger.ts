@@ -77,9 +77,16 @@ export function createLedger(
     store.reach === "fleet" ? setInterval(() => push(hint(alive())), ALIVE_MS).unref() : undefined;
 
   const alive = (): Command => ({ do: "alive", at: now() });
-  const put = (command: Command): Promise<Verdict> =>
+  /** Whoever asks for no verdict need not look at it. */
+  const put = <T extends Verdict | void = Verdict>(command: Command): Promise<T> =>
     new Promise((resolve, reject) =>
-      push({ command, resolve, reject, since: performance.now(), again: true }),
+      push({
+        command,
+        resolve: resolve as (verdict: Verdict) => void,
+        reject,
+        since: performance.now(),
+        again: true,
+      }),
     );
 
   /** The row behind a hash, before the first row that names it. */
@@ -105,12 +112,20 @@ export function createLedger(
       if (trouble) await recover();
       else {
         await turn();
-        await send([...progress(), ...queue.splice(0, MOST_IN_BATCH)]);
+        await send(heard.size === 0 ? taken() : [...progress(), ...taken()]);
       }
     pumping = false;
   }
 
   const idle = (): boolean => ended || (queue.length === 0 && heard.size === 0 && !trouble);
+
+  /** The next batch: mostly all that waits. */
+  function taken(): Waiting[] {
+    if (queue.length > MOST_IN_BATCH) return queue.splice(0, MOST_IN_BATCH);
+    const all = queue;
+    queue = [];
+    return all;
+  }
 
   function progress(): Waiting[] {
     const told = [...heard.values()].map(hint);
@@ -141,7 +156,7 @@ export function createLedger(
     }, patienceMs);
     try {
       const verdicts = await store.apply(batch.map(({ command }) => command));
-      batch.forEach((one, i) => landed(one, verdicts[i]!));
+      for (let i = 0; i < batch.length; i++) landed(batch[i]!, verdicts[i]!);
       return undefined;
     } catch (error) {
       return error ?? new Error("rejected");
@@ -211,17 +226,20 @@ export function createLedger(
   }
 
   return {
-    async reserve(command, price) {
-      if (closed) throw unavailable();
-      if (trouble && performance.now() - trouble.since > healMs) throw unavailable();
-      if (queue.length >= MOST_WAITING) throw unavailable();
+    reserve(command, price) {
+      if (
+        closed ||
+        queue.length >= MOST_WAITING ||
+        (trouble && performance.now() - trouble.since > healMs)
+      )
+        return Promise.reject(unavailable());
       if (price && command.price !== null) pin(command.price, price, command.at);
       return put(command);
     },
-    async settle(command, prices = []) {
-      for (const price of prices) pin(priceHash(price), price, command.at);
+    settle(command, prices) {
+      if (prices) for (const price of prices) pin(priceHash(price), price, command.at);
       if (heard.size > 0) heard.delete(command.attempt);
-      await put(command);
+      return put<void>(command);
     },
     progress(command) {
       heard.set(command.attempt, command);

@@ -5,16 +5,17 @@ import type { Row } from "./row.ts";
 export function used(
   unit: Limit["unit"],
   taken: bigint,
-  { state, usage, costNano }: Pick<Row, "state" | "usage" | "costNano">,
+  of: Pick<Row, "state" | "usage" | "costNano">,
 ): bigint {
   // A request was made, whatever became of it.
   if (unit === "requests" || unit === "concurrent") return taken;
-  if (state === "void") return 0n;
-  if (unit === "nano_usd") return costNano ?? taken;
-  const [input, output] = [inputTokens(usage), outputTokens(usage)];
-  const reported = Object.values(usage).some((count) => count !== undefined);
+  if (of.state === "void") return 0n;
+  if (unit === "nano_usd") return of.costNano ?? taken;
+  const { usage } = of;
   if (unit === "images") return usage.images === undefined ? taken : whole(usage.images);
+  const reported = Object.values(usage).some((count) => count !== undefined);
   if (!reported) return taken;
+  const [input, output] = [inputTokens(usage), outputTokens(usage)];
   return whole(unit === "input" ? input : unit === "output" ? output : input + output);
 }
 

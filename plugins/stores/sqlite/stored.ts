@@ -37,8 +37,8 @@ type Settled = [
   ...Who,
   hold: Amount,
   state: Settle["state"],
-  outcome: string,
   cost: Amount,
+  outcome: string,
   usage: Usage,
   upstreamId: string | null,
   upstreamCost: Amount,
@@ -109,8 +109,8 @@ function fromText(
       row.kind = "settle";
       row.holdNano = amount(v[6]);
       row.state = v[7];
-      row.outcome = v[8];
-      row.costNano = amount(v[9]);
+      row.costNano = amount(v[8]);
+      row.outcome = v[9];
       row.usage = v[10];
       row.upstreamId = v[11] ?? undefined;
       row.upstreamCostNano = amount(v[12]) ?? undefined;

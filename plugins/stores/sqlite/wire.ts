@@ -23,8 +23,8 @@ export const amount = (value: bigint | null | undefined): string | null =>
 export const settledText = (c: Settle): string =>
   JSON.stringify([
     c.state,
-    c.outcome,
     amount(c.costNano),
+    c.outcome,
     c.usage,
     c.upstreamId,
     amount(c.upstreamCostNano),
@@ -32,13 +32,6 @@ export const settledText = (c: Settle): string =>
     c.ms,
     c.parts?.map((part) => ({ ...part, costNano: amount(part.costNano) })),
   ]).slice(1, -1);
-
-export type Said = readonly [
-  state: Settle["state"],
-  outcome: string,
-  cost: string | null,
-  usage: Settle["usage"],
-];
 
 export interface Packer {
   /** Throws what a command that cannot be obeyed has to be told. */
@@ -111,7 +104,9 @@ export interface ReserveLine extends Reserving {
   readonly hold: string;
 }
 
-/** What it says is read when the rules ask, and they do when something was taken. */
+type Said = readonly [unknown, unknown, outcome: string, usage: Settle["usage"], ...unknown[]];
+
+/** What it says is read when the rules ask, and they do when something was taken. State and cost are first in it. */
 export class SettleLine implements Settling {
   readonly do = "settle";
   readonly at: number;
@@ -123,21 +118,22 @@ export class SettleLine implements Settling {
     this.attempt = attempt;
     this.text = text;
   }
-  get #all(): Said {
-    return (this.#said ??= JSON.parse(`[${this.text}]`) as Said);
-  }
   get state() {
-    return this.#all[0];
-  }
-  get outcome() {
-    return this.#all[1];
+    return this.text.slice(1, this.text.indexOf('"', 1)) as Settle["state"];
   }
   get costNano() {
-    const cost = this.#all[2];
-    return cost === null ? null : BigInt(cost);
+    const from = this.text.indexOf(",") + 1;
+    const cost = this.text.slice(from, this.text.indexOf(",", from));
+    return cost === "null" ? null : BigInt(cost.slice(1, -1));
+  }
+  get outcome() {
+    return this.#all[2];
   }
   get usage() {
     return this.#all[3];
+  }
+  get #all() {
+    return (this.#said ??= JSON.parse(`[${this.text}]`) as Said);
   }
 }
 

@@ -130,7 +130,7 @@ describe("the chain finds", () => {
   /** Entry `seq` is `seq - first` in its batch's list; here a call is a batch: its reserve, its settle. */
   const set = (seq: number, place: number, value: string): string =>
     `UPDATE batch SET rows = json_set(rows, '$[${(seq + 1) % 2}][${place}]', ${value}) WHERE first = ${seq - ((seq + 1) % 2)}`;
-  const AT_COST = 9;
+  const AT_COST = 8;
 
   const changes: [string, string][] = [
     ["an amount that was changed by one", set(14, AT_COST, "'7'")],
