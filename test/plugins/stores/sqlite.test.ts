@@ -339,6 +339,105 @@ describe("trouble", () => {
   });
 });
 
+describe("a ledger that has grown", () => {
+  const MANY = 10_000;
+  /** Calls of `k`, a commit for each thousand, but for one of another key amid them. */
+  async function grown(store: Store): Promise<void> {
+    for (let from = 0; from < MANY; from += 1_000) {
+      const batch: Command[] = [];
+      for (let i = from; i < from + 1_000; i++) {
+        const [attempt, at] = [`a${i}`, NOON + i];
+        const key = i === 7_500 ? "rare" : "k";
+        batch.push(reserve(attempt, { at, key }), settle(attempt, { at, upstreamId: `up-${i}` }));
+      }
+      await store.apply(batch);
+    }
+  }
+  const attempts = async (store: Store, query: Parameters<Store["entries"]>[0]) =>
+    (await store.entries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
+
+  it("what is open for long is listed, and a next owner reads the newest commits only", async () => {
+    const made = await opened();
+    const heard = {
+      do: "progress",
+      at: NOON,
+      attempt: "heard",
+      usage: { output: 3 },
+      costNano: 9n,
+    } as const;
+    await made.store.apply([
+      reserve("old", { holdNano: 77n }),
+      reserve("heard"),
+      reserve("ended"),
+      heard,
+    ]);
+    await grown(made.store);
+    await made.store.apply([settle("ended"), reserve("new")]);
+    const db = new DatabaseSync(made.file, { readOnly: true });
+    expect(db.prepare("SELECT attempt FROM open ORDER BY attempt").all()).toEqual([
+      { attempt: "heard" },
+      { attempt: "old" },
+    ]);
+    const { low, last } = db
+      .prepare("SELECT low, last FROM segment ORDER BY id DESC LIMIT 1")
+      .get() as { low: number; last: number };
+    expect(last - low).toBeLessThan(16_384);
+    db.close();
+    expect(await attempts(made.store, { state: "open" })).toEqual([
+      "old reserve",
+      "heard reserve",
+      "new reserve",
+    ]);
+    expect(await made.store.verify!()).toEqual([]);
+    const next = await made.crash();
+    expect((await next.open(owner("two"))).presumed).toBe(3);
+    const settled = async (attempt: string) => (await next.entries({ attempt })).items[1];
+    expect(await settled("old")).toMatchObject({ outcome: "presumed", costNano: 77n });
+    expect(await settled("heard")).toMatchObject({ costNano: 9n, usage: { output: 3 } });
+    expect(await settled("new")).toMatchObject({ outcome: "presumed" });
+    expect(await settled("ended")).toMatchObject({ outcome: "ok" });
+    expect(await next.verify!()).toEqual([]);
+  });
+
+  it("what was listed in a batch that did not happen is still found", async () => {
+    const made = await opened();
+    await made.store.apply([reserve("old")]);
+    await grown(made.store);
+    await expect(made.store.apply([reserve("b"), settle("nobody")])).rejects.toThrow();
+    await made.store.apply([reserve("c"), settle("c"), reserve("b"), settle("b")]);
+    // A repeat amid others: the batch is done over, with care.
+    await made.store.apply([reserve("a1"), reserve("d"), settle("a1"), settle("d"), reserve("d")]);
+    const next = await made.crash();
+    expect((await next.open(owner("two"))).presumed).toBe(1);
+    expect(await attempts(next, { attempt: "d" })).toEqual(["d reserve", "d settle"]);
+    expect(await next.verify!()).toEqual([]);
+  });
+
+  it("entries are found in it as in a small one", async () => {
+    const { store } = await opened();
+    await grown(store);
+    expect(await attempts(store, { key: "rare" })).toEqual(["a7500 reserve", "a7500 settle"]);
+    expect(await attempts(store, { key: "nobody" })).toEqual([]);
+    expect(await attempts(store, { attempt: "a9999" })).toEqual(["a9999 reserve", "a9999 settle"]);
+    expect(await attempts(store, { upstreamId: "up-123" })).toEqual(["a123 settle"]);
+    expect(await attempts(store, { upstreamId: "up-12" })).toEqual(["a12 settle"]);
+    expect(await attempts(store, { from: NOON + 5_000, to: NOON + 5_001 })).toEqual([
+      "a5000 reserve",
+      "a5000 settle",
+    ]);
+    expect(await attempts(store, { key: "k", from: NOON + 7_500, to: NOON + 7_502 })).toEqual([
+      "a7501 reserve",
+      "a7501 settle",
+    ]);
+    const { items } = await store.entries({}, { after: "15000", limit: 2 });
+    expect(items.map(({ seq, attempt }) => [seq, attempt])).toEqual([
+      [15_001, "a7500"],
+      [15_002, "a7500"],
+    ]);
+    expect((await store.totals({ by: [], key: "k" }))[0]?.calls).toBe(MANY - 1);
+  });
+});
+
 /** A file system of three megabytes; only some machines let a test have one. */
 function tinyDisk(): string | undefined {
   const at = mkdtempSync(join(tmpdir(), "tollgate-disk-"));
