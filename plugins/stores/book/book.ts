@@ -73,10 +73,10 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
 ): Book<R, S, C> {
   const open = createCalls<C>();
   const all = new Map<string, Meter>();
-  const changed = new Map<string, Meter>();
   /** By this batch: what it opened, what it closed, and the meters as they were. */
   let begun: C[] = [];
   let ended: C[] = [];
+  let changed: Meter[] = [];
   let undoing: (() => void)[] = [];
   let clock = 0;
   let clockBefore = 0;
@@ -85,44 +85,44 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
   /** Never back by a little; back by a lot is where time goes on, for the meters too. */
   function now(at: number): number {
     if (at < clock - DISORDER_MS) {
-      for (const meter of all.values()) if (meter.at > at) touch(meter.id).at = at;
+      for (const meter of all.values()) if (meter.at > at) touch(meter).at = at;
       clock = at;
     } else clock = Math.max(at, clock);
     return clock;
   }
 
   /** The meter, about to be changed. */
-  function touch(id: string): Meter {
-    const found = all.get(id);
-    const meter = found ?? meters.newMeter(id);
-    if (!found) {
-      all.set(id, meter);
-      undoing.push(() => all.delete(id));
-    } else if (!changed.has(id)) {
+  function touch(meter: Meter): Meter {
+    if (meter.touched) return meter;
+    if (all.get(meter.id) === meter) {
       const before = { ...meter };
       undoing.push(() => Object.assign(meter, before));
+    } else {
+      all.set(meter.id, meter);
+      undoing.push(() => all.delete(meter.id));
     }
-    changed.set(id, meter);
+    meter.touched = true;
+    changed.push(meter);
     return meter;
   }
-
-  const look = (claim: Claim, t: number): meters.Seen =>
-    meters.look(all.get(claim.id) ?? meters.newMeter(claim.id), claim, t);
 
   const standing = (claims: readonly Claim[], t: number): Verdict =>
     claims.length === 0
       ? OK
-      : { ok: true, limits: claims.map((claim) => meters.state(claim, look(claim, t))) };
+      : { ok: true, limits: claims.map((claim) => meters.state(claim, meters.look(claim, t))) };
 
   function reserve(c: R): Verdict {
     const t = now(c.at);
-    const claims = meters.claimed(c.claims, t);
+    const claims = meters.claimed(c.claims, t, all);
     if (open.get(c.attempt)) return standing(claims, t);
     const denied = refusing(claims, t);
     if (denied) return journal.knows(c.attempt) ? standing(claims, t) : denied;
     const call = journal.reserve(c, claims.length === 0 ? NOTHING : claims.map(meters.taking));
     if (call) {
-      for (const claim of claims) meters.take(touch(claim.id), claim, t);
+      for (const claim of claims) {
+        touch(claim.meter);
+        meters.take(claim, t);
+      }
       open.add(call);
       begun.push(call);
     }
@@ -133,7 +133,7 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
   function refusing(claims: readonly Claim[], t: number): Verdict | undefined {
     let worst: { claim: Claim; seen: meters.Seen } | undefined;
     for (const claim of claims) {
-      const seen = look(claim, t);
+      const seen = meters.look(claim, t);
       if (seen.waitMs > (worst?.seen.waitMs ?? 0)) worst = { claim, seen };
     }
     return (
@@ -153,7 +153,7 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
     ended.push(call);
     const t = now(c.at);
     for (const [id, amount] of call.taken) {
-      const meter = touch(id);
+      const meter = touch(all.get(id) ?? meters.newMeter(id));
       meters.trueUp(meter, amount, used(meter.unit, amount, c), t);
     }
     return OK;
@@ -182,7 +182,10 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
   function correct(c: Parameters<typeof adjusted>[1], past: Past): Verdict {
     now(c.at);
     if (journal.adjust(adjusted(past.reserve, c, instance)))
-      for (const [id] of past.reserve.taken) if (all.has(id)) meters.correct(touch(id), c.costNano);
+      for (const [id] of past.reserve.taken) {
+        const meter = all.get(id);
+        if (meter) meters.correct(touch(meter), c.costNano);
+      }
     return OK;
   }
 
@@ -196,7 +199,8 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
     if (begun.length > 0) begun = [];
     if (ended.length > 0) ended = [];
     if (undoing.length > 0) undoing = [];
-    if (changed.size > 0) changed.clear();
+    for (const meter of changed) meter.touched = false;
+    if (changed.length > 0) changed = [];
   }
 
   return {
@@ -235,7 +239,7 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
       clockBefore = clock;
       forget();
     },
-    changed: () => changed.values(),
+    changed: () => changed,
     sweep() {
       if (all.size < sweepAt) return [];
       const gone = [...all.values()].filter((m) => meters.spent(m, clock)).map((m) => m.id);

@@ -13,7 +13,8 @@ import { isCalendar, NEVER, windowOf } from "./calendar.ts";
 export interface Claim extends Limit {
   take: bigint;
   most: bigint;
-  id: string;
+  /** Not yet kept, if nobody ever took from it. */
+  readonly meter: Meter;
 }
 
 /** What an open call took from a meter, as its row keeps it. */
@@ -35,6 +36,8 @@ export interface Meter {
   open: number;
   /** Window: when it is over. */
   readonly end: number;
+  /** By the batch that is under way. */
+  touched: boolean;
 }
 
 const PERIOD: { readonly [per in Limit["per"]]?: bigint } = { minute: 60_000n, hour: 3_600_000n };
@@ -57,7 +60,7 @@ export function meterId(
 export function newMeter(id: string): Meter {
   const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
   const end = isCalendar(per) ? windowOf(per, Number(start)).end : NEVER;
-  return { id, unit, per, level: 0n, at: 0, max: 0n, held: 0n, open: 0, end };
+  return { id, unit, per, level: 0n, at: 0, max: 0n, held: 0n, open: 0, end, touched: false };
 }
 
 export const isRate = (meter: Meter): boolean => PERIOD[meter.per] !== undefined;
@@ -66,27 +69,21 @@ export const isRate = (meter: Meter): boolean => PERIOD[meter.per] !== undefined
 export function claimed(
   claims: readonly (Limit & { take: bigint })[],
   now: number,
+  all: ReadonlyMap<string, Meter>,
 ): readonly Claim[] {
   if (claims.length === 0) return NO_CLAIMS;
   const merged: Claim[] = [];
   for (const { scope, unit, max, per, take } of claims) {
-    const claim = {
-      scope,
-      unit,
-      max,
-      per,
-      take,
-      id: meterId(scope, unit, per, now),
-      most: BigInt(max),
-    };
-    const same = merged.find(({ id }) => id === claim.id);
+    const id = meterId(scope, unit, per, now);
+    const most = BigInt(max);
+    const same = merged.find(({ meter }) => meter.id === id);
     if (!same) {
-      merged.push(claim);
+      merged.push({ scope, unit, max, per, take, most, meter: all.get(id) ?? newMeter(id) });
       continue;
     }
-    if (claim.most < same.most) {
-      same.max = claim.max;
-      same.most = claim.most;
+    if (most < same.most) {
+      same.max = max;
+      same.most = most;
     }
     if (take > same.take) same.take = take;
   }
@@ -102,8 +99,8 @@ export interface Seen {
   resetsAt: number;
 }
 
-export function look(meter: Meter, claim: Claim, now: number): Seen {
-  const { most } = claim;
+export function look(claim: Claim, now: number): Seen {
+  const { most, meter } = claim;
   const period = PERIOD[meter.per];
   if (period) {
     const level = drained(meter, most, now);
@@ -130,7 +127,8 @@ export function look(meter: Meter, claim: Claim, now: number): Seen {
   };
 }
 
-export function take(meter: Meter, claim: Claim, now: number): void {
+export function take(claim: Claim, now: number): void {
+  const { meter } = claim;
   const amount = amountOf(claim);
   meter.open++;
   const period = PERIOD[meter.per];
@@ -186,7 +184,7 @@ export const state = ({ scope, unit, max, per }: Limit, { left, resetsAt }: Seen
   resetsAt,
 });
 
-export const taking = (claim: Claim): Taken => [claim.id, amountOf(claim)];
+export const taking = (claim: Claim): Taken => [claim.meter.id, amountOf(claim)];
 
 /** A request larger than the bucket is let in when the bucket is empty, and takes all of it. */
 const amountOf = (claim: Claim): bigint =>

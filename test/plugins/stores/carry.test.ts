@@ -156,7 +156,7 @@ it("every entry is there, and what was open is presumed", async () => {
     attempt: "a",
     request: "r-a",
     holdNano: 1_000n,
-    labels: { team: '][\"ü' },
+    labels: { team: ']["ü' },
     target: {
       provider: "openai",
       model: "gpt-6",
