@@ -1,6 +1,6 @@
 // Reads for reports, on a connection and in a thread of its own, so that none of them ever keeps a commit waiting. Long
 // readings give way to short ones every few milliseconds.
-import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import type { Entry, LedgerQuery, Listed, Page, Problem } from "tollgate/plugin";
 import { listed, sizeOf } from "../book/page.ts";
@@ -11,72 +11,92 @@ import { headOf, links, type Head } from "./chain.ts";
 import { CHAPTER } from "./mention.ts";
 import { createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
 
-/** Rows, or commits, read in one go. */
+/** Rows, or commits, read in one go, and batches. */
 const STRIDE = 2_000;
+const AT_ONCE = 16;
+
+/** Where batches begin: from, and up to. */
+type Span = readonly [number, number];
+const END = Number.MAX_SAFE_INTEGER;
+
+const apart = (spans: readonly Span[]): Span[] =>
+  [...new Map(spans.map((span) => [span[0], span])).values()].sort(([a], [b]) => a - b);
+
+/** What the text of their batches must hold. What upstream calls a call has no order that an index could keep up with. */
+function holding({ key, upstreamId }: LedgerQuery): [where: string, texts: string[]] {
+  const parts = ["1"];
+  const texts: string[] = [];
+  if (key !== undefined) {
+    parts.push("instr(iif(form = 1, rows, terms), ?)");
+    texts.push(JSON.stringify(key));
+  }
+  if (upstreamId !== undefined) {
+    parts.push("instr(rows, ?)");
+    texts.push(JSON.stringify(upstreamId));
+  }
+  return [parts.join(" AND "), texts];
+}
 
 export function createReader({ file }: { file: string }) {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
   const shelf = createShelf(db);
   const done = db.prepare("SELECT 1 FROM done WHERE reserve = ?");
+  const chapters = db.prepare("SELECT chapter FROM mention WHERE key = ? ORDER BY chapter");
   const newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
 
   /** The batches that may hold what is asked for, from the one that holds `from` on. */
   function* batches(query: LedgerQuery, from: number): Generator<Stored, void> {
-    const [where, values] = candidates(query);
-    // One statement a batch: between two of them commits happen, and the log may be taken in.
-    const next = db.prepare(
-      `SELECT ${STORED} FROM batch b WHERE first >= ? AND ${where} ORDER BY first LIMIT 1`,
+    const [where, texts] = holding(query);
+    const some = db.prepare(
+      `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? AND ${where} ORDER BY first LIMIT ${AT_ONCE}`,
     );
-    let first = shelf.holding(from)?.first ?? from;
-    for (;;) {
-      const found = next.get(first, ...values) as unknown as Stored | undefined;
-      if (!found) return;
-      yield found;
-      first = found.first + 1;
+    const [since, till] = during(query);
+    const least = Math.max(shelf.holding(from)?.first ?? from, since);
+    for (const [begin, end] of spans(query)) {
+      const last = Math.min(end, till);
+      for (let first = Math.max(begin, least); first <= last;) {
+        // All at once: between two of these commits happen, and the log may be taken in.
+        const found = some.all(first, last, ...texts) as unknown as Stored[];
+        yield* found;
+        if (found.length < AT_ONCE) break;
+        first = found.at(-1)!.first + 1;
+      }
     }
   }
 
-  function candidates(query: LedgerQuery): [where: string, values: SQLInputValue[]] {
-    const parts: string[] = ["1"];
-    const values: SQLInputValue[] = [];
-    const is = (part: string, ...more: SQLInputValue[]): void => {
-      parts.push(part);
-      values.push(...more);
+  /** Where they may begin, in order. */
+  function spans({ attempt, key, state }: LedgerQuery): Iterable<Span> {
+    const at = (seq: number): Span => {
+      const { first } = shelf.holding(seq)!;
+      return [first, first];
     };
-    if (query.key !== undefined)
-      is(
-        `first / ${CHAPTER} IN (SELECT chapter FROM mention WHERE key = ?) AND instr(iif(form = 1, rows, terms), ?)`,
-        query.key,
-        JSON.stringify(query.key),
-      );
-    if (query.attempt !== undefined) {
-      const { reserve, settle, adjusts } = shelf.about(query.attempt) ?? { adjusts: [] };
+    if (attempt !== undefined) {
+      const { reserve, settle, adjusts } = shelf.about(attempt) ?? { adjusts: [] };
       const seqs = [reserve, settle, ...adjusts].filter((seq) => seq !== undefined);
-      is(
-        "first IN (SELECT value FROM json_each(?))",
-        JSON.stringify(seqs.map((seq) => shelf.holding(seq)!.first)),
-      );
+      return apart(seqs.map(at));
     }
-    // What upstream calls it has no order that an index could keep up with: its text is looked for.
-    if (query.upstreamId !== undefined) is("instr(rows, ?)", JSON.stringify(query.upstreamId));
-    if (query.from !== undefined || query.to !== undefined)
-      is(
-        "first IN (SELECT first FROM segment WHERE till >= ? AND since < ?)",
-        query.from ?? -Infinity,
-        query.to ?? Infinity,
-      );
-    if (query.state === "open")
-      is(
-        "(first >= ? OR first IN (SELECT value FROM json_each(?)))",
-        Number(newest.get()?.["low"] ?? 0),
-        JSON.stringify(
-          db
-            .prepare("SELECT seq FROM open")
-            .all()
-            .map(({ seq }) => shelf.holding(Number(seq))!.first),
-        ),
-      );
-    return [parts.join(" AND "), values];
+    if (state === "open") {
+      const low = Number(newest.get()?.["low"] ?? 0);
+      const listed = db.prepare("SELECT seq FROM open WHERE seq < ? ORDER BY seq").all(low);
+      return [...apart(listed.map(({ seq }) => at(Number(seq)))), [low, END]];
+    }
+    if (key !== undefined)
+      return chapters.all(key).map(({ chapter }): Span => {
+        const first = Number(chapter) * CHAPTER;
+        return [first, first + CHAPTER - 1];
+      });
+    return [[-END, END]];
+  }
+
+  /** Commits are nearly in the order of their times; what lies between the first and the last of them is looked at. */
+  function during({ from, to }: LedgerQuery): Span {
+    if (from === undefined && to === undefined) return [-END, END];
+    const { since, till } = db
+      .prepare(
+        "SELECT min(first) AS since, max(first) AS till FROM segment WHERE till >= ? AND since < ?",
+      )
+      .get(from ?? -END, to ?? END)!;
+    return since === null ? [END, -END] : [Number(since), Number(till)];
   }
 
   const isOver = (row: Row, seq: number): boolean =>
