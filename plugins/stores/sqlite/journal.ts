@@ -4,13 +4,13 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Call, Journal } from "../book/book.ts";
 import type { OpenCalls } from "../book/calls.ts";
 import type { Meter } from "../book/meter.ts";
-import { newMeter } from "../book/meter.ts";
 import { keyCursor } from "../book/page.ts";
 import { nth, type Heard, type Past, type Row } from "../book/row.ts";
 import { headOf } from "./chain.ts";
 import { createLow } from "./low.ts";
 import { createMention } from "./mention.ts";
-import { createShelf, link, rowsOf, STORED, type Stored } from "./stored.ts";
+import { leftOpen } from "./left.ts";
+import { createShelf, link, rowsOf, type Stored } from "./stored.ts";
 import { toJson } from "./tagged.ts";
 import { textOf } from "./terms.ts";
 import { amount, newTerms, type ReserveLine, type SettleLine, type Terms } from "./wire.ts";
@@ -41,8 +41,6 @@ export interface SqliteJournal extends Journal<ReserveLine, SettleLine, OpenCall
   seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<OpenCall>): void;
   undo(): void;
   done(): void;
-  begun(name: string, at: number): number;
-  meters(): Iterable<Meter>;
   open(): Iterable<Found>;
 }
 
@@ -234,48 +232,9 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
       low.done();
       forget();
     },
-    begun(name, at) {
-      const { lastInsertRowid } = db
-        .prepare("INSERT INTO instance (name, pid, started, alive) VALUES (?, ?, ?, ?)")
-        .run(name, process.pid, at, at);
-      return Number(lastInsertRowid);
-    },
-    *meters() {
-      for (const m of db.prepare("SELECT id, level, at, max FROM meter").iterate())
-        yield {
-          ...newMeter(m["id"] as string),
-          level: BigInt(m["level"] as string),
-          at: Number(m["at"]),
-          max: BigInt(m["max"] as string),
-        };
-    },
     *open() {
-      const from = db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"];
-      const found = new Map<string, { seq: number; first: number; row: Row }>();
-      const heard = new Map<string, Heard>();
-      const lists = db.prepare("SELECT attempt, seq, usage, cost FROM open ORDER BY seq");
-      lists.setReadBigInts(true);
-      for (const { attempt, seq, usage, cost } of lists.all()) {
-        const stored = shelf.holding(Number(seq))!;
-        const row = rowsOf(stored)[Number(seq) - stored.first]!;
-        found.set(row.attempt, { seq: Number(seq), first: stored.first, row });
-        // Listed for its age alone, it said nothing.
-        if (usage !== "{}" || cost !== null)
-          heard.set(String(attempt), {
-            usage: JSON.parse(String(usage)),
-            costNano: cost as bigint | null,
-          });
-      }
-      const recent = db.prepare(`SELECT ${STORED} FROM batch WHERE first >= ? ORDER BY first`);
-      for (const stored of recent.iterate(from ?? 0) as Iterable<unknown> as Iterable<Stored>)
-        rowsOf(stored).forEach((row, i) => {
-          const seq = stored.first + i;
-          if (row.kind === "settle") found.delete(row.attempt);
-          if (row.kind === "reserve") found.set(row.attempt, { seq, first: stored.first, row });
-        });
-      for (const { seq, first, row } of [...found.values()].sort((a, b) => a.seq - b.seq)) {
+      for (const { row, seq, first, listed, heard } of leftOpen(db)) {
         const { attempt, taken, request, n, holdNano } = row;
-        const isListed = db.prepare("SELECT 1 FROM open WHERE attempt = ?").get(attempt);
         const call: OpenCall = {
           attempt,
           taken,
@@ -284,11 +243,11 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
           hold: holdNano === null ? "null" : `"${holdNano}"`,
           seq,
           first,
-          listed: isListed !== undefined,
+          listed,
         };
         low.commit(first);
-        if (!call.listed) low.opened(first);
-        yield { call, row, heard: heard.get(attempt) };
+        if (!listed) low.opened(first);
+        yield { call, row, heard };
       }
     },
   };

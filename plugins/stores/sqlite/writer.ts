@@ -8,6 +8,7 @@ import { presumed } from "../book/row.ts";
 import { createBallast } from "./ballast.ts";
 import { checkTail } from "./chain.ts";
 import { createJournal, type OpenCall, type SqliteJournal } from "./journal.ts";
+import { begun, leftMeters } from "./left.ts";
 import { lock } from "./lock.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
 import { migrate } from "./schema.ts";
@@ -93,14 +94,14 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     }
   }
 
-  function recover({ book, journal }: Session): Opened {
-    for (const meter of journal.meters()) book.load(meter);
+  function recover({ db, book, journal }: Session): Opened {
+    for (const meter of leftMeters(db)) book.load(meter);
     const found = [...journal.open()];
     for (const { call } of found) book.restore(call);
     const dead = found.filter(({ row }) => row.instance !== owner);
     const now = Date.now();
     for (const { row, heard } of dead) book.apply(settling(presumed(row, heard, now)));
-    return { epoch: journal.begun(owner, now), presumed: dead.length };
+    return { epoch: begun(db, owner, now), presumed: dead.length };
   }
 
   /** All or nothing, in memory as on disk. */
