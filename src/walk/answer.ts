@@ -1,8 +1,9 @@
 // The client's side of an exchange: what may leave, and when. Two gates: nothing leaves before the first content
 // (until then another candidate may still answer), and nothing leaves after the finish until the bill is durable.
+import type { ServerResponse } from "node:http";
 import type { HeadersOut } from "../model/values.ts";
-import type { Visit } from "./exchange.ts";
-import type { Watched } from "./watchdog.ts";
+import type { Inner, Visit } from "./exchange.ts";
+import type { Watchdog, Watched } from "./watchdog.ts";
 
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
@@ -24,7 +25,11 @@ export class Answer implements Watched {
   /** Whether a ping may go here; the lane knows. */
   between: () => boolean = () => true;
   #recorders: Recorder[] | undefined;
-  readonly #x: Visit;
+  // What a write needs stands here, not behind the visit: an event of one stream in a thousand finds nothing in a cache.
+  readonly #stream: boolean;
+  readonly #res: ServerResponse;
+  readonly #dog: Watchdog;
+  readonly #inner: Inner;
   readonly #ping: string;
   #upstream: Upstream | undefined;
   #waiting: (() => void)[] = [];
@@ -38,9 +43,12 @@ export class Answer implements Watched {
   readonly #began = performance.now();
 
   constructor(x: Visit) {
-    this.#x = x;
-    this.#ping = x["~"].frontend.server?.ping ?? "";
-    x["~"].gen.watchdog.watch(this);
+    this.#stream = x.stream;
+    this.#inner = x["~"];
+    this.#res = this.#inner.res;
+    this.#dog = this.#inner.gen.watchdog;
+    this.#ping = this.#inner.frontend.server?.ping ?? "";
+    this.#dog.watch(this);
   }
 
   /** A call begins to answer: what an earlier one left behind is forgotten. */
@@ -59,7 +67,7 @@ export class Answer implements Watched {
   commit(): void {
     if (this.committed) return;
     this.committed = true;
-    if (this.#x.stream) {
+    if (this.#stream) {
       this.#open();
       if (!this.#finishing) this.#flush();
     }
@@ -72,7 +80,7 @@ export class Answer implements Watched {
 
   settled(): void {
     this.#finishing = false;
-    if (!this.#x.stream) return;
+    if (!this.#stream) return;
     this.#flush();
     if (this.#blockedSince === undefined) this.#upstream?.resume();
   }
@@ -80,10 +88,10 @@ export class Answer implements Watched {
   write(chunk: Buffer | string): void {
     if (this.#muted) return;
     if (this.#recorders) this.#copy(chunk);
-    if (this.committed && !this.#finishing && this.#x.stream) return this.#put(chunk);
+    if (this.committed && !this.#finishing && this.#stream) return this.#put(chunk);
     this.#held.push(chunk);
     this.#heldBytes += chunk.length;
-    if (this.#x.stream && !this.committed) {
+    if (this.#stream && !this.committed) {
       if (this.#heldBytes > COMMIT_AFTER_BYTES) this.commit();
       else if (this.#heldBytes > OPEN_AFTER_BYTES) this.#open();
     }
@@ -98,11 +106,11 @@ export class Answer implements Watched {
 
   /** The answer is over: what is held leaves, and with it the connection is free. */
   end(): void {
-    this.#x["~"].gen.watchdog.leave(this);
+    this.#dog.leave(this);
     for (const r of this.#recorders ?? []) r.done(r.size <= r.max && !this.#muted ? r.parts : null);
-    const { res } = this.#x["~"];
+    const res = this.#res;
     if (this.#muted || res.destroyed) return;
-    if (this.#x.stream) {
+    if (this.#stream) {
       this.#open();
       this.#flush();
       res.end();
@@ -113,7 +121,7 @@ export class Answer implements Watched {
         ? this.#held[0]
         : Buffer.concat(this.#held.map((c) => (typeof c === "string" ? Buffer.from(c) : c)));
     this.#head("application/json", whole.length);
-    this.#x["~"].bytesOut += whole.length;
+    this.#inner.bytesOut += whole.length;
     res.end(whole);
   }
 
@@ -123,7 +131,7 @@ export class Answer implements Watched {
     this.#held = [];
     this.#proceed();
     for (const r of this.#recorders ?? []) r.done(null);
-    this.#x["~"].gen.watchdog.leave(this);
+    this.#dog.leave(this);
   }
 
   /** What the client gets, once it is settled; null when it was cut or is larger than `max`. */
@@ -134,14 +142,14 @@ export class Answer implements Watched {
   /** Given up before anything left: whoever refuses writes the answer. */
   abandon(): void {
     for (const r of this.#recorders ?? []) r.done(null);
-    this.#x["~"].gen.watchdog.leave(this);
+    this.#dog.leave(this);
   }
 
   tick(now: number): void {
     if (this.#muted) return;
     if (this.#blockedSince !== undefined && now - this.#blockedSince > STALLED_MS)
-      return void this.#x["~"].res.destroy();
-    if (!this.#x.stream) return;
+      return void this.#res.destroy();
+    if (!this.#stream) return;
     if (!this.opened && now - this.#began > OPEN_AFTER_MS) this.#open();
     if (this.opened && !this.#finishing && now - this.#lastWrite > PING_EVERY_MS) {
       if (this.#ping !== "" && (!this.committed || this.between())) this.#put(this.#ping);
@@ -155,7 +163,7 @@ export class Answer implements Watched {
 
   #head(mime: string, length?: number): void {
     this.opened = true;
-    const inner = this.#x["~"];
+    const inner = this.#inner;
     if (inner.res.headersSent) return;
     const list: string[] = ["content-type", mime];
     if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
@@ -166,7 +174,11 @@ export class Answer implements Watched {
     }
     if (inner.headers) for (const [name, value] of inner.headers) list.push(name, value);
     inner.res.writeHead(200, list);
-    if (length === undefined) inner.res.flushHeaders();
+    if (length !== undefined) return;
+    // Nearly always something follows in this turn, and leaves with it.
+    inner.res.cork();
+    inner.res.flushHeaders();
+    process.nextTick(uncork, inner.res);
   }
 
   #flush(): void {
@@ -174,16 +186,15 @@ export class Answer implements Watched {
     if (held.length === 0) return;
     this.#held = [];
     this.#heldBytes = 0;
-    const { res } = this.#x["~"];
-    res.cork();
+    this.#res.cork();
     for (const chunk of held) this.#put(chunk);
-    res.uncork();
+    this.#res.uncork();
   }
 
   #put(chunk: Buffer | string): void {
-    const { res } = this.#x["~"];
-    this.#x["~"].bytesOut += chunk.length;
-    this.#lastWrite = this.#x["~"].gen.watchdog.now;
+    const res = this.#res;
+    this.#inner.bytesOut += chunk.length;
+    this.#lastWrite = this.#dog.now;
     if (res.write(chunk) || this.#blockedSince !== undefined) return;
     this.#blockedSince = performance.now();
     this.#upstream?.pause();
@@ -207,6 +218,8 @@ export class Answer implements Watched {
     }
   }
 }
+
+const uncork = (res: ServerResponse): void => res.uncork();
 
 interface Recorder {
   max: number;

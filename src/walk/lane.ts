@@ -1,9 +1,10 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
 import { fail, type Fault } from "../model/error.ts";
-import type { FinishReason, ModelAnswer, ModelEvent } from "../model/event.ts";
+import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
 import { folding } from "../model/fold.ts";
+import type { Usage } from "../model/usage.ts";
 import type { HeadersIn } from "../model/values.ts";
-import type { Answering, Decoder, Protocol } from "../plugin/protocol.ts";
+import type { Answering, Decoder, Protocol, Relay, RelaySink } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
@@ -57,42 +58,59 @@ export function answering(call: Attempt): Answering {
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
 export function relayed(call: Attempt, course: Course): Passage {
-  const { answer, tally } = course;
-  const relay = call.seat["~"].endpoint.protocol!.client!.relay!(
-    {
-      bytes(chunk) {
-        tally.passedBytes += chunk.length;
-        answer.write(chunk);
-      },
-      content(bytes) {
-        if (bytes === undefined) tally.untold = true;
-        else tally.textBytes += bytes;
-        course.content();
-      },
-      start(id) {
-        tally.accepted = true;
-        tally.upstreamId = id;
-      },
-      usage: (seen) => tally.saw(seen),
-      finish(reason) {
-        course.finishing(reason);
-        return tally.usage().usage;
-      },
-    },
-    answering(call),
-  );
-  const passage: Passage = {
-    push: (chunk) => relay.push(chunk),
-    end() {
-      relay.end();
-      course.finished();
-    },
-    fail: (fault) => relay.fail(fault),
-    get between() {
-      return relay.between;
-    },
-  };
-  return call.exchange.stream ? passage : whole(call, passage, (body) => relay.push(body));
+  const passage = new Verbatim(call, course);
+  return call.exchange.stream ? passage : whole(call, passage, (body) => passage.push(body));
+}
+
+/** Both ends of a relay in one object: with a thousand streams, each thing that an event touches comes from far away. */
+class Verbatim implements Passage, RelaySink {
+  readonly #relay: Relay;
+  readonly #course: Course;
+  readonly #answer: Answer;
+  readonly #tally: Tally;
+
+  constructor(call: Attempt, course: Course) {
+    this.#course = course;
+    this.#answer = course.answer;
+    this.#tally = course.tally;
+    const client = call.seat["~"].endpoint.protocol!.client!;
+    this.#relay = client.relay!(this, answering(call));
+  }
+
+  push(chunk: Buffer): void {
+    this.#relay.push(chunk);
+  }
+  end(): void {
+    this.#relay.end();
+    this.#course.finished();
+  }
+  get between(): boolean {
+    return this.#relay.between;
+  }
+  fail(fault: Fault): void {
+    this.#relay.fail(fault);
+  }
+
+  bytes(chunk: Buffer): void {
+    this.#tally.passedBytes += chunk.length;
+    this.#answer.write(chunk);
+  }
+  content(bytes?: number): void {
+    if (bytes === undefined) this.#tally.untold = true;
+    else this.#tally.textBytes += bytes;
+    if (!this.#answer.committed) this.#course.content();
+  }
+  start(id: string): void {
+    this.#tally.accepted = true;
+    this.#tally.upstreamId = id;
+  }
+  usage(seen: UsageSeen): void {
+    this.#tally.saw(seen);
+  }
+  finish(reason: FinishReason): Usage {
+    this.#course.finishing(reason);
+    return this.#tally.usage().usage;
+  }
 }
 
 /** Translated: upstream's bytes → events → the event hooks → the client's protocol. */

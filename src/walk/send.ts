@@ -15,6 +15,8 @@ export interface Taker {
   end(error?: unknown): void;
 }
 
+const handOver = (flight: Flight): void => flight.give();
+
 /** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
 export class Flight implements Dispatcher.DispatchHandler, Watched {
   status = 0;
@@ -25,7 +27,8 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   #due: number;
   #controller: Dispatcher.DispatchController | undefined;
   #taker: Taker | undefined;
-  #early: Buffer[] = [];
+  /** What has come and was not handed over. */
+  #came: Buffer[] = [];
   #ended: { error?: unknown } | undefined;
   #refused: Error | undefined;
   #head: { resolve(): void; reject(error: unknown): void } | undefined;
@@ -65,9 +68,7 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
 
   take(taker: Taker): void {
     this.#taker = taker;
-    const early = this.#early;
-    this.#early = [];
-    for (const chunk of early) taker.data(chunk);
+    this.give();
     if (this.#ended) taker.end(this.#ended.error);
     else this.#controller?.resume();
   }
@@ -124,9 +125,19 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#due = this.#dog.now + this.#timeouts.idleMs;
-    if (this.#taker) return this.#taker.data(chunk);
-    this.#early.push(chunk);
-    controller.pause();
+    this.#came.push(chunk);
+    if (!this.#taker) controller.pause();
+    else if (this.#came.length === 1) process.nextTick(handOver, this);
+  }
+
+  /**
+   * What one read of the socket brought goes on in one piece, however many chunks of HTTP it was: whoever looks at it, and
+   * whoever writes it, does so once.
+   */
+  give(): void {
+    const came = this.#came;
+    if (came.length === 0 || !this.#taker) return;
+    this.#taker.data(came.length === 1 ? came.pop()! : Buffer.concat(came.splice(0)));
   }
 
   onResponseEnd(): void {
@@ -143,6 +154,7 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
     if (this.#ended) return;
     this.#dog.leave(this);
     this.#ended = problem === undefined ? {} : { error: problem };
+    this.give();
     this.#taker?.end(problem);
   }
 }

@@ -159,21 +159,29 @@ export interface Gather {
   flush(): void;
 }
 
-export function gather(write: (b: Buffer) => void): Gather {
-  let pieces: Buffer[] = [];
-  let size = 0;
-  return {
-    add(piece) {
-      if (piece.length === 0) return;
-      pieces.push(piece);
-      size += piece.length;
-    },
-    flush() {
-      if (size === 0) return;
-      const all = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, size);
-      pieces = [];
-      size = 0;
-      write(all);
-    },
-  };
+export const gather = (write: (b: Buffer) => void): Gather => new Gathering(write);
+
+class Gathering implements Gather {
+  readonly #write: (b: Buffer) => void;
+  #pieces: Buffer[] = [];
+  #size = 0;
+
+  constructor(write: (b: Buffer) => void) {
+    this.#write = write;
+  }
+
+  add(piece: Buffer): void {
+    if (piece.length === 0) return;
+    this.#pieces.push(piece);
+    this.#size += piece.length;
+  }
+
+  flush(): void {
+    if (this.#size === 0) return;
+    const pieces = this.#pieces;
+    const all = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, this.#size);
+    this.#pieces = [];
+    this.#size = 0;
+    this.#write(all);
+  }
 }

@@ -14,7 +14,13 @@ export interface Frames {
   end(): void;
   /** No event is half read. */
   readonly between: boolean;
+  /** The next byte begins an event, whatever it is: whoever knows whole events by their bytes may take them out before `push`. */
+  readonly fresh: boolean;
+  /** Said while one event is taken: those behind it were known by their bytes and taken with it, up to here. */
+  took(to: number): void;
 }
+
+type On = (b: Buffer, from: number, to: number) => void;
 
 /**
  * Splits a stream into whole events, blank line included. An event inside one chunk is a range of that chunk, never a
@@ -24,89 +30,107 @@ export interface Frames {
  * Lines end in LF, CRLF or CR. A CR that ends a chunk ends its line at once, so that no event waits for a LF that may
  * never come; if it does come, it is a blank line of its own.
  */
-export function frames(
-  on: (b: Buffer, from: number, to: number) => void,
-  cap: number = EVENT_CAP,
-): Frames {
-  /** The pieces of an event that has not ended yet. */
-  let held: Buffer[] = [];
-  let size = 0;
-  /** Nothing of the current line has been seen. */
-  let lineStart = true;
-  let afterCr = false;
-  let first = true;
+export const frames = (on: On, cap: number = EVENT_CAP): Frames => new Splitting(on, cap);
 
-  const grow = (bytes: number) => {
-    size += bytes;
-    if (size > cap)
-      fail("upstream", `One event of the upstream's stream is larger than ${cap} bytes.`, {
+/** One object, since a thousand streams in turn find nothing of theirs in the processor's caches. */
+class Splitting implements Frames {
+  readonly #on: On;
+  readonly #cap: number;
+  /** The pieces of an event that has not ended yet. */
+  #held: Buffer[] = [];
+  #size = 0;
+  /** Nothing of the current line has been seen. */
+  #lineStart = true;
+  #afterCr = false;
+  #first = true;
+  /** Where the next event begins. */
+  #next = 0;
+
+  constructor(on: On, cap: number) {
+    this.#on = on;
+    this.#cap = cap;
+  }
+
+  get between(): boolean {
+    return this.#size === 0;
+  }
+
+  get fresh(): boolean {
+    return this.#size === 0 && !this.#afterCr && !this.#first;
+  }
+
+  took(to: number): void {
+    this.#next = to;
+  }
+
+  push(b: Buffer): void {
+    const n = b.length;
+    if (n === 0) return;
+    let from = 0;
+    let i = 0;
+    if (this.#afterCr && b[0] === LF) {
+      i = 1;
+      if (this.#size === 0) this.#give(b, 0, (from = 1));
+    }
+    this.#afterCr = b[n - 1] === CR;
+    // Most streams have no CR at all: one native search tells.
+    let cr = b.indexOf(CR, i);
+    while (i < n) {
+      const lf = b.indexOf(LF, i);
+      if (cr >= 0 && cr < i) cr = b.indexOf(CR, i);
+      const end = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
+      if (end < 0) {
+        this.#lineStart = false;
+        break;
+      }
+      const next = b[end] === CR && b[end + 1] === LF ? end + 2 : end + 1;
+      const blank = end === i && this.#lineStart;
+      this.#lineStart = true;
+      i = next;
+      if (!blank) continue;
+      this.#next = next;
+      this.#give(b, from, next);
+      i = from = this.#next;
+    }
+    if (from < n) {
+      this.#grow(n - from);
+      this.#held.push(from === 0 ? b : b.subarray(from));
+    }
+  }
+
+  end(): void {
+    if (this.#size === 0) return;
+    let rest = Buffer.concat(this.#held);
+    this.#held = [];
+    this.#size = 0;
+    if (this.#first && startsWithBom(rest, 0)) rest = rest.subarray(3);
+    const last = eventOf(rest);
+    if (last && isWhole(last.data, this.#lineStart))
+      this.#give(Buffer.concat([rest, BLANK]), 0, rest.length + BLANK.length);
+  }
+
+  #grow(bytes: number): void {
+    this.#size += bytes;
+    if (this.#size > this.#cap)
+      fail("upstream", `One event of the upstream's stream is larger than ${this.#cap} bytes.`, {
         code: "event_too_large",
       });
-  };
-  const give = (b: Buffer, from: number, to: number) => {
-    grow(to - from);
-    size = 0;
-    if (held.length > 0) {
-      held.push(b.subarray(from, to));
-      b = Buffer.concat(held);
-      held = [];
+  }
+
+  #give(b: Buffer, from: number, to: number): void {
+    this.#grow(to - from);
+    this.#size = 0;
+    if (this.#held.length > 0) {
+      this.#held.push(b.subarray(from, to));
+      b = Buffer.concat(this.#held);
+      this.#held = [];
       from = 0;
       to = b.length;
     }
-    if (first && startsWithBom(b, from)) from += 3;
-    first = false;
-    on(b, from, to);
-  };
-
-  return {
-    get between() {
-      return size === 0;
-    },
-    push(b) {
-      const n = b.length;
-      if (n === 0) return;
-      let from = 0;
-      let i = 0;
-      if (afterCr && b[0] === LF) {
-        i = 1;
-        if (size === 0) give(b, 0, (from = 1));
-      }
-      afterCr = b[n - 1] === CR;
-      // Most streams have no CR at all: one native search tells.
-      let cr = b.indexOf(CR, i);
-      while (i < n) {
-        const lf = b.indexOf(LF, i);
-        if (cr >= 0 && cr < i) cr = b.indexOf(CR, i);
-        const end = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
-        if (end < 0) {
-          lineStart = false;
-          break;
-        }
-        const next = b[end] === CR && b[end + 1] === LF ? end + 2 : end + 1;
-        const blank = end === i && lineStart;
-        lineStart = true;
-        i = next;
-        if (blank) {
-          give(b, from, next);
-          from = next;
-        }
-      }
-      if (from < n) {
-        grow(n - from);
-        held.push(from === 0 ? b : b.subarray(from));
-      }
-    },
-    end() {
-      if (size === 0) return;
-      let rest = Buffer.concat(held);
-      held = [];
-      size = 0;
-      if (first && startsWithBom(rest, 0)) rest = rest.subarray(3);
-      const last = eventOf(rest);
-      if (last && isWhole(last.data, lineStart))
-        give(Buffer.concat([rest, BLANK]), 0, rest.length + BLANK.length);
-    },
-  };
+    if (this.#first && startsWithBom(b, from)) from += 3;
+    this.#first = false;
+    this.#on(b, from, to);
+  }
 }
 
 const startsWithBom = (b: Buffer, i: number): boolean =>

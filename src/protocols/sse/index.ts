@@ -2,7 +2,7 @@
 // gives them as ranges of the bytes that came, for relays; the byte tools let a relay look at JSON without parsing it.
 // Pure: no I/O, no clock. May import: lib, model.
 export { sse, type Caps } from "./events.ts";
-export { frames, type Frames } from "./frames.ts";
+export { EVENT_CAP, frames, type Frames } from "./frames.ts";
 export { eventOf } from "./parse.ts";
 export {
   dataOf,

@@ -1,0 +1,173 @@
+// Events that are known by their bytes are passed on without being read. Whoever reads each of them, one byte after the
+// other, must come to the same: the same bytes for the client, the same words, the same end, the same fault.
+import * as fc from "fast-check";
+import { expect, test } from "vitest";
+import { faultOf } from "../../../src/model/error.ts";
+import type { Usage } from "../../../src/model/usage.ts";
+import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
+import { answering } from "../../../src/testing/index.ts";
+
+const { client } = chatCompletions();
+
+/** All that a relay says of these chunks, its fault included. */
+function heard(chunks: readonly Buffer[]): { bytes: string; words: number; fault: string } {
+  const out: Buffer[] = [];
+  const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
+  const relay = client!.relay!(
+    {
+      bytes: (b) => void out.push(Buffer.from(b)),
+      content: (bytes = 0) => void (said.words += bytes),
+      start: (id) => void said.ids.push(id),
+      usage: (seen) => void said.usage.push(seen),
+      finish(reason): Usage {
+        said.finish = reason;
+        return { input: 1, output: 2 };
+      },
+    },
+    answering({ stream: true, body: {} }),
+  );
+  try {
+    for (const chunk of chunks) relay.push(Buffer.from(chunk));
+    relay.end();
+  } catch (thrown) {
+    const fault = faultOf(thrown);
+    if (!fault) throw thrown;
+    said.fault = `${fault.code}: ${fault.message}`;
+  }
+  return { ...said, bytes: Buffer.concat(out).toString("latin1") };
+}
+
+/** What a client reads: an event's data, however its lines end. */
+const read = (bytes: string): unknown[] =>
+  bytes
+    .replace(/\r\n?/g, "\n")
+    .split("\n\n")
+    .flatMap((event) => {
+      const lines = event.split("\n").filter((line) => line.startsWith("data:"));
+      const data = lines.map((line) => line.slice(5)).join("\n");
+      try {
+        return data === "" ? [] : [JSON.parse(data)];
+      } catch {
+        return [data.trim()];
+      }
+    });
+
+const byteByByte = (b: Buffer) => Array.from(b, (_, i) => b.subarray(i, i + 1));
+
+const LF = ["\n\n", "\n\n", "\n\n", "\n\n\n", "\n"];
+const CR = ["\n\n", "\n\n", "\r\n\r\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n"];
+/** Inside a string's quotes, as it stands on the wire. */
+const inside = fc.oneof(
+  { weight: 6, arbitrary: fc.string({ maxLength: 12 }).map((s) => JSON.stringify(s).slice(1, -1)) },
+  { weight: 2, arbitrary: fc.nat({ max: 300 }).map((n) => "long ".repeat(n)) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom("é", "\ufeff", "\\u0022", "\\\\", '\\"}]}\\n\\ndata: {'),
+  },
+);
+/** And what may not stand there. */
+const broken = fc.constantFrom(
+  ...'\\|\n|\n\n|\\\n|\t|"|"}|","model":"m2","x":"'.split("|"),
+  '"},"finish_reason":"stop"}]}\n\ndata: {"',
+);
+const kind = fc.constantFrom("content", "reasoning_content", "refusal", "role");
+const delta = (words: fc.Arbitrary<string>) =>
+  fc
+    .tuple(fc.constantFrom("m", "m", "m", "m2"), kind, words, fc.constantFrom("", ',"usage":null'))
+    .map(
+      ([model, key, said, more]) =>
+        `data: {"id":"c","model":"${model}","choices":[{"index":0,"delta":{"${key}":"${said}"},"finish_reason":null}]${more}}`,
+    );
+const other = fc.constantFrom(
+  ": ping",
+  "",
+  "event: x",
+  'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}',
+  'data: {"id":"c","model":"m","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}',
+  'data: {"error":{"message":"no","type":"server_error"}}',
+  "data: [DONE]",
+  'data: {"id":"c","model":"m",\ndata: "choices":[]}',
+);
+const FIRST =
+  'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}\n\n';
+/** Mostly alike, and mostly some that were learned before. */
+const talk = (words: fc.Arbitrary<string>, ends: readonly string[]) =>
+  fc
+    .tuple(
+      fc.constantFrom(": hi\n\n", "\ufeff: hi\n\n"),
+      fc.constantFrom("", FIRST.repeat(2)),
+      fc.array(
+        fc
+          .tuple(
+            fc.oneof({ weight: 8, arbitrary: delta(words) }, { weight: 1, arbitrary: other }),
+            fc.constantFrom(...ends),
+          )
+          .map((event) => event.join("")),
+        { minLength: 1, maxLength: 24 },
+      ),
+    )
+    .map(([before, learned, rest]) => Buffer.from(before + learned + rest.join("")));
+const cuts = fc.array(fc.nat({ max: 4000 }), { maxLength: 12 });
+function pieces(body: Buffer, at: readonly number[]): Buffer[] {
+  const places = [...new Set([0, ...at.map((c) => c % body.length), body.length])];
+  const sorted = places.toSorted((a, b) => a - b);
+  return sorted.slice(1).map((to, i) => body.subarray(sorted[i], to));
+}
+
+test("what is known by its bytes is passed on as if it had been read", () => {
+  fc.assert(
+    fc.property(
+      talk(fc.oneof({ weight: 9, arbitrary: inside }, { weight: 1, arbitrary: broken }), LF),
+      cuts,
+      (body, at) => {
+        const slowly = heard(byteByByte(body));
+        expect(heard([body])).toEqual(slowly);
+        expect(heard(pieces(body, at))).toEqual(slowly);
+      },
+    ),
+    { numRuns: 800 },
+  );
+});
+
+test("and where lines end in CR, the client reads the same", () => {
+  fc.assert(
+    fc.property(talk(inside, CR), cuts, (body, at) => {
+      const slowly = heard(byteByByte(body));
+      for (const chunks of [[body], pieces(body, at)]) {
+        const got = heard(chunks);
+        expect(got.fault).toBe(slowly.fault);
+        expect(read(got.bytes)).toEqual(read(slowly.bytes));
+      }
+    }),
+    { numRuns: 400 },
+  );
+});
+
+test("an answer of known events is told by its text, whatever stands in it", () => {
+  const chunk = (text: string) =>
+    `data: ${JSON.stringify({ id: "c", model: "m", choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })}\n\n`;
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: "binary" }), { minLength: 3 }), (texts) => {
+      const got = heard([Buffer.from(chunk("a") + texts.map(chunk).join(""))]);
+      const said = Buffer.from(got.bytes, "latin1")
+        .toString()
+        .split("\n\n")
+        .filter((event) => event !== "" && !event.includes("[DONE]"))
+        .map((event) => JSON.parse(event.slice(6)));
+      expect(said.map(({ model }) => model)).toEqual(said.map(() => "provider/model"));
+      expect(said.map(({ choices }) => choices[0].delta.content)).toEqual(["a", ...texts]);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test("a fault behind events that came with it leaves them to the client, and counts their words", () => {
+  const chunk =
+    'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"abc"},"finish_reason":null}]}\n\n';
+  const got = heard([
+    Buffer.from(`${chunk.repeat(5)}data: {"error":{"message":"no","type":"server_error"}}\n\n`),
+  ]);
+  expect(got.bytes.match(/abc/g)).toHaveLength(5);
+  expect(got.words).toBe(15);
+  expect(got.fault).toContain("no");
+});
