@@ -111,15 +111,14 @@ function same(b: Buffer, at: number, end: number, other: Buffer, from: number): 
   return true;
 }
 
-/** The quote that ends a hole; -1 when the string, or its line, ends otherwise. */
+/** The quote that ends a hole; -1 when the string does not end, or an event may end in it: a blank line is two line feeds. */
 function endOfWords(b: Buffer, hole: number): number {
   const near = Math.min(hole + NEAR, b.length);
   for (let i = hole; i < near; i++) {
     const c = b[i];
     if (c === 34) return i;
     if (c === 10) return -1;
-    // What stands behind a backslash ends no string, but still a line.
-    if (c === 92 && b[++i] === 10) return -1;
+    if (c === 92) i++;
   }
   const end = endOfString(b, hole - 1);
   const lf = b.indexOf(10, hole);
