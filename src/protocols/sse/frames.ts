@@ -63,7 +63,8 @@ class Splitting implements Frames {
     this.#next = to;
   }
 
-  push(b: Buffer): void {
+  // Codecs hand `push` and `end` on as they are, without the object.
+  readonly push = (b: Buffer): void => {
     const n = b.length;
     if (n === 0) return;
     let from = 0;
@@ -96,9 +97,9 @@ class Splitting implements Frames {
       this.#grow(n - from);
       this.#held.push(from === 0 ? b : b.subarray(from));
     }
-  }
+  };
 
-  end(): void {
+  readonly end = (): void => {
     if (this.#size === 0) return;
     let rest = Buffer.concat(this.#held);
     this.#held = [];
@@ -107,7 +108,7 @@ class Splitting implements Frames {
     const last = eventOf(rest);
     if (last && isWhole(last.data, this.#lineStart))
       this.#give(Buffer.concat([rest, BLANK]), 0, rest.length + BLANK.length);
-  }
+  };
 
   #grow(bytes: number): void {
     this.#size += bytes;
