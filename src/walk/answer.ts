@@ -18,12 +18,13 @@ export interface Upstream {
 }
 
 export class Answer implements Watched {
+  watchedAt = -1;
   /** Content has left, or is about to: no other candidate after it. */
   committed = false;
   /** The head has left. */
   opened = false;
-  /** Whether a ping may go here; the lane knows. */
-  between: () => boolean = () => true;
+  /** Who writes into it, and knows whether a ping may go here. */
+  writer: { readonly between: boolean } | undefined;
   #recorders: Recorder[] | undefined;
   // What a write needs stands here, not behind the visit: an event of one stream in a thousand finds nothing in a cache.
   readonly #stream: boolean;
@@ -152,7 +153,8 @@ export class Answer implements Watched {
     if (!this.#stream) return;
     if (!this.opened && now - this.#began > OPEN_AFTER_MS) this.#open();
     if (this.opened && !this.#finishing && now - this.#lastWrite > PING_EVERY_MS) {
-      if (this.#ping !== "" && (!this.committed || this.between())) this.#put(this.#ping);
+      if (this.#ping !== "" && (!this.committed || (this.writer?.between ?? true)))
+        this.#put(this.#ping);
     }
   }
 

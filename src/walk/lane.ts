@@ -218,7 +218,7 @@ function whole(call: Attempt, passage: Passage, take: (body: Buffer) => void): P
       take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
       passage.end();
     },
-    fail: passage.fail,
+    fail: (fault) => passage.fail(fault),
     between: true,
   };
 }

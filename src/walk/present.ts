@@ -39,6 +39,7 @@ export function present(
 }
 
 class Presentation implements Taker, Watched, Course {
+  watchedAt = -1;
   readonly answer: Answer;
   readonly tally: Tally;
   readonly #call: Attempt;
@@ -72,7 +73,7 @@ class Presentation implements Taker, Watched, Course {
     const x = this.#call.exchange;
     x["~"].onGone.push(() => this.#gone());
     if (x["~"].gone) return this.#gone();
-    this.answer.between = () => this.#passage?.between ?? true;
+    this.answer.writer = this;
     if (x.stream) x["~"].gen.watchdog.watch(this);
     if ("events" in source) {
       // Nobody else keeps the time of an endpoint that sends by itself.
@@ -157,6 +158,10 @@ class Presentation implements Taker, Watched, Course {
     if (this.#over) return;
     this.tally.contentMs ??= Math.round(performance.now() - this.#call.started);
     if (this.#call.exchange.stream) this.answer.commit();
+  }
+
+  get between(): boolean {
+    return this.#passage?.between ?? true;
   }
 
   get over(): boolean {

@@ -19,6 +19,7 @@ const handOver = (flight: Flight): void => flight.give();
 
 /** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
 export class Flight implements Dispatcher.DispatchHandler, Watched {
+  watchedAt = -1;
   status = 0;
   headers: HeadersIn = {};
   readonly #dog: Watchdog;

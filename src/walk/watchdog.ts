@@ -1,6 +1,8 @@
 // One coarse timer for all open calls: a timer or a signal per request costs more than the request's own work.
 
 export interface Watched {
+  /** Where it stands in the watchdog's list; -1: nowhere. */
+  watchedAt: number;
   /** Called once a tick while watched. `now` is the monotonic clock in milliseconds. */
   tick(now: number): void;
   /** What became of a tick that threw; it is not watched any longer. */
@@ -10,24 +12,34 @@ export interface Watched {
 const EVERY_MS = 250;
 
 export class Watchdog implements Disposable {
-  readonly #watched = new Set<Watched>();
+  /**
+   * Each knows its own place, and the last takes the place of whoever leaves. A Set would hold every request in memory
+   * until a full collection: its tables, made anew after every so many changes, hang together.
+   */
+  readonly #watched: Watched[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** The monotonic clock, as of the last tick: good enough for deadlines, free to read. */
   now = performance.now();
 
   watch(what: Watched): void {
-    this.#watched.add(what);
+    if (what.watchedAt >= 0) return;
+    what.watchedAt = this.#watched.push(what) - 1;
     if (this.#timer) return;
     this.now = performance.now();
-    this.#timer = setInterval(() => {
-      this.now = performance.now();
-      for (const w of this.#watched) this.#tick(w);
-      if (this.#watched.size === 0) {
-        clearInterval(this.#timer);
-        this.#timer = undefined;
-      }
-    }, EVERY_MS);
+    this.#timer = setInterval(() => this.#round(), EVERY_MS);
     this.#timer.unref();
+  }
+
+  /** From the end: whoever leaves meanwhile is followed by one who has had their turn. */
+  #round(): void {
+    this.now = performance.now();
+    for (let i = this.#watched.length - 1; i >= 0; i--) {
+      const w = this.#watched[i];
+      if (w) this.#tick(w);
+    }
+    if (this.#watched.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   /** One timer for all: what one of them throws is its own. */
@@ -35,18 +47,24 @@ export class Watchdog implements Disposable {
     try {
       w.tick(this.now);
     } catch (problem) {
-      this.#watched.delete(w);
+      this.leave(w);
       w.broke?.(problem);
     }
   }
 
   leave(what: Watched): void {
-    this.#watched.delete(what);
+    const at = what.watchedAt;
+    if (at < 0) return;
+    what.watchedAt = -1;
+    const last = this.#watched.pop()!;
+    if (last === what) return;
+    this.#watched[at] = last;
+    last.watchedAt = at;
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
-    this.#watched.clear();
+    for (const w of this.#watched.splice(0)) w.watchedAt = -1;
   }
 }
