@@ -79,7 +79,7 @@ export async function bundle(from: string): Promise<void> {
       codeSplitting: {
         groups: [
           // Loaded alone: what comes after it is kept compiled.
-          { name: "kept", test: /src\/cli\/kept\.js$/, priority: 4 },
+          { name: "kept", test: /src\/cli\/(kept|memory)\.js$/, priority: 4 },
           { name: "main", test: /src\/cli\/main\.js$/, priority: 3 },
           { name: "serve", test: FIRST, priority: 2 },
           { name: "running", test: /src\/gateway\/(running|bind|line)\.js$/, priority: 1 },

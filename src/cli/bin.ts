@@ -11,7 +11,8 @@ if (major < needed) {
   );
   process.exitCode = 1;
 } else {
-  import("./kept.ts")
+  import("./memory.ts")
+    .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())
     .then(() => import("./main.ts"))
     .then(({ main }) => main(process.argv.slice(2)))

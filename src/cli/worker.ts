@@ -1,5 +1,6 @@
 // What a worker process runs: `tollgate serve` starts it, with its own arguments so that a list of processes says whose it
 // is. Signals are the primary's to obey: a terminal and an init system send them to everybody.
+import "./memory.ts";
 import { createLog } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { work } from "../gateway/workers/worker.ts";
