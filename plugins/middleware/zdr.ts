@@ -3,13 +3,16 @@ import { createHash } from "node:crypto";
 import {
   defineMiddleware,
   fail,
+  type Call,
   type Candidate,
   type EffectivePolicy,
   type Excluded,
   type Json,
   type JsonObject,
+  type Logger,
   type Outgoing,
   type Privacy,
+  type Reply,
 } from "tollgate/plugin";
 
 const ORDER: readonly Privacy[] = ["off", "required", "strict"];
@@ -97,30 +100,32 @@ export default defineMiddleware({
       nameless(out, call.exchange.identity?.id ?? "");
     },
 
-    async attempt(call, next) {
-      const x = call.exchange;
-      if (x.privacy === "off") return next();
-      const { policy } = call;
-      if (!good(x.privacy, policy))
-        fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
-          code: "zdr_unavailable",
-          param: "Service-ZDR",
-        });
-      const reply = await next();
-      const { attest } = policy;
-      if (attest && reply.headers[attest.header] !== attest.equals) {
-        ctx.log.error(
-          { provider: call.provider, credential: call.credential, header: attest.header },
-          "upstream did not attest zero retention",
-        );
-        fail("attestation", "The provider did not attest that it keeps nothing.", {
-          code: "zdr_attestation_failed",
-        });
-      }
-      return reply;
-    },
+    attempt: (call, next) =>
+      call.exchange.privacy === "off" ? next() : attested(call, next, ctx.log),
   }),
 });
+
+async function attested(call: Call, next: () => Promise<Reply>, log: Logger): Promise<Reply> {
+  const x = call.exchange;
+  const { policy } = call;
+  if (!good(x.privacy, policy))
+    fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
+      code: "zdr_unavailable",
+      param: "Service-ZDR",
+    });
+  const reply = await next();
+  const { attest } = policy;
+  if (attest && reply.headers[attest.header] !== attest.equals) {
+    log.error(
+      { provider: call.provider, credential: call.credential, header: attest.header },
+      "upstream did not attest zero retention",
+    );
+    fail("attestation", "The provider did not attest that it keeps nothing.", {
+      code: "zdr_attestation_failed",
+    });
+  }
+  return reply;
+}
 
 /** An unreadable wish for privacy is refused, never ignored. */
 function read(header: string | string[] | undefined): Privacy | undefined {

@@ -50,7 +50,11 @@ export function createDoor(options: DoorOptions): Door {
     : undefined;
   const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
 
+  /** The one that came in last: clients seldom change it. */
+  let known: string | undefined;
+
   function refuseHost(host: string | undefined): Refusal | undefined {
+    if (host !== undefined && host === known) return undefined;
     const name = AUTHORITY.exec(host ?? "")?.[1];
     if (name === undefined) return bad("host_invalid", "A request needs one valid Host header.");
     if (names && !names.has(bare(name)))
@@ -59,6 +63,7 @@ export function createDoor(options: DoorOptions): Door {
         code: "host_unknown",
         message: `This gateway does not answer for "${name}". Use localhost, or add the name to listen.hosts.`,
       };
+    known = host;
     return undefined;
   }
 

@@ -105,7 +105,7 @@ export class Sockets {
     held.latest = res;
     held.inFlight++;
     this.#inFlight++;
-    res.once("close", () => this.#answered(held));
+    res.on("close", () => this.#answered(held));
     // Only what came before "Connection: close" is answered.
     held.over = this.#draining || ++held.requests >= this.#limits.requestsPerSocket;
     if (held.over) res.shouldKeepAlive = false;
@@ -118,7 +118,7 @@ export class Sockets {
       // Whoever answers before the body is in ends the connection: "Connection: close" goes out by itself.
       const keep = res.shouldKeepAlive;
       res.shouldKeepAlive = false;
-      req.once("end", () => {
+      req.on("end", () => {
         if (!held.over) res.shouldKeepAlive = keep;
       });
     }

@@ -23,10 +23,12 @@ export function createUsual(most = 4_096): Usual {
   const seen = new Map<string, Ring>();
   return {
     saw(who, output) {
-      const ring = seen.get(who) ?? { last: [], next: 0, p95: undefined, asOf: 0 };
+      const known = seen.get(who);
+      const ring = known ?? { last: [], next: 0, p95: undefined, asOf: 0 };
       ring.last[ring.next % DEPTH] = output;
       ring.next++;
-      // Put back at the end: the one that was heard of longest ago goes first.
+      // Put back at the end, where there is somebody to make room for: who was heard of longest ago goes first.
+      if (known && seen.size * 2 < most) return;
       seen.delete(who);
       seen.set(who, ring);
       if (seen.size > most) seen.delete(seen.keys().next().value!);

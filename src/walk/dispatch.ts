@@ -101,10 +101,10 @@ async function once(
   let source: Source | undefined;
   let asked: Promise<Reply> | undefined;
   let over = false;
-  const send = async (): Promise<Reply> => {
-    if (asked) fail("internal", "next() twice: the host owns retries.");
-    if (over) fail("internal", "next() after the hook has answered.");
-    return (asked = ask());
+  const send = (): Promise<Reply> => {
+    if (!asked && !over) return (asked = ask());
+    const why = asked ? "twice: the host owns retries" : "after the hook has answered";
+    return Promise.reject(error("internal", `next() ${why}.`));
   };
   const ask = async (): Promise<Reply> => {
     const { endpoint, credential } = call.seat["~"];
@@ -138,7 +138,7 @@ async function once(
   const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | Recorded>>(
     (inner, hook) =>
       hook.applies(x.model, call.provider)
-        ? async () => hook.run(call, inner as () => Promise<Reply>)
+        ? () => hook.run(call, inner as () => Promise<Reply>)
         : inner,
     send,
   );

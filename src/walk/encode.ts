@@ -26,11 +26,11 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
   });
   out.header("accept-encoding", "identity");
   if (!bodiless) out.header("content-type", "application/json");
-  for (const [name, value] of Object.entries(endpoint.headers ?? {})) out.header(name, value);
+  for (const name in endpoint.headers) out.header(name, endpoint.headers[name]);
   if (verbatim) {
     passing(protocol.headers?.request, req.headers, (name, value) => out.header(name, value));
     for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
-    for (const [field, value] of Object.entries(received!.edits ?? {})) out.set(field, value);
+    for (const field in received!.edits) out.set(field, received!.edits[field]);
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
   client.prepare?.(out, call);
@@ -82,12 +82,13 @@ export function passing(
 export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
   const { frontend, gen, limits } = x["~"];
-  const head: Record<string, string | undefined> = {
-    ...frontend.server?.head?.({ id: x.id, limits, now: Date.now() }),
-    "x-tollgate-generation": String(gen.number),
-    "x-tollgate-warnings": call.warnings,
-    ...receipts(x),
-  };
+  const head: Record<string, string | undefined> = {};
+  const own = frontend.server?.head?.({ id: x.id, limits, now: Date.now() });
+  for (const name in own) head[name] = own[name];
+  head["x-tollgate-generation"] = String(gen.number);
+  head["x-tollgate-warnings"] = call.warnings;
+  const receipt = receipts(x);
+  for (const name in receipt) head[name] = receipt[name];
   const protocol = call.seat["~"].endpoint.protocol;
   if (call.lane === "verbatim" && protocol)
     passing(protocol.headers?.response, upstream, (name, value) => {

@@ -18,14 +18,14 @@ const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
 /** Never shown to a plugin: `admit` gets the one secret that counts, and nothing else does. */
-const SECRET_HEADERS = [
+const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "authorization",
   "proxy-authorization",
   "cookie",
   "x-api-key",
   "api-key",
   "x-goog-api-key",
-];
+]);
 
 /** What the body turned out to be. */
 export interface Received {
@@ -129,7 +129,7 @@ export class Visit implements Exchange {
       gone: false,
       onGone: [],
     };
-    of.res.once("close", () => {
+    of.res.on("close", () => {
       if (of.res.writableFinished) return;
       const inner = this["~"];
       inner.gone = true;
@@ -160,8 +160,9 @@ export class Visit implements Exchange {
   }
   get headers(): HeadersIn {
     if (this.#headers) return this.#headers;
-    const shown: Record<string, string | string[] | undefined> = { ...this["~"].req.headers };
-    for (const name of SECRET_HEADERS) delete shown[name];
+    const { headers } = this["~"].req;
+    const shown: Record<string, string | string[] | undefined> = {};
+    for (const name in headers) if (!SECRET_HEADERS.has(name)) shown[name] = headers[name];
     return (this.#headers = shown as HeadersIn);
   }
   get query(): URLSearchParams {

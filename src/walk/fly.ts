@@ -1,5 +1,5 @@
 import { fail, faultOf } from "../model/error.ts";
-import type { HeadersIn } from "../model/values.ts";
+import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Signable } from "../plugin/provider.ts";
 import type { Timeouts } from "../config/types.ts";
 import type { Attempt } from "./call.ts";
@@ -26,21 +26,22 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
   const { provider, credential, endpoint } = call.seat["~"];
   const body = out.bytes();
   const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
-  const headers: Record<string, string | undefined> = { ...out.headers };
+  /** Beside those of the request, which others have seen and may keep. */
+  let signed: HeadersOut = {};
   const auth = wire.endpoint.auth;
   if (typeof auth === "function") {
     const request: Signable = {
       method: out.method,
       url: new URL(wire.origin + path),
-      headers,
+      headers: { ...out.headers },
       body,
       signal: x.signal,
     };
-    Object.assign(headers, await auth(request, credential.fields));
+    signed = await auth(request, credential.fields);
   } else if (auth !== "none") {
     const secret = credential.fields[auth.field];
     if (secret !== undefined)
-      headers[auth.header.toLowerCase()] = `${auth.prefix ?? ""}${String(secret)}`;
+      signed = { [auth.header.toLowerCase()]: `${auth.prefix ?? ""}${String(secret)}` };
   }
   if (x["~"].gone) fail("canceled", "The client went away.");
   const flight = new Flight(x["~"].gen.watchdog, hinted(provider.timeouts, x));
@@ -49,7 +50,7 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
     if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
   });
   try {
-    await flight.go(wire, { method: out.method, path, headers: flat(headers), body });
+    await flight.go(wire, { method: out.method, path, headers: flat(out.headers, signed), body });
   } finally {
     call.unanswered = flight.unanswered;
   }

@@ -3,10 +3,11 @@ import { fail, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
 import { folding } from "../model/fold.ts";
 import type { Usage } from "../model/usage.ts";
-import type { HeadersIn } from "../model/values.ts";
+import type { Body, HeadersIn } from "../model/values.ts";
 import type { Answering, Decoder, Protocol, Relay, RelaySink } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
+import type { Visit } from "./exchange.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
 import type { Flight } from "./send.ts";
 import type { Tally } from "./tally.ts";
@@ -44,16 +45,32 @@ const tooLarge = () =>
   fail("upstream", "The provider's answer is too large.", { code: "too_large" });
 
 export function answering(call: Attempt): Answering {
-  const x = call.exchange;
-  return {
-    id: x.id,
-    model: call.id,
-    created: Math.floor(Date.now() / 1000),
-    stream: x.stream,
-    body: x.body,
-    query: x.query,
-    lose: (field, how, code) => call.lose(field, how, code),
-  };
+  return new To(call);
+}
+
+class To implements Answering {
+  readonly id: string;
+  readonly model: string;
+  readonly created = Math.floor(Date.now() / 1000);
+  readonly stream: boolean;
+  readonly body: Body;
+  readonly lose: Answering["lose"];
+  readonly #x: Visit;
+
+  constructor(call: Attempt) {
+    const x = call.exchange;
+    this.id = x.id;
+    this.model = call.id;
+    this.stream = x.stream;
+    this.body = x.body;
+    this.lose = (field, how, code) => call.lose(field, how, code);
+    this.#x = x;
+  }
+
+  /** Hardly anybody asks, and taking it apart is dear. */
+  get query(): URLSearchParams {
+    return this.#x.query;
+  }
 }
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */

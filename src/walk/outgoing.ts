@@ -83,9 +83,11 @@ export class Departure implements Outgoing {
   #spliced(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
     const parts: Buffer[] = [];
     let at = 0;
-    for (const [field, value] of [...this.#edits].toSorted(
-      (a, b) => spans.get(a[0])!.from - spans.get(b[0])!.from,
-    )) {
+    const edits =
+      this.#edits.size === 1
+        ? this.#edits
+        : [...this.#edits].toSorted((a, b) => spans.get(a[0])!.from - spans.get(b[0])!.from);
+    for (const [field, value] of edits) {
       const span = spans.get(field)!;
       parts.push(raw.subarray(at, span.from), text(value as Json));
       at = span.to;
@@ -136,11 +138,15 @@ function same(a: Opt<Field>, b: Opt<Field>): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Flat, as undici likes it best: name, value, name, value. */
-export function flat(headers: HeadersOut): string[] {
+/** Flat, as undici likes it best: name, value, name, value. What is `over` them takes their place. */
+export function flat(headers: HeadersOut, over: HeadersOut): string[] {
   const list: string[] = [];
   for (const name in headers) {
     const value = headers[name];
+    if (value !== undefined && !Object.hasOwn(over, name)) list.push(name, value);
+  }
+  for (const name in over) {
+    const value = over[name];
     if (value !== undefined) list.push(name, value);
   }
   return list;

@@ -11,12 +11,16 @@ import type { Terms } from "./terms.ts";
 
 export type Reports = ReadonlyMap<string, UsageSeen>;
 
+const NOTHING: Shelf = new Map();
+
 export class Pricing {
   readonly #call: Attempt;
   /** What the reserve was priced with: the bill is priced with the same. */
   terms: Terms = {};
   at = 0;
-  shelf: Shelf = new Map();
+  shelf: Shelf = NOTHING;
+  /** The model that was asked for last, and its price: one call asks for one many times. */
+  #asked: { of: string | undefined; alone: boolean; price: Price | undefined } | undefined;
 
   constructor(call: Attempt) {
     this.#call = call;
@@ -24,9 +28,9 @@ export class Pricing {
 
   /** Each report as it stands; an estimate, which belongs to no report, at the dearest of them. */
   cost(usage: Usage, reports: Reports, estimated: boolean): bigint | null {
-    if (reports.size === 0) return this.one(usage, undefined, reports);
+    if (reports.size < 2) return this.one(usage, only(reports), reports);
     const costs = [...reports.values()].map((seen) =>
-      this.one(reports.size === 1 || estimated ? usage : seen.usage, seen, reports),
+      this.one(estimated ? usage : seen.usage, seen, reports),
     );
     return costs.reduce((sum, one) =>
       sum === null || one === null ? null : estimated ? larger(sum, one) : sum + one,
@@ -49,16 +53,23 @@ export class Pricing {
 
   #priceOf(seen: UsageSeen | undefined, reports: Reports): Price | undefined {
     const { model, info } = this.#call;
+    const of = seen?.model;
     const alone = reports.size < 2;
-    return priceOf(seen?.model, { model, price: info.price, shelf: this.shelf, alone });
+    const last = this.#asked;
+    if (last && last.of === of && last.alone === alone) return last.price;
+    const price = priceOf(of, { model, price: info.price, shelf: this.shelf, alone });
+    this.#asked = { of, alone, price };
+    return price;
   }
 
   /** Beside the one that the reserve pinned. */
   others(reports: Reports): readonly Price[] {
-    const used = [...reports.values()].map((seen) => this.#priceOf(seen, reports));
-    return used.filter(
-      (price): price is Price => price !== undefined && price !== this.#call.info.price,
-    );
+    const others: Price[] = [];
+    for (const seen of reports.values()) {
+      const price = this.#priceOf(seen, reports);
+      if (price && price !== this.#call.info.price) others.push(price);
+    }
+    return others;
   }
 
   /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */
@@ -76,6 +87,8 @@ export class Pricing {
     });
   }
 }
+
+const only = (reports: Reports): UsageSeen | undefined => reports.values().next().value;
 
 export const larger = (a: bigint | null, b: bigint | null): bigint | null =>
   a === null || b === null ? (a ?? b) : a > b ? a : b;

@@ -104,9 +104,9 @@ function collect(req: IncomingMessage, max: number): Promise<Buffer> {
         reject(error);
       }
     };
-    req.once("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
-    req.once("error", cut);
-    req.once("close", cut);
+    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    req.on("error", cut);
+    req.on("close", cut);
   });
 }
 

@@ -1,7 +1,11 @@
 import type { Visit } from "./exchange.ts";
 
 /** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
-export async function rewrite(x: Visit): Promise<void> {
+export function rewrite(x: Visit): Promise<void> | undefined {
+  return x["~"].frontend.chain.rewrite.length > 0 ? rewritten(x) : undefined;
+}
+
+async function rewritten(x: Visit): Promise<void> {
   const inner = x["~"];
   for (const hook of inner.frontend.chain.rewrite)
     if (hook.applies(x.model, undefined))

@@ -6,6 +6,7 @@ import type { Candidate } from "../plugin/call.ts";
 import type { Excluded } from "../plugin/middleware.ts";
 import type { Visit } from "./exchange.ts";
 import type { Seat } from "./generation.ts";
+import type { Hook } from "./hooks.ts";
 import { matches } from "./pattern.ts";
 import { permit } from "./pictures.ts";
 import { policyOf } from "./policy.ts";
@@ -20,38 +21,57 @@ export interface Plan {
   readonly out: readonly (Excluded & { by: string })[];
 }
 
+type Out = (Excluded & { by: string })[];
+type May = (name: string) => boolean;
+
 /** Finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
-export async function route(x: Visit): Promise<Plan> {
-  const inner = x["~"];
-  const { frontend, gen } = inner;
-  const { pinned, survey } = inner.received!;
+export function route(x: Visit): Plan | Promise<Plan> {
+  const { frontend, gen } = x["~"];
   permit(x);
   const allowed = x.identity?.models;
-  const may = (name: string) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
+  const may: May = (name) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
   const resolution = gen.switchboard.resolve(frontend, x.model, x.stream, may);
-  const out: (Excluded & { by: string })[] = [];
-  const leave = (seat: Seat, by: string, kind: ErrorKind, code: string, message: string) => {
-    out.push({
-      candidate: seat,
-      by,
-      kind,
-      code,
-      message: `${seat.id}[${seat.credential}]: ${message}`,
-    });
-    return false;
-  };
+  const out: Out = [];
+  const list = hooked(x, sifted(x, resolution.seats, may, out), out);
+  return "then" in list
+    ? list.then((seats) => planned(x, seats, resolution, may, out))
+    : planned(x, list, resolution, may, out);
+}
+
+function leave(
+  out: Out,
+  seat: Seat,
+  by: string,
+  kind: ErrorKind,
+  code: string,
+  message: string,
+): false {
+  out.push({
+    candidate: seat,
+    by,
+    kind,
+    code,
+    message: `${seat.id}[${seat.credential}]: ${message}`,
+  });
+  return false;
+}
+
+/** By what is known of them and of the request. */
+function sifted(x: Visit, all: readonly Seat[], may: May, out: Out): readonly Seat[] {
+  const { pinned, survey } = x["~"].received!;
   // Who may go on with an answer was settled when it was made: the ledger's row is this key's.
   const named = pinned !== undefined || may(x.model);
-  let seats = resolution.seats.filter((seat) => {
+  let seats = all.filter((seat) => {
     if (!named && !may(seat.id))
-      return leave(seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
+      return leave(out, seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
     if (pinned && (pinned.credential !== seat.credential || seat.protocol !== x.protocol))
-      return leave(seat, "state", "not_found", "not_found", "it was made elsewhere");
+      return leave(out, seat, "state", "not_found", "not_found", "it was made elsewhere");
     const lacks = lacking(seat, survey.features);
     if (lacks)
-      return leave(seat, "catalogue", "unsupported", "capability", `it does not do ${lacks}`);
+      return leave(out, seat, "catalogue", "unsupported", "capability", `it does not do ${lacks}`);
     if ((survey.n ?? 1) > 1 && seat.lane === "translated" && x.kind === "chat")
       return leave(
+        out,
         seat,
         "lane",
         "unsupported",
@@ -61,42 +81,82 @@ export async function route(x: Visit): Promise<Plan> {
     return true;
   });
   if (survey.translate) seats = seats.map((seat) => ({ ...seat, lane: "translated" }));
-  if (x.privacy !== "off")
-    seats = seats.flatMap((seat) => {
-      const kept = keptBy(seat, survey.features);
-      const conflicts = kept !== undefined && satisfies(x.privacy, seat.policy);
-      if (conflicts) leave(seat, "privacy", "invalid", "zdr_feature_conflict", `keeps ${kept}`);
-      return conflicts ? [] : [narrowed(seat, survey.features)];
-    });
-  // A hook may leave out and reorder; what a candidate is, it may not say.
-  const own = new Map(seats.map((seat) => [nameOf(seat), seat]));
-  let list: readonly Candidate[] = seats;
-  for (const hook of frontend.chain.route) {
+  if (x.privacy === "off") return seats;
+  return seats.flatMap((seat) => {
+    const kept = keptBy(seat, survey.features);
+    const conflicts = kept !== undefined && satisfies(x.privacy, seat.policy);
+    if (conflicts) leave(out, seat, "privacy", "invalid", "zdr_feature_conflict", `keeps ${kept}`);
+    return conflicts ? [] : [narrowed(seat, survey.features)];
+  });
+}
+
+/** A hook that gives back the list that it got has said nothing, and nobody waits. */
+function hooked(
+  x: Visit,
+  seats: readonly Seat[],
+  out: Out,
+): readonly Seat[] | Promise<readonly Seat[]> {
+  const hooks = x["~"].frontend.chain.route;
+  for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
-    const kept: Candidate[] = [];
-    for (const one of await hook.run(list, x)) {
+    const said = hook.run(seats, x);
+    if (said !== seats) return heard(x, seats, hooks.slice(i), said, out);
+  }
+  return seats;
+}
+
+/** A hook may leave out and reorder; what a candidate is, it may not say. */
+async function heard(
+  x: Visit,
+  seats: readonly Seat[],
+  hooks: readonly Hook<"route">[],
+  first: ReturnType<Hook<"route">["run"]>,
+  out: Out,
+): Promise<readonly Seat[]> {
+  const own = new Map(seats.map((seat) => [nameOf(seat), seat]));
+  let list = seats;
+  for (const [i, hook] of hooks.entries()) {
+    if (!hook.applies(x.model, undefined)) continue;
+    const kept: Seat[] = [];
+    for (const one of await (i === 0 ? first : hook.run(list, x))) {
       if ("candidate" in one) out.push({ ...one, by: hook.id });
       else if (own.has(nameOf(one))) kept.push(own.get(nameOf(one))!);
     }
     list = kept;
   }
-  if (x.privacy !== "off")
-    list = list.filter(
-      (c) =>
-        (satisfies(x.privacy, c.policy) && !gen.rests.distrusted(c)) ||
-        leave(
-          c as Seat,
-          "privacy",
-          "privacy",
-          "zdr_unavailable",
-          c.policy.because.join(", ") || "its provider did not attest zero retention lately",
-        ),
-    );
-  const chosen = first(list as readonly Seat[]);
+  return list;
+}
+
+function planned(
+  x: Visit,
+  left: readonly Seat[],
+  resolution: Resolution,
+  may: May,
+  out: Out,
+): Plan {
+  const { rests } = x["~"].gen;
+  const list =
+    x.privacy === "off"
+      ? left
+      : left.filter(
+          (c) =>
+            (satisfies(x.privacy, c.policy) && !rests.distrusted(c)) ||
+            leave(
+              out,
+              c,
+              "privacy",
+              "privacy",
+              "zdr_unavailable",
+              c.policy.because.join(", ") || "its provider did not attest zero retention lately",
+            ),
+        );
+  const chosen = first(list);
+  const { on } = resolution;
   if (chosen.length === 0) nobody(x, out, may);
-  const rested = chosen.filter((seat) => gen.rests.resting(seat));
+  if (chosen.length === 1) return { seats: chosen, on, resolution, out };
+  const rested = chosen.filter((seat) => rests.resting(seat));
   const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
-  return { seats: [...spread(fresh), ...rested], on: resolution.on, resolution, out };
+  return { seats: [...spread(fresh), ...rested], on, resolution, out };
 }
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>
@@ -146,7 +206,7 @@ function narrowed(seat: Seat, features: readonly Feature[]): Seat {
 const MOST_NAMED = 8;
 
 /** The exclusions' own kind, with every reason. */
-function nobody(x: Visit, out: readonly Excluded[], may: (name: string) => boolean): never {
+function nobody(x: Visit, out: readonly Excluded[], may: May): never {
   const worst =
     out.find((e) => e.code === "zdr_feature_conflict") ??
     out.find((e) => e.kind === "privacy") ??
@@ -177,11 +237,7 @@ function nobody(x: Visit, out: readonly Excluded[], may: (name: string) => boole
 }
 
 /** Models that this key may use and that would do, those of the same name first. */
-function alternatives(
-  x: Visit,
-  out: readonly Excluded[],
-  may: (name: string) => boolean,
-): readonly string[] {
+function alternatives(x: Visit, out: readonly Excluded[], may: May): readonly string[] {
   const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
   const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
   const same = new Set([...refused].map(name));

@@ -5,17 +5,19 @@ import type { Visit } from "./exchange.ts";
 /** Wraps the walk: whatever happens inside, there is one outcome, told once to every settle hook. */
 export async function settled(
   x: Visit,
-  walk: () => Promise<void>,
+  walk: Promise<void>,
   refuse: (x: Visit, problem: unknown) => void,
 ): Promise<void> {
   try {
-    await walk();
+    await walk;
   } catch (problem) {
     told(x, problem, refuse);
   }
   const inner = x["~"];
+  const hooks = inner.frontend.chain.settle;
+  if (hooks.length === 0 && !inner.fault && !slow(x)) return;
   const outcome = outcomeOf(x);
-  for (const hook of inner.frontend.chain.settle) {
+  for (const hook of hooks) {
     if (!hook.applies(x.model || undefined, undefined)) continue;
     try {
       const waiting = hook.run(x, outcome);
@@ -68,12 +70,16 @@ const OURS: readonly Fault["kind"][] = [
 const ours = (fault: Fault, { calls }: Outcome): boolean =>
   calls.length === 0 && OURS.includes(fault.kind);
 
+const slow = (x: Visit): boolean => {
+  const { calls, gen } = x["~"];
+  return (calls.at(-1)?.ms.head ?? 0) > gen.slowMs;
+};
+
 /** One line for each failed or slow request; never a body, never a secret. */
 function report(x: Visit, outcome: Outcome): void {
   const { gen } = x["~"];
   const last = outcome.calls.at(-1);
-  const slow = (last?.ms.head ?? 0) > gen.slowMs;
-  if (!outcome.fault && !slow) return;
+  if (!outcome.fault && !slow(x)) return;
   const fields = {
     request: x.id,
     frontend: x.frontend,

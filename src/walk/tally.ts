@@ -80,7 +80,8 @@ export class Tally {
     }
     const key = seen.model ?? "";
     const before = this.#seen.get(key);
-    this.#seen.set(key, { ...before, ...seen, usage: mergeUsage(before?.usage ?? {}, clean) });
+    const usage = before ? mergeUsage(before.usage, clean) : clean;
+    this.#seen.set(key, { ...before, ...seen, usage });
     if (seen.costNano !== undefined) this.#upstreamCost = seen.costNano;
   }
 

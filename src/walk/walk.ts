@@ -33,21 +33,26 @@ export async function walk(
   const leave = gen.enter();
   const x = new Visit({ id: nextId(), gen, route: mounted, ...incoming, receive });
   try {
-    await settled(
-      x,
-      async () => {
-        if ("serve" in mounted.route) return serve(x, mounted.route, admit);
-        await admit(x);
-        await x.read();
-        await rewrite(x);
-        const plan = await route(x);
-        if (x.op === "count") return count(x, plan, fetch);
-        if (x.op === "relay") return carry(x, plan, fetch);
-        return dispatch(x, plan, present, fetch);
-      },
-      refuse,
-    );
+    await settled(x, pass(x, mounted, fetch), refuse);
   } finally {
     leave();
   }
+}
+
+/** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
+async function pass(
+  x: Visit,
+  { route: of }: MountedRoute,
+  fetch: (call: Attempt) => Line["fetch"],
+): Promise<void> {
+  if ("serve" in of) return serve(x, of, admit);
+  await admit(x);
+  await x.read();
+  const rewriting = rewrite(x);
+  if (rewriting) await rewriting;
+  const routing = route(x);
+  const plan = "seats" in routing ? routing : await routing;
+  if (x.op === "count") return count(x, plan, fetch);
+  if (x.op === "relay") return carry(x, plan, fetch);
+  return dispatch(x, plan, present, fetch);
 }

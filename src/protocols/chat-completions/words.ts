@@ -18,7 +18,7 @@ export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean"
 /** Without the members that are undefined: what is absent shall not be there. */
 export function present<T extends object>(of: T): T {
   const kept: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(of)) if (value !== undefined) kept[key] = value;
+  for (const key in of) if (of[key] !== undefined) kept[key] = of[key];
   return kept as T;
 }
 

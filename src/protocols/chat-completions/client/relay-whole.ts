@@ -1,4 +1,5 @@
 // The verbatim lane of an answer that is one JSON text.
+import { isAscii } from "node:buffer";
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
   Answering,
@@ -24,7 +25,7 @@ export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect)
   return {
     between: false,
     push(body) {
-      const answer = parsed(body.toString("utf8"));
+      const answer = parsed(isAscii(body) ? body.toString("latin1") : body.toString("utf8"));
       if (isError(answer)) throwFault(faultIn(answer));
       const reason = endOf(answer);
       sink.start(text(answer["id"]) ?? "");
