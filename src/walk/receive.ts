@@ -119,10 +119,11 @@ interface Understood {
 function understand(raw: Buffer): Understood {
   const bad = (message: string, code: string) => fail("invalid", message, { code });
   if (raw.length === 0) bad("The body is empty.", "invalid_json");
-  if (!isUtf8(raw)) bad("The body is not valid UTF-8.", "invalid_utf8");
+  const ascii = isAscii(raw);
+  if (!ascii && !isUtf8(raw)) bad("The body is not valid UTF-8.", "invalid_utf8");
   let body: unknown;
   try {
-    body = JSON.parse(isAscii(raw) ? raw.toString("latin1") : raw.toString("utf8"));
+    body = JSON.parse(ascii ? raw.toString("latin1") : raw.toString("utf8"));
   } catch (error) {
     bad(`The body is not JSON: ${(error as Error).message}`, "invalid_json");
   }

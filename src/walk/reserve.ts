@@ -2,7 +2,6 @@ import { hold, inputUpTo, outputThatFits, type Ask } from "../money/estimate.ts"
 import { formatUsd } from "../money/format.ts";
 import { priceHash } from "../money/price.ts";
 import { fail } from "../model/error.ts";
-import type { Charge } from "../plugin/middleware.ts";
 import type { Limit, LimitState, Reserve } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
 import { factsOf } from "./privacy.ts";
@@ -18,15 +17,18 @@ const UNCOUNTED = ["documents", "audio", "state.previous_response_id"] as const;
 export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
   const x = call.exchange;
   const { gen, frontend, received } = x["~"];
-  const charges: Charge[] = [];
-  for (const hook of frontend.chain.charge)
-    if (hook.applies(x.model, call.provider)) {
-      const charge = hook.run(call);
-      if (charge) charges.push(charge);
-    }
+  const limits: Limit[] = [];
+  const labels: Record<string, string | undefined> = { ...x.identity!.labels };
+  let mode: Ask["mode"] | undefined;
+  for (const hook of frontend.chain.charge) {
+    const charge = hook.applies(x.model, call.provider) ? hook.run(call) : undefined;
+    if (!charge) continue;
+    if (charge.limits) limits.push(...charge.limits);
+    for (const name in charge.labels) labels[name] = charge.labels[name];
+    if (charge.hold) mode = stricter(mode ?? "soft", charge.hold);
+  }
   const survey = received!.survey;
-  const mode = charges.reduce<Ask["mode"]>((m, c) => stricter(m, c.hold), "soft");
-  const budgeted = charges.some((c) => c.limits?.some((l) => l.unit === "nano_usd"));
+  const budgeted = limits.some((l) => l.unit === "nano_usd");
   tally.inputEstimate = inputUpTo({
     bytes: received!.bytes,
     media: survey.media,
@@ -36,7 +38,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
   const at = (tally.pricing.at = Date.now());
   const ask: Ask = {
     ...tally.pricing.terms,
-    mode: charges.some((c) => c.hold) ? mode : "expected",
+    mode: mode ?? "expected",
     price: call.info.price ?? null,
     input: tally.inputEstimate,
     // The model's own limit is what bounds them.
@@ -69,12 +71,10 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
       });
     else cap(out, held.output);
   }
-  const claims = charges
-    .flatMap((c) => c.limits ?? [])
-    .map((limit) => ({
-      ...limit,
-      take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
-    }));
+  const claims = limits.map((limit) => ({
+    ...limit,
+    take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
+  }));
   const command: Stamped<Reserve> = {
     do: "reserve",
     at,
@@ -89,7 +89,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
       credential: call.credential,
     },
     privacy: x.privacy,
-    labels: Object.assign({}, x.identity!.labels, ...charges.map((c) => c.labels)),
+    labels,
     claims,
     holdNano: held.nano,
     price: call.info.price ? priceHash(call.info.price) : null,
@@ -123,8 +123,8 @@ function pricing(call: Attempt): string {
 }
 
 const ORDER = ["soft", "expected", "hard"] as const;
-const stricter = (a: Ask["mode"], b: Ask["mode"] | undefined): Ask["mode"] =>
-  b !== undefined && ORDER.indexOf(b) > ORDER.indexOf(a) ? b : a;
+const stricter = (a: Ask["mode"], b: Ask["mode"]): Ask["mode"] =>
+  ORDER.indexOf(b) > ORDER.indexOf(a) ? b : a;
 
 function take(
   limit: Limit,
