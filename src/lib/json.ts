@@ -40,10 +40,12 @@ interface Keys {
   names: Set<string> | undefined;
 }
 
+/** Of objects that were closed, for the next ones: small, for a wide object keeps its keys elsewhere. */
+const spare: Keys[] = [];
+
 export function scan(b: Buffer): Scan {
   const spans = new Map<string, Span>();
   const open: (Keys | null)[] = [];
-  const spare: Keys[] = [];
   let here: Keys | null = null;
   let depth = 0;
   let odd = false;
