@@ -51,6 +51,9 @@ async function open(host: string, port: number, handler: RequestListener): Promi
       }),
     ]);
     server.off("error", lost);
+    // Its bookkeeping for a close of its own, which is not used: a listener and a closure for every request.
+    for (const listener of server.listeners("request"))
+      if (listener !== handler) server.off("request", listener as RequestListener);
     const bound = server.address() as AddressInfo;
     if (bound.port !== port || !sameAddress(bound.address, host)) {
       server.close();
