@@ -12,6 +12,7 @@ if (major < needed) {
   process.exitCode = 1;
 } else {
   import("./memory.ts")
+    .then(({ startYoung }) => startYoung())
     .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())
     .then(() => import("./main.ts"))

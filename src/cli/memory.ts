@@ -3,4 +3,4 @@
 // a full collection, long after it was answered.
 import { setFlagsFromString } from "node:v8";
 
-setFlagsFromString("--no-allocation-site-pretenuring");
+export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");

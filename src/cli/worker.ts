@@ -1,11 +1,13 @@
 // What a worker process runs: `tollgate serve` starts it, with its own arguments so that a list of processes says whose it
 // is. Signals are the primary's to obey: a terminal and an init system send them to everybody.
-import "./memory.ts";
 import { createLog } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { work } from "../gateway/workers/worker.ts";
 import type { Channel } from "../gateway/workers/link.ts";
 import { createLoad } from "./house.ts";
+import { startYoung } from "./memory.ts";
+
+startYoung();
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 

@@ -37,7 +37,7 @@ const steps = stepsOf({
   urls: given.url,
   rounds,
   length: quick ? { ms: 800, events: 30 } : { ms: 1_800, events: 60 },
-  warmMs: quick ? 2_500 : 4_000,
+  warmMs: quick ? 2_500 : 15_000,
 });
 const say = (text: string) => process.stderr.write(`${text}\n`);
 

@@ -12,7 +12,7 @@ export interface Plan {
   readonly urls: readonly string[];
   readonly rounds: number;
   readonly length: Length;
-  /** Compilers learn for some ten thousand requests; a lane's own warming only reminds them. */
+  /** Compilers learn for some sixty thousand requests, everybody's; a lane's own warming only reminds them. */
   readonly warmMs: number;
 }
 
@@ -51,6 +51,8 @@ export function stepsOf(plan: Plan): Steps {
     if (plan.peer) shared.push(await peer(port));
     shared.push(...plan.urls.map(elsewhere));
     await warm(side, laneOf("json-1k", length), shared);
+    for (const target of shared)
+      await sample(side, { ...laneOf("sse-full", length), ms: plan.warmMs / 3 }, target);
   }
 
   const common = lanes(length).map((lane): Step => ({
