@@ -8,7 +8,7 @@ import { factsOf } from "./privacy.ts";
 import type { Departure } from "./outgoing.ts";
 import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
-import { termsOf, usually } from "./terms.ts";
+import { termsOf } from "./terms.ts";
 
 /** Pages, minutes, and a conversation that upstream keeps are no bytes of the request. */
 const UNCOUNTED = ["documents", "audio", "state.previous_response_id"] as const;
@@ -47,7 +47,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
       : undefined,
     output: survey.maxOutput,
     limit: call.info.limits?.output,
-    usual: gen.usual.p95(usually(call)),
+    usual: gen.usual.p95(tally.who),
     n: survey.n,
     media: survey.media !== undefined || survey.features.includes("audio"),
     kind: x.kind,

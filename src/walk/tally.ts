@@ -52,6 +52,8 @@ export class Tally {
   thinks = false;
   headMs: number | undefined;
   contentMs: number | undefined;
+  /** Whose habits it is part of. */
+  readonly who: string;
   readonly #seen = new Map<string, UsageSeen>();
   #doubtful = false;
   #upstreamCost: bigint | undefined;
@@ -60,6 +62,7 @@ export class Tally {
   constructor(call: Attempt) {
     this.call = call;
     this.pricing = new Pricing(call);
+    this.who = usually(call);
   }
 
   /** What was set aside, and why. */
@@ -144,7 +147,7 @@ export class Tally {
     };
     if (state === "exact" || state === "unpriced") {
       const { gen } = this.call.exchange["~"];
-      if (usage.output !== undefined) gen.usual.saw(usually(this.call), usage.output);
+      if (usage.output !== undefined) gen.usual.saw(this.who, usage.output);
     }
     const parts = this.pricing.parts(this.#seen);
     this.#record = {
