@@ -7,7 +7,6 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { Answering, Decoder, Protocol, Relay, RelaySink } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
-import type { Visit } from "./exchange.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
 import type { Flight } from "./send.ts";
 import type { Tally } from "./tally.ts";
@@ -54,8 +53,7 @@ class To implements Answering {
   readonly created = Math.floor(Date.now() / 1000);
   readonly stream: boolean;
   readonly body: Body;
-  readonly lose: Answering["lose"];
-  readonly #x: Visit;
+  readonly #call: Attempt;
 
   constructor(call: Attempt) {
     const x = call.exchange;
@@ -63,13 +61,16 @@ class To implements Answering {
     this.model = call.id;
     this.stream = x.stream;
     this.body = x.body;
-    this.lose = (field, how, code) => call.lose(field, how, code);
-    this.#x = x;
+    this.#call = call;
   }
 
+  // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
   /** Hardly anybody asks, and taking it apart is dear. */
   get query(): URLSearchParams {
-    return this.#x.query;
+    return this.#call.exchange.query;
+  }
+  lose(field: string, how: "dropped" | "approximated", code?: string): void {
+    this.#call.lose(field, how, code);
   }
 }
 

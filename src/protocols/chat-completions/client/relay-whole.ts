@@ -76,7 +76,7 @@ export function restream(body: Buffer, sink: RelaySink, to: Answering, dialect: 
     stream: true,
     params: {},
     query: to.query,
-    lose: to.lose,
+    lose: (field, how, code) => to.lose(field, how, code),
   };
   const write = encoder((chunk) => sink.bytes(Buffer.from(chunk)), to);
   let counted = false;
