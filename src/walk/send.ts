@@ -30,6 +30,8 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   #taker: Taker | undefined;
   /** What has come and was not handed over. */
   #came: Buffer[] = [];
+  /** The client does not read. */
+  #paused = false;
   #ended: { error?: unknown } | undefined;
   #refused: Error | undefined;
   #head: { resolve(): void; reject(error: unknown): void } | undefined;
@@ -71,15 +73,17 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
     this.#taker = taker;
     this.give();
     if (this.#ended) taker.end(this.#ended.error);
-    else this.#controller?.resume();
+    else if (!this.#paused) this.#controller?.resume();
   }
 
   /** While the client does not read, upstream's silence is ours. */
   pause(): void {
+    this.#paused = true;
     this.#due = Infinity;
     this.#controller?.pause();
   }
   resume(): void {
+    this.#paused = false;
     this.#due = this.#dog.now + this.#timeouts.idleMs;
     this.#controller?.resume();
   }
@@ -125,7 +129,8 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    this.#due = this.#dog.now + this.#timeouts.idleMs;
+    // What was on its way when it was paused still comes.
+    if (!this.#paused) this.#due = this.#dog.now + this.#timeouts.idleMs;
     this.#came.push(chunk);
     if (!this.#taker) controller.pause();
     else if (this.#came.length === 1) process.nextTick(handOver, this);

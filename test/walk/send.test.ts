@@ -1,0 +1,36 @@
+// One request to an upstream: what its taker asks for while bytes are on their way.
+import { setTimeout as sleep } from "node:timers/promises";
+import { Pool } from "undici";
+import { expect, it } from "vitest";
+import { Flight } from "../../src/walk/send.ts";
+import { Watchdog } from "../../src/walk/watchdog.ts";
+import { backend, TIMEOUTS } from "./house.ts";
+
+it("whoever takes it and cannot hold what has come already gets no more", async () => {
+  await using up = await backend((_req, res) => {
+    const piece = Buffer.alloc(32_768);
+    let sent = 0;
+    const flood = () => {
+      while (!res.destroyed && sent++ < 1_000) if (!res.write(piece)) return;
+    };
+    res.on("drain", flood);
+    flood();
+  });
+  using dog = new Watchdog();
+  const pool = new Pool(up.base);
+  const flight = new Flight(dog, TIMEOUTS);
+  await flight.go({ pool } as never, { method: "GET", path: "/", headers: [], body: null });
+  await sleep(50);
+  let pieces = 0;
+  flight.take({
+    data() {
+      pieces++;
+      flight.pause();
+    },
+    end() {},
+  });
+  await sleep(200);
+  expect(pieces).toBe(1);
+  flight.abort(new Error("enough"));
+  await pool.destroy();
+});
