@@ -138,7 +138,7 @@ async function once(
   const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | Recorded>>(
     (inner, hook) =>
       hook.applies(x.model, call.provider)
-        ? () => hook.run(call, inner as () => Promise<Reply>)
+        ? () => waited(() => hook.run(call, inner as () => Promise<Reply>))
         : inner,
     send,
   );
@@ -168,6 +168,15 @@ async function once(
   const broken = x["~"].fault;
   if (broken) gen.rests.failed(call.seat, broken);
   else gen.rests.answered(call);
+}
+
+/** Those around a hook get a promise, whatever it does before its first wait. */
+function waited<T>(hook: () => Promise<T>): Promise<T> {
+  try {
+    return Promise.resolve(hook());
+  } catch (problem) {
+    return Promise.reject(problem as Error);
+  }
 }
 
 function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally, x: Visit): Reply {

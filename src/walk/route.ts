@@ -99,11 +99,16 @@ function hooked(
   const hooks = x["~"].frontend.chain.route;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
-    const said = hook.run(seats, x);
-    if (said !== seats) return heard(x, seats, hooks.slice(i), said, out);
+    // Its own copy: who writes into it has said something too.
+    const own = [...seats];
+    const said = hook.run(own, x);
+    if (said !== own || !alike(own, seats)) return heard(x, seats, hooks.slice(i), said, out);
   }
   return seats;
 }
+
+const alike = (a: readonly Seat[], b: readonly Seat[]): boolean =>
+  a.length === b.length && a.every((seat, i) => seat === b[i]);
 
 /** A hook may leave out and reorder; what a candidate is, it may not say. */
 async function heard(

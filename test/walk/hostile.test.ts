@@ -389,6 +389,69 @@ describe("a hook", () => {
     },
   );
 
+  it("that throws before it waits is heard like one that throws later, by those around it", async () => {
+    await using up = await good();
+    const heard: string[] = [];
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          attempt: (_call, next) =>
+            next()
+              .catch((problem: Error) => {
+                heard.push(problem.message);
+                throw problem;
+              })
+              .finally(() => heard.push("over")),
+        },
+        { attempt: () => fail("invalid", "not this one") },
+      ],
+    });
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(400);
+    expect(heard).toEqual(["not this one", "over"]);
+    await answer.text();
+  });
+
+  it("may not say what a candidate is, in the list that it got either", async () => {
+    await using up = await good();
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          route: (list) => {
+            (list as any[])[0] = { ...list[0], model: "another" };
+            return list;
+          },
+        },
+      ],
+    });
+    await (await s.ask(ASK)).text();
+    expect(rows(s.journal, "reserve")).toMatchObject([{ target: { model: "m" } }]);
+  });
+
+  it("may leave out with reasons in the list that it got", async () => {
+    await using up = await good();
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          route: (list) => {
+            const [candidate] = (list as any[]).splice(0, 1);
+            (list as any[]).push({ candidate, kind: "forbidden", code: "not_here", message: "no" });
+            return list;
+          },
+        },
+      ],
+    });
+    const answer = await s.ask(ASK);
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({ code: "not_here" });
+  });
+
   it("that asks when the call is over: nothing leaves", async () => {
     await using up = await good();
     let late: (() => Promise<unknown>) | undefined;
@@ -454,6 +517,39 @@ describe("a hook", () => {
     await (await s.ask(ASK)).text();
     await until(() => told.length === 2);
     await left(s);
+  });
+});
+
+describe("a client that reads late", () => {
+  const more = line({ say: "x".repeat(8_000) });
+  const COUNT = 3_000;
+  const many = (...first: string[]) =>
+    backend((_req, res) => {
+      let sent = 0;
+      res.writeHead(200, SSE).write([...HELLO, ...first].join(""));
+      const flow = () => {
+        while (sent < COUNT) {
+          sent++;
+          if (!res.write(more)) return;
+        }
+        res.off("drain", flow).end(END);
+      };
+      res.on("drain", flow);
+      flow();
+    });
+
+  it("costs upstream nothing: its silence is not the provider's", async () => {
+    await using up = await many();
+    const timeouts = { ...TIMEOUTS, idleMs: 400 };
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base, toy(), { timeouts }) },
+    });
+    const answer = await s.ask(ASK);
+    await sleep(1_200);
+    const text = await answer.text();
+    expect(text.slice(-200)).toContain('"end":"stop"');
+    expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "ok" }]);
   });
 });
 
