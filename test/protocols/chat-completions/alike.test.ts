@@ -10,7 +10,7 @@ import { answering } from "../../../src/testing/index.ts";
 const { client } = chatCompletions();
 
 /** All that a relay says of these chunks, its fault included. */
-function heard(chunks: readonly Buffer[]): { bytes: string; words: number; fault: string } {
+function heard(chunks: readonly Buffer[]) {
   const out: Buffer[] = [];
   const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
   const relay = client!.relay!(
@@ -197,4 +197,24 @@ test("a fault behind events that came with it leaves them to the client, and cou
   expect(got.bytes.match(/abc/g)).toHaveLength(5);
   expect(got.words).toBe(15);
   expect(got.fault).toContain("no");
+});
+
+/** Each by itself, as the last one holds: counts, and why it ended. */
+const telling = (finish: string, output: number) =>
+  FIRST.replace(
+    '"finish_reason":null}]',
+    `"finish_reason":${finish}}],"usage":{"prompt_tokens":3,"completion_tokens":${output},"total_tokens":${3 + output}}`,
+  );
+
+test.each([
+  ["counts", telling("null", 9), telling("null", 4)],
+  ["ends", telling('"stop"', 4), telling('"length"', 4)],
+])("%s that were told before are told again after others", (_, a, b) => {
+  const end = FIRST.replace("null", '"stop"');
+  const said = (events: readonly string[]) => {
+    const { usage, finish } = heard([Buffer.from(events.join("") + "data: [DONE]\n\n")]);
+    return { usage: usage.at(-1), finish };
+  };
+  const first = a.includes('"stop"') ? "" : end;
+  expect(said([first, FIRST, a, b, a])).toEqual(said([first, FIRST, a]));
 });

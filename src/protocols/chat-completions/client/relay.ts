@@ -197,15 +197,20 @@ class Streamed implements Relay {
       }
       if (delta) this.#words += wordsIn(delta);
       const word = text(choice?.["finish_reason"]);
-      if (word) this.#reason = finishOf(word).reason;
+      if (word) {
+        this.#reason = finishOf(word).reason;
+        this.#known.forget();
+      }
     }
     const usage = usageSeen(chunk, this.#dialect);
-    if (usage)
+    if (usage) {
       this.#sink.usage(
         usage.tier === undefined && this.#tier !== undefined
           ? { ...usage, tier: this.#tier }
           : usage,
       );
+      this.#known.forget();
+    }
     this.#better = usage && retold(chunk, usage.usage);
     const counted = object(chunk["usage"]) !== undefined;
     this.#told ||= counted && usage !== undefined;

@@ -64,6 +64,11 @@ export class Templates {
     return false;
   }
 
+  /** Of counts and of ends the last one holds: after another, one that was told before would be news. */
+  forget(): void {
+    this.#known = [];
+  }
+
   /** `json`: where its object begins; `model`: where the model's value stands. */
   learn(event: Buffer, json: number, model: { from: number; to: number }): void {
     if (this.#inVain > PATIENCE) return;
