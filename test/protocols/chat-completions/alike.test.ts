@@ -1,9 +1,10 @@
 // Events that are known by their bytes are passed on without being read. Whoever reads each of them, one byte after the
 // other, must come to the same: the same bytes for the client, the same words, the same end, the same fault.
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { faultOf } from "../../../src/model/error.ts";
 import type { Usage } from "../../../src/model/usage.ts";
+import { Templates } from "../../../src/protocols/chat-completions/client/templates.ts";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { answering } from "../../../src/testing/index.ts";
 
@@ -217,4 +218,38 @@ test.each([
   };
   const first = a.includes('"stop"') ? "" : end;
   expect(said([first, FIRST, a, b, a])).toEqual(said([first, FIRST, a]));
+});
+
+/** Words that stand on the wire as they are said: of others the wire's bytes are counted, which are never fewer. */
+const plain = fc.oneof(
+  fc.string({ maxLength: 8 }).filter((s) => JSON.stringify(s) === `"${s}"`),
+  fc.nat({ max: 60 }).map((n) => "long ".repeat(n)),
+  fc.constantFrom("", "é", "日本"),
+);
+const told = fc
+  .tuple(
+    plain,
+    fc.constantFrom("null", "null", '"stop"', '"length"'),
+    fc.constantFrom(undefined, 4, 9),
+    fc.constantFrom("", "", ',"service_tier":"flex"'),
+  )
+  .map(([said, finish, output, tier]) =>
+    (output === undefined ? FIRST.replace("null", () => finish) : telling(finish, output))
+      .replace('"a"', () => JSON.stringify(said))
+      .replace(',"choices"', `${tier},"choices"`),
+  );
+
+test("whoever knows no event by its bytes comes to the same", () => {
+  const last = ({ usage, ...said }: ReturnType<typeof heard>) => ({ ...said, usage: usage.at(-1) });
+  fc.assert(
+    fc.property(fc.array(told, { minLength: 1, maxLength: 16 }), cuts, (events, at) => {
+      const body = Buffer.from(events.join(""));
+      const learn = vi.spyOn(Templates.prototype, "learn").mockImplementation(() => {});
+      const slowly = last(heard([body]));
+      learn.mockRestore();
+      expect(last(heard([body]))).toEqual(slowly);
+      expect(last(heard(pieces(body, at)))).toEqual(slowly);
+    }),
+    { numRuns: 300 },
+  );
 });

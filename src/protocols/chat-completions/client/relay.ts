@@ -184,7 +184,10 @@ class Streamed implements Relay {
       this.#frame = { id, object: CHUNK, created: chunk["created"] ?? this.#to.created };
       this.#sink.start(id);
     }
-    this.#tier ??= text(chunk["service_tier"]);
+    if (this.#tier === undefined) {
+      this.#tier = text(chunk["service_tier"]);
+      if (this.#tier !== undefined) this.#known.forget();
+    }
     const choices = list(chunk["choices"]);
     for (const raw of choices) {
       const choice = object(raw);

@@ -64,7 +64,7 @@ export class Templates {
     return false;
   }
 
-  /** Of counts and of ends the last one holds: after another, one that was told before would be news. */
+  /** Of counts and of ends the last one holds: after another, or at another tier, one that was told before is news. */
   forget(): void {
     this.#known = [];
   }
