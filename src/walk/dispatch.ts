@@ -138,7 +138,7 @@ async function once(
   const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | Recorded>>(
     (inner, hook) =>
       hook.applies(x.model, call.provider)
-        ? () => waited(() => hook.run(call, inner as () => Promise<Reply>))
+        ? () => waited(() => hook.run(call, () => unheeded(inner() as Promise<Reply>)))
         : inner,
     send,
   );
@@ -177,6 +177,12 @@ function waited<T>(hook: () => Promise<T>): Promise<T> {
   } catch (problem) {
     return Promise.reject(problem as Error);
   }
+}
+
+/** A hook that does not look at what it asked for would end the process with its failure. */
+function unheeded<T>(asked: Promise<T>): Promise<T> {
+  asked.catch(() => {});
+  return asked;
 }
 
 function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally, x: Visit): Reply {

@@ -452,6 +452,29 @@ describe("a hook", () => {
     expect(await answer.json()).toMatchObject({ code: "not_here" });
   });
 
+  it.each([
+    ["once", 500, async (next: () => Promise<unknown>) => void next()],
+    ["twice", 200, async (next: () => Promise<unknown>) => void (await next(), next())],
+    ["late", 200, async (next: () => Promise<unknown>) => void setTimeout(next, 150)],
+  ])("that asks %s and does not look at it ends nothing but its call", async (_, status, ask) => {
+    await using up = await backend((_req, res) => void res.writeHead(status, SSE).end("{}"));
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          attempt: async (_call, next) => {
+            await ask(next);
+            await sleep(100);
+            return fail("invalid", "no");
+          },
+        },
+      ],
+    });
+    expect((await s.ask(ASK)).status).toBe(400);
+    await sleep(100);
+  });
+
   it("that asks when the call is over: nothing leaves", async () => {
     await using up = await good();
     let late: (() => Promise<unknown>) | undefined;
