@@ -43,14 +43,17 @@ export function* links(db: DatabaseSync, from: number): Generator<Problem | unde
   const batches = db.prepare(
     `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first`,
   );
-  const previous = before.get(from - 1);
+  // The first one follows on nothing, and what stands before it is one too many.
+  const previous = from > 1 ? before.get(from - 1) : undefined;
   let last = Number(previous?.["last"] ?? 0);
   let hash = String(previous?.["hash"] ?? "");
   let id = from - 1;
   const segments = db.prepare(
     "SELECT id, first, last, hash FROM segment WHERE id >= ? ORDER BY id",
   );
-  for (const segment of segments.iterate(from) as Iterable<Record<string, unknown>>) {
+  for (const segment of segments.iterate(from > 1 ? from : Number.MIN_SAFE_INTEGER) as Iterable<
+    Record<string, unknown>
+  >) {
     const s = segment as unknown as Segment;
     const path = `/segment/${s.id}`;
     if (s.id !== id + 1) yield { path, message: `Commit ${id + 1} is missing.` };

@@ -137,7 +137,7 @@ export function createReader({ file }: { file: string }) {
     },
     verify: () => verify(file),
     holds: (hash: string): boolean =>
-      db.prepare("SELECT 1 FROM segment WHERE hash = ?").get(hash) !== undefined,
+      db.prepare("SELECT 1 FROM segment WHERE hash = ? AND id > 0").get(hash) !== undefined,
     head: (): Head => headOf(db),
     close: () => db.close(),
   };

@@ -229,6 +229,35 @@ describe("the chain finds", () => {
     expect(await store.verify!()).toEqual([]);
     expect(await holds!.run({ hash: noted.hash })).toBe(false);
   });
+
+  it("a head that was kept outside the chain when the ledger was cut", async () => {
+    const { store, file } = await opened();
+    const { head, holds } = (
+      store as never as { commands: Record<string, { run(input: object): Promise<unknown> }> }
+    ).commands;
+    for (const attempt of ["a", "b", "c"]) await store.apply([reserve(attempt), settle(attempt)]);
+    const noted = (await head!.run({})) as { hash: string };
+    const db = new DatabaseSync(file);
+    dropTriggers(db);
+    db.exec(
+      "DELETE FROM batch WHERE first > 4; UPDATE segment SET id = -1 WHERE last > 4; DELETE FROM call WHERE attempt = 'c'; DELETE FROM done WHERE reserve > 4",
+    );
+    db.close();
+    expect((await store.verify!()).length).toBeGreaterThan(0);
+    expect(await holds!.run({ hash: noted.hash })).toBe(false);
+  });
+
+  it("a beginning that was cut off, with a link before the first one to hide it", async () => {
+    const { store, file } = await opened();
+    for (const attempt of ["a", "b", "c"]) await store.apply([reserve(attempt), settle(attempt)]);
+    const db = new DatabaseSync(file);
+    dropTriggers(db);
+    db.exec(
+      "DELETE FROM batch WHERE first < 3; UPDATE segment SET id = id - 1; DELETE FROM call WHERE attempt = 'a'; DELETE FROM done WHERE reserve < 3",
+    );
+    db.close();
+    expect((await store.verify!()).length).toBeGreaterThan(0);
+  });
 });
 
 function dropTriggers(db: DatabaseSync): void {
