@@ -116,6 +116,7 @@ type Flat = { readonly [name: string]: unknown };
 function alike(a: object | undefined, b: object | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   for (const name in a) if ((a as Flat)[name] !== (b as Flat)[name]) return false;
-  for (const name in b) if ((b as Flat)[name] !== undefined && !(name in a)) return false;
+  for (const name in b)
+    if ((b as Flat)[name] !== undefined && !Object.hasOwn(a, name)) return false;
   return true;
 }

@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { Command, LimitState, Verdict } from "tollgate/plugin";
@@ -15,6 +17,9 @@ import {
   type ReserveLine,
 } from "../../../plugins/stores/sqlite/wire.ts";
 import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
 
 type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
 
@@ -201,6 +206,46 @@ test("terms are said once, and again when they were forgotten; attempts and clai
     }),
   );
   expect(labelled).toBeGreaterThan(5_000);
+});
+
+test("labels may be called as what every object has", () => {
+  const one = { ...fc.sample(reserve, 1)[0]!, claims: [] };
+  const name = fc.constantFrom("constructor", "toString", "hasOwnProperty", "__proto__", "team");
+  const labels = fc
+    .array(fc.tuple(name, word), { maxLength: 2 })
+    .map((pairs) => Object.fromEntries(pairs));
+  const packer = createPacker();
+  const unpack = createUnpacker();
+  fc.assert(
+    fc.property(labels, (labels) => {
+      const [line] = unpack(packer.pack([{ ...one, labels }])) as ReserveLine[];
+      expect(JSON.stringify(JSON.parse(line!.terms.text)[6])).toBe(JSON.stringify(labels));
+    }),
+  );
+});
+
+test("what is kept of a batch does not keep the batch", () => {
+  const one = { ...fc.sample(reserve, 1)[0]!, claims: [] };
+  const rest: Command[] = Array.from({ length: 500 }, (_, i) => ({
+    ...one,
+    attempt: `attempt-${i}`,
+    request: "a request with a name of some length, as they have",
+  }));
+  const packer = createPacker();
+  const unpack = createUnpacker();
+  const open: unknown[] = [];
+  const used = (): number => {
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = used();
+  for (let i = 0; i < 200; i++) {
+    const fresh = { ...one, key: `key-${i}`, holdNano: 10n ** 15n };
+    open.push(unpack(packer.pack([fresh, ...rest]))[0]);
+  }
+  // The batches were 10 MB.
+  expect(used() - before).toBeLessThan(2_000_000);
+  expect(open.length).toBe(200);
 });
 
 test("verdicts", () => {
