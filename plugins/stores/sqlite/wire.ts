@@ -148,16 +148,17 @@ export function createUnpacker(): (text: string) => Line[] {
   const NONE: readonly Claim[] = [];
 
   function reserve(f: readonly string[]): ReserveLine {
-    const who = `${f[5]},${f[6]}`;
+    // Put together anew, and cut from that: an open call keeps its own few bytes, not its batch.
+    const own = `${f[3]},${f[5]},${f[6]}`;
+    const from = f[3]!.length + 1;
     return {
       do: "reserve",
       at: Number(f[1]),
       terms: terms[Number(f[2])]!,
-      hold: f[3]!,
+      hold: own.slice(0, from - 1),
       claims: f[4] === "" ? NONE : (JSON.parse(f[4]!) as ClaimText[]).map(claimOf),
-      who,
-      // Cut from `who`, which was put together anew: an open call keeps its own few bytes, not its batch.
-      attempt: unquoted(who.slice(0, f[5]!.length)),
+      who: own.slice(from),
+      attempt: unquoted(own.slice(from, from + f[5]!.length)),
     };
   }
 
@@ -174,7 +175,8 @@ export function createUnpacker(): (text: string) => Line[] {
           commands.push(new SettleLine(Number(f[1]), unquoted(f[2]!), f[3]!));
           break;
         case "t":
-          terms.push(newTerms(f[1]!));
+          // A copy, for the same reason: they stay for long.
+          terms.push(newTerms(Buffer.from(f[1]!).toString()));
           break;
         case "f":
           terms = [];
