@@ -77,7 +77,8 @@ export function migrate(db: DatabaseSync, file: string): void {
       db.exec(`PRAGMA user_version = ${next + 1}`);
       db.exec("COMMIT");
     } catch (error) {
-      db.exec("ROLLBACK");
+      // A full disk has taken it back already, and is what has to be told.
+      if (db.isTransaction) db.exec("ROLLBACK");
       throw error;
     }
   }
