@@ -28,6 +28,8 @@ const FASTEST = 4_000;
 const NOTICED_SECONDS = 0.5;
 /** Beyond this a count is a fault of who reported it. */
 const SANE = 100_000_000;
+/** And beyond a million dollars an amount; a ledger would refuse the whole bill for one that it cannot hold. */
+const SANE_NANO = 10n ** 15n;
 
 export class Tally {
   readonly call: Attempt;
@@ -85,7 +87,8 @@ export class Tally {
     const before = this.#seen.get(key);
     const usage = before ? mergeUsage(before.usage, clean) : clean;
     this.#seen.set(key, { ...before, ...seen, usage });
-    if (seen.costNano !== undefined) this.#upstreamCost = seen.costNano;
+    const cost = seen.costNano;
+    if (cost !== undefined && cost >= 0n && cost <= SANE_NANO) this.#upstreamCost = cost;
   }
 
   /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */

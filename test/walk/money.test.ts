@@ -90,6 +90,15 @@ describe("a call is priced", () => {
     expect(reserve.price).toBe(priceHash(price));
   });
 
+  it.each([10n ** 30n, -1n])(
+    "whatever amount upstream makes of it: %d is none, and no ledger would hold it",
+    async (costNano) => {
+      const { settle } = await billed({}, { usage, costNano });
+      expect(settle).toMatchObject({ state: "exact", costNano: 2_000_000n });
+      expect(settle.upstreamCostNano).toBeUndefined();
+    },
+  );
+
   it("as unpriced when upstream bills a tier without a price, and nothing is guessed", async () => {
     const { settle } = await billed({}, { usage, tier: "lightning" });
     expect(settle).toMatchObject({ state: "unpriced", costNano: null });
