@@ -67,6 +67,8 @@ export function createLedger(
   let queue: Waiting[] = [];
   const heard = new Map<string, Told<"progress">>();
   const pinned = new Set<string>();
+  /** Refused after a batch with them was rejected. A store whose answer was lost on its way may have them all the same. */
+  const doubtful: string[] = [];
   let pumping = false;
   let trouble: { message: string; since: number } | undefined;
   let pauseMs = 0;
@@ -142,8 +144,18 @@ export function createLedger(
     const batch = must.splice(0, MOST_IN_BATCH);
     queue = [...must, ...may];
     if (batch.length > 0) await send(batch);
-    const error = await attempt([hint(alive())]);
+    const error = (await attempt([hint(alive())])) ?? (await takeBack());
     health(error === undefined ? undefined : said(error));
+  }
+
+  /** One by one: mostly it is not there, and a batch with such a one did not happen. */
+  async function takeBack(): Promise<unknown> {
+    for (let name = doubtful.at(-1); name !== undefined; name = doubtful.at(-1)) {
+      const error = await attempt([hint(tooLate(name, now()))]);
+      if (error !== undefined && !impossible(error)) return error;
+      doubtful.pop();
+    }
+    return undefined;
   }
 
   /** Undefined: it is done. */
@@ -191,6 +203,10 @@ export function createLedger(
 
   function rejected(batch: readonly Waiting[], error: unknown): void {
     health(said(error));
+    for (const one of batch) {
+      one.tried = true;
+      if (one.abandoned && one.command.do === "reserve") doubtful.push(one.command.attempt);
+    }
     queue.unshift(...batch.filter(({ again, abandoned }) => again && !abandoned));
     refuseLate();
   }
@@ -208,8 +224,9 @@ export function createLedger(
 
   function refuseLate(): void {
     const late = performance.now() - healMs;
-    queue = queue.filter(({ command, since, reject }) => {
+    queue = queue.filter(({ command, since, reject, tried }) => {
       if (command.do !== "reserve" || since > late) return true;
+      if (tried) doubtful.push(command.attempt);
       reject(unavailable());
       return false;
     });

@@ -9,6 +9,8 @@ export interface Waiting {
   since: number;
   /** Nobody waits for it any more: should it land, it is taken back. */
   abandoned?: boolean;
+  /** It was in a batch that was rejected. */
+  tried?: boolean;
   /** Whether it is worth a second try; progress and signs of life are not. */
   again: boolean;
 }

@@ -145,6 +145,22 @@ describe("a batch that is rejected", () => {
     expect((await h.ledger.reserve(reserve("c"))).ok).toBe(true);
   });
 
+  it("a rejection may be wrong: what was written all the same, and refused, is taken back", async () => {
+    const h = await house();
+    // The answer is lost on its way, and then the way.
+    h.gate(async (batch) => {
+      if (batch.some((c) => c.do === "reserve")) await h.store.apply(batch);
+      throw new Error("gone");
+    });
+    const [lost, kept] = [h.ledger.reserve(reserve("lost")), h.ledger.reserve(reserve("b"))];
+    await expect(Promise.all([lost, kept])).rejects.toThrow(/ledger cannot be written/);
+    expect(await h.kinds("lost")).toEqual(["reserve open"]);
+    h.gate(() => {});
+    await h.ledger.flush();
+    expect(await h.kinds("lost")).toEqual(["reserve open", "settle void"]);
+    expect(await h.kinds("b")).toEqual(["reserve open", "settle void"]);
+  });
+
   it("settles land although reserves cannot: the disk has room for the one only", async () => {
     const h = await house();
     await h.ledger.reserve(reserve("a"));
