@@ -69,7 +69,9 @@ export function createAudit(db: DatabaseSync): Audit {
       chapter = chapterOf(first);
       mentioned = new Set();
     }
-    for (const { key } of rows) {
+    for (const row of rows) {
+      // As the file holds it: half a character is the same one as any other.
+      const key = row.key.toWellFormed();
       if (mentioned.has(key)) continue;
       mentioned.add(key);
       counted.mention++;
