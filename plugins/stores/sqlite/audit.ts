@@ -86,9 +86,15 @@ export function createAudit(db: DatabaseSync): Audit {
       // A window long over may have been forgotten, and begun again by a clock that was set back.
       if (!isCalendar(meter.per) || meter.end + KEPT_MS < latest) continue;
       const [level, sum] = [BigInt(String(found["level"])), spent.get(meter.id) ?? 0n];
+      spent.delete(meter.id);
       if (level !== sum)
         wrong(`/meter/${meter.id}`, `Counted ${level}, but the entries sum up to ${sum}.`);
     }
+    // A window that is not over is not forgotten by itself.
+    const now = Math.max(latest, Date.now());
+    for (const [id, sum] of spent)
+      if (sum !== 0n && newMeter(id).end + KEPT_MS >= now)
+        wrong(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
     for (const [table, n] of Object.entries(counted)) {
       const there = db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!["n"];
       if (there !== n) wrong(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);

@@ -192,6 +192,19 @@ describe("the chain finds", () => {
       }
     });
 
+  it("a budget that was forgotten", async () => {
+    const { store, file } = await opened();
+    const claims = [
+      { scope: "k", unit: "nano_usd", max: 10n ** 12n, per: "total", take: 1_000n },
+    ] as const;
+    await store.apply([reserve("a", { claims }), settle("a", { costNano: 5n })]);
+    expect(await store.verify!()).toEqual([]);
+    const db = new DatabaseSync(file);
+    db.exec("DELETE FROM meter");
+    db.close();
+    expect((await store.verify!()).length).toBeGreaterThan(0);
+  });
+
   it("any one byte of any value of any entry", async () => {
     const { store, file } = await opened();
     await filled(store, 10);
