@@ -38,6 +38,8 @@ export interface Steps {
 export function stepsOf(plan: Plan): Steps {
   const { length, rounds, quick } = plan;
   const shared: Target[] = [];
+  /** They have been warmed with streams too: what is compiled for both is slower for each, so JSON comes first. */
+  let streamed = false;
 
   async function warm(side: Side, lane: Lane, targets: readonly Target[]): Promise<void> {
     for (const target of targets) await sample(side, { ...lane, ms: plan.warmMs }, target);
@@ -51,8 +53,6 @@ export function stepsOf(plan: Plan): Steps {
     if (plan.peer) shared.push(await peer(port));
     shared.push(...plan.urls.map(elsewhere));
     await warm(side, laneOf("json-1k", length), shared);
-    for (const target of shared)
-      await sample(side, { ...laneOf("sse-full", length), ms: plan.warmMs / 3 }, target);
   }
 
   const common = lanes(length).map((lane): Step => ({
@@ -60,6 +60,10 @@ export function stepsOf(plan: Plan): Steps {
     about: lane.about,
     async run(side, found) {
       if (shared.length === 0) await gather(side);
+      if (lane.stream && !streamed) {
+        streamed = true;
+        await warm(side, laneOf("sse-full", length), shared);
+      }
       const here = shared.filter(
         ({ name }) => !name.startsWith("tollgate ") || lane.ours.includes(name),
       );
