@@ -63,7 +63,7 @@ export const LATE = "settled late";
 export const LEDGER = "ledger";
 
 /** What only a settle or an adjustment says. */
-const UNSAID = {
+export const UNSAID = {
   usage: {},
   costNano: null,
   upstreamId: undefined,

@@ -4,7 +4,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { Part, Settle, Usage } from "tollgate/plugin";
 import type { Taken } from "../book/meter.ts";
-import type { Row } from "../book/row.ts";
+import { UNSAID, type Row } from "../book/row.ts";
 import { fromFirstForm } from "./first-form.ts";
 import { common, type Listed } from "./terms.ts";
 
@@ -73,6 +73,7 @@ function fromText(
   const [, at, attempt, request, n, number] = v;
   const { key, target, privacy, labels, price, asked } = list[number]!;
   const row: Row = {
+    ...UNSAID,
     kind: "reserve",
     attempt,
     request,
@@ -87,17 +88,8 @@ function fromText(
     asked: undefined,
     taken: [],
     holdNano: null,
-    usage: {},
-    costNano: null,
     state: "open",
     outcome: "open",
-    upstreamId: undefined,
-    upstreamCostNano: undefined,
-    parts: undefined,
-    finish: undefined,
-    ms: undefined,
-    reason: undefined,
-    actor: undefined,
   };
   switch (v[0]) {
     case "r":
