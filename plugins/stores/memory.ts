@@ -4,7 +4,7 @@ import type { Store } from "tollgate/plugin";
 import { createBook } from "./book/book.ts";
 import { check } from "./book/check.ts";
 import { keyCursor, listed, sizeOf } from "./book/page.ts";
-import { matches, presumed, toEntry } from "./book/row.ts";
+import { matches, presumed, recoveryAt, toEntry } from "./book/row.ts";
 import { counts, totalling } from "./book/totals.ts";
 import { createJournal } from "./memory/journal.ts";
 
@@ -45,7 +45,8 @@ function memoryStore(keep: number): Store {
       book = opened();
       for (const meter of before?.meters.values() ?? []) book.load({ ...meter, held: 0n, open: 0 });
       for (const call of left) book.restore(call);
-      for (const call of left) book.apply(presumed(call.row, call.heard, Date.now()));
+      const at = recoveryAt(left, Date.now());
+      for (const { row, heard } of left) book.apply(presumed(row, heard, at));
       book.done();
       journal.done();
       return { epoch, presumed: left.length };

@@ -117,9 +117,16 @@ export const settled = (of: Row, c: Settle & { at: number }, instance: string): 
   ms: c.ms,
 });
 
+/**
+ * When recovery is: one moment for all that it presumes, and not before any of it began, whatever the clock says. A clock
+ * that went from one call's time to the next one's would let rates drain by time that has not passed.
+ */
+export const recoveryAt = (dead: readonly { row: Pick<Row, "at"> }[], now: number): number =>
+  dead.reduce((latest, { row }) => Math.max(latest, row.at), now);
+
 /** What recovery writes for a call that a dead owner left open: from what was last heard of it, else from its hold. */
 export const presumed = (
-  { attempt, at, holdNano }: Pick<Row, "attempt" | "at" | "holdNano">,
+  { attempt, holdNano }: Pick<Row, "attempt" | "holdNano">,
   heard: Heard | undefined,
   now: number,
 ): Settle & { at: number } => {
@@ -127,8 +134,7 @@ export const presumed = (
   return {
     do: "settle",
     attempt,
-    // Not before it began, whatever the clock says now.
-    at: Math.max(now, at),
+    at: now,
     // Without a price there is no amount to estimate.
     state: costNano === null ? "unpriced" : "estimated",
     usage: heard?.usage ?? {},

@@ -4,7 +4,7 @@ import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { faultOf, type Page } from "tollgate/plugin";
 import { createBook, type Book } from "../book/book.ts";
-import { presumed } from "../book/row.ts";
+import { presumed, recoveryAt } from "../book/row.ts";
 import { createBallast } from "./ballast.ts";
 import { checkTail } from "./chain.ts";
 import { createJournal, type OpenCall, type SqliteJournal } from "./journal.ts";
@@ -100,7 +100,8 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     for (const { call } of found) book.restore(call);
     const dead = found.filter(({ row }) => row.instance !== owner);
     const now = Date.now();
-    for (const { row, heard } of dead) book.apply(settling(presumed(row, heard, now)));
+    const at = recoveryAt(dead, now);
+    for (const { row, heard } of dead) book.apply(settling(presumed(row, heard, at)));
     return { epoch: begun(db, owner, now), presumed: dead.length };
   }
 

@@ -63,8 +63,10 @@ export function createHolds(apply: Store["apply"]): Holds {
     async left(now) {
       dead = true;
       await Promise.allSettled(under);
+      // One moment for all, not before any of it began: between them no time has passed, whatever the clock says.
+      const at = [...open.values()].reduce((latest, call) => Math.max(latest, call.at), now);
       return [...open].map(([attempt, call]) =>
-        call.heard ? presumed(attempt, call, now) : neverSent(attempt, now),
+        call.heard ? presumed(attempt, call, at) : neverSent(attempt, at),
       );
     },
     get size() {
@@ -73,11 +75,10 @@ export function createHolds(apply: Store["apply"]): Holds {
   };
 }
 
-const presumed = (attempt: string, call: Open, now: number): Settle & { at: number } => ({
+const presumed = (attempt: string, call: Open, at: number): Settle & { at: number } => ({
   do: "settle",
   attempt,
-  // Not before it began, whatever the clock says now.
-  at: Math.max(now, call.at),
+  at,
   // Without a price there is no amount to estimate.
   state: call.costNano === null && call.holdNano === null ? "unpriced" : "estimated",
   usage: call.usage,
@@ -85,10 +86,10 @@ const presumed = (attempt: string, call: Open, now: number): Settle & { at: numb
   outcome: "presumed",
 });
 
-const neverSent = (attempt: string, now: number): Settle & { at: number } => ({
+const neverSent = (attempt: string, at: number): Settle & { at: number } => ({
   do: "settle",
   attempt,
-  at: now,
+  at,
   state: "void",
   usage: {},
   costNano: 0n,

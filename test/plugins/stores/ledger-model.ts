@@ -108,9 +108,11 @@ export class LedgerModel {
   crash(at: number): number {
     this.clock = Math.max(0, ...[...this.rates.values()].map((rate) => rate.at));
     const open = [...this.calls.values()].filter(({ settled }) => !settled);
+    // One moment for all: no time passes between them.
+    const moment = Math.max(at, ...open.map((call) => call.at));
     for (const call of open) {
       const cost = call.heard ?? call.hold;
-      this.settle(call, Math.max(at, call.at), {
+      this.settle(call, moment, {
         state: cost === null ? "unpriced" : "estimated",
         cost,
         tokens: call.heard === undefined ? null : 1n,

@@ -6,7 +6,14 @@ import { createBook } from "../../../plugins/stores/book/book.ts";
 import { check } from "../../../plugins/stores/book/check.ts";
 import { newMeter, type Meter } from "../../../plugins/stores/book/meter.ts";
 import { keyCursor, listed, sizeOf } from "../../../plugins/stores/book/page.ts";
-import { nth, presumed, toEntry, type Past, type Row } from "../../../plugins/stores/book/row.ts";
+import {
+  nth,
+  presumed,
+  recoveryAt,
+  toEntry,
+  type Past,
+  type Row,
+} from "../../../plugins/stores/book/row.ts";
 import { inRows, openRow, type RowJournal } from "../../../plugins/stores/book/rows.ts";
 import { counts, totalling } from "../../../plugins/stores/book/totals.ts";
 import { fromJson, toJson } from "../../../plugins/stores/sqlite/tagged.ts";
@@ -169,7 +176,8 @@ export function postgresStore(db: PGlite): Store {
             tx,
             dead.map(({ row }) => row.attempt),
           );
-          for (const call of dead) book!.apply(presumed(call.row, call.heard, Date.now()));
+          const at = recoveryAt(dead, Date.now());
+          for (const { row, heard } of dead) book!.apply(presumed(row, heard, at));
           const { rows } = await tx.query<{ epoch: number }>(
             "INSERT INTO instance (name) VALUES ($1) RETURNING epoch",
             [instance],

@@ -54,6 +54,8 @@ it("it is settled as recovery would have settled it", async () => {
           await apply(batch).catch(() => "a settle without its reserve");
       const left = await holds.left(LATER);
       expect(left).toHaveLength(holds.size);
+      // A clock that went from call to call would let rates drain by time that has not passed.
+      expect(new Set(left.map(({ at }) => at)).size).toBeLessThanOrEqual(1);
       await mine.store.apply(left);
       await theirs.store.open({ instance: "two", leaseMs: 1 });
       const [ours, recovered] = await Promise.all(
