@@ -271,7 +271,7 @@ for (const [name, make, numRuns] of [
 async function leftAt(real: Real, at: number, attempt: string): Promise<bigint> {
   const none = { scope: "key:a", unit: "requests", max: 6, per: "minute", take: 0n } as const;
   const [verdict] = await real.apply([reserve(attempt, { at, claims: [none], holdNano: 0n })]);
-  return verdict!.ok ? BigInt(verdict.limits![0]!.left) : -1n;
+  return verdict?.ok ? BigInt(verdict.limits![0]!.left) : -1n;
 }
 
 for (const [name, make, numRuns] of [
