@@ -33,6 +33,12 @@ export interface ServerHalf<K extends Kind> {
   survey(body: Body): Survey;
   /** Loses nothing (rest, ext, opaque); refuses only what is malformed. */
   request(body: Body, op: Op): ModelRequest<K>;
+  /**
+   * The media type of what `stream` and `whole` write, asked once for each request before anything is written. Absent:
+   * events are `text/event-stream`, a whole answer is `application/json`. A protocol of lines says
+   * `application/x-ndjson` here.
+   */
+  type?(asked: Pick<Answering, "stream" | "body" | "query">): string;
   /** Writes whole events in the client's dialect. */
   stream(write: (text: string) => void, to: Answering): Encoder;
   whole(answer: ModelAnswer, to: Answering): JsonObject;

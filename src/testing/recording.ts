@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, existsSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { formOf } from "../lib/media.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { Answer } from "./answer.ts";
@@ -57,8 +58,11 @@ function httpOf(bytes: Buffer, path: string): Pick<Recording, "status" | "header
   return { status, headers, body: bytes.subarray(end + (end === crlf ? 4 : 2)) };
 }
 
-export const isStream = (recording: Pick<Recording, "headers">): boolean =>
-  /event-stream|ndjson|octet-stream|eventstream/.test(recording.headers["content-type"] ?? "");
+/** As the gateway decides it: by the media type, and where that says nothing by what was asked for. */
+export function isStream({ headers, request }: Pick<Recording, "headers" | "request">): boolean {
+  const form = formOf(headers["content-type"] as string | undefined);
+  return form === undefined ? request["stream"] === true : form === "stream";
+}
 
 /** What a fake upstream answers when it replays a recording. */
 export function replay(recording: Recording, more: Answer = {}): Answer {

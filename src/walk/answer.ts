@@ -32,6 +32,8 @@ export class Answer implements Watched {
   readonly #dog: Watchdog;
   readonly #inner: Inner;
   readonly #ping: string;
+  /** The media type of what the client gets. */
+  readonly mime: string;
   #upstream: Upstream | undefined;
   #waiting: (() => void)[] = [];
   #headers: HeadersOut = {};
@@ -48,7 +50,10 @@ export class Answer implements Watched {
     this.#inner = x["~"];
     this.#res = this.#inner.res;
     this.#dog = this.#inner.gen.watchdog;
-    this.#ping = this.#inner.frontend.server?.ping ?? "";
+    const { server } = this.#inner.frontend;
+    this.#ping = server?.ping ?? "";
+    this.mime =
+      server?.type?.(x) ?? (x.stream ? "text/event-stream; charset=utf-8" : "application/json");
     this.#dog.watch(this);
   }
 
@@ -121,7 +126,7 @@ export class Answer implements Watched {
       this.#held.length === 1 && Buffer.isBuffer(this.#held[0])
         ? this.#held[0]
         : Buffer.concat(this.#held.map((c) => (typeof c === "string" ? Buffer.from(c) : c)));
-    this.#head("application/json", whole.length);
+    this.#head(whole.length);
     this.#inner.bytesOut += whole.length;
     res.end(whole);
   }
@@ -160,14 +165,14 @@ export class Answer implements Watched {
 
   #open(): void {
     if (this.opened) return;
-    this.#head("text/event-stream; charset=utf-8");
+    this.#head();
   }
 
-  #head(mime: string, length?: number): void {
+  #head(length?: number): void {
     this.opened = true;
     const inner = this.#inner;
     if (inner.res.headersSent) return;
-    const list: string[] = ["content-type", mime];
+    const list: string[] = ["content-type", this.mime];
     if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
     else list.push("content-length", String(length));
     for (const name in this.#headers) {

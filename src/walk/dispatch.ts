@@ -196,7 +196,7 @@ function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally,
         parts === null || x["~"].fault
           ? null
           : {
-              mime: x.stream ? "text/event-stream" : "application/json",
+              mime: answer.mime,
               body: Buffer.concat(parts),
               usage: tally.usage().usage,
               model: tally.call.id,

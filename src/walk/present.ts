@@ -1,3 +1,4 @@
+import { formOf } from "../lib/media.ts";
 import { fail, faultOf, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelEvent } from "../model/event.ts";
 import type { Answer } from "./answer.ts";
@@ -94,20 +95,19 @@ class Presentation implements Taker, Watched, Course {
   #choose(flight: Flight): Passage {
     const call = this.#call;
     const protocol = call.seat["~"].endpoint.protocol!;
-    const mime = String(flight.headers["content-type"] ?? "").toLowerCase();
-    const json = mime.includes("json");
-    const sse = mime.startsWith("text/event-stream");
+    const mime = String(flight.headers["content-type"] ?? "");
+    const form = formOf(mime);
     if (flight.headers["content-encoding"] && flight.headers["content-encoding"] !== "identity")
       fail("upstream", "The provider compressed its answer although asked not to.", {
         code: "bad_encoding",
       });
-    if (!json && mime.startsWith("text/html"))
+    if (/^text\/html/i.test(mime))
       fail("upstream", "The provider answered with a web page: is its base_url right?", {
         code: "bad_content_type",
       });
-    const stream = call.stream && !json;
-    if (call.lane === "verbatim" && (call.stream ? !json : !sse)) return relayed(call, this);
-    return translated(call, this, { protocol, headers: flight.headers, stream: stream || sse });
+    const stream = form === undefined ? call.stream : form === "stream";
+    if (call.lane === "verbatim" && stream === call.stream) return relayed(call, this);
+    return translated(call, this, { protocol, headers: flight.headers, stream });
   }
 
   async #run(events: AsyncIterable<ModelEvent>): Promise<void> {
