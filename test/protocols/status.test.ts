@@ -1,9 +1,27 @@
-import { describe, expect, it } from "vitest";
-import { gemini } from "tollgate/protocols/gemini";
+// One vocabulary: what an upstream's failure means does not depend on the protocol in which it was asked.
+import fc from "fast-check";
+import { describe, expect, it, test } from "vitest";
+import { ERRORS, faultOf, type ErrorKind, type JsonObject, type Protocol } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini, geminiImage } from "tollgate/protocols/gemini";
+import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
+import { asking } from "../../src/testing/asking.ts";
 
-describe.each([messages(), responses(), gemini()])("$id", ({ client }) => {
+const ALL: readonly Protocol[] = [
+  chatCompletions(),
+  messages(),
+  responses(),
+  gemini(),
+  images(),
+  geminiImage(),
+];
+
+const meant = ({ client }: Protocol, status: number, body: unknown): ErrorKind =>
+  client!.fault(status, {}, Buffer.from(JSON.stringify(body))).kind;
+
+describe.each(ALL)("$id", (protocol) => {
   it.each([
     [400, "invalid"],
     [401, "upstream_auth"],
@@ -13,10 +31,122 @@ describe.each([messages(), responses(), gemini()])("$id", ({ client }) => {
     [408, "timeout"],
     [413, "too_large"],
     [429, "rate_limited"],
+    [498, "overloaded"],
     [503, "overloaded"],
     [504, "timeout"],
+    [524, "timeout"],
     [529, "overloaded"],
   ])("a wordless %i is %s", (status, kind) => {
-    expect(client!.fault(status, {}, Buffer.from("{}")).kind).toBe(kind);
+    expect(meant(protocol, status, {})).toBe(kind);
   });
+});
+
+/** Names that machines give: types, codes, reasons, of all vendors and of none. */
+const NAMES = [
+  "insufficient_quota",
+  "billing_error",
+  "invalid_api_key",
+  "authentication_error",
+  "rate_limit_error",
+  "RESOURCE_EXHAUSTED",
+  "API_KEY_INVALID",
+  "overloaded_error",
+  "context_length_exceeded",
+  "content_filter",
+  "invalid_request_error",
+  "something_else",
+  "constructor",
+  "__proto__",
+];
+
+/** The shapes in which the field says an error. */
+const SHAPES: readonly ((name: string, message: string) => JsonObject)[] = [
+  (code, message) => ({ error: { message, type: "some_error", param: null, code } }),
+  (type, message) => ({ type: "error", error: { type, message } }),
+  (code, message) => ({ type: "error", error: { message, details: { error_code: code } } }),
+  (status, message) => ({ error: { code: 400, status, message } }),
+  (reason, message) => ({ error: { message, details: [{ "@type": "ErrorInfo", reason }] } }),
+  (code, message) => ({ object: "error", message, type: "some", code }),
+  (code, message) => ({ code, error: message }),
+  (code, message) => ({ errors: [{ code, message }] }),
+];
+
+const status = fc.integer({ min: 400, max: 599 });
+const shape = fc.constantFrom(...SHAPES);
+
+test("a name means the same in every protocol, in every shape and under every status", () => {
+  fc.assert(
+    fc.property(status, shape, fc.constantFrom(...NAMES), (code, say, name) => {
+      const body = say(name, "No.");
+      const kinds = ALL.map((protocol) => meant(protocol, code, body));
+      expect(new Set(kinds)).toHaveLength(1);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+/** What vendors write of accounts and of targets, as a client may make them quote it. */
+const POISON = [
+  "billing",
+  "credit balance is too low",
+  "insufficient_quota",
+  "exceeded your current quota",
+  "API key not valid",
+  "invalid_api_key",
+  "permission denied",
+  "overloaded",
+  "rate limit reached, too many requests",
+  "timed out",
+  "user location is not supported",
+  "prepaid credits are depleted",
+  "arrearage",
+  "payment required",
+];
+const prose = fc
+  .array(fc.oneof(fc.constantFrom(...POISON), fc.string({ maxLength: 12 })), { maxLength: 6 })
+  .map((words) => `Invalid schema for function '${words.join(" ")}'`);
+const rests = (kind: ErrorKind) => ERRORS[kind][2];
+
+test("prose never says anything of an account or of a target", () => {
+  fc.assert(
+    fc.property(status, shape, prose, (code, say, words) => {
+      for (const protocol of ALL) {
+        const poisoned = meant(protocol, code, say("some_error", words));
+        const plain = meant(protocol, code, say("some_error", "No."));
+        expect([code, rests(poisoned)]).toEqual([code, rests(plain)]);
+        const bare = protocol.client!.fault(code, {}, Buffer.from(words));
+        expect(rests(bare.kind)).toBe(rests(plain));
+      }
+    }),
+    { numRuns: 1000 },
+  );
+});
+
+test("nor in the middle of an answer, whole or streamed", () => {
+  const caught = (run: () => void): ErrorKind => {
+    try {
+      run();
+    } catch (error) {
+      return faultOf(error)!.kind;
+    }
+    throw new Error("an error was taken for an answer");
+  };
+  fc.assert(
+    fc.property(prose, (words) => {
+      const body = Buffer.from(JSON.stringify({ error: { message: words } }));
+      for (const { client } of ALL) {
+        expect(caught(() => client!.whole(body, () => {}, asking(), {}))).toBe("upstream");
+        expect(
+          caught(() => {
+            const decoder = client!.stream(() => {}, asking({ stream: true }), {
+              "content-type": "text/event-stream",
+            });
+            decoder.push(Buffer.from(`event: error\ndata: ${body.toString()}\n\n`));
+            decoder.end();
+          }),
+        ).toBe("upstream");
+      }
+    }),
+    { numRuns: 200 },
+  );
 });

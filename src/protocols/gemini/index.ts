@@ -5,7 +5,7 @@ import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
-import { fault } from "./fault.ts";
+import { failure } from "../failure.ts";
 import { onlyPictures, request as draw } from "./image.ts";
 import { cap, prepare, thinks } from "./prepare.ts";
 import { Reading, type ReadingOf } from "./reading.ts";
@@ -24,7 +24,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
     stream: (emit, of, headers) => stream(new Reading(emit, of, said(headers, false))),
     whole: (body, emit, of, headers) => whole(body, new Reading(emit, of, said(headers, false))),
-    fault,
+    fault: failure,
     count: counted,
     prepare,
     cap,
@@ -42,7 +42,7 @@ export const geminiImage = (): Protocol<"image"> => ({
     stream: (emit, of, headers) => stream(new Reading(onlyPictures(emit), of, said(headers, true))),
     whole: (body, emit, of, headers) =>
       whole(body, new Reading(onlyPictures(emit), of, said(headers, true))),
-    fault,
+    fault: failure,
     prepare,
   },
 });

@@ -3,7 +3,8 @@ import type { ModelEvent, OpenBlock } from "../../model/event.ts";
 import type { Media } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { Asking } from "../../plugin/protocol.ts";
-import { errorIn, thrown } from "./fault.ts";
+import { throwFailure } from "../failure.ts";
+import { errorIn } from "./error-in.ts";
 import { citationsIn, type Cited } from "./grounding.ts";
 import { likelihoods } from "./likelihoods.ts";
 import { mostOf, usageOf } from "./usage.ts";
@@ -61,7 +62,7 @@ export class Reading {
   }
 
   chunk(raw: Json): void {
-    if (errorIn(raw)) thrown(raw);
+    if (errorIn(raw)) throwFailure(raw);
     const chunk =
       object(raw) ??
       fail("upstream", "A piece of the provider's answer is not a JSON object.", {

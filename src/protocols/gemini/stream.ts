@@ -3,7 +3,8 @@ import type { Json } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import { exactly } from "../messages/arguments.ts";
 import { eventOf, frames } from "../sse/index.ts";
-import { errorIn, thrown } from "./fault.ts";
+import { throwFailure } from "../failure.ts";
+import { errorIn } from "./error-in.ts";
 import type { Reading } from "./reading.ts";
 
 /** A picture of 4096 × 4096 pixels stands in one event, in base64. */
@@ -47,7 +48,7 @@ function stray(left: string, reading: Reading): void {
   } catch {
     return;
   }
-  if (errorIn(json)) thrown(json);
+  if (errorIn(json)) throwFailure(json);
   for (const chunk of Array.isArray(json) ? (json as readonly Json[]) : [json])
     reading.chunk(chunk);
 }

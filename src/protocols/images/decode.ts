@@ -5,7 +5,7 @@ import type { Media } from "../../model/request.ts";
 import { mergeUsage, UNITS, type Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Asking, Decoder } from "../../plugin/protocol.ts";
-import { thrown } from "../responses/fault.ts";
+import { throwFailure } from "../failure.ts";
 import { list, mediaOf, object, parsed, present, text } from "../responses/wire.ts";
 import { sse } from "../sse/index.ts";
 import { sniff, type Seen } from "./sniff.ts";
@@ -20,7 +20,8 @@ export function whole(body: Buffer, emit: Emit, of: Asking): void {
   const answer = parsed(body.toString("utf8"));
   if (!answer)
     return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
-  if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"]) thrown(answer);
+  if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"])
+    throwFailure(answer);
   const items = list(answer["data"]).map((item) => object(item) ?? {});
   const pictures = items.flatMap((item) => {
     const media = picture(item);
@@ -56,7 +57,7 @@ function picture(item: JsonObject): Media | undefined {
 /** No picture at all: the reason of the first, or that there is none. */
 function nothing(items: readonly JsonObject[]): never {
   const error = items.map((item) => object(item["error"])).find((e) => e !== undefined);
-  if (error) thrown({ error });
+  if (error) throwFailure({ error });
   if (items.some((item) => item["respect_moderation"] === false))
     fail("content_policy", "The provider's moderation withheld the image.", {
       code: "moderation_blocked",
@@ -88,7 +89,7 @@ export function stream(emit: Emit): Decoder {
           code: "bad_stream",
         });
       const type = text(said["type"]) ?? "";
-      if (type === "error" || object(said["error"])) thrown(said);
+      if (type === "error" || object(said["error"])) throwFailure(said);
       const media = picture(said);
       if (!media) return;
       opened();

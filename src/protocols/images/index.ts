@@ -8,7 +8,8 @@ import { head } from "../limits.ts";
 import * as answer from "./answer.ts";
 import * as decode from "./decode.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";
-import { fault, upstream } from "./fault.ts";
+import { failure } from "../failure.ts";
+import { fault } from "./fault.ts";
 import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
 import { encode, ID, request, survey } from "./request.ts";
@@ -40,7 +41,7 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
       request: encode,
       stream: (emit) => decode.stream(emit),
       whole: (body, emit, of) => decode.whole(body, emit, of),
-      fault: upstream,
+      fault: failure,
       prepare: (out, of) => prepare(out, of, at(of)),
       ...(responseFormat !== "url" && { relay }),
     },

@@ -3,7 +3,7 @@ import { fail, type Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
 import type { Usage } from "../../model/usage.ts";
-import { thrown } from "../responses/fault.ts";
+import { throwFailure } from "../failure.ts";
 import { list, number, object, parsed, text } from "../responses/wire.ts";
 import { eventOf, frames, gather, needle, valueAt } from "../sse/index.ts";
 import { CAP, sum } from "./decode.ts";
@@ -51,7 +51,7 @@ function counted(body: Buffer, said: JsonObject | undefined): ReturnType<typeof 
   const answer = parsed(body.toString("utf8"));
   if (!answer)
     return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
-  if (object(answer["error"]) && !answer["data"]) thrown(answer);
+  if (object(answer["error"]) && !answer["data"]) throwFailure(answer);
   const pictures = list(answer["data"]).flatMap((item) => pictureIn(object(item)) ?? []);
   if (pictures.length === 0)
     fail("upstream", "The provider answered without an image.", { code: "no_image" });
@@ -97,7 +97,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
       });
     if (said["type"] === "error" || object(said["error"])) {
       out.flush();
-      thrown(said);
+      throwFailure(said);
     }
     const picture = pictureIn(said);
     if (!picture) return;

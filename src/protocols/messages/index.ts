@@ -5,7 +5,7 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
-import { fault } from "./client/fault.ts";
+import { failure } from "../failure.ts";
 import { cap, prepare, thinks } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as encode } from "./client/request.ts";
@@ -67,7 +67,7 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
       request: (r, of) => encode(r, of, at(of)),
       stream: (emit) => decoder(emit, signer),
       whole: (body, emit) => decode(body, emit, signer),
-      fault,
+      fault: failure,
       ...(counts && { count: counted }),
       prepare: (out, of) => prepare(out, of, at(of)),
       cap,

@@ -3,7 +3,7 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { HeadersIn, JsonObject } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import { sse } from "../sse/index.ts";
-import { thrown } from "./fault.ts";
+import { throwFailure } from "../failure.ts";
 import { placeOf, Reading } from "./reading.ts";
 import { list, number, object, parsed, text } from "./wire.ts";
 
@@ -92,10 +92,10 @@ function read(to: Reading, type: string, event: JsonObject): void {
     case "response.cancelled":
       return to.end({ status: type.slice("response.".length), ...object(event["response"]) });
     case "error":
-      return thrown(event);
+      return throwFailure(event);
     default:
       // What is newer than us adds nothing that its item does not say when it is done; an error is one in any clothes.
-      if (object(event["error"])) thrown(event);
+      if (object(event["error"])) throwFailure(event);
   }
 }
 
@@ -125,7 +125,7 @@ function answerOf(body: Buffer): JsonObject {
   const response =
     parsed(body.toString("utf8")) ??
     fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-  if (response["error"] && !Array.isArray(response["output"])) thrown(response);
+  if (response["error"] && !Array.isArray(response["output"])) throwFailure(response);
   if (!Array.isArray(response["output"]))
     fail("upstream", "The provider's answer has no output.", { code: "bad_answer" });
   return response;

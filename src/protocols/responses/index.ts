@@ -10,7 +10,8 @@ import { bodyOf } from "./body.ts";
 import { decodeStream, decodeWhole } from "./decode.ts";
 import type { ResponsesDialect } from "./dialect.ts";
 import { head } from "../limits.ts";
-import { fault, upstreamFault } from "./fault.ts";
+import { failure } from "../failure.ts";
+import { fault } from "./fault.ts";
 import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
 import { request } from "./request.ts";
@@ -54,7 +55,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       request: (r, of) => bodyOf(r, of, dialect),
       stream: (emit, _of, headers) => decodeStream(emit, headers),
       whole: (body, emit) => decodeWhole(body, emit),
-      fault: upstreamFault,
+      fault: failure,
       count: (body) =>
         number(parsed(body.toString("utf8"))?.["input_tokens"]) ??
         fail("upstream", "The provider's count has no input_tokens.", { code: "bad_answer" }),

@@ -3,7 +3,7 @@
 import type { FinishReason, ModelEvent, OpenBlock } from "../../model/event.ts";
 import type { Json, JsonObject, Opt } from "../../model/values.ts";
 import { fail } from "../../model/error.ts";
-import { thrown } from "./fault.ts";
+import { throwFailure } from "../failure.ts";
 import { flatName } from "./names.ts";
 import { usageOf } from "./usage.ts";
 import { digest, list, mediaOf, number, object, ORIGIN, text } from "./wire.ts";
@@ -166,7 +166,7 @@ export class Reading {
     if (status === "failed" || status === "cancelled" || object(response["error"])) {
       // The work was done all the same.
       if (seen) this.#emit(seen);
-      thrown({ error: response["error"] ?? { message: `The response was ${status}.` } });
+      throwFailure({ error: response["error"] ?? { message: `The response was ${status}.` } });
     }
     if (status === "queued" || status === "in_progress")
       fail("upstream", `The provider's answer is still ${status}.`, { code: "not_finished" });

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../model/values.ts";
 import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
 import { needle, valueAt } from "../sse/index.ts";
 import { wordsOf } from "./amount.ts";
-import { thrown } from "./fault.ts";
+import { throwFailure } from "../failure.ts";
 import { isCall } from "./reading.ts";
 import { usageOf, usageTo } from "./usage.ts";
 import { list, object, parsed, text } from "./wire.ts";
@@ -49,12 +49,12 @@ export function relayWhole(sink: RelaySink, to: Answering): Relay {
       const answer =
         parsed(body.toString("utf8")) ??
         fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-      if (answer["error"] && !Array.isArray(answer["output"])) thrown(answer);
+      if (answer["error"] && !Array.isArray(answer["output"])) throwFailure(answer);
       const id = text(answer["id"]);
       if (id !== undefined) sink.start(id);
       const counted = report(answer, sink);
       // A failed answer that is only read again is what was asked for; one that was asked for now has failed.
-      if (to.body["input"] !== undefined && isFailure(answer)) thrown(answer);
+      if (to.body["input"] !== undefined && isFailure(answer)) throwFailure(answer);
       sink.content(wordsOf(answer["output"]));
       const settled = sink.finish(reasonOf(answer));
       ended = true;

@@ -6,7 +6,8 @@ import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
 import { dataOf, eventOf, frames, gather, needle, renaming, valueAt } from "../sse/index.ts";
 import { isText, wordsIn, wordsOf } from "./amount.ts";
 import { CAP } from "./decode.ts";
-import { failure, thrown } from "./fault.ts";
+import { throwFailure } from "../failure.ts";
+import { failure } from "./fault.ts";
 import { responseObject } from "./object.ts";
 import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
 import { usageTo } from "./usage.ts";
@@ -48,7 +49,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     const type = text(data["type"]) ?? typeOf(event, json);
     const counted = report(response, sink);
     if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
-      thrown({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
+      throwFailure({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
     content();
     tell();
     over = true;
@@ -124,7 +125,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
     }
     if (type === "error" || type === DONE_TYPE) {
       flush();
-      return type === "error" ? thrown(dataIn(event)) : undefined;
+      return type === "error" ? throwFailure(dataIn(event)) : undefined;
     }
     if (isContent(type)) {
       content();

@@ -88,7 +88,7 @@ describe("errors", () => {
       401,
       { error: { message: "Incorrect API key" } },
       "upstream_auth",
-      "upstream_auth_error",
+      "upstream_auth",
     ],
     [
       "a country",
@@ -173,7 +173,9 @@ describe("errors", () => {
 
   test("a page of words is cut, and a page is not repeated", () => {
     expect(fault(500, "x".repeat(9000)).message.length).toBe(2000);
-    expect(fault(502, "<html>x</html>").message).toBe("The provider answered with status 502.");
+    expect(fault(502, "<html>x</html>").message).toBe(
+      "The provider answered with status 502 and no words.",
+    );
     expect(
       fault(422, { detail: [{ loc: ["body", "messages", 0], msg: "Field required" }] }).message,
     ).toBe("messages.0: Field required");

@@ -103,9 +103,9 @@ const errors: [name: string, stream: string, fault: Partial<Fault>][] = [
     { kind: "rate_limited" },
   ],
   [
-    "overloaded in the middle",
+    "prose in the middle",
     HI + 'data: {"error":{"message":"The server is overloaded","type":"server_error"}}\n\n',
-    { kind: "overloaded" },
+    { kind: "upstream" },
   ],
   ["a finish that is a failure", HI + chunk({}, "error") + DONE, { code: "upstream_failed" }],
   [

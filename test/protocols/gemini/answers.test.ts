@@ -224,12 +224,13 @@ describe("errors mean what they mean", () => {
       { status: "INVALID_ARGUMENT", details: [{ reason: "API_KEY_INVALID" }] },
       "upstream_auth",
     ],
-    [400, { message: "API key expired. Please renew the API key." }, "upstream_auth"],
-    [400, { message: "User location is not supported for the API use." }, "upstream_auth"],
+    // Prose is the client's as soon as it quotes a request: it says nothing of an account.
+    [400, { message: "API key expired. Please renew the API key." }, "invalid"],
+    [400, { message: "User location is not supported for the API use." }, "invalid"],
     [
       400,
       { status: "FAILED_PRECONDITION", message: "Please enable billing on project 1." },
-      "upstream_quota",
+      "invalid",
     ],
     [
       400,
@@ -242,7 +243,7 @@ describe("errors mean what they mean", () => {
     [409, { status: "ABORTED" }, "conflict"],
     [429, quota("GenerateRequestsPerMinutePerProject"), "rate_limited"],
     [429, quota("GenerateRequestsPerDayPerProjectPerModel"), "upstream_quota"],
-    [429, { message: "Your prepayment credits are depleted." }, "upstream_quota"],
+    [429, { message: "Your prepayment credits are depleted." }, "rate_limited"],
     [429, { details: [{ retryDelay: "34.07s" }] }, "rate_limited 34070"],
     [500, { status: "INTERNAL" }, "upstream"],
     [503, { status: "UNAVAILABLE" }, "overloaded"],

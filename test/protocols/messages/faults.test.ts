@@ -45,7 +45,7 @@ test.each<[number, string, ErrorKind]>([
   [
     400,
     said("invalid_request_error", "Your credit balance is too low to access the API."),
-    "upstream_quota",
+    "invalid",
   ],
   [401, said("authentication_error", "invalid x-api-key"), "upstream_auth"],
   [402, '{"error":{"message":"Insufficient Balance"}}', "upstream_quota"],
@@ -60,7 +60,7 @@ test.each<[number, string, ErrorKind]>([
     said("rate_limit_error", "x", { error_code: "enforced_spend_limit_reached" }),
     "upstream_quota",
   ],
-  [429, said("rate_limit_error", "You have reached your spend limit"), "upstream_quota"],
+  [429, said("rate_limit_error", "You have reached your spend limit"), "rate_limited"],
   [500, said("api_error", "Internal server error"), "upstream"],
   [500, said("overloaded_error", "Overloaded"), "overloaded"],
   [502, "<html>Bad gateway</html>", "upstream"],

@@ -18,7 +18,7 @@ import { usageSeen, usageTo } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { wordsIn } from "./amount.ts";
 import { recounted, retold } from "./counts.ts";
-import { faultIn, isError, parsed, throwFault } from "./fault.ts";
+import { isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
 export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect): Relay {
@@ -26,7 +26,7 @@ export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect)
     between: false,
     push(body) {
       const answer = parsed(isAscii(body) ? body.toString("latin1") : body.toString("utf8"));
-      if (isError(answer)) throwFault(faultIn(answer));
+      if (isError(answer)) throwFault(answer);
       const reason = endOf(answer);
       sink.start(text(answer["id"]) ?? "");
       const usage = usageSeen(answer, dialect);

@@ -28,7 +28,7 @@ import { usageSeen, usageTo } from "../usage.ts";
 import { list, object, text } from "../words.ts";
 import { wordsIn } from "./amount.ts";
 import { recounted, retold } from "./counts.ts";
-import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
+import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { relayWhole, restream } from "./relay-whole.ts";
 import { Renamed, Templates } from "./templates.ts";
 
@@ -177,7 +177,7 @@ class Streamed implements Relay {
 
   /** Takes what is ours to know; false: the client did not ask for this event. */
   #read(chunk: JsonObject, name: string): boolean {
-    if (name === "error" || isError(chunk)) throwFault(faultIn(chunk));
+    if (name === "error" || isError(chunk)) throwFault(chunk);
     const id = text(chunk["id"]);
     if (!this.#started && id) {
       this.#started = true;

@@ -1,11 +1,11 @@
 // Client half: a stream of chunks as events. `assembling` is the one reading of what this wire's servers send; a whole
 // answer is a stream of one chunk.
-import type { Fault } from "../../../model/error.ts";
+import { fail } from "../../../model/error.ts";
 import type { Asking, Decoder, ModelEvent } from "../../../plugin/index.ts";
 import { sse } from "../../sse/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { assembling } from "./assembling.ts";
-import { faultIn, firstByte, isError, parsed, throwFault } from "./fault.ts";
+import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
 export function stream(
@@ -18,7 +18,7 @@ export function stream(
     if (answer.done) return;
     if (data === "[DONE]") return answer.end();
     const chunk = parsed(data);
-    if (name === "error" || isError(chunk)) throwFault(faultIn(chunk));
+    if (name === "error" || isError(chunk)) throwFault(chunk);
     answer.chunk(chunk);
   });
   let plain: Buffer[] | undefined;
@@ -30,7 +30,7 @@ export function stream(
         if (first === undefined) return;
         begun = true;
         if (first === 123 || first === 91) plain = [];
-        if (first === 60) throwFault(notAStream());
+        if (first === 60) notAStream();
       }
       if (plain) plain.push(chunk);
       else events.push(chunk);
@@ -44,8 +44,7 @@ export function stream(
   };
 }
 
-const notAStream = (): Fault => ({
-  kind: "upstream",
-  message: "The provider answered with a page instead of a stream.",
-  code: "malformed_answer",
-});
+const notAStream = (): never =>
+  fail("upstream", "The provider answered with a page instead of a stream.", {
+    code: "malformed_answer",
+  });

@@ -2,7 +2,7 @@ import type { Asking, Json, JsonObject, ModelEvent } from "../../../plugin/index
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { list, object } from "../words.ts";
 import { assembling } from "./assembling.ts";
-import { faultIn, isError, parsed, throwFault } from "./fault.ts";
+import { isError, parsed, throwFault } from "./fault.ts";
 
 /** The same events as a stream of the same answer would give. */
 export function whole(
@@ -12,7 +12,7 @@ export function whole(
   dialect: ChatDialect,
 ): void {
   const answer = parsed(body.toString("utf8"));
-  if (isError(answer)) throwFault(faultIn(answer));
+  if (isError(answer)) throwFault(answer);
   const reading = assembling(emit, traitsOf(dialect, of.model));
   reading.chunk({ ...answer, choices: list(answer["choices"]).map(asChunk) });
   reading.end();

@@ -20,7 +20,7 @@ const WORDS: { readonly [K in ErrorKind]: readonly [type: string, code: string |
   overloaded: ["server_error", "overloaded"],
   timeout: ["timeout_error", "timeout"],
   upstream: ["server_error", "upstream_error"],
-  upstream_auth: ["server_error", "upstream_auth_error"],
+  upstream_auth: ["server_error", "upstream_auth"],
   upstream_quota: ["server_error", "upstream_quota"],
   attestation: ["server_error", "attestation_failed"],
   unavailable: ["server_error", "unavailable"],

@@ -17,7 +17,7 @@ import {
 import { fault as refusal } from "../server/fault.ts";
 import { usageTo } from "../usage.ts";
 import { isObject, str } from "../words.ts";
-import { thrown } from "./fault.ts";
+import { throwFailure } from "../../failure.ts";
 import { CAP } from "./stream.ts";
 import { Tap } from "./tap.ts";
 import { wordsIn, wordsOf } from "./amount.ts";
@@ -101,7 +101,7 @@ function streamed(sink: RelaySink, to: Answering): Relay {
         finish();
         break;
       case "error":
-        return thrown(jsonOf(b.subarray(start, end)));
+        return throwFailure(jsonOf(b.subarray(start, end)));
       case "[DONE]":
         return;
     }

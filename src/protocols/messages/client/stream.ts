@@ -5,7 +5,7 @@ import type { Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
 import { startOf } from "../usage.ts";
 import { isObject } from "../words.ts";
-import { thrown } from "./fault.ts";
+import { throwFailure } from "../../failure.ts";
 import { Reading } from "./reading.ts";
 
 /** A fetched document stands in one event, and so in one line. */
@@ -34,9 +34,9 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
         case "message_stop":
           return reading.finish();
         case "error":
-          return thrown(event);
+          return throwFailure(event);
         default:
-          if (event["error"]) thrown(event);
+          if (event["error"]) throwFailure(event);
       }
     },
     { line: CAP, event: CAP },

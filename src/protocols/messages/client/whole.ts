@@ -3,7 +3,7 @@ import type { ModelEvent } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { exactly } from "../arguments.ts";
 import { isObject } from "../words.ts";
-import { thrown } from "./fault.ts";
+import { throwFailure } from "../../failure.ts";
 import { Reading } from "./reading.ts";
 
 export function whole(body: Buffer, emit: (event: ModelEvent) => void, signer: string): void {
@@ -28,7 +28,7 @@ export function answerOf(body: Buffer): JsonObject {
   }
   if (!isObject(message))
     return fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-  if (message["type"] === "error" || message["error"]) return thrown(message);
+  if (message["type"] === "error" || message["error"]) return throwFailure(message);
   if (!Array.isArray(message["content"]))
     return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
   return message;
