@@ -40,6 +40,7 @@ export const ERRORS = {
   ]
 >;
 
+/** The kinds of failure. A plugin chooses one; the host decides from it what happens next. */
 export type ErrorKind = keyof typeof ERRORS;
 
 /** The only error with words for a client. Any other throw is `internal`. */
@@ -59,6 +60,7 @@ export interface Fault {
 /** A registered symbol, not a class: a second copy of this module changes nothing. */
 const FAULT = Symbol.for("tollgate.fault");
 
+/** Throws a fault: the one way in which code on the way of a request refuses it with words. */
 export const fail = (
   kind: ErrorKind,
   message: string,
@@ -69,5 +71,6 @@ export const fail = (
   });
 };
 
+/** The fault that was thrown, or nothing when something else was. */
 export const faultOf = (error: unknown): Fault | undefined =>
   (error as { [FAULT]?: Fault } | null | undefined)?.[FAULT];

@@ -2,6 +2,7 @@ import type { Block, Media, Proof } from "./request.ts";
 import type { Usage } from "./usage.ts";
 import type { Json, Opt } from "./values.ts";
 
+/** Why an answer ended, in words that every protocol can be mapped to. A reason newer than us is `other`. */
 export type FinishReason =
   | "stop"
   | "stop_sequence"
@@ -34,6 +35,7 @@ export type ModelEvent =
   | { type: "cite"; index: number; citation: Json }
   | { type: "close"; index: number };
 
+/** What a block is, said when it opens. Its content follows as deltas, media, proofs and citations. */
 export type OpenBlock =
   | { type: "text" | "refusal" | "image" | "audio" }
   /** `summary`: what follows is a digest for people, not the model's own reasoning. */
@@ -41,6 +43,10 @@ export type OpenBlock =
   | { type: "opaque"; origin: string; raw: Json }
   | { type: "call"; id: string; name: string; tool: "function" | "custom" };
 
+/**
+ * The end of an answer. `sequence` is the stop sequence that was met; `detail` is the provider's own word for the
+ * reason.
+ */
 export interface Finish {
   type: "finish";
   reason: FinishReason;

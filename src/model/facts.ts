@@ -23,6 +23,7 @@ export type Feature =
 /** Three values: true, false, and absent for unknown. Unknown is forwarded. */
 export type Can = { readonly [F in Feature]?: Opt<boolean> };
 
+/** What is known of one model of a provider. Every member but the name may be absent, which means unknown. */
 export interface ModelInfo {
   model: string;
   kind: Kind;
@@ -80,6 +81,7 @@ export interface Price {
   /** What holds when this price's dates or hours do not. */
   otherwise?: Opt<Price>;
 }
+/** The rate of one unit. */
 export interface PriceLine {
   unit: Unit;
   /** A decimal string: money never passes through a float. */
@@ -89,6 +91,7 @@ export interface PriceLine {
   variant?: Opt<{ quality?: Opt<string>; size?: Opt<string>; first?: Opt<boolean> }>;
 }
 
+/** How long content stays with a provider. `memory`: never on disk. */
 export type Retention =
   | { kind: "zero" | "until_deleted" | "unknown" }
   | { kind: "memory"; hours?: Opt<number> }
@@ -133,5 +136,10 @@ export interface EffectivePolicy extends DataPolicy {
   because: readonly string[];
 }
 
+/**
+ * What a request asks about retention. required: nothing is kept and nothing is learnt. strict: no prompt cache
+ * either.
+ */
 export type Privacy = "off" | "required" | "strict";
+/** How a call travels. verbatim: the client's bytes, with recorded edits. translated: through the canonical model. */
 export type Lane = "verbatim" | "translated";

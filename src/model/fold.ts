@@ -73,6 +73,7 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
   };
 }
 
+/** The answer that these events spell. Throws when they end before a finish. */
 export function fold(events: Iterable<ModelEvent>): ModelAnswer {
   const f = folding();
   for (const e of events) f.event(e);

@@ -1,6 +1,8 @@
 import type { Json, JsonObject, Opt } from "./values.ts";
 
+/** What a model can be asked for. */
 export type Kind = "chat" | "image";
+/** A decoded request of that kind. */
 export type ModelRequest<K extends Kind = Kind> = K extends "chat" ? ChatRequest : ImageRequest;
 
 interface Common {
@@ -13,6 +15,7 @@ interface Common {
   ext: { readonly [protocol: string]: Json };
 }
 
+/** A conversation to be continued, in words that no protocol owns. */
 export type ChatRequest = Readonly<
   Common & {
     kind: "chat";
@@ -32,6 +35,7 @@ export type ChatRequest = Readonly<
   }
 >;
 
+/** What the answer should be like. */
 export interface Output {
   maxTokens?: Opt<number>;
   stop?: Opt<readonly string[]>;
@@ -49,12 +53,14 @@ export interface Output {
   >;
 }
 
+/** How tokens are chosen. Absent members are left to the model. */
 export type Sampling = {
   [
     K in "temperature" | "topP" | "topK" | "presence" | "frequency" | "seed" | "n" | "logprobs"
   ]?: Opt<number>;
 } & { logitBias?: Opt<JsonObject> };
 
+/** How much the model should think, and how much of that is shown. */
 export interface Reasoning {
   mode: "off" | "auto" | "effort" | "budget";
   effort?: Opt<string>;
@@ -62,6 +68,7 @@ export interface Reasoning {
   show?: Opt<"none" | "summary" | "full">;
 }
 
+/** What the client asks the provider to keep or to find again. */
 export interface State {
   store?: Opt<boolean>;
   previousId?: Opt<string>;
@@ -69,6 +76,7 @@ export interface State {
   background?: Opt<boolean>;
 }
 
+/** Pictures to be made or edited. */
 export type ImageRequest = Readonly<
   Common & {
     kind: "image";
@@ -87,6 +95,7 @@ export type ImageRequest = Readonly<
   }
 >;
 
+/** One message of a conversation. */
 export interface Turn {
   role: "user" | "assistant" | "tool" | "system" | "developer";
   blocks: readonly Block[];
@@ -94,6 +103,7 @@ export interface Turn {
   phase?: Opt<string>;
 }
 
+/** A tool that the model may call: the client's own (function, custom) or the provider's (hosted). */
 export interface Tool {
   type: "function" | "custom" | "hosted";
   name: string;

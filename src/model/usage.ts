@@ -20,6 +20,7 @@ export type Unit =
   | "seconds"
   | "requests";
 
+/** All units, in the order in which reports and prices list them. */
 export const UNITS = [
   "input",
   "cache_read",
@@ -40,6 +41,7 @@ export const UNITS = [
   "requests",
 ] as const satisfies readonly Unit[];
 
+/** How much of each unit was used. */
 export type Usage = { readonly [U in Unit]?: Opt<number> };
 
 /** Reports are cumulative: a later one replaces an earlier one, unit by unit. */

@@ -7,16 +7,19 @@ export type Opt<T> = T | undefined;
 /** Unlike plain `void` it takes no promise: an async function here is a compile error. */
 export type Sync = void | undefined;
 
+/** A value of a JSON text. Lists and objects are read-only: what a client sent is never changed in place. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 
 /** `undefined` means absent, as JSON.stringify has it, so codecs may write `{ seed: r.sampling.seed }`. */
 export type JsonObject = { readonly [key: string]: Opt<Json> };
 
+/** A file of a multipart body, held in memory. */
 export interface FilePart {
   filename: string;
   mime: string;
   data: Buffer;
 }
+/** The value of a top-level field of a body. */
 export type Field = Json | FilePart | readonly FilePart[];
 
 /** A request's body, parsed. With a FilePart it travels as multipart; codecs never see boundaries. */

@@ -21,6 +21,11 @@ export interface Candidate {
   readonly policy: EffectivePolicy;
 }
 
+/**
+ * One upstream attempt, as hooks and native endpoints see it. The host makes it before the `charge` hooks run and ends
+ * it when its ledger row is settled. It is read-only: what a plugin wants changed goes through `Outgoing`, `Reply` or
+ * a thrown fault.
+ */
 export interface Call extends Candidate, Asking, Line {
   readonly model: string;
   readonly info: ModelInfo;
@@ -63,6 +68,11 @@ export interface Outgoing {
   header(name: string, value?: string): void;
 }
 
+/**
+ * What `next()` of an `attempt` hook resolves to: the provider's head is here, no content has left. The hook may look,
+ * wait, or throw; a throw before it returns ends the call and the host tries the next candidate where the kind of
+ * failure allows it.
+ */
 export interface Reply {
   readonly status: number;
   /** Upstream's, all of them. */
@@ -71,6 +81,10 @@ export interface Reply {
   record(max: number): Promise<Recorded | null>;
 }
 
+/**
+ * A whole answer as the client got it. A cache keeps it and an `attempt` hook may return it in place of a `Reply`:
+ * then the provider is not asked, and the ledger has no row.
+ */
 export interface Recorded {
   mime: string;
   body: Buffer;
@@ -78,8 +92,17 @@ export interface Recorded {
   model: string;
 }
 
+/**
+ * How sure a call's cost is. exact: the provider counted. estimated: it accepted the work and its counts are missing
+ * or cut short. unpriced: the counts are known, the price is not. void: the provider accepted nothing, so nothing is
+ * billed.
+ */
 export type CallState = "exact" | "estimated" | "unpriced" | "void";
 
+/**
+ * One call after its settle, as `settle` hooks are told of it. The ledger has the same state, counts and cost under
+ * `attempt`.
+ */
 export type CallRecord = Readonly<{
   attempt: string;
   n: number;

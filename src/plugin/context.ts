@@ -40,12 +40,17 @@ export type Context = Readonly<{
   stateDir(): string;
 }>;
 
+/** A model as the catalogue lists it: the merged facts, under the id that a client writes. */
 export interface Listing extends ModelInfo {
   id: string;
   provider: string;
   policy: EffectivePolicy;
 }
 
+/**
+ * Writes one line to the operator's log, under the plugin's id. Registered secrets are masked. It never throws and
+ * never waits.
+ */
 export type Logger = Readonly<
   Record<
     "debug" | "info" | "warn" | "error",

@@ -10,6 +10,10 @@ export interface Branded<K extends string> {
 }
 type Def<D, K extends string> = D & Branded<K>;
 
+/**
+ * Declares a provider: a module's default export. Does nothing but type and brand the definition, so that importing it
+ * has no side effect; the loader calls `setup` later, once for each generation.
+ */
 export const defineProvider = <
   const O extends ObjectSchema = None,
   const C extends ObjectSchema = None,
@@ -17,18 +21,31 @@ export const defineProvider = <
   d: ProviderDef<O, C>,
 ): Def<ProviderDef<O, C>, "provider"> => ({ ...d, "~tollgate": "provider" });
 
+/**
+ * Declares a frontend: a module's default export. The loader calls `setup` once for each generation, before its routes
+ * answer.
+ */
 export const defineFrontend = <const O extends ObjectSchema = None>(
   d: FrontendDef<O>,
 ): Def<FrontendDef<O>, "frontend"> => ({ ...d, "~tollgate": "frontend" });
 
+/**
+ * Declares a middleware: a module's default export. The loader calls `setup` once for each generation; the hooks it
+ * returns run in the order in which `gateway.yaml` lists the middlewares.
+ */
 export const defineMiddleware = <const O extends ObjectSchema = None>(
   d: MiddlewareDef<O>,
 ): Def<MiddlewareDef<O>, "middleware"> => ({ ...d, "~tollgate": "middleware" });
 
+/**
+ * Declares a store: a module's default export. The primary process calls `setup` once at start; a reload does not
+ * replace it.
+ */
 export const defineStore = <const O extends ObjectSchema = None>(
   d: StoreDef<O>,
 ): Def<StoreDef<O>, "store"> => ({ ...d, "~tollgate": "store" });
 
+/** What a definition's brand may say. Each kind has a section of its own in `gateway.yaml`. */
 export type PluginKind = "provider" | "frontend" | "middleware" | "store";
 
 /** Any definition, as the loader holds it: options and credentials are unknown until validated. */

@@ -34,6 +34,10 @@ export type Arrival = Readonly<{
   read(): Promise<Exchange>;
 }>;
 
+/**
+ * An arrival whose body has been read: size, UTF-8, duplicate keys and schema have been checked. `rewrite` and later
+ * hooks get it.
+ */
 export type Exchange = Arrival &
   Readonly<{
     protocol: string;
@@ -61,6 +65,7 @@ export interface Identity {
   labels?: Opt<HeadersOut>;
 }
 
+/** How a request ended, whoever ended it. Told once to every `settle` hook, after the last ledger row is durable. */
 export type Outcome = Readonly<{
   status: number;
   lane: Lane | null;

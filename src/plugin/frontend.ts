@@ -7,10 +7,15 @@ import type { Op, Protocol, Refusal } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 import type { Target } from "./store.ts";
 
+/** A frontend's definition: routes in one client protocol, mounted under `frontends:`. */
 export interface FrontendDef<O extends ObjectSchema = None> extends Plugin<O> {
   setup: Setup<O, Frontend>;
 }
 
+/**
+ * What a frontend's `setup` returns. The host serves its routes for as long as the generation lives and calls `fault`
+ * and `secret` for each request; both are pure and fast. A throw in either is a 500 with a fixed text.
+ */
 export interface Frontend {
   protocol?: Protocol;
   routes: readonly Route[];
@@ -33,6 +38,10 @@ export interface WalkRoute {
   /** Where model and stream are; default body.model, body.stream. */
   read?(x: Arrival, body: Body): Reading | Promise<Reading>;
 }
+/**
+ * What `read` of a walk route found in a request: which model is meant and how it is answered. Routing checks permission,
+ * capability and privacy on it afterwards, as on any other model.
+ */
 export interface Reading {
   model: string | Pick<Target, "provider" | "model" | "credential">;
   stream?: Opt<boolean>;
@@ -49,6 +58,10 @@ export interface ServeRoute {
   open?: true;
   serve(x: Arrival): Served | Promise<Served>;
 }
+/**
+ * The whole answer of a served route. JSON is written as JSON; a Buffer goes out as it is, with the content type from
+ * `headers`.
+ */
 export interface Served {
   status: number;
   body?: Opt<Json | Buffer>;

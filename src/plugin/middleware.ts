@@ -21,12 +21,19 @@ export const HOOKS = {
   settle: "observe",
 } as const satisfies { [H in keyof Required<Hooks>]: string };
 
+/** A middleware's definition: a bag of hooks, mounted under `middleware:` in the order in which they run. */
 export interface MiddlewareDef<O extends ObjectSchema = None> extends Plugin<O> {
   /** Where it sends what people wrote. Under ZDR the host refuses what this cannot vouch for. */
   sends: "nowhere" | DataPolicy;
   setup: Setup<O, Hooks>;
 }
 
+/**
+ * The points at which a middleware takes part. A request meets them from top to bottom. A throw with `fail()` ends the
+ * request with that fault in the client's own protocol; any other throw is a 500 with a fixed text, and the log has
+ * the rest. All fail closed, except `settle`, whose failure is only logged. Objects that a hook is handed are
+ * read-only.
+ */
 export interface Hooks {
   /** On the head. The secret, out of whatever header, is here and nowhere else. */
   admit?(x: Arrival, credential: string | undefined): void | Promise<void>;
@@ -53,6 +60,10 @@ export interface Hooks {
   settle?(x: Arrival & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }
 
+/**
+ * What a `route` hook answers: the candidates that stay, in the order to try them, and those it leaves out with a
+ * reason.
+ */
 export type Routed = readonly (Candidate | Excluded)[];
 
 /** Told to the client when nothing is left, and to `explain`. */
@@ -63,6 +74,10 @@ export interface Excluded {
   message: string;
 }
 
+/**
+ * What one middleware wants held against a call. The host merges all of them, adds the budgets of the key, and asks
+ * the store once.
+ */
 export interface Charge {
   limits?: Opt<readonly Limit[]>;
   labels?: Opt<HeadersOut>;

@@ -19,6 +19,7 @@ export interface Plugin<O extends ObjectSchema> {
   check?(options: Infer<O>): Iterable<Problem>;
 }
 
+/** How much its author promises. Absent is experimental. `tollgate list` shows it. */
 export type Stability = "experimental" | "beta" | "stable" | "deprecated";
 
 /** `path` is a JSON pointer into the options. */

@@ -26,6 +26,11 @@ export interface Protocol<K extends Kind = Kind> {
   headers?: { request?: readonly string[]; response?: readonly string[] };
 }
 
+/**
+ * The half that faces clients: reads their requests, writes their answers. Pure functions and push encoders, one
+ * encoder for each answer. A `fail()` in `request` is told to the client as it is; any other throw is a 500. `survey`
+ * and `request` are linear in the body.
+ */
 export interface ServerHalf<K extends Kind> {
   /** What the gateway relies on, open for the rest. */
   schema: JSONSchema;
@@ -51,6 +56,11 @@ export interface ServerHalf<K extends Kind> {
   ping: string;
 }
 
+/**
+ * The half that faces providers: writes their requests, reads their answers. Pure functions and push decoders, one
+ * decoder for each call. A throw while an answer is read fails the call as `upstream`: before the first content
+ * another candidate may be tried, after it the client's stream ends in its protocol's error.
+ */
 export interface ClientHalf<K extends Kind> {
   paths: { generate: Path; [name: string]: Opt<Path> };
   /** `lose()` or `fail("unsupported")` what this wire cannot say. */

@@ -7,6 +7,7 @@ import type { Plugin, Setup } from "./plugin.ts";
 import type { Path, Protocol } from "./protocol.ts";
 import type { Infer, None, ObjectSchema } from "./schema.ts";
 
+/** A provider's definition: the way to one backend, mounted as many times as `providers:` names it. */
 export interface ProviderDef<
   O extends ObjectSchema = None,
   C extends ObjectSchema = None,
@@ -22,6 +23,11 @@ export interface ProviderDef<
   setup: Setup<O, Provider<Infer<C>>>;
 }
 
+/**
+ * What a provider's `setup` returns, for one mounted instance. `setup` opens no connection; the host calls `ready`
+ * before the generation is swapped in (a failure keeps the old one) and `models` in the background (a failure keeps
+ * the last good list).
+ */
 export interface Provider<C = unknown> {
   /** Preferred first when translating. */
   endpoints: readonly Endpoint<C>[];
@@ -31,6 +37,7 @@ export interface Provider<C = unknown> {
   ready?(line: Line): Promise<void>;
 }
 
+/** One way to ask a backend: in a protocol whose codec exists, or by code of the plugin's own. */
 export type Endpoint<C = unknown> =
   | WireEndpoint<C>
   | NativeEndpoint<C, "chat">
@@ -46,6 +53,11 @@ export interface Reach<C> {
   headers?: HeadersOut;
 }
 
+/**
+ * How the credential is put on a request. The host does it last, after every hook, so that no plugin sees the value. A
+ * function signs the final bytes; it is called once for each attempt. `fail("upstream_auth")` in it rests the credential
+ * and the next candidate is tried; any other throw is a 500.
+ */
 export type Auth<C> =
   | "none"
   | { header: string; prefix?: string; field: keyof C & string }
@@ -60,6 +72,7 @@ export interface Signable {
   readonly signal: AbortSignal;
 }
 
+/** What an endpoint says of itself to routing and privacy. */
 export interface Offer {
   /** Unless ModelInfo.protocols knows better. */
   serves?(model: string): boolean;

@@ -7,10 +7,16 @@ import type { Identity } from "./exchange.ts";
 import type { Plugin, Problem, Setup } from "./plugin.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 
+/** A store's definition: where keys, limits and the ledger live. One is mounted, under `store:`. */
 export interface StoreDef<O extends ObjectSchema = None> extends Plugin<O> {
   setup: Setup<O, Store>;
 }
 
+/**
+ * Keeps keys, limits and the ledger. Only the primary process calls it; workers' batches are carried there. `open`
+ * comes first and once; `apply` is never called again before the last one has ended; reads may overlap. A rejection of
+ * `apply` means that nothing was written, and the host asks again or refuses new calls until the store answers.
+ */
 export interface Store {
   /** process: one owner, the host carries other workers' batches to it. fleet: every gateway opens it. */
   reach: "process" | "fleet";
@@ -32,6 +38,7 @@ export interface Store {
   verify?(): Promise<readonly Problem[]>;
 }
 
+/** One line of a batch. Everything in it is plain data, so that it may cross a thread or a process. */
 export type Command = { at: number } & (
   | Reserve
   /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */
@@ -44,6 +51,7 @@ export type Command = { at: number } & (
   | { do: "alive" }
 );
 
+/** Opens a call before a byte is sent: the row and all its claims are taken together or not at all. */
 export interface Reserve {
   do: "reserve";
   attempt: string;
@@ -71,6 +79,7 @@ export interface Asked {
   basis?: Opt<string>;
 }
 
+/** Closes a call: what it came to. Gives back what was held above that. The same settle again changes nothing. */
 export interface Settle {
   do: "settle";
   attempt: string;
@@ -85,6 +94,7 @@ export interface Settle {
   ms?: Opt<{ head?: Opt<number>; content?: Opt<number>; total: number }>;
 }
 
+/** The answer to one command of a batch, at the same place in the list. A denial names the limit that refused. */
 export type Verdict =
   | { ok: true; limits?: readonly LimitState[] }
   | { ok: false; denied: LimitState; retryAfterMs: number };
@@ -98,6 +108,7 @@ export interface Part {
   costNano: bigint | null;
 }
 
+/** Who is asked: the provider as mounted, the provider's own name of the model, the wire, and the credential's name. */
 export interface Target {
   provider: string;
   model: string;
@@ -105,18 +116,21 @@ export interface Target {
   credential: string;
 }
 
+/** At most `max` of a unit in a window, counted together for all that share `scope`. */
 export interface Limit {
   scope: string;
   unit: "requests" | "concurrent" | "tokens" | "input" | "output" | "images" | "nano_usd";
   max: number | bigint;
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
 }
+/** A limit as it stood when the store looked: what is left, and when the window ends. */
 export interface LimitState extends Limit {
   left: number | bigint;
   /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
   resetsAt: number;
 }
 
+/** A key as the store keeps it: the digest of its secret, and the identity that it proves. */
 export interface KeyRecord extends Identity {
   digest: string;
   created: number;
@@ -155,6 +169,7 @@ export interface Entry {
   instance?: Opt<string>;
 }
 
+/** Which entries are meant. Members that are absent restrict nothing. */
 export interface LedgerQuery {
   key?: Opt<string>;
   attempt?: Opt<string>;
@@ -163,15 +178,18 @@ export interface LedgerQuery {
   to?: Opt<number>;
   state?: Opt<Entry["state"]>;
 }
+/** Which part of a listing is wanted. */
 export interface Page {
   /** A listing's `next`; for entries the seq of any entry will do. */
   after?: Opt<string>;
   limit?: Opt<number>;
 }
+/** One part of a listing. With `next`, more follows after it. */
 export interface Listed<T> {
   items: readonly T[];
   next?: Opt<string>;
 }
+/** Settled entries of one group, added up. */
 export interface Total {
   by: HeadersOut;
   calls: number;
