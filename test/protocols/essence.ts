@@ -24,11 +24,17 @@ const ENDS: { readonly [reason in FinishReason]: string } = {
   refusal: "refused",
 };
 
+export interface Called {
+  readonly id: string;
+  readonly name: string;
+  readonly args: unknown;
+}
+
 export interface Said {
   /** Words that people see. A refusal is one of them. */
   readonly text: string;
   readonly thought: string;
-  readonly calls: readonly unknown[];
+  readonly calls: readonly Called[];
   readonly end: string;
   readonly usage: { readonly [count: string]: number };
 }
@@ -53,11 +59,11 @@ export function said(answer: ModelAnswer): Said {
   };
 }
 
-/** Arguments as a model means them: the object, however it is written. */
-const callOf = ({ id, name, args }: Extract<Block, { type: "call" }>) => ({
+/** Arguments as a model means them: the object, however it is written; of a freeform tool, the text. */
+const callOf = ({ id, name, tool, args }: Extract<Block, { type: "call" }>): Called => ({
   id,
   name,
-  args: JSON.parse(args === "" ? "{}" : args) as unknown,
+  args: tool === "custom" ? args : (JSON.parse(args === "" ? "{}" : args) as unknown),
 });
 
 // ── requests ──

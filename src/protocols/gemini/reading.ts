@@ -208,8 +208,9 @@ export class Reading {
     const index = this.#next++;
     this.#content ||= block.type !== "reasoning";
     this.#emit({ type: "open", index, block });
-    inside?.(index);
+    // First, so that a call's name goes out with it: most clients look for it there and nowhere else.
     if (signature && at) this.#prove(index, signature, at);
+    inside?.(index);
     this.#emit({ type: "close", index });
   }
 

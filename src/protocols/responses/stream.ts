@@ -63,7 +63,8 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
   };
   const conclude = (cut: boolean) => {
     if (!item) return;
-    output.push(item.done(cut));
+    const done = item.done(cut);
+    if (done) output.push(done);
     for (const encrypted of item.left) output.push(carrier(encrypted, output.length, desk));
     item = undefined;
   };

@@ -51,10 +51,12 @@ export function calling(say: (delta: JsonObject) => void, declared: Declared): C
       if (number === 0) say({ function_call: { arguments: words } });
       return;
     }
-    const custom = block.tool === "custom" || declared.custom(declared.name(block.name));
-    const piece = custom ? { custom: { input: words } } : { function: { arguments: words } };
-    say({ tool_calls: [{ index: number, ...piece }] });
+    say({ tool_calls: [{ index: number, ...pieceOf(block, words) }] });
   };
+  const pieceOf = (block: CallBlock, words: string): JsonObject =>
+    block.tool === "custom" || declared.custom(declared.name(block.name))
+      ? { custom: { input: words } }
+      : { function: { arguments: words } };
 
   return {
     get any() {
@@ -74,8 +76,10 @@ export function calling(say: (delta: JsonObject) => void, declared: Declared): C
     proof(index, proof) {
       const call = calls.get(index)!;
       call.proof = proof;
-      if (call.told && !declared.legacy)
-        say({ tool_calls: [{ index: call.number, ...extraOf(proof) }] });
+      if (!call.told || declared.legacy) return;
+      // Readers want the function in every fragment, one that has nothing to say of it included.
+      const { block, number } = call;
+      say({ tool_calls: [{ index: number, ...pieceOf(block, ""), ...extraOf(proof) }] });
     },
     close(index) {
       const call = calls.get(index)!;

@@ -3,12 +3,13 @@ import { itemId } from "../object.ts";
 import { base64Of, object, ORIGIN, parsed, text } from "../wire.ts";
 import { announce, conclude, type Desk, type Item } from "./item.ts";
 
-/** An image that the model made. */
+/** An image that the model made. There is an item once there are bytes: an address has no place in one. */
 export function picture(index: number, desk: Desk): Item {
   const id = itemId(desk.to, "ig", index);
   const at = { item_id: id, output_index: index };
   const kind = "response.image_generation_call";
   let note: string | undefined;
+  let begun = false;
   const shape = (status: string, result: string | null): JsonObject => ({
     id,
     type: "image_generation_call",
@@ -18,9 +19,13 @@ export function picture(index: number, desk: Desk): Item {
   });
   let result: string | null = null;
   let partials = 0;
-  announce(index, shape("in_progress", null), desk);
-  desk.say(`${kind}.in_progress`, at);
-  desk.say(`${kind}.generating`, at);
+  const begin = () => {
+    if (begun) return;
+    begun = true;
+    announce(index, shape("in_progress", null), desk);
+    desk.say(`${kind}.in_progress`, at);
+    desk.say(`${kind}.generating`, at);
+  };
   return {
     index,
     left: [],
@@ -32,6 +37,7 @@ export function picture(index: number, desk: Desk): Item {
       const base64 = base64Of(e.media);
       if (base64 === undefined) return desk.to.lose("output.image", "dropped");
       if (base64 === "") return;
+      begin();
       if (e.partial)
         desk.say(`${kind}.partial_image`, {
           ...at,
@@ -44,9 +50,13 @@ export function picture(index: number, desk: Desk): Item {
       }
     },
     close() {
-      desk.say(`${kind}.completed`, at);
+      if (begun) desk.say(`${kind}.completed`, at);
     },
-    done: () => conclude(index, shape(result === null ? "failed" : "completed", result), desk),
+    // Drafts alone are no picture; strict readers want a text there all the same.
+    done: () =>
+      begun
+        ? conclude(index, shape(result === null ? "failed" : "completed", result ?? ""), desk)
+        : undefined,
   };
 }
 

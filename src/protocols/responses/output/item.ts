@@ -28,8 +28,8 @@ export interface Item {
   open(block: OpenBlock): void;
   inside(event: Inside): void;
   close(): void;
-  /** `cut`: the answer ended at its limit, and this item with it. */
-  done(cut: boolean): JsonObject;
+  /** `cut`: the answer ended at its limit, and this item with it. Undefined: it has come to nothing, and was never told of. */
+  done(cut: boolean): JsonObject | undefined;
   /** Proofs that have no place in this item and follow in items of their own. */
   readonly left: readonly string[];
   /** A partial one is worth showing: nobody acts upon it. */
