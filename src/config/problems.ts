@@ -306,6 +306,12 @@ export const problem = {
       typeof api === "number" && api > ours ? "upgrade tollgate" : "upgrade the plugin",
     ),
   badDefinition: (from: string, why: string) => error("plugin/bad-definition", `${from}: ${why}`),
+  unknownMember: (from: string, what: string, name: string, near: string | undefined) =>
+    error(
+      "plugin/unknown-member",
+      `${from} has ${quote(name)}, and there is no such ${what}: nothing would call it`,
+      near === undefined ? undefined : `did you mean ${quote(near)}?`,
+    ),
   badSchema: (from: string, what: string, why: string) =>
     error("plugin/bad-schema", `${from}: the schema of its ${what} cannot be used: ${why}`),
   importFailed: (from: string, why: string) =>

@@ -6,6 +6,7 @@ import type { Catalogue } from "../catalogue/catalogue.ts";
 import { Scope } from "../lib/scope.ts";
 import type { Kind } from "../model/request.ts";
 import type { Frontend } from "../plugin/frontend.ts";
+import { strangerMade } from "../plugin/members.ts";
 import type { Commands } from "../plugin/plugin.ts";
 import type { Provider } from "../plugin/provider.ts";
 import { compile, type MountedMiddleware } from "../walk/hooks.ts";
@@ -68,6 +69,11 @@ export async function build(of: {
       if (made === "late")
         problems.push(place(mounted.id, problem.setupSlow(mounted.use, SETUP_MS)));
       else {
+        const stranger = strangerMade(mounted.definition["~tollgate"], made);
+        if (stranger) {
+          const { part, name, near } = stranger;
+          problems.push(place(mounted.id, problem.unknownMember(mounted.use, part, name, near)));
+        }
         if (made.commands) commands.set(mounted.id, made.commands);
         return made;
       }

@@ -1,7 +1,9 @@
 // A config's store: set up like every plugin, and opened. It is there before the house, of which it has the ground alone.
+import { problem } from "../config/problems.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
 import { fail } from "../model/error.ts";
+import { strangerMade } from "../plugin/members.ts";
 import type { Store } from "../plugin/store.ts";
 import { createContext } from "./context.ts";
 import type { Ground } from "./house.ts";
@@ -15,7 +17,14 @@ export async function setUpStore(
 ): Promise<Store> {
   const catalogue = () => fail("internal", "A store has no catalogue.");
   const ctx = createContext({ id: "store", scope, house: ground, catalogue });
-  return (await store.definition.setup(store.options, ctx)) as Store;
+  const made = await store.definition.setup(store.options, ctx);
+  const stranger = strangerMade("store", made);
+  if (stranger) {
+    const { part, name, near } = stranger;
+    const { message, hint } = problem.unknownMember(store.use, part, name, near);
+    fail("invalid", hint === undefined ? message : `${message}; ${hint}`);
+  }
+  return made as Store;
 }
 
 /** Only while no other process has it. */

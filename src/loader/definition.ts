@@ -4,6 +4,7 @@ import { schemaFlaw } from "../config/dialect.ts";
 import { problem, type Words } from "../config/problems.ts";
 import { isMapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
+import { DEFINITION, strangerIn } from "../plugin/members.ts";
 import { isName } from "./find.ts";
 
 /** The version of `tollgate/plugin` that this gateway speaks. */
@@ -54,6 +55,8 @@ function flawOf(
       from,
       `its name ${JSON.stringify(name)} is not lower-case letters, digits and single dashes`,
     );
+  const stranger = strangerIn(definition, DEFINITION[kind]);
+  if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.near);
   if (typeof setup !== "function") return problem.badDefinition(from, "it has no setup");
   if (kind === "middleware" && definition["sends"] === undefined)
     return problem.badDefinition(

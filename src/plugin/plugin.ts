@@ -10,6 +10,7 @@ export interface Plugin<O extends ObjectSchema> {
   name: string;
   /** One line, for `list` and for hovering in an editor. */
   summary: string;
+  /** What an author promises of it. Absent: experimental. */
   stability?: Stability;
   /** What it says of others that nobody has tried or read at the source, a word each: `tollgate list` names them. */
   unchecked?: readonly string[];

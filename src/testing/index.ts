@@ -1,6 +1,6 @@
 // tollgate/testing: what judges a plugin or a protocol, for its author and for us. No test runner in it: a check is a name
 // and a function, a fake upstream is a server on a loopback port.
-// May import: plugin, model, protocols, lib. May not: config, loader, walk, gateway.
+// May import: plugin, model, protocols, lib, and of the gateway the one function that starts it. May not: config, loader, walk.
 export { bomb, eventStream, html, json, type Answer, type Cut, type Piece } from "./answer.ts";
 export { answering, asking, type Loss, type Lost } from "./asking.ts";
 export { type Check } from "./check.ts";
@@ -10,6 +10,7 @@ export { conformance, type Conforming } from "./conformance.ts";
 export { context, type Lent, type Logged, type TestContext } from "./context.ts";
 export { failing, type Failing } from "./failing.ts";
 export { freeze } from "./freeze.ts";
+export { gateway, type GatewayOf, type TestGateway } from "./gateway.ts";
 export { grammar } from "./grammar.ts";
 export { outgoing, sending, type TestOutgoing } from "./outgoing.ts";
 export * as pretend from "./pretend.ts";

@@ -89,6 +89,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     plugin/not-found
     plugin/setup-failed
     plugin/setup-slow
+    plugin/unknown-member
     plugin/wrong-kind
     secret/literal"
   `);

@@ -240,6 +240,12 @@ describe("what is in it", () => {
       /"key" is an option and a field/,
       /^$/,
     ],
+    [
+      definition("x", "stabilty: 'stable'"),
+      "plugin/unknown-member",
+      /"stabilty".*no such member/,
+      /did you mean "stability"/,
+    ],
     ["throw new Error('boom at import');", "plugin/import-failed", /boom at import/, /^$/],
     ["throw 'a string';", "plugin/import-failed", /a string/, /^$/],
     ["export default {;", "plugin/import-failed", /./, /^$/],

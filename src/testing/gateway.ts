@@ -1,0 +1,118 @@
+// A whole gateway in this process, on a loopback port, with the plugins that a test hands it: what a plugin does here is what
+// it does at an operator's. The gateway is imported when one is asked for, for it is much of the program.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Log } from "../lib/log.ts";
+import { Mask } from "../lib/mask.ts";
+import { defineMiddleware, defineStore, type Definition } from "../plugin/define.ts";
+import type { Command } from "../plugin/store.ts";
+import type { Logged } from "./context.ts";
+
+export interface GatewayOf {
+  /** What `use:` may name in the YAML, by that name. */
+  readonly plugins: Readonly<Record<string, Definition>>;
+  /** `frontends:`, `providers:`, `models:` and more. Without `middleware:` every client is let in; `door` is what lets them in. */
+  readonly yaml: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface TestGateway extends AsyncDisposable {
+  readonly url: string;
+  readonly logs: readonly Logged[];
+  /** Everything that the ledger was asked to write, in order. */
+  readonly ledger: readonly Command[];
+}
+
+/** Throws, with every problem in words, when the gateway refuses what it was given. */
+export async function gateway(of: GatewayOf): Promise<TestGateway> {
+  const { createGateway } = await import("../gateway/gateway.ts");
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-kit-"));
+  const file = join(folder, "gateway.yaml");
+  const own = /^middleware:/m.test(of.yaml) ? "" : "middleware: [door]\n";
+  writeFileSync(
+    file,
+    `listen: { host: 127.0.0.1, port: 0 }\nstate_dir: ./state\nstore: journal\n${own}${of.yaml}\n`,
+  );
+  const logs: Logged[] = [];
+  const ledger: Command[] = [];
+  const plugins: Readonly<Record<string, Definition>> = {
+    door,
+    journal: journal(ledger),
+    ...of.plugins,
+  };
+  const started = await createGateway({
+    file,
+    env: of.env ?? {},
+    log: logInto(logs),
+    mask: new Mask(),
+    version: "0.0.0",
+    watch: false,
+    load: async (use) =>
+      Object.hasOwn(plugins, use)
+        ? { definition: plugins[use]!, from: "test" }
+        : { problem: { id: "plugin/not-found", message: `the test has no plugin "${use}"` } },
+  });
+  if ("problems" in started) {
+    rmSync(folder, { recursive: true, force: true });
+    throw new Error(
+      started.problems
+        .map(({ path, message, hint }) => `${path}: ${message}${hint ? ` (${hint})` : ""}`)
+        .join("\n"),
+    );
+  }
+  return {
+    url: started.url,
+    logs,
+    ledger,
+    async [Symbol.asyncDispose]() {
+      await started.kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const door = defineMiddleware({
+  api: 1,
+  name: "door",
+  summary: "Lets every client in",
+  sends: "nowhere",
+  setup: () => ({ admit: (x) => x.identify({ id: "tester" }) }),
+});
+
+/** A store that agrees to everything, and notes it. */
+const journal = (rows: Command[]): Definition =>
+  defineStore({
+    api: 1,
+    name: "journal",
+    summary: "Notes what it is asked to write",
+    setup: () => ({
+      reach: "process",
+      open: async () => ({ epoch: 1, presumed: 0 }),
+      async apply(batch) {
+        rows.push(...batch);
+        return batch.map(() => ({ ok: true }));
+      },
+      key: async () => undefined,
+      // One that nobody has: without any, a first start makes one.
+      keys: async () => ({ items: [{ id: "tester", digest: "0".repeat(64), created: 0 }] }),
+      entries: async () => ({ items: [] }),
+      totals: async () => [],
+    }),
+  });
+
+function logInto(logs: Logged[]): Log {
+  const say = (level: Logged["level"]) => (fields: Logged["fields"], message: string) =>
+    void logs.push({ level, fields, message });
+  const log: Log = {
+    debug: say("debug"),
+    info: say("info"),
+    warn: say("warn"),
+    error: say("error"),
+    child: () => log,
+    level() {},
+    secrets() {},
+    flush() {},
+  };
+  return log;
+}

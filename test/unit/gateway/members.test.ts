@@ -1,0 +1,137 @@
+// What a plugin has and nothing calls is refused when it is mounted, with the name that was meant.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { HOOKS, type Definition } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gateway } from "tollgate/testing";
+import { builtin } from "../../../plugins/index.ts";
+import { setUpStore } from "../../../src/gateway/store.ts";
+import { Scope } from "../../../src/lib/scope.ts";
+import { DEFINITION, MADE, strangerIn, strangerMade } from "../../../src/plugin/members.ts";
+
+const chat = {
+  "~tollgate": "frontend",
+  api: 1,
+  name: "chat",
+  summary: "",
+  setup: () => ({
+    protocol: chatCompletions(),
+    routes: [{ method: "POST", path: "/chat", op: "generate" }],
+  }),
+} as unknown as Definition;
+const endpoint = { protocol: chatCompletions(), base: "http://127.0.0.1:9", auth: "none" };
+const plugin = (kind: string, made: object): Definition =>
+  ({
+    "~tollgate": kind,
+    api: 1,
+    name: "acme",
+    summary: "",
+    ...(kind === "middleware" && { sends: "nowhere" }),
+    setup: () => made,
+  }) as unknown as Definition;
+
+const mounted = async (kind: string, made: object): Promise<string> => {
+  const yaml = {
+    middleware: "frontends: [chat]\nmiddleware: [door, acme]",
+    provider: "frontends: [chat]\nproviders: { acme: {} }",
+    frontend: "frontends: [acme]",
+  }[kind]!;
+  try {
+    await using _ = await gateway({ plugins: { chat, acme: plugin(kind, made) }, yaml });
+    return "";
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+describe("a member that nothing calls", () => {
+  it.each<[string, object, RegExp]>([
+    [
+      "middleware",
+      { rewirte: (r: unknown) => r },
+      /"rewirte".*no such hook.*did you mean "rewrite"/s,
+    ],
+    ["middleware", { onRequest() {} }, /"onRequest".*no such hook/s],
+    [
+      "middleware",
+      new (class {
+        atempt() {}
+      })(),
+      /"atempt".*did you mean "attempt"/s,
+    ],
+    [
+      "provider",
+      { endpoints: [endpoint], modles: async () => [] },
+      /"modles".*did you mean "models"/s,
+    ],
+    [
+      "provider",
+      { endpoints: [{ ...endpoint, prepair() {} }] },
+      /"prepair".*endpoint.*did you mean "prepare"/s,
+    ],
+    [
+      "frontend",
+      { routes: [{ method: "GET", path: "/a", serve: () => ({ status: 200 }), opne: true }] },
+      /"opne".*route.*did you mean "open"/s,
+    ],
+    ["frontend", { routes: [], secrt: () => "x" }, /"secrt".*did you mean "secret"/s],
+  ])("of a %s is refused: %#", async (kind, made, message) =>
+    expect(await mounted(kind, made)).toMatch(message),
+  );
+
+  it("that a later contract has added, or a class has for itself, does not stop a plugin", async () => {
+    expect(
+      await mounted("provider", { endpoints: [{ ...endpoint, warmth: 3 }], embeddings: {} }),
+    ).toBe("");
+    expect(
+      await mounted(
+        "middleware",
+        new (class {
+          admit() {}
+          #a = 1;
+          countTokens() {
+            return this.#a;
+          }
+        })(),
+      ),
+    ).toBe("");
+  });
+
+  it("of a store is refused before it is opened", async () => {
+    const made = { reach: "process", opne: async () => {}, apply: async () => [] };
+    const store = { definition: plugin("store", made), options: {}, use: "./mine.ts" };
+    const ground = { log: { child() {} } };
+    await expect(setUpStore({ store } as never, ground as never, new Scope())).rejects.toThrow(
+      /"opne".*did you mean "open"/,
+    );
+  });
+
+  it("every hook is one of the contract's, and each with a slip in it is told its name", () => {
+    const hooks = Object.keys(HOOKS);
+    expect([...hooks, "commands"].sort()).toEqual(Object.keys(MADE.middleware).sort());
+    fc.assert(
+      fc.property(fc.constantFrom(...hooks), fc.nat(), fc.nat(3), (hook, at, how) => {
+        const i = at % (hook.length - 1);
+        const slip = [
+          hook.slice(0, i) + hook[i + 1] + hook[i] + hook.slice(i + 2),
+          hook.slice(0, i) + hook.slice(i + 1),
+          hook.slice(0, i) + hook[i] + hook.slice(i),
+          `${hook.slice(0, i)}x${hook.slice(i + 1)}`,
+        ][how]!;
+        fc.pre(!hooks.includes(slip));
+        expect(strangerMade("middleware", { [slip]() {} })).toMatchObject({ name: slip });
+      }),
+    );
+  });
+
+  it("nothing that comes with Tollgate has one", async () => {
+    for (const [kind, all] of Object.entries(builtin))
+      for (const [name, load] of Object.entries(all)) {
+        const { default: definition } = (await load()) as { default: object };
+        expect(
+          strangerIn(definition, DEFINITION[kind as keyof typeof DEFINITION]),
+          name,
+        ).toBeUndefined();
+      }
+  });
+});
