@@ -11,6 +11,7 @@ import { createJournal } from "./memory/journal.ts";
 export default defineStore({
   api: 1,
   name: "memory",
+  stability: "stable",
   summary: "Keeps the ledger in memory, and loses it with the process",
   options: {
     type: "object",

@@ -12,6 +12,7 @@ import type { Opened, Settings } from "./sqlite/writer.ts";
 export default defineStore({
   api: 1,
   name: "sqlite",
+  stability: "stable",
   summary: "One file on one machine; survives kill -9, and a power cut too",
   options: {
     type: "object",

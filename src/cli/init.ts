@@ -1,16 +1,18 @@
+import { resolve } from "node:path";
 import { stringify } from "yaml";
 import { defaultText } from "../config/default.ts";
 import { nearest } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import { type Command, EXIT } from "./command.ts";
-import { builtins } from "./house.ts";
+import { builtins, createLoad } from "./house.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 export const command: Command = {
   usage: "init [provider…] [options]",
   about:
     "Prints a gateway.yaml to start from: what ships with Tollgate, or the providers that are named, each with what it\n" +
-    "takes. Secrets come from variables.",
+    "takes. A name is that of a provider that comes with Tollgate or of one that is installed beside gateway.yaml.\n" +
+    "Secrets come from variables.",
   options: {},
   words: { least: 0, most: 1_000 },
   examples: ["tollgate init > gateway.yaml", "tollgate init anthropic,openai > gateway.yaml"],
@@ -35,6 +37,7 @@ interface Schema {
   readonly required?: readonly string[];
 }
 interface Provider {
+  readonly name: string;
   readonly summary: string;
   readonly credential?: Schema;
   readonly options?: Schema;
@@ -48,25 +51,30 @@ async function starter(names: readonly string[]): Promise<string> {
     rest.findIndex((line) => line.startsWith("listen:")),
     rest.findIndex((line) => line.startsWith("providers:")),
   );
+  const load = createLoad();
   const blocks = await Promise.all(
-    [...new Set(names)].map(async (name) => {
-      const load = Object.hasOwn(builtins.provider, name) ? builtins.provider[name] : undefined;
-      if (!load) {
-        const near = nearest(name, known);
-        return fail(
-          "not_found",
-          `There is no provider "${name}".${near === undefined ? "" : ` Did you mean "${near}"?`} See tollgate list provider.`,
-        );
-      }
-      const { default: definition } = (await load()) as { default: Provider };
-      return provider(name, definition);
+    [...new Set(names)].map(async (use) => {
+      const found = await load(use, "provider", resolve("gateway.yaml"));
+      if ("definition" in found) return provider(use, found.definition as Provider);
+      const { id, message, hint } = found.problem;
+      if (id !== "plugin/not-found")
+        return fail("invalid", `${message}.${hint === undefined ? "" : ` ${hint}.`}`);
+      const near = nearest(use, known);
+      return fail(
+        "not_found",
+        `There is no provider "${use}" here.${near === undefined ? "" : ` Did you mean "${near}"?`} ` +
+          "tollgate list provider names those that come with Tollgate; others are installed with npm first.",
+      );
     }),
   );
   return [modeline, "", ...settings, "providers:", blocks.join("\n")].join("\n");
 }
 
 /** What must be said stands there, read from a variable; what may be said stands beside it as a comment. */
-function provider(name: string, { summary, credential = {}, options = {} }: Provider): string {
+function provider(use: string, of: Provider): string {
+  const { summary, credential = {}, options = {} } = of;
+  // A package's address or a path is no key: clients write the key before the first / of a model.
+  const name = /^[a-z][a-z0-9-]*$/.test(use) ? use : of.name;
   const variable = (key: string) => `${name}_${key}`.toUpperCase().replace(/[^A-Z0-9]/g, "_");
   const needed: string[] = [];
   const fields = [credential, options].flatMap((schema) =>
@@ -82,7 +90,7 @@ function provider(name: string, { summary, credential = {}, options = {} }: Prov
     }),
   );
   const [gate] = needed;
-  const lines = [`  ${name}:`, `    use: ${name}  # ${summary}`];
+  const lines = [`  ${name}:`, `    use: ${stringify(use).trim()}  # ${summary}`];
   if (gate !== undefined)
     lines.push(`    when: "\${env:${gate}:-}"  # left out while the variable is empty`);
   if (fields.length > 0) {

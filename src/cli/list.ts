@@ -26,7 +26,7 @@ export const command: Command = {
       .map(({ kind, use, from, version, definition }) => ({
         kind,
         name: use,
-        stability: definition.stability ?? "stable",
+        stability: definition.stability ?? "experimental",
         from,
         version,
         api: definition.api as number,

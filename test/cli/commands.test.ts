@@ -1,4 +1,4 @@
-import { readFile, stat } from "node:fs/promises";
+import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Ajv } from "ajv";
 import { parse } from "yaml";
@@ -164,7 +164,7 @@ test("list: what comes with us, and what the file brings", async () => {
   });
   const { code, stdout, stderr } = await here.tollgate(["list", "middlewares"]);
   expect([code, stderr]).toEqual([0, ""]);
-  expect(stdout).toMatch(/middleware {2}\.\/own\.mjs +stable +\/.*own\.mjs +Our own/);
+  expect(stdout).toMatch(/middleware {2}\.\/own\.mjs +experimental +\/.*own\.mjs +Our own/);
   expect(stdout).not.toMatch(/^provider/m);
   const json = await here.tollgate(["list", "--json"]);
   const { plugins } = JSON.parse(json.stdout) as { plugins: Record<string, unknown>[] };
@@ -219,6 +219,45 @@ test("init: what it prints passes check, bare and for every provider that comes 
     1,
     expect.stringContaining('Did you mean "anthropic"?'),
   ]);
+});
+
+const ACME = `
+import { apiKey, defineProvider } from "tollgate/plugin";
+export default defineProvider({ api: 1, name: "acme", summary: "Acme's models", credential: apiKey, setup: () => ({ endpoints: [] }) });
+`;
+
+test("init and list know what is installed beside the file, and promise nothing for it", async () => {
+  await using here = await folder();
+  for (const name of ["tollgate-provider-acme", "@acme/gate"]) {
+    const place = join(here.path, "node_modules", name);
+    await mkdir(place, { recursive: true });
+    const manifest = { name, version: "1.2.3", type: "module", exports: "./index.js" };
+    await writeFile(join(place, "package.json"), JSON.stringify(manifest));
+    await writeFile(join(place, "index.js"), ACME);
+  }
+  await here.write("mine.mjs", ACME.replace('"acme"', '"mine"'));
+  await here.write("gateway.yaml", "providers: {}");
+  for (const [use, key] of [
+    ["acme", "acme"],
+    ["@acme/gate", "acme"],
+    ["./mine.mjs", "mine"],
+  ] as const) {
+    const { code, stdout, stderr } = await here.tollgate(["init", use, "demo"]);
+    expect([code, stderr]).toEqual([0, expect.not.stringContaining("no provider")]);
+    const made = parse(stdout) as { providers: Record<string, { use: string }> };
+    expect(Object.keys(made.providers)).toEqual([key, "demo"]);
+    expect(made.providers[key]!.use).toBe(use);
+    await here.write("gateway.yaml", stdout);
+    const listed = await here.tollgate(["list", "provider", "--json"], {
+      env: { [`${key.toUpperCase()}_API_KEY`]: "sk-0123456789" },
+    });
+    const { plugins } = JSON.parse(listed.stdout) as { plugins: object[] };
+    expect(plugins).toContainEqual(
+      expect.objectContaining({ name: use, stability: "experimental" }),
+    );
+  }
+  const none = await here.tollgate(["init", "tollgate-provider-nowhere"]);
+  expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/use: nowhere|no provider/)]);
 });
 
 test("status: nobody runs, and that is no success", async () => {
