@@ -67,6 +67,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     substituted,
     report,
     secrets: new Set(),
+    code: new Set(),
     written: (pointer) => ({
       text: written.get(pointer) ?? textAt(tree, pointer),
       mayShow: !written.has(pointer),
@@ -87,7 +88,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     if (isMapping(root["models"])) checkModels(root["models"], names, report);
   }
 
-  const sources = [...new Set([...files, ...substituted.files])];
+  const sources = [...new Set([...files, ...substituted.files, ...desk.code])];
   const failed = findings.some((finding) => finding.words.severity === "error");
   const config = failed
     ? undefined

@@ -24,6 +24,7 @@ export interface Mount {
   readonly useAt: UseAt;
   readonly definition: any;
   readonly from: string;
+  readonly version: string | undefined;
   readonly options: Mapping;
   /** A provider's: by their place in the list, or the one in `with:`. */
   readonly credentials: readonly Mapping[];
@@ -36,6 +37,8 @@ export interface Desk {
   readonly written: Written;
   /** Pointers of every value that some schema calls secret. Grows. */
   readonly secrets: Set<string>;
+  /** Files that plugins were read from. Grows. */
+  readonly code: Set<string>;
 }
 
 interface Entry {
@@ -51,15 +54,16 @@ export async function mount(root: Mapping, mainFile: string, load: Load, desk: D
     entriesOf(root, desk).map(async (entry): Promise<Omit<Mount, "id"> | undefined> => {
       const { kind, pointer, use, useAt } = entry;
       const found = await load(use, kind, locate(desk.tree, useAt[0])?.source.file ?? mainFile);
+      for (const each of found.files ?? []) desk.code.add(each);
       if ("problem" in found) {
         desk.report({ severity: "error", ...found.problem }, ...useAt);
         return undefined;
       }
-      const { definition, from } = found;
+      const { definition, from, version } = found;
       const { options, credentials } = optionsOf(entry, definition, desk);
       if (options) complain(entry, definition, from, options, desk);
       const checked = { options: options ?? {}, credentials };
-      return { kind, pointer, use, useAt, definition, from, ...checked };
+      return { kind, pointer, use, useAt, definition, from, version, ...checked };
     }),
   );
   const ids = new Set<string>();

@@ -83,11 +83,12 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
 }
 
-const mountedOf = ({ id, use, definition, from, options }: Mount): Mounted<any> => ({
+const mountedOf = ({ id, use, definition, from, version, options }: Mount): Mounted<any> => ({
   id,
   use,
   definition,
   from,
+  version,
   options,
 });
 

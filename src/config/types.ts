@@ -71,6 +71,8 @@ export interface Mounted<D> {
   readonly definition: D;
   /** "built-in", a path, or "package@version". */
   readonly from: string;
+  /** Of its code, where that may change while the gateway runs. */
+  readonly version: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
 }
 
@@ -153,6 +155,16 @@ export type Load = (
   kind: PluginKind,
   fromFile: string,
 ) => Promise<
-  | { readonly definition: any; readonly from: string }
-  | { readonly problem: { id: string; message: string; hint?: string } }
+  {
+    /** What it was read from, where an operator may edit it: what a watcher watches. */
+    readonly files?: readonly string[];
+  } & (
+    | {
+        readonly definition: any;
+        readonly from: string;
+        /** Another one where the code is another. */
+        readonly version?: string;
+      }
+    | { readonly problem: { id: string; message: string; hint?: string } }
+  )
 >;

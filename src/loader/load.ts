@@ -2,10 +2,12 @@
 // the file names and nothing else; never runs a setup.
 // May import: lib, plugin, config. May not: the walk, the gateway, a plugin of ours.
 import { chmodSync, lstatSync, mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
 import { problem, type Words } from "../config/problems.ts";
 import type { Load } from "../config/types.ts";
+import { freshen } from "./fresh.ts";
+import { graphOf } from "./graph.ts";
 import { asPath, type Builtin, find, type Resolve } from "./find.ts";
 import { definitionIn } from "./definition.ts";
 
@@ -18,7 +20,10 @@ export interface LoaderOptions {
   readonly importMs?: number;
 }
 
-/** What has been imported stays: Node cannot forget a module, and a reload of the config reuses its code. */
+/**
+ * What has been imported stays, as long as the files it came from say what they said; what has changed is imported anew.
+ * Node forgets no module: each version of a plugin takes its memory until the process ends.
+ */
 export function createLoader(of: LoaderOptions): Load {
   const { builtin, importMs = 10_000 } = of;
   // Made when the first plugin is not one of ours: most gateways never need it.
@@ -28,20 +33,25 @@ export function createLoader(of: LoaderOptions): Load {
   const resolveEntry: Resolve = async (specifier, fromFile) =>
     asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true }));
 
-  const loaded = new Map<string, { definition: unknown; from: string }>();
+  const loaded = new Map<string, Awaited<ReturnType<Load>> & { version: string }>();
   return async (use, kind, fromFile) => {
     const found = await find(use, kind, fromFile, builtin, resolveEntry);
     if ("words" in found) return { problem: found.words };
     const key = "entry" in found ? `${kind} ${found.entry}` : `${kind} built-in ${use}`;
+    const graph = "entry" in found ? graphOf(found.entry) : undefined;
+    const version = graph?.version(graph.files[0]!) ?? "";
     const known = loaded.get(key);
-    if (known) return known;
+    if (known?.version === version) return known;
+    if (graph) freshen(graph);
+    // What lies in node_modules is npm's: it changes file by file, and is looked at when somebody asks for a reload.
+    const files = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
     const name = "entry" in found ? found.from : `the built-in ${use}`;
     const module = "entry" in found ? jiti().then((j) => j.import(found.entry)) : found.module();
     const imported = await importing(module, name, importMs);
-    if ("words" in imported) return { problem: imported.words };
+    if ("words" in imported) return { problem: imported.words, files };
     const checked = definitionIn(imported.module, kind, name, found.from === "built-in");
-    if ("words" in checked) return { problem: checked.words };
-    const result = { definition: checked.definition, from: found.from };
+    if ("words" in checked) return { problem: checked.words, files };
+    const result = { definition: checked.definition, from: found.from, files, version };
     loaded.set(key, result);
     return result;
   };
@@ -83,14 +93,30 @@ async function importing(
   }
 }
 
-/** The throw's own words: its first line, which for a syntax error says where. */
+/** The throw's own words, and where in the plugin's files it happened. */
 function reason(error: unknown): string {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return text
+  const said = text
     .replace(/^Error: /, "")
     .trim()
     .split("\n", 1)[0]!
+    .trim()
     .slice(0, 500);
+  const place = placeOf(error);
+  return place === undefined || said.includes(place) ? said : `${said}, at ${place}`;
+}
+
+/** "file:line:column": of a syntax error it stands in the message, of a throw in the first frame that is a file's. */
+function placeOf(error: unknown): string | undefined {
+  const { message = "", stack = "" } = error instanceof Error ? error : {};
+  const said = /^\s*((?:[A-Za-z]:)?[/\\][^\n:?]+:\d+(?::\d+)?)\s*$/m.exec(message)?.[1];
+  if (said !== undefined) return said;
+  const frame = /^\s+at (?:.*\()?(?:file:\/\/)?(\/[^\n:?()]+)(?:\?[^\n:]*)?:(\d+:\d+)\)?$/m.exec(
+    stack,
+  );
+  return frame && !frame[1]!.includes("/node_modules/jiti/")
+    ? `${frame[1]}:${frame[2]}`
+    : undefined;
 }
 
 /**
