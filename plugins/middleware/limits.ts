@@ -24,6 +24,14 @@ export default defineMiddleware({
     },
   },
   setup: ({ rpm, concurrent, hold }) => ({
+    /** Before the body is read; the store counts exactly, over all processes, when the call is reserved. */
+    admit(x) {
+      const who = x.identity;
+      if (!who) return;
+      const own = who.limits?.filter((l) => l.unit === "concurrent") ?? [];
+      for (const limit of own) x.occupy(limit.scope, Number(limit.max));
+      if (own.length === 0 && concurrent !== undefined) x.occupy(`key:${who.id}`, concurrent);
+    },
     charge(call) {
       const who = call.exchange.identity;
       if (!who) return undefined;

@@ -58,6 +58,13 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     strict: root.strict,
     timeouts,
     maxBodyBytes: parseSize(String(root.max_body))!,
+    bounds: {
+      inFlightBytes: parseSize(String(root.bounds.in_flight))!,
+      values: root.bounds.values,
+      answerBytes: parseSize(String(root.bounds.answer))!,
+      connections: root.bounds.connections,
+      connectionsPerAddress: root.bounds.connections_per_address,
+    },
     refreshMs: parseDuration(root.catalogue.refresh)!,
     files: {
       ttlMs: parseDuration(root.files.lifetime)!,

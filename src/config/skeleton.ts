@@ -2,11 +2,26 @@
 // for whoever hovers over it. `x-expects` is what an error says in place of the rule.
 import type { Schema } from "./dialect.ts";
 import { middleware, mounted, plugin, provider, route } from "./entries.ts";
+import { BOUNDS } from "../lib/bounds.ts";
+import { saySize } from "../lib/duration.ts";
 import { FACTS } from "./facts.ts";
-import { closed, duration, flag, list, name, section, size, text, timeouts } from "./shapes.ts";
+import {
+  closed,
+  duration,
+  flag,
+  list,
+  name,
+  section,
+  size,
+  text,
+  timeouts,
+  whole,
+} from "./shapes.ts";
 
 export const DEFAULT_FRONTENDS = ["chat-completions", "messages", "responses", "images", "models"];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
+
+const most = (description: string, value: number) => ({ ...whole(description), default: value });
 
 const skeleton = (facts: Schema) => ({
   $schema: "http://json-schema.org/draft-07/schema#",
@@ -58,7 +73,23 @@ const skeleton = (facts: Schema) => ({
       "Of one call to a provider",
       timeouts({ connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" }),
     ),
-    max_body: size("The largest request", "32MiB"),
+    max_body: size("The largest request", saySize(BOUNDS.body.most)),
+    bounds: section("How much there may be of what clients and providers send", {
+      in_flight: size(
+        "Bodies and whole answers that one process holds at once; beyond it new requests get a 503",
+        saySize(BOUNDS.inFlight.most),
+      ),
+      values: most("Values in the JSON of one request", BOUNDS.values.most),
+      answer: size(
+        "An answer that is held whole or translated, pictures apart",
+        saySize(BOUNDS.answer.most),
+      ),
+      connections: most("Open connections of one process", BOUNDS.connections.most),
+      connections_per_address: most(
+        "Of them, those of one address; raise it behind a proxy, which is one address",
+        BOUNDS.connectionsPerAddress.most,
+      ),
+    }),
     catalogue: section("What providers say that they have", {
       refresh: duration("How often they are asked", "10m"),
     }),

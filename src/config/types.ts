@@ -34,6 +34,16 @@ export interface GatewayConfig {
   readonly timeouts: Timeouts;
   /** Bytes of one request's body. */
   readonly maxBodyBytes: number;
+  readonly bounds: {
+    /** Bodies and whole answers of one process at once. */
+    readonly inFlightBytes: number;
+    /** In the JSON of one body. */
+    readonly values: number;
+    /** One that is held or written anew. */
+    readonly answerBytes: number;
+    readonly connections: number;
+    readonly connectionsPerAddress: number;
+  };
   /** How often providers are asked what they have. */
   readonly refreshMs: number;
   /** Images that clients asked for by address. */

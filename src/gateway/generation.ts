@@ -203,6 +203,8 @@ export async function build(of: {
     log: house.log,
     strict: config.strict,
     maxBodyBytes: config.maxBodyBytes,
+    maxValues: config.bounds.values,
+    maxAnswerBytes: config.bounds.answerBytes,
     slowMs: config.log.slowMs,
     switchboard: new Switchboard({
       providers,
@@ -217,6 +219,8 @@ export async function build(of: {
     rests: house.rests,
     retiring: house.retiring,
     watchdog: house.watchdog,
+    room: house.room,
+    turnstile: house.turnstile,
     usual: house.usual,
     pictures: house.pictures,
     mask: (text) => house.mask.text(text),

@@ -9,6 +9,8 @@ import { createUsual, type Usual } from "../money/usual.ts";
 import type { Store } from "../plugin/store.ts";
 import type { Pictures } from "../walk/pictures.ts";
 import { Rests } from "../walk/rests.ts";
+import { Room } from "../walk/room.ts";
+import { Turnstile } from "../walk/turnstile.ts";
 import { Watchdog } from "../walk/watchdog.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
@@ -34,6 +36,8 @@ export interface House {
   readonly retiring: Retiring;
   readonly usual: Usual;
   readonly watchdog: Watchdog;
+  readonly room: Room;
+  readonly turnstile: Turnstile;
   readonly pictures: Pictures;
   readonly files: Files;
   readonly twins: Twins;
@@ -66,6 +70,8 @@ export async function openHouse(
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
+    room: new Room(config.bounds.inFlightBytes),
+    turnstile: new Turnstile(),
     pools: scope.own(new Pools()),
     lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),

@@ -1,5 +1,6 @@
 // A provider's own way out: relative to its base, the credential only to origins that it is bound to.
 import { Agent, type Dispatcher } from "undici";
+import { BOUNDS } from "../lib/bounds.ts";
 import { guard } from "../lib/egress.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { HeadersOut } from "../model/values.ts";
@@ -10,7 +11,6 @@ import type { Attempt } from "../walk/call.ts";
 import { Departure } from "../walk/outgoing.ts";
 import { scan } from "../lib/json.ts";
 
-const MAX_BYTES = 64 * 1024 * 1024;
 const NO_BODY = new Set([101, 204, 205, 304]);
 
 /** Dials only what is on the public internet: for addresses that somebody else wrote. */
@@ -63,7 +63,7 @@ export function createLine(of: LineOptions): Line {
           body,
           signal,
         });
-        return await toResponse(answer, of.maxBytes ?? MAX_BYTES);
+        return await toResponse(answer, of.maxBytes ?? BOUNDS.answer.most);
       } catch (cause) {
         if (faultOf(cause)) throw cause;
         if (signal.aborted) fail("canceled", "The request was given up.", { cause });

@@ -17,6 +17,8 @@ import type { Json, JsonObject } from "../model/values.ts";
 import type { Store } from "../plugin/store.ts";
 import { Rests } from "../walk/rests.ts";
 import { createUsual } from "../money/usual.ts";
+import { Room } from "../walk/room.ts";
+import { Turnstile } from "../walk/turnstile.ts";
 import { Watchdog } from "../walk/watchdog.ts";
 import type { ControlCommandsOf } from "./control.ts";
 import { explainIn } from "./explanation.ts";
@@ -149,6 +151,8 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
+    room: new Room(0),
+    turnstile: new Turnstile(),
     pools: scope.own(new Pools()),
     // What providers said last is worth knowing; a folder for it is not worth making.
     lists: existsSync(lists) ? await openLists(lists) : createLists(),

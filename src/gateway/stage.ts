@@ -76,6 +76,7 @@ export class Stage {
     this.#current = serving;
     this.#house.log.level(serving.config.log.level);
     this.#house.files.limit(serving.config.files);
+    this.#house.room.limit(serving.config.bounds.inFlightBytes);
     if (!old) return;
     this.#retired.add(old);
     void old.retire().then(() => {

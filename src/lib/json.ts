@@ -1,5 +1,8 @@
-// One look over the bytes of a JSON object that has already parsed: where its top-level members stand (so that edits
-// can be spliced in without writing the rest again), and whether another parser could read it differently than we did.
+// One look over the bytes of a JSON object on its way to the parser: where its top-level members stand (so that edits
+// can be spliced in without writing the rest again), whether another parser could read it differently than we did, and
+// whether there is more in it than there may be. It is taken before the object is parsed, for a few bytes make a large
+// object: what it finds in a text that is no JSON counts for nothing.
+import { BOUNDS, beyond, type BoundName } from "./bounds.ts";
 
 /** Offsets of one top-level member: its key's opening quote, and its value. */
 export interface Span {
@@ -10,17 +13,20 @@ export interface Span {
 
 /** Why a body cannot be trusted to mean one thing. */
 export interface Flaw {
-  code: "duplicate_key" | "escaped_key" | "too_deep" | "not_an_object";
+  code: string;
   message: string;
+  /** There is more than there may be: not to be parsed. */
+  bound?: BoundName;
 }
 
 /** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
 export type Scan = { spans: Map<string, Span>; odd: boolean; flaw?: undefined } | { flaw: Flaw };
 
-export const MAX_DEPTH = 64;
-
 /** Above this many bytes without a quote, the native search is cheaper than our loop. */
 const LONG = 32;
+
+/** As much of a key as an error quotes. */
+const LONGEST_NAME = 100;
 
 /**
  * An escape that no serialiser needs: what names are made of, hidden from whoever compares bytes. Some escape the signs
@@ -43,36 +49,33 @@ interface Keys {
 /** Of objects that were closed, for the next ones: small, for a wide object keeps its keys elsewhere. */
 const spare: Keys[] = [];
 
-export function scan(b: Buffer): Scan {
+export function scan(b: Buffer, most: number = BOUNDS.values.most): Scan {
   const spans = new Map<string, Span>();
   const open: (Keys | null)[] = [];
+  const strings = new Strings(b);
   let here: Keys | null = null;
   let depth = 0;
   let odd = false;
   let expectKey = false;
   let member: Span | undefined;
+  let values = 1;
   let i = 0;
   const flaw = (code: Flaw["code"], message: string): Scan => ({ flaw: { code, message } });
   while (i < b.length) {
     const c = b[i]!;
     if (c === 34 && depth > 0) {
-      const end = endOfString(b, i);
+      const end = strings.end(i);
+      if (strings.escapes > BOUNDS.escapes.most) return past("escapes");
       if (expectKey) {
         expectKey = false;
         const found = looks(b, i + 1, end);
         const escaped = (found & ESCAPED) !== 0;
         odd ||= found !== 0;
         if (escaped && HIDDEN.test(b.toString("latin1", i + 1, end)))
-          return flaw(
-            "escaped_key",
-            `The key ${b.toString("utf8", i, end + 1)} hides letters behind escapes.`,
-          );
+          return flaw("escaped_key", `The key ${key(b, i, end)} hides letters behind escapes.`);
         const name = escaped || depth === 1 ? nameOf(b, i, end, escaped) : undefined;
         if (taken(b, here!, i + 1, end, escaped, name))
-          return flaw(
-            "duplicate_key",
-            `The key ${b.toString("utf8", i, end + 1)} stands twice in one object.`,
-          );
+          return flaw("duplicate_key", `The key ${key(b, i, end)} stands twice in one object.`);
         if (depth === 1) spans.set(name!, (member = { key: i, from: -1, to: -1 }));
       } else if (depth === 1 && member && member.from < 0) member.from = i;
       i = end + 1;
@@ -81,12 +84,13 @@ export function scan(b: Buffer): Scan {
     if (c === 123 || c === 91) {
       if (depth === 1 && member && member.from < 0) member.from = i;
       if (depth === 0 && c === 91) return flaw("not_an_object", "The body must be a JSON object.");
-      if (++depth > MAX_DEPTH)
-        return flaw("too_deep", `The body is nested deeper than ${MAX_DEPTH} levels.`);
+      if (++depth > BOUNDS.depth.most) return past("depth");
+      if (++values > most) return past("values", most);
       open.push(here);
       here =
         c === 123 ? (spare.pop() ?? { hashes: [], starts: [], ends: [], names: undefined }) : null;
       expectKey = c === 123;
+      elements[depth] = 1;
     } else if (c === 125 || c === 93) {
       if (depth === 1 && member) member.to = trimmed(b, i);
       if (here) {
@@ -103,6 +107,8 @@ export function scan(b: Buffer): Scan {
         member = undefined;
       }
       expectKey = here !== null;
+      if (++values > most) return past("values", most);
+      if (++elements[depth]! > BOUNDS.parts.most) return past("parts");
     } else if (depth === 0 && c > 32) {
       return flaw("not_an_object", "The body must be a JSON object.");
     } else if (depth === 1 && member && member.from < 0 && c > 32 && c !== 58) {
@@ -113,18 +119,71 @@ export function scan(b: Buffer): Scan {
   return { spans, odd };
 }
 
+/** Of each open level, how many it has. One for all: a scan is never interrupted. */
+const elements = new Uint32Array(BOUNDS.depth.most + 1);
+
+const past = (bound: BoundName, most?: number): Scan => ({
+  flaw: { code: BOUNDS[bound].error![1], message: beyond(bound, most), bound },
+});
+
+const key = (b: Buffer, from: number, end: number): string => {
+  const text = b.toString("utf8", from, Math.min(end + 1, from + LONGEST_NAME));
+  return end + 1 - from > LONGEST_NAME ? `${text}…` : text;
+};
+
+/**
+ * Where strings end, and how many escapes they have. What native searches found is remembered until it is behind: a text
+ * with an escape every so many bytes is looked through once, not once for each.
+ */
+class Strings {
+  escapes = 0;
+  readonly #b: Buffer;
+  #quote = -1;
+  #slash = -1;
+
+  constructor(b: Buffer) {
+    this.#b = b;
+  }
+
+  /** The closing quote of the string that opens at `i`; the text's end where it does not close. */
+  end(i: number): number {
+    const b = this.#b;
+    let j = i + 1;
+    while (j < b.length && this.escapes <= BOUNDS.escapes.most) {
+      for (const near = Math.min(j + LONG, b.length); j < near; j++) {
+        const c = b[j];
+        if (c === 34) return j;
+        if (c === 92) {
+          this.escapes++;
+          j++;
+        }
+      }
+      if (this.#quote < j) this.#quote = orNever(b.indexOf(34, j));
+      if (this.#slash < j) this.#slash = orNever(b.indexOf(92, j));
+      if (this.#quote < this.#slash) return this.#quote;
+      j = this.#slash;
+    }
+    return b.length;
+  }
+}
+
+const orNever = (at: number): number => (at < 0 ? Infinity : at);
+
 /** The closing quote of the string that opens at `i`. */
 export function endOfString(b: Buffer, i: number): number {
   let j = i + 1;
-  for (const near = j + LONG; j < near; j++) {
-    const c = b[j];
-    if (c === 34) return j;
-    if (c === 92) j++;
-  }
-  for (let q = b.indexOf(34, j); q >= 0; q = b.indexOf(34, q + 1)) {
+  while (j < b.length) {
+    for (const near = Math.min(j + LONG, b.length); j < near; j++) {
+      const c = b[j];
+      if (c === 34) return j;
+      if (c === 92) j++;
+    }
+    const q = b.indexOf(34, j);
+    if (q < 0) break;
     let slashes = 0;
     while (q - 1 - slashes >= j && b[q - 1 - slashes] === 92) slashes++;
     if (slashes % 2 === 0) return q;
+    j = q + 1;
   }
   return b.length;
 }
@@ -140,7 +199,16 @@ function looks(b: Buffer, from: number, to: number): number {
 }
 
 const nameOf = (b: Buffer, i: number, end: number, escaped: boolean): string =>
-  escaped ? (JSON.parse(b.toString("utf8", i, end + 1)) as string) : b.toString("utf8", i + 1, end);
+  escaped ? unescaped(b.toString("utf8", i, end + 1)) : b.toString("utf8", i + 1, end);
+
+/** One that is no JSON is told by the parser. */
+function unescaped(text: string): string {
+  try {
+    return JSON.parse(text) as string;
+  } catch {
+    return text;
+  }
+}
 
 function trimmed(b: Buffer, to: number): number {
   while (b[to - 1]! <= 32) to--;

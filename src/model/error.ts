@@ -1,3 +1,4 @@
+import { beyond, BOUNDS, type BoundName } from "../lib/bounds.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
 /**
@@ -74,3 +75,13 @@ export const fail = (
 /** The fault that was thrown, or nothing when something else was. */
 export const faultOf = (error: unknown): Fault | undefined =>
   (error as { [FAULT]?: Fault } | null | undefined)?.[FAULT];
+
+/** There is more of something than there may be. `most`: an operator's own number. */
+export function exceed(
+  bound: BoundName,
+  most?: number,
+  more: Omit<Fault, "kind" | "message" | "code"> = {},
+): never {
+  const [kind, code] = BOUNDS[bound].error ?? (["internal", bound] as const);
+  return fail(kind, beyond(bound, most), { ...more, code });
+}

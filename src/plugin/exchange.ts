@@ -28,6 +28,11 @@ export type Arrival = Readonly<{
   identify(who: Identity): void;
   /** Never loosens. A Service-ZDR header that nobody looked at is a 400. */
   tighten(to: Privacy): void;
+  /**
+   * Takes one of so many places for requests at once, until its call is reserved or it is over; a 429 when there is none.
+   * Counted in this process, from the head on: what a limit in `charge` counts it counts when the body has been read.
+   */
+  occupy(scope: string, most: number): void;
   /** On the answer, errors too. The last one wins; no effect once the head is out. */
   header(name: string, value: string): void;
   /** The body, now: size, UTF-8, duplicate keys, schema. The same object, more of it. */

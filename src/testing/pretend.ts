@@ -61,6 +61,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     ...of,
     identify: (who: Identity) => void identified.push(who),
     tighten: (to: Privacy) => void tightened.push(to),
+    occupy() {},
     header: (name: string, value: string) => void set.set(name, value),
     read: async (): Promise<Exchange> => made as unknown as Exchange,
     done: { identified, tightened, set },

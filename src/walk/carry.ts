@@ -9,8 +9,6 @@ import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
 import { error, gather, type Flight } from "./send.ts";
 
-const WHOLE_MAX = 64 * 1024 * 1024;
-
 /** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
 export async function carry(
   x: Visit,
@@ -44,7 +42,7 @@ export async function carry(
     ...Object.fromEntries(inner.headers ?? []),
   };
   if (mime.includes("json")) {
-    const body = named(await gather(flight, WHOLE_MAX), call);
+    const body = named(await gather(flight, inner.gen.maxAnswerBytes), call);
     inner.res.writeHead(flight.status, { ...headers, "content-length": String(body.length) });
     inner.bytesOut += body.length;
     inner.res.end(body);

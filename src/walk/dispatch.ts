@@ -14,6 +14,7 @@ import { reserve } from "./reserve.ts";
 import type { Plan } from "./route.ts";
 import { error } from "./send.ts";
 import { Tally } from "./tally.ts";
+import { breath } from "./turn.ts";
 
 /** However many candidates there are, nobody waits for more attempts than this. */
 const MOST_CALLS = 5;
@@ -109,6 +110,8 @@ async function once(
   const ask = async (): Promise<Reply> => {
     const { endpoint, credential } = call.seat["~"];
     promise(call);
+    const pause = breath(x["~"].received!.bytes);
+    if (pause) await pause;
     const out = endpoint.wire ? encode(call, endpoint.protocol!, endpoint.wire.endpoint) : null;
     if (told) keepWord(call, told);
     await reserve(call, out, tally);

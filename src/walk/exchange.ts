@@ -10,6 +10,7 @@ import type { Op, Survey } from "../plugin/protocol.ts";
 import type { LimitState, Target } from "../plugin/store.ts";
 import type { Span } from "../lib/json.ts";
 import type { Generation, MountedFrontend, MountedRoute } from "./generation.ts";
+import { Stay } from "./stay.ts";
 
 const PRIVACY = ["off", "required", "strict"] as const;
 
@@ -76,6 +77,7 @@ export interface Inner {
   aborter: AbortController | undefined;
   gone: boolean;
   onGone: (() => void)[];
+  readonly stay: Stay;
 }
 
 /** One request, as plugins see it. What is the walk's own stands in `~`. */
@@ -128,10 +130,12 @@ export class Visit implements Exchange {
       aborter: undefined,
       gone: false,
       onGone: [],
+      stay: new Stay(of.gen),
     };
     of.res.on("close", () => {
-      if (of.res.writableFinished) return;
       const inner = this["~"];
+      inner.stay.written();
+      if (of.res.writableFinished) return;
       inner.gone = true;
       inner.aborter?.abort();
       for (const leave of inner.onGone) {
@@ -189,6 +193,7 @@ export class Visit implements Exchange {
   identify(who: Identity): void {
     if (this.#identity) fail("internal", "A request is identified once.");
     this.#identity = who;
+    this["~"].stay.belongs(who.id);
     if (who.privacy) this["~raise"](who.privacy);
   }
 
@@ -206,6 +211,11 @@ export class Visit implements Exchange {
     if (!HEADER_VALUE.test(value))
       fail("internal", `A value for ${name} cannot stand in a header.`);
     (this["~"].headers ??= new Map()).set(name.toLowerCase(), value);
+  }
+
+  occupy(scope: string, most: number): void {
+    // What is no call is not counted among them.
+    if (this.#route && !this["~"].reading) this["~"].stay.occupy(scope, most);
   }
 
   read(): Promise<Exchange> {

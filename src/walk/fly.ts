@@ -1,3 +1,4 @@
+import { BOUNDS } from "../lib/bounds.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Signable } from "../plugin/provider.ts";
@@ -7,8 +8,7 @@ import type { Visit } from "./exchange.ts";
 import type { Wire } from "./generation.ts";
 import { flat, type Departure } from "./outgoing.ts";
 import { error, Flight, glance } from "./send.ts";
-
-const ERROR_BODY_MAX = 64 * 1024;
+import { breath } from "./turn.ts";
 
 /** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
 export interface Refused {
@@ -24,6 +24,8 @@ export const refusalOf = (problem: unknown): Refused | undefined =>
 export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Flight> {
   const x = call.exchange;
   const { provider, credential, endpoint } = call.seat["~"];
+  const pause = breath(x["~"].received!.bytes);
+  if (pause) await pause;
   const body = out.bytes();
   const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
   /** Beside those of the request, which others have seen and may keep. */
@@ -55,7 +57,7 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
     call.unanswered = flight.unanswered;
   }
   if (flight.status >= 200 && flight.status < 300) return flight;
-  const said = await glance(flight, ERROR_BODY_MAX);
+  const said = await glance(flight, BOUNDS.refusal.most);
   if (flight.status >= 300 && flight.status < 400)
     fail("upstream", `The provider redirected (${flight.status}); redirects are not followed.`, {
       code: "upstream_redirect",

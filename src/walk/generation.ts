@@ -18,7 +18,9 @@ import type { Usual } from "../money/usual.ts";
 import type { Chain } from "./hooks.ts";
 import type { Pictures } from "./pictures.ts";
 import type { Rests } from "./rests.ts";
+import type { Room } from "./room.ts";
 import type { Switchboard } from "./switchboard.ts";
+import type { Turnstile } from "./turnstile.ts";
 import type { Watchdog } from "./watchdog.ts";
 
 export interface Generation {
@@ -26,6 +28,10 @@ export interface Generation {
   readonly log: Logger;
   readonly strict: boolean;
   readonly maxBodyBytes: number;
+  /** Values in the JSON of one body. */
+  readonly maxValues: number;
+  /** Bytes of one answer that is held or written anew. */
+  readonly maxAnswerBytes: number;
   readonly slowMs: number;
   readonly switchboard: Switchboard;
   readonly catalogue: Catalogue;
@@ -36,6 +42,9 @@ export interface Generation {
   /** What a key usually gets out of a model: what an expected hold sets aside. */
   readonly usual: Usual;
   readonly watchdog: Watchdog;
+  /** What may be held and who may come in at once, of the whole process. */
+  readonly room: Room;
+  readonly turnstile: Turnstile;
   readonly pictures: Pictures;
   /** Registered secret values out of a text that an upstream wrote. */
   mask(text: string): string;

@@ -1,5 +1,6 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
-import { fail, type Fault } from "../model/error.ts";
+import { BOUNDS } from "../lib/bounds.ts";
+import { exceed, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
 import { folding } from "../model/fold.ts";
 import type { Usage } from "../model/usage.ts";
@@ -7,6 +8,7 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { Answering, Decoder, Protocol, Relay, RelaySink } from "../plugin/protocol.ts";
 import type { Answer } from "./answer.ts";
 import type { Attempt } from "./call.ts";
+import { Held, weight } from "./held.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
 import type { Flight } from "./send.ts";
 import type { Tally } from "./tally.ts";
@@ -36,12 +38,8 @@ export interface Passage extends Decoder {
   readonly between: boolean;
 }
 
-/** What is looked at whole is held whole; pictures are large. */
-const WHOLE_MAX = 64 * 1024 * 1024;
-const PICTURES_MAX = 256 * 1024 * 1024;
-
-const tooLarge = () =>
-  fail("upstream", "The provider's answer is too large.", { code: "too_large" });
+/** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
+const GIVEN = 1.5;
 
 export function answering(call: Attempt): Answering {
   return new To(call);
@@ -77,7 +75,7 @@ class To implements Answering {
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
 export function relayed(call: Attempt, course: Course): Passage {
   const passage = new Verbatim(call, course);
-  return call.exchange.stream ? passage : whole(call, passage, (body) => passage.push(body));
+  return call.exchange.stream ? passage : whole(call, passage, (body) => passage.whole(body));
 }
 
 /** Both ends of a relay in one object: with a thousand streams, each thing that an event touches comes from far away. */
@@ -86,17 +84,24 @@ class Verbatim implements Passage, RelaySink {
   readonly #course: Course;
   readonly #answer: Answer;
   readonly #tally: Tally;
+  readonly #held: Held;
 
   constructor(call: Attempt, course: Course) {
     this.#course = course;
+    this.#held = new Held(call);
     this.#answer = course.answer;
     this.#tally = course.tally;
     const client = call.seat["~"].endpoint.protocol!.client!;
     this.#relay = client.relay!(this, answering(call));
   }
 
+  /** What a relay takes in and does not give out it keeps. */
   push(chunk: Buffer): void {
+    this.#held.add(chunk.length);
     this.#relay.push(chunk);
+  }
+  whole(body: Buffer): void {
+    this.#relay.push(body);
   }
   end(): void {
     this.#relay.end();
@@ -111,6 +116,7 @@ class Verbatim implements Passage, RelaySink {
 
   bytes(chunk: Buffer): void {
     this.#tally.passedBytes += chunk.length;
+    this.#held.add(-GIVEN * chunk.length);
     this.#answer.write(chunk);
   }
   content(bytes?: number): void {
@@ -119,8 +125,7 @@ class Verbatim implements Passage, RelaySink {
     if (!this.#answer.committed) this.#course.content();
   }
   start(id: string): void {
-    this.#tally.accepted = true;
-    this.#tally.upstreamId = id;
+    this.#tally.began(id);
   }
   usage(seen: UsageSeen): void {
     this.#tally.saw(seen);
@@ -144,13 +149,8 @@ export function translated(
     return whole(call, passage, (body) => client.whole(body, emit, call, source.headers));
   }
   const decoder = client.stream(emit, call, source.headers);
-  let size = 0;
   return {
-    push(chunk) {
-      // A client that wants it whole gets nothing until the end: somebody must hold it.
-      if (!call.exchange.stream && (size += chunk.length) > WHOLE_MAX) tooLarge();
-      decoder.push(chunk);
-    },
+    push: (chunk) => decoder.push(chunk),
     end: () => decoder.end(),
     fail: failed,
     between: true,
@@ -168,14 +168,22 @@ export function written(
   const to = answering(call);
   const encoder = x.stream ? server.stream((text) => answer.write(text), to) : undefined;
   const folded = encoder ? undefined : folding();
+  const held = new Held(call);
+  let events = 0;
+  let blocks = 0;
   const last = (event: ModelEvent): void => {
     if (course.over) return undefined;
+    if (++events > BOUNDS.events.most) exceed("events");
+    // Whoever writes an answer anew may have to say all of it once more at its end.
+    held.add(weight(event));
     switch (event.type) {
       case "usage":
         return tally.saw(event);
       case "start":
-        tally.accepted = true;
-        if (event.id !== undefined) tally.upstreamId = event.id;
+        tally.began(event.id);
+        break;
+      case "open":
+        if (++blocks > BOUNDS.blocks.most) exceed("blocks");
         break;
       case "delta":
         tally.textBytes += Buffer.byteLength(event.text);
@@ -223,17 +231,15 @@ export function written(
 }
 
 function whole(call: Attempt, passage: Passage, take: (body: Buffer) => void): Passage {
-  const max = call.exchange.kind === "image" ? PICTURES_MAX : WHOLE_MAX;
+  const held = new Held(call);
   const chunks: Buffer[] = [];
-  let size = 0;
   return {
     push(chunk) {
-      size += chunk.length;
-      if (size > max) tooLarge();
+      held.add(chunk.length);
       chunks.push(chunk);
     },
     end() {
-      take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+      take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
       passage.end();
     },
     fail: (fault) => passage.fail(fault),

@@ -260,11 +260,20 @@ class Presentation implements Taker, Watched, Course {
     this.#call.end(error("canceled", "given up"));
     billed(this.#call, command, this.tally.otherPrices)
       .then(() => {
-        this.#passage?.fail({ ...fault, message: x["~"].gen.mask(fault.message) });
+        this.#say({ ...fault, message: x["~"].gen.mask(fault.message) });
         this.answer.end();
         this.#resolve();
       })
       .catch(this.#reject);
+  }
+
+  /** It is over and billed, whether or not a codec can find words for it. */
+  #say(fault: Fault): void {
+    try {
+      this.#passage?.fail(fault);
+    } catch (problem) {
+      internal(this.#call, problem);
+    }
   }
 
   #gone(): void {

@@ -1,11 +1,16 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { scan, type Span } from "../lib/json.ts";
-import { fail } from "../model/error.ts";
+import { BOUNDS } from "../lib/bounds.ts";
+import { scan, type Scan, type Span } from "../lib/json.ts";
+import { exceed, fail } from "../model/error.ts";
 import type { Body } from "../model/values.ts";
 import type { Received, Visit } from "./exchange.ts";
 import { keepsNothing } from "./privacy.ts";
+import { breath, LARGE, turn, turned } from "./turn.ts";
 import { oneReading } from "./reading.ts";
+
+/** A body of unknown length gets its room in pieces of this. */
+const PIECE = 64 * 1024;
 
 /** The body, now: size, UTF-8, one meaning only, JSON, schema. The arrival becomes an exchange. */
 export async function receive(x: Visit): Promise<void> {
@@ -16,13 +21,18 @@ export async function receive(x: Visit): Promise<void> {
   if (!bodiless) expectJson(req);
   // Whoever left while it was admitted sends no more events.
   if (inner.gone || req.destroyed) fail("canceled", "The client went away.");
+  if (!bodiless) makeRoom(x);
   if (req.headers.expect !== undefined) res.writeContinue();
-  const raw = bodiless ? Buffer.alloc(0) : await collect(req, gen.maxBodyBytes);
-  const { body, spans, odd }: Understood = bodiless
+  const raw = bodiless ? Buffer.alloc(0) : await collect(x);
+  const understood: Understood | Promise<Understood> = bodiless
     ? { body: {}, spans: null, odd: false }
-    : understand(raw);
+    : understand(raw, gen.maxValues);
+  const { body, spans, odd } = "then" in understood ? await understood : understood;
   if (!bodiless) {
     if (odd) oneReading(body, frontend.server?.schema);
+    const tools = body["tools"];
+    if (Array.isArray(tools) && tools.length > BOUNDS.tools.most)
+      exceed("tools", undefined, { param: "tools" });
     const wrong = frontend.validate(body);
     if (wrong)
       fail("invalid", `${wrong.pointer === "" ? "The body" : wrong.pointer} ${wrong.message}.`, {
@@ -30,6 +40,8 @@ export async function receive(x: Visit): Promise<void> {
         code: "invalid_request",
       });
   }
+  const pause = breath(raw.length);
+  if (pause) await pause;
   if (x.privacy !== "off")
     keepsNothing(x, bodiless ? [] : (frontend.server?.survey(body).features ?? []), body);
   const read = route.read && (await route.read(x, body));
@@ -73,31 +85,37 @@ function expectJson(req: IncomingMessage): void {
     );
 }
 
+/** Before a byte of it is read: what its head says that it will be. */
+function makeRoom(x: Visit): void {
+  const { gen, req } = x["~"];
+  const said = Number(req.headers["content-length"] ?? 0);
+  if (said > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
+  x["~"].stay.hold(req.headers["content-length"] === undefined ? PIECE : said);
+}
+
 /** The body's bytes. Too many are refused as soon as that is known. */
-function collect(req: IncomingMessage, max: number): Promise<Buffer> {
-  const tooLarge = () =>
-    fail("too_large", `The body is larger than ${max} bytes.`, { code: "request_too_large" });
-  if (Number(req.headers["content-length"] ?? 0) > max) tooLarge();
+function collect(x: Visit): Promise<Buffer> {
+  const { gen, req } = x["~"];
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     req.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > max) {
+      try {
+        if (size > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
+        while (size > x["~"].stay.held) x["~"].stay.hold(PIECE);
+      } catch (error) {
         req.removeAllListeners("data");
         req.pause();
-        try {
-          tooLarge();
-        } catch (error) {
-          reject(error);
-        }
-        return;
+        chunks.length = 0;
+        return reject(error as Error);
       }
       chunks.push(chunk);
     });
     const cut = () => {
       // Fires after a whole body too; making an error is dear.
       if (req.complete && req.readableEnded) return;
+      chunks.length = 0;
       try {
         fail("canceled", "The request ended before its body did.");
       } catch (error) {
@@ -116,18 +134,28 @@ interface Understood {
   odd: boolean;
 }
 
-function understand(raw: Buffer): Understood {
-  const bad = (message: string, code: string) => fail("invalid", message, { code });
+const bad = (message: string, code: string): never => fail("invalid", message, { code });
+
+/** A large one in three turns: nobody else waits for all of it. */
+function understand(raw: Buffer, values: number): Understood | Promise<Understood> {
   if (raw.length === 0) bad("The body is empty.", "invalid_json");
   const ascii = isAscii(raw);
   if (!ascii && !isUtf8(raw)) bad("The body is not valid UTF-8.", "invalid_utf8");
+  const seen = scan(raw, values);
+  if (seen.flaw?.bound) exceed(seen.flaw.bound, seen.flaw.bound === "values" ? values : undefined);
+  const parse = (text: string) => parsed(text, seen);
+  const written = () => raw.toString(ascii ? "latin1" : "utf8");
+  if (raw.length < LARGE) return parse(written());
+  return turn().then(written).then(turned).then(parse).then(turned);
+}
+
+function parsed(text: string, seen: Scan): Understood {
   let body: unknown;
   try {
-    body = JSON.parse(ascii ? raw.toString("latin1") : raw.toString("utf8"));
+    body = JSON.parse(text);
   } catch (error) {
     bad(`The body is not JSON: ${(error as Error).message}`, "invalid_json");
   }
-  const seen = scan(raw);
   if (seen.flaw) return bad(seen.flaw.message, seen.flaw.code);
   return { body: body as Body, spans: seen.spans, odd: seen.odd };
 }

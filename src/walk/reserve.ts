@@ -104,6 +104,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
   };
   const verdict = await gen.ledger.reserve(command, call.info.price);
   if (verdict.ok) {
+    x["~"].stay.pass();
     if (verdict.limits) x["~"].limits = verdict.limits;
     return;
   }

@@ -1,7 +1,8 @@
 // What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
 import { hold, type Ask, type Hold } from "../money/estimate.ts";
 import type { FinishReason, UsageSeen } from "../model/event.ts";
-import type { Fault } from "../model/error.ts";
+import { BOUNDS } from "../lib/bounds.ts";
+import { exceed, type Fault } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
@@ -75,6 +76,12 @@ export class Tally {
     this.holdNano = held.nano;
   }
 
+  /** Upstream has taken it on, under this id; a provider's id is a few words long. */
+  began(id: string | undefined): void {
+    this.accepted = true;
+    if (id !== undefined && id.length <= BOUNDS.id.most) this.upstreamId = id;
+  }
+
   saw(seen: UsageSeen): void {
     const clean: { -readonly [U in Unit]?: Opt<number> } = {};
     for (const unit of UNITS) {
@@ -83,10 +90,12 @@ export class Tally {
       if (Number.isFinite(count) && count >= 0 && count <= SANE) clean[unit] = count;
       else this.#doubtful = true;
     }
-    const key = seen.model ?? "";
+    const said = named(seen);
+    const key = said.model ?? "";
     const before = this.#seen.get(key);
+    if (!before && this.#seen.size >= BOUNDS.reports.most) exceed("reports");
     const usage = before ? mergeUsage(before.usage, clean) : clean;
-    this.#seen.set(key, { ...before, ...seen, usage });
+    this.#seen.set(key, { ...before, ...said, usage });
     const cost = seen.costNano;
     if (cost !== undefined && cost >= 0n && cost <= SANE_NANO) this.#upstreamCost = cost;
   }
@@ -230,6 +239,23 @@ export class Tally {
   get otherPrices(): readonly Price[] {
     return this.pricing.others(this.#seen);
   }
+}
+
+const isName = (said: string | undefined): boolean =>
+  said === undefined || said.length <= BOUNDS.id.most;
+
+/** What goes into a ledger's row as it was said is a name: what is longer was not said. */
+function named(seen: UsageSeen): UsageSeen {
+  const { model, tier, size, quality } = seen;
+  if (isName(model) && isName(tier) && isName(size) && isName(quality)) return seen;
+  const kept = (said: string | undefined) => (isName(said) ? said : undefined);
+  return {
+    ...seen,
+    model: kept(model),
+    tier: kept(tier),
+    size: kept(size),
+    quality: kept(quality),
+  };
 }
 
 function sum(a: Usage, b: Usage): Usage {

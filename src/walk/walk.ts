@@ -35,6 +35,7 @@ export async function walk(
   try {
     await settled(x, pass(x, mounted, fetch), refuse);
   } finally {
+    x["~"].stay.walked();
     leave();
   }
 }

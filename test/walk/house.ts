@@ -9,10 +9,13 @@ import { build } from "../../src/gateway/generation.ts";
 import type { House } from "../../src/gateway/house.ts";
 import { lineOf } from "../../src/gateway/line.ts";
 import { Pools } from "../../src/gateway/pools.ts";
+import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Mask } from "../../src/lib/mask.ts";
 import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
 import { Rests } from "../../src/walk/rests.ts";
+import { Room } from "../../src/walk/room.ts";
+import { Turnstile } from "../../src/walk/turnstile.ts";
 import { Watchdog } from "../../src/walk/watchdog.ts";
 import {
   defineFrontend,
@@ -30,6 +33,14 @@ import {
 
 export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 40_000 };
 
+const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
+  inFlightBytes: BOUNDS.inFlight.most,
+  values: BOUNDS.values.most,
+  answerBytes: BOUNDS.answer.most,
+  connections: BOUNDS.connections.most,
+  connectionsPerAddress: BOUNDS.connectionsPerAddress.most,
+};
+
 export interface Scene {
   frontend?: Protocol;
   providers: Record<string, Provider<any> & Partial<ProviderConfig>>;
@@ -37,6 +48,9 @@ export interface Scene {
   models?: Record<string, string[]>;
   strict?: boolean;
   read?: WalkRoute["read"];
+  /** Bytes that may be held at once. */
+  room?: number;
+  bounds?: Partial<GatewayConfig["bounds"]>;
   verdict?: (command: Reserve) => Verdict;
   /** How long a settle takes to be durable. */
   settleMs?: number;
@@ -64,6 +78,8 @@ export async function scene(of: Scene) {
     rests: new Rests(),
     usual: createUsual(),
     watchdog: new Watchdog(),
+    room: new Room(of.room ?? BOUNDS.inFlight.most),
+    turnstile: new Turnstile(),
     lists: createLists(),
     pictures: {
       keep: async () => "http://pictures.test/1.png",
@@ -102,6 +118,7 @@ export async function scene(of: Scene) {
     workers: 1,
     strict: of.strict ?? false,
     maxBodyBytes: 1 << 20,
+    bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
     unmounted: new Map(),

@@ -1,3 +1,4 @@
+import { BOUNDS } from "../../lib/bounds.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import { EVENT_CAP, frames } from "./frames.ts";
 import { parseEvent } from "./parse.ts";
@@ -14,7 +15,7 @@ export interface Caps {
  * where a chunk splits them; UTF-8 that is wrong, or an event above the caps, is an upstream fault.
  */
 export function sse(on: (event: string, data: string) => void, caps: Caps = {}): Decoder {
-  const line = caps.line ?? 1024 * 1024;
+  const line = caps.line ?? BOUNDS.line.most;
   return frames(
     (b, from, to) => parseEvent(b, from, to, line, on),
     caps.event ?? Math.max(EVENT_CAP, 2 * line),

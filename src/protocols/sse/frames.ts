@@ -1,4 +1,5 @@
-import { fail } from "../../model/error.ts";
+import { BOUNDS } from "../../lib/bounds.ts";
+import { exceed } from "../../model/error.ts";
 import { eventOf } from "./parse.ts";
 
 const LF = 10;
@@ -6,7 +7,7 @@ const CR = 13;
 const BLANK = Buffer.from("\n\n");
 
 /** An event is small; what is larger is an attack or a mistake. */
-export const EVENT_CAP = 4 * 1024 * 1024;
+export const EVENT_CAP = BOUNDS.event.most;
 
 export interface Frames {
   push(chunk: Buffer): void;
@@ -112,10 +113,7 @@ class Splitting implements Frames {
 
   #grow(bytes: number): void {
     this.#size += bytes;
-    if (this.#size > this.#cap)
-      fail("upstream", `One event of the upstream's stream is larger than ${this.#cap} bytes.`, {
-        code: "event_too_large",
-      });
+    if (this.#size > this.#cap) exceed("event", this.#cap);
   }
 
   #give(b: Buffer, from: number, to: number): void {

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { fail } from "../../model/error.ts";
+import { exceed, fail } from "../../model/error.ts";
 
 /**
  * Reads one event's bytes, as `frames` gives them. An event without data says nothing, as the standard has it; `id` and
@@ -22,10 +22,7 @@ export function parseEvent(
   for (let i = 0; i < text.length;) {
     let end = text.indexOf("\n", i);
     if (end < 0) end = text.length;
-    if (end - i > lineCap)
-      fail("upstream", `One line of the upstream's stream is longer than ${lineCap} characters.`, {
-        code: "line_too_long",
-      });
+    if (end - i > lineCap) exceed("line", lineCap);
     if (text.startsWith("data", i)) {
       const value = valueOf(text, i + 4, end);
       if (value !== undefined) data = data === undefined ? value : `${data}\n${value}`;

@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_DEPTH, scan } from "../../../src/lib/json.ts";
+import { BOUNDS } from "../../../src/lib/bounds.ts";
+import { endOfString, scan } from "../../../src/lib/json.ts";
+
+const MAX_DEPTH = BOUNDS.depth.most;
 
 const flawOf = (text: string) => scan(Buffer.from(text)).flaw?.code;
 
@@ -69,4 +72,31 @@ describe("scan", () => {
   ])("lets %s pass", (text) => {
     expect(flawOf(text)).toBeUndefined();
   });
+});
+
+it("finds where strings end and how many escapes there are, whatever they are full of", () => {
+  const naive = (text: string) => {
+    let j = 1;
+    while (j < text.length && text[j] !== '"') j += text[j] === "\\" ? 2 : 1;
+    return Math.min(j, text.length);
+  };
+  const runs = fc.array(
+    fc.tuple(fc.constantFrom("x", "\\", '\\"', "\\\\", '"'), fc.integer({ min: 1, max: 90 })),
+    { maxLength: 12 },
+  );
+  fc.assert(
+    fc.property(runs, (all) => {
+      const text = `"${all.map(([piece, times]) => piece.repeat(times)).join("")}`;
+      const end = naive(text);
+      expect(endOfString(Buffer.from(text), 0)).toBe(end);
+      const closed = text.slice(0, end) + '"';
+      if (end === text.length && /(?:^|[^\\])(?:\\\\)*\\$/.test(text)) return;
+      const found = scan(Buffer.from(`{"a":${closed}}`));
+      expect(found.flaw === undefined && found.spans.get("a")).toMatchObject({
+        from: 5,
+        to: 5 + closed.length,
+      });
+    }),
+    { numRuns: 2000 },
+  );
 });

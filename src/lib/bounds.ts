@@ -1,0 +1,163 @@
+// How much there may be of anything that a client or an upstream sends, by name, and what happens beyond it. One list: what
+// stands nowhere in it has no bound, and a rig drives each to its limit (test/rig/bounds.ts).
+
+export interface Bound {
+  readonly most: number;
+  /** What is counted. */
+  readonly of: string;
+  /** The kind and code of the error beyond it; `null`: it ends without one, as `beyond` says. */
+  readonly error:
+    | readonly [kind: "invalid" | "too_large" | "upstream" | "overloaded", code: string]
+    | null;
+  /** For a client, or for whoever reads the list: what happens, and what to do. `#` is the number. */
+  readonly beyond: string;
+  /** Where an operator may set another one. */
+  readonly key?: string;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+export const BOUNDS = {
+  // Of a request.
+  body: {
+    most: 32 * MIB,
+    of: "bytes of a body",
+    error: ["too_large", "request_too_large"],
+    beyond: "The body is larger than # bytes.",
+    key: "max_body",
+  },
+  values: {
+    most: 150_000,
+    of: "values in the JSON of a body",
+    error: ["too_large", "too_many_values"],
+    beyond: "The body has more than # values in its JSON. Send fewer messages, parts or tools.",
+    key: "bounds.values",
+  },
+  escapes: {
+    most: 2 * MIB,
+    of: "escapes in the JSON of a body",
+    error: ["too_large", "too_many_escapes"],
+    beyond: "The body has more than # escapes in its JSON. Send its text as UTF-8.",
+  },
+  depth: {
+    most: 64,
+    of: "levels of a body",
+    error: ["invalid", "too_deep"],
+    beyond: "The body is nested deeper than # levels.",
+  },
+  parts: {
+    most: 50_000,
+    of: "elements of one list or object in a body",
+    error: ["too_large", "too_many_parts"],
+    beyond: "A list or an object in the body has more than # elements.",
+  },
+  tools: {
+    most: 4_096,
+    of: "tools of a request",
+    error: ["too_large", "too_many_tools"],
+    beyond: "The body has more than # tools.",
+  },
+  // Of all requests of a process together.
+  inFlight: {
+    most: 256 * MIB,
+    of: "bytes of bodies and of whole answers that are held at once",
+    error: ["overloaded", "gateway_busy"],
+    beyond: "The gateway holds as many bytes as it may. Try again in a moment.",
+    key: "bounds.in_flight",
+  },
+  // Of an answer.
+  answer: {
+    most: 64 * MIB,
+    of: "bytes of an answer that is held or written anew",
+    error: ["upstream", "too_large"],
+    beyond: "The provider's answer is larger than # bytes.",
+    key: "bounds.answer",
+  },
+  pictures: {
+    most: 256 * MIB,
+    of: "bytes of an answer with pictures",
+    error: ["upstream", "too_large"],
+    beyond: "The provider's answer is larger than # bytes.",
+  },
+  event: {
+    most: 4 * MIB,
+    of: "bytes of one event of a provider's stream",
+    error: ["upstream", "event_too_large"],
+    beyond: "One event of the provider's stream is larger than # bytes.",
+  },
+  line: {
+    most: MIB,
+    of: "bytes of one line of a provider's stream",
+    error: ["upstream", "line_too_long"],
+    beyond: "One line of the provider's stream is longer than # characters.",
+  },
+  events: {
+    most: 1_000_000,
+    of: "events of an answer that is written anew",
+    error: ["upstream", "too_many_events"],
+    beyond: "The provider's answer has more than # events.",
+  },
+  blocks: {
+    most: 4_096,
+    of: "blocks of an answer: texts, calls, pictures",
+    error: ["upstream", "too_many_blocks"],
+    beyond: "The provider's answer has more than # parts.",
+  },
+  reports: {
+    most: 64,
+    of: "models that one answer reports its usage under",
+    error: ["upstream", "too_many_reports"],
+    beyond: "The provider reports usage under more than # models for one answer.",
+  },
+  id: {
+    most: 256,
+    of: "characters of an answer's id",
+    error: null,
+    beyond: "It is not kept: the ledger's row has no id.",
+  },
+  refusal: {
+    most: 64 * KIB,
+    of: "bytes of a provider's error",
+    error: null,
+    beyond: "What follows is not read.",
+  },
+  // Of sockets.
+  connections: {
+    most: 10_000,
+    of: "open connections of a process",
+    error: ["overloaded", "too_many_connections"],
+    beyond: "There are too many connections here. Try again in a moment.",
+    key: "bounds.connections",
+  },
+  connectionsPerAddress: {
+    most: 2_000,
+    of: "open connections of one address",
+    error: ["overloaded", "too_many_connections"],
+    beyond: "There are too many connections from this address.",
+    key: "bounds.connections_per_address",
+  },
+  requestsPerSocket: {
+    most: 1_000,
+    of: "requests on one connection",
+    error: null,
+    beyond: "The connection is closed after the last one.",
+  },
+  inFlightPerSocket: {
+    most: 8,
+    of: "requests at once on one connection",
+    error: ["overloaded", "too_many_in_flight"],
+    beyond: "Too many requests at once on one connection.",
+  },
+  headers: {
+    most: 100,
+    of: "lines of a head",
+    error: ["too_large", "too_many_headers"],
+    beyond: "More than # headers.",
+  },
+} as const satisfies { readonly [name: string]: Bound };
+
+export type BoundName = keyof typeof BOUNDS;
+
+export const beyond = (name: BoundName, most: number = BOUNDS[name].most): string =>
+  BOUNDS[name].beyond.replace("#", String(most));

@@ -1,0 +1,15 @@
+// A large body is worked on in turns: what has to be done with it at once takes less than anybody notices, and between two of
+// its steps the others have theirs.
+
+/** From here on. */
+export const LARGE = 1024 * 1024;
+
+export const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
+
+/** The same value, a turn later. */
+export const turned = <T>(value: T): Promise<T> =>
+  new Promise((resolve) => void setImmediate(resolve, value));
+
+/** Nothing to wait for where nothing is large. */
+export const breath = (bytes: number): Promise<void> | undefined =>
+  bytes < LARGE ? undefined : turn();
