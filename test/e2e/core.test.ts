@@ -86,7 +86,7 @@ export default defineMiddleware({ api: 1, name: "house-rules", summary: "Says so
     expect(told.candidates).toEqual([
       expect.objectContaining({ id: "up/m", protocol: "chat-completions", lane: "verbatim" }),
     ]);
-    expect(told.hooks["admit"]).toEqual(["middleware.auth", "middleware.zdr"]);
+    expect(told.hooks["admit"]).toEqual(["middleware.auth", "middleware.zdr", "middleware.limits"]);
   });
 
   it("names the middleware that closes it, in words on the command line", async () => {

@@ -388,6 +388,8 @@ describe("the lanes", () => {
     const most = 2_000;
     await using s = await scene({
       frontend: toy(),
+      bounds: { answerBytes: 2 * most * piece.length },
+      room: 2 * most * piece.length,
       providers: {
         p: {
           endpoints: [
