@@ -65,6 +65,19 @@ export const problem = {
   unreadable: (file: string, why: string) =>
     error("config/file-unreadable", `${file} cannot be read: ${why}`),
   notUtf8: (file: string) => error("config/not-utf8", `${file} is not UTF-8`),
+  /** What a writer has cut off and not yet filled again looks like this. */
+  emptyFile: (file: string) =>
+    error(
+      "config/empty-file",
+      `${file} says nothing: it is empty`,
+      "`tollgate init` prints one to start from; {} is a config of defaults alone",
+    ),
+  noProviderLeft: (were: number) =>
+    error(
+      "config/no-provider-left",
+      `it would leave no provider where there ${were === 1 ? "is one" : `are ${were}`}`,
+      "say allow_empty: true if that is meant",
+    ),
 
   // ── YAML ──
   syntax: (code: string, message: string, row: string) => {

@@ -1,5 +1,6 @@
 // gateway.yaml and what it includes, as one tree. Top-level maps are joined by key; nothing is overwritten, no list is joined.
 import { basename, dirname, resolve } from "node:path";
+import { type Document, isScalar } from "yaml";
 import type { Disk } from "./disk.ts";
 import { problem } from "./problems.ts";
 import { type Finding, parseSource, type Spot } from "./source.ts";
@@ -31,7 +32,7 @@ export async function readConfig(file: string, disk: Disk, text?: string): Promi
     )) {
       if (files.includes(included)) continue;
       files.push(included);
-      const part = await readTree(included, disk);
+      const part = await readTree(included, disk, undefined, true);
       // Where it was asked for: there is no line in a file that is not there.
       if (part.missing)
         findings.push({ ...part.missing, file, pointer: wanted.pointer, spot: wanted.spot });
@@ -42,7 +43,7 @@ export async function readConfig(file: string, disk: Disk, text?: string): Promi
   return { tree, files, findings, read: whole ? "all" : "main" };
 }
 
-async function readTree(file: string, disk: Disk, given?: string) {
+async function readTree(file: string, disk: Disk, given?: string, included = false) {
   const empty: Tree = { value: {}, places: new Map() };
   const read = given === undefined ? await disk.text(file) : { text: given };
   if ("words" in read) {
@@ -50,6 +51,12 @@ async function readTree(file: string, disk: Disk, given?: string) {
     return { tree: empty, findings: [missing], whole: false, missing };
   }
   const { source, document, findings } = parseSource(file, read.text);
+  // Of a file that is included, comments alone are a way to say nothing.
+  const blank = included ? read.text.trim() === "" : document && saysNothing(document);
+  if (blank) {
+    const words = problem.emptyFile(file);
+    return { tree: empty, findings: [{ words, file, pointer: "" }], whole: false };
+  }
   if (!document) return { tree: empty, findings, whole: false };
   const planted = plant(document, source);
   const all = [...planted.findings];
@@ -64,6 +71,9 @@ async function readTree(file: string, disk: Disk, given?: string) {
   for (const key of Object.keys(root)) if (root[key] === null) delete root[key];
   return { tree, findings: all, whole: true };
 }
+
+const saysNothing = ({ contents }: Document): boolean =>
+  contents === null || (isScalar(contents) && contents.value === null);
 
 type Wanted = { path: string; pointer: string; spot: Spot };
 

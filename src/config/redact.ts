@@ -82,6 +82,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     state_dir: config.stateDir,
     workers: config.workers,
     drain: sayDuration(config.drainMs),
+    allow_empty: config.allowEmpty,
     strict: config.strict,
     timeouts: timeoutsView(config.timeouts),
     max_body: saySize(config.maxBodyBytes),

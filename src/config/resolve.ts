@@ -55,6 +55,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     stateDir: overrides.stateDir ?? path(dirname(of.stateFrom), root.state_dir),
     workers: overrides.workers ?? root.workers,
     drainMs: parseDuration(root.drain)!,
+    allowEmpty: root.allow_empty,
     strict: root.strict,
     timeouts,
     maxBodyBytes: parseSize(String(root.max_body))!,

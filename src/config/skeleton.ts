@@ -68,6 +68,7 @@ const skeleton = (facts: Schema) => ({
       description: "Processes; auto: one per processor. A change needs a restart",
     },
     drain: duration("How long requests in flight may go on after a stop", "300s"),
+    allow_empty: flag("A reload may leave no provider where there were some", false),
     strict: flag("Refuse what another protocol cannot say in full, in place of a warning", false),
     timeouts: section(
       "Of one call to a provider",

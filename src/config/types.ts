@@ -29,6 +29,8 @@ export interface GatewayConfig {
   readonly stateDir: string;
   readonly workers: number | "auto";
   readonly drainMs: number;
+  /** A reload may leave no provider where there were some: otherwise it is taken for a file that is half saved. */
+  readonly allowEmpty: boolean;
   /** Translations must be lossless: a loss is a 400. */
   readonly strict: boolean;
   readonly timeouts: Timeouts;

@@ -2,6 +2,7 @@
 // one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { LoadedConfig } from "../config/load.ts";
+import { problem } from "../config/problems.ts";
 import { inFileOrder } from "../config/report.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
@@ -16,6 +17,7 @@ import { latest } from "./latest.ts";
 import type { Listening } from "./listener.ts";
 import { linesOf, refreshing } from "./live.ts";
 import { Stage, type Serving } from "./stage.ts";
+import { readSettled } from "./settled.ts";
 import { staticKeys } from "./static-keys.ts";
 import { refusal, warn } from "./telling.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
@@ -109,7 +111,7 @@ export class Running implements Gateway {
     const log = this.#house.log;
     const current = this.#stage.current;
     const generation = current.built.gen.number;
-    const loaded = await readConfig(this.#of);
+    const loaded = await readSettled(() => readConfig(this.#of), current.loaded.sources);
     const refuse = (problems: readonly Located[], refused?: readonly string[]) =>
       refusal(log, { why, generation, problems, ...(refused && { refused }) });
     if (!loaded.config) return refuse(loaded.problems);
@@ -117,6 +119,9 @@ export class Running implements Gateway {
     if (differing.length > 0) return refuse(loaded.problems, differing);
     if (loaded.config.hash === current.config.hash)
       return { ok: true, generation, unchanged: true, problems: loaded.problems };
+    const were = current.config.providers.size;
+    if (were > 0 && loaded.config.providers.size === 0 && !loaded.config.allowEmpty)
+      return refuse([...loaded.problems, loaded.place("providers", problem.noProviderLeft(were))]);
     const serving = await this.#build(loaded, loaded.config);
     const inOrder = (found: readonly Located[]) =>
       inFileOrder([...loaded.problems, ...found], loaded.sources);

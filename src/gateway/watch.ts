@@ -1,10 +1,10 @@
 // Says when a file of the config says something else. Folders are watched, not files, because editors and orchestrators
 // replace files; contents are compared, because a touch is no change. A slow look covers what no event tells:
 // network file systems, and files that the last reload brought in.
-import { createHash } from "node:crypto";
 import { watch, type FSWatcher } from "node:fs";
-import { readFile, realpath, stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import { contents, hashOf } from "./settled.ts";
 
 export interface WatchOptions {
   /** Asked again at every look: a reload may have changed the list. */
@@ -104,14 +104,3 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
     },
   };
 }
-
-const hashOf = (text: string | Buffer): string =>
-  createHash("sha256").update(text).digest("base64");
-
-const contents = async (file: string): Promise<string> => {
-  try {
-    return hashOf(await readFile(file));
-  } catch (error) {
-    return `${(error as NodeJS.ErrnoException).code}`;
-  }
-};

@@ -68,8 +68,8 @@ describe("the embedded default", () => {
 });
 
 describe("defaults and forms", () => {
-  it("an empty file is a gateway", async () => {
-    for (const text of ["", "# nothing\n", "{}", "providers:\nmodels:\nlisten:\n"]) {
+  it("a file of defaults is a gateway", async () => {
+    for (const text of ["{}", "# nothing\n{}", "providers:\nmodels:\nlisten:\n"]) {
       const config = await good(text);
       expect(config).toMatchObject({
         listen: { host: "127.0.0.1", port: 8787, hosts: [], origins: [] },
@@ -400,6 +400,21 @@ describe("files that are no config", () => {
       ]);
       expect(print()).toBe("");
     }
+  });
+  it("what says nothing may be half of a save: an error, the main file and each that it includes", async () => {
+    const ids = ({ problems }: { problems: readonly { id: string }[] }) =>
+      problems.map((p) => p.id);
+    for (const text of ["", "\n", "  \n\n", "\uFEFF", "# nothing\n", "---\n", "---\n...\n"])
+      expect(
+        ids(await loadConfig(write({ "gateway.yaml": text }), { env: {}, load })),
+        text,
+      ).toEqual(["config/empty-file"]);
+    const including = (text: string) =>
+      write({ "gateway.yaml": "include: more.yaml", "more.yaml": text });
+    const half = await loadConfig(including(" \n"), { env: {}, load });
+    expect([half.config, ids(half)]).toEqual([undefined, ["config/empty-file"]]);
+    // A part with every line of it commented out is meant.
+    expect(ids(await loadConfig(including("# models:\n"), { env: {}, load }))).toEqual([]);
   });
   it("bombs of aliases and of depth end at once", async () => {
     const levels = Array.from(

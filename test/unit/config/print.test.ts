@@ -68,6 +68,7 @@ describe("print", () => {
       state_dir: /etc/tollgate/.tollgate
       workers: 1
       drain: 5m
+      allow_empty: false
       strict: false
       timeouts:
         connect: 5s

@@ -36,6 +36,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/bare-variable
     config/defined-twice
     config/duplicate-key
+    config/empty-file
     config/field-beside-credentials
     config/file-missing
     config/file-too-large
@@ -50,6 +51,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/look-alike
     config/missing-key
     config/nested-reference
+    config/no-provider-left
     config/not-a-file
     config/not-a-map
     config/not-one-of
