@@ -1,7 +1,7 @@
-// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, and `x-secret`.
-// Compiled validators say every error, and which places of a value are secret.
+// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret` and `x-origin`.
+// Compiled validators say every error, which places of a value are secret, and which name an origin.
 import { isIP } from "node:net";
-import type { ErrorObject } from "ajv";
+import type { ErrorObject, KeywordCxt } from "ajv";
 import { compiler, type Rules } from "./compile.ts";
 
 export type { ErrorObject } from "ajv";
@@ -32,9 +32,10 @@ function isDate(text: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** What a validator sees on its way: pointers, relative to the value, of what `x-secret` marks. */
+/** What a validator sees on its way: pointers, relative to the value, of what `x-secret` and `x-origin` mark. */
 interface Seen {
   readonly secrets: Set<string>;
+  readonly origins: Set<string>;
 }
 
 export const DIALECT: Rules = {
@@ -57,15 +58,15 @@ export const DIALECT: Rules = {
   keywords: ({ _, Name, str }) => [
     // "a duration, such as 300s": what to say instead of the rule.
     "x-expects",
-    {
-      keyword: "x-secret",
-      schemaType: "boolean",
-      code({ gen, schema, it: { errorPath } }) {
+    ...(["secrets", "origins"] as const).map((mark) => ({
+      keyword: mark === "secrets" ? "x-secret" : "x-origin",
+      schemaType: "boolean" as const,
+      code({ gen, schema, it: { errorPath } }: KeywordCxt) {
         const above = new Name("instancePath");
         const at = errorPath.emptyStr() ? above : str`${above}${errorPath}`;
-        if (schema === true) gen.code(_`this.secrets.add(${at})`);
+        if (schema === true) gen.code(_`this.${new Name(mark)}.add(${at})`);
       },
-    },
+    })),
   ],
 };
 
@@ -76,6 +77,7 @@ export interface Validated {
   readonly value: unknown;
   readonly errors: readonly ErrorObject[];
   readonly secrets: ReadonlySet<string>;
+  readonly origins: ReadonlySet<string>;
 }
 export type Validator = (value: unknown) => Validated;
 
@@ -89,8 +91,9 @@ export function validator(schema: Schema): Validator {
   const validate: Validator = (given) => {
     const value = structuredClone(given);
     const secrets = new Set<string>();
-    check.call({ secrets } satisfies Seen as never, value);
-    return { value, errors: check.errors ?? [], secrets };
+    const origins = new Set<string>();
+    check.call({ secrets, origins } satisfies Seen as never, value);
+    return { value, errors: check.errors ?? [], secrets, origins };
   };
   compiled.set(schema, validate);
   return validate;

@@ -4,6 +4,7 @@ import type { PluginKind } from "../plugin/define.ts";
 import type { Problem } from "../plugin/plugin.ts";
 import { NOTHING, type Schema } from "./dialect.ts";
 import { isTemplate, parseTemplate } from "./interpolate.ts";
+import { originAt } from "./origins.ts";
 import { problem } from "./problems.ts";
 import type { Report, Substituted } from "./substitute.ts";
 import { below, isMapping, locate, type Mapping, steps, type Tree, valueAt } from "./tree.ts";
@@ -173,6 +174,8 @@ function checked(
       if (tree.places.has(leaf) && isLiteral(substituted.written.get(leaf) ?? text))
         report(problem.literalSecret(), leaf);
     }
+  for (const pointer of result.origins)
+    if (originAt(result.value, pointer) === undefined) report(problem.notAnAddress(), at + pointer);
   return result.complaints.length === 0 ? (result.value as Mapping) : undefined;
 }
 

@@ -10,6 +10,7 @@ export interface Checked {
   readonly complaints: readonly Complaint[];
   /** Pointers below the value. */
   readonly secrets: ReadonlySet<string>;
+  readonly origins: ReadonlySet<string>;
 }
 
 /** `outside`: whether the value at a pointer came from a variable or a file. */
@@ -22,7 +23,7 @@ export function validate(
   const check = validator(schema);
   let given = value;
   for (;;) {
-    const { value: filled, errors, secrets } = check(given);
+    const { value: filled, errors, secrets, origins } = check(given);
     const turned = errors.flatMap((error) => {
       if (typeof error.data !== "string" || !outside(error.instancePath)) return [];
       const to = turn(error, error.data);
@@ -33,7 +34,7 @@ export function validate(
         const { text, mayShow } = written(pointer);
         return { text, mayShow: mayShow && !secrets.has(pointer) };
       };
-      return { value: filled, complaints: diagnose(errors, hiding), secrets };
+      return { value: filled, complaints: diagnose(errors, hiding), secrets, origins };
     }
     given = turned.reduce((all, { pointer, to }) => put(all, pointer, to), structuredClone(given));
   }

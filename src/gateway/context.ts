@@ -16,11 +16,13 @@ export interface ContextOptions {
   scope: Scope;
   /** Of a store, which is the first to move in, the ground alone. */
   house: Ground & Partial<Pick<House, "keys" | "store">>;
+  /** Reached as they are: the operator's own options name them. */
+  origins: ReadonlySet<string>;
   /** The generation's own; there once its providers are. */
   catalogue: () => Catalogue;
 }
 
-export function createContext({ id, scope, house, catalogue }: ContextOptions): Context {
+export function createContext({ id, scope, house, origins, catalogue }: ContextOptions): Context {
   const log = house.log.child({ plugin: id });
   return {
     id,
@@ -40,7 +42,7 @@ export function createContext({ id, scope, house, catalogue }: ContextOptions): 
       const { createLine } = await import("./line.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
       const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.signal };
-      return createLine(line).fetch(to, init);
+      return createLine({ ...line, origins }).fetch(to, init);
     },
     keys: house.keys!,
     catalogue: view(catalogue),

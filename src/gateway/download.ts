@@ -52,9 +52,11 @@ export function downloads(through: Guard = guard()): Downloads {
             code: "download_timeout",
           });
         if (faultOf(error)) throw error;
-        const { code, message } = error as Error & { code?: string };
-        return fail("upstream", `A file could not be fetched: ${message}`, {
-          code: code?.startsWith("address_") ? code : "download_failed",
+        const { code = "", message } = error as Error & { code?: string };
+        if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
+        // The engine's words have addresses in them.
+        return fail("upstream", `A file could not be fetched: ${code || "the connection broke"}.`, {
+          code: "download_failed",
           cause: error,
         });
       }

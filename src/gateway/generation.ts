@@ -1,5 +1,6 @@
 // Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
 // it ends when it has been replaced and its last exchange is over.
+import { originsOf } from "../config/origins.ts";
 import { problem, type Words } from "../config/problems.ts";
 import type { GatewayConfig, Located, Mounted, ProviderConfig } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
@@ -56,14 +57,18 @@ export async function build(of: {
   const setup = async <T extends object>(
     mounted: Mounted<any>,
   ): Promise<(T & Commands) | undefined> => {
-    const ctx = createContext({ id: mounted.id, scope, house, catalogue: () => catalogue! });
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<"late">((resolve) => {
       timer = setTimeout(() => resolve("late"), SETUP_MS);
     });
     try {
       const made = await Promise.race([
-        Promise.resolve().then(() => mounted.definition.setup(mounted.options, ctx)),
+        Promise.resolve().then(() => {
+          const origins = originsOf(mounted.definition, mounted.options);
+          const { id } = mounted;
+          const ctx = createContext({ id, scope, house, origins, catalogue: () => catalogue! });
+          return mounted.definition.setup(mounted.options, ctx);
+        }),
         late,
       ]);
       if (made === "late")
@@ -112,6 +117,7 @@ export async function build(of: {
         return "why" in built ? [] : [built];
       }),
       credentials: mounted.credentials,
+      origins: originsOf(mounted.definition, mounted.options),
     });
   }
 

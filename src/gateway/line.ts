@@ -13,13 +13,17 @@ import { scan } from "../lib/json.ts";
 
 const NO_BODY = new Set([101, 204, 205, 304]);
 
-/** Dials only what is on the public internet: for addresses that somebody else wrote. */
+/** Dials what it is told to: for addresses that the operator or the plugin's author wrote. */
+const inside = new Agent({ connect: { timeout: 5_000 }, keepAliveTimeout: 1_000 });
+/** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
 const outside = new Agent({ connect: guard().connect, keepAliveTimeout: 1_000 });
 
 export interface LineOptions {
   reach: Partial<Reach<unknown>> | undefined;
   dispatcher: Dispatcher | undefined;
   credential: Credential;
+  /** Reached as they are. */
+  origins?: ReadonlySet<string>;
   signal: AbortSignal;
   /** Of one answer. */
   maxBytes?: number;
@@ -54,8 +58,7 @@ export function createLine(of: LineOptions): Line {
           }),
         );
       try {
-        const own = bound && of.dispatcher && url.origin === new URL(base!).origin;
-        const answer = await (own ? of.dispatcher! : outside).request({
+        const answer = await wayTo(url, of).request({
           origin: url.origin,
           path: url.pathname + url.search,
           method: (init.method ?? "GET") as Dispatcher.HttpMethod,
@@ -68,16 +71,29 @@ export function createLine(of: LineOptions): Line {
         if (faultOf(cause)) throw cause;
         if (signal.aborted) fail("canceled", "The request was given up.", { cause });
         const { code = "", message } = cause as Error & { code?: string };
+        if (code.startsWith("address_"))
+          return fail(
+            "upstream",
+            `${message} An option that its plugin marks x-origin can name it.`,
+            { code, cause },
+          );
+        const who = of.reach ? "The provider" : `What ${url.origin} stands for`;
         // Node's words have addresses in them.
-        const refused = code.startsWith("address_");
-        const why = refused ? message : code || "the connection broke";
-        return fail("upstream", `The provider cannot be reached: ${why}.`, {
-          code: refused ? code : "connect_failed",
+        return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
+          code: "connect_failed",
           cause,
         });
       }
     },
   };
+}
+
+/** To its base by the endpoint's own pool; to what was named as it is; anywhere else by the guard. */
+function wayTo(url: URL, { reach, dispatcher, origins }: LineOptions): Dispatcher {
+  const { base, origins: bound = [] } = reach ?? {};
+  if (dispatcher && base !== undefined && url.origin === new URL(base).origin) return dispatcher;
+  const named = (origin: string) => !origin.includes("*") && new URL(origin).origin === url.origin;
+  return origins?.has(url.origin) || bound.some(named) ? inside : outside;
 }
 
 /** A path is below the base, never beside it. */
@@ -164,9 +180,10 @@ async function toResponse(answer: Dispatcher.ResponseData, maxBytes: number): Pr
 
 /** The line of one call to a native endpoint. */
 export function lineOf(call: Attempt): Line["fetch"] {
-  const { endpoint, credential } = call.seat["~"];
+  const { endpoint, credential, provider } = call.seat["~"];
   const x = call.exchange;
   return createLine({
+    origins: provider.origins,
     reach: endpoint.endpoint as Partial<Reach<unknown>>,
     dispatcher: endpoint.pool,
     credential,

@@ -90,6 +90,7 @@ export function lineTo(provider: MountedProvider, credential: number, signal: Ab
     reach: endpoint?.endpoint as never,
     dispatcher: endpoint?.pool,
     credential: provider.credentials[credential]!,
+    origins: provider.origins,
     signal,
     maxBytes: LIST_CAP,
   });

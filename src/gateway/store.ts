@@ -1,4 +1,5 @@
 // A config's store: set up like every plugin, and opened. It is there before the house, of which it has the ground alone.
+import { originsOf } from "../config/origins.ts";
 import { problem } from "../config/problems.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
@@ -16,7 +17,8 @@ export async function setUpStore(
   scope: Scope,
 ): Promise<Store> {
   const catalogue = () => fail("internal", "A store has no catalogue.");
-  const ctx = createContext({ id: "store", scope, house: ground, catalogue });
+  const origins = originsOf(store.definition, store.options);
+  const ctx = createContext({ id: "store", scope, house: ground, origins, catalogue });
   const made = await store.definition.setup(store.options, ctx);
   const stranger = strangerMade("store", made);
   if (stranger) {

@@ -42,7 +42,7 @@ export interface Line {
   readonly signal: AbortSignal;
   /**
    * Pooled, size-capped, no redirects; relative to the endpoint's base. The credential goes along to bound origins only;
-   * elsewhere the request goes without it, and never to a private network.
+   * elsewhere the request goes without it, and to a private network only where the operator's options name the origin.
    */
   fetch(
     url: string | URL,

@@ -23,7 +23,11 @@ export type Context = Readonly<{
    * is what this one says when it is asked. Plain data both ways.
    */
   twins<Q, A>(answer: (question: Q) => A | undefined): (question: Q) => Promise<A | undefined>;
-  /** Never with a credential. */
+  /**
+   * Never with a credential. The public internet, and what the operator names: origins in options that the schema marks
+   * `x-origin: true`, or in the definition's `needs`, are dialled as they are, on a private network too. Redirects are not
+   * followed, and an address that an answer gives is dialled by the same rule. Whatever goes wrong is a fault.
+   */
   fetch: Line["fetch"];
   /** Checked, hashed, cached; an unknown one costs the same. */
   keys: { find(secret: string): Promise<KeyRecord | undefined> };

@@ -16,6 +16,7 @@ const PLUGIN = {
   stability: true,
   unchecked: true,
   options: true,
+  needs: true,
   check: true,
   setup: true,
 } as const;

@@ -16,11 +16,23 @@ export interface Plugin<O extends ObjectSchema> {
   unchecked?: readonly string[];
   /** Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. */
   options?: O;
+  /** What it reaches beyond the public internet. */
+  needs?: Needs<Infer<O>>;
   /** What a schema cannot say. Pure: no I/O, runs under `tollgate check`. */
   check?(options: Infer<O>): Iterable<Problem>;
 }
 
 /** How much its author promises. Absent is experimental. `tollgate list` shows it. */
+/**
+ * What a plugin needs of the machine and the network. `ctx.fetch` and a provider's line dial the public internet and what is
+ * named here or in an option that its schema marks `x-origin: true`; everything else is refused, also when one of these
+ * redirects there.
+ */
+export interface Needs<O> {
+  /** Addresses whose origins are dialled as they are, on a private network too. A function sees the operator's options; it is pure, and a throw refuses the config. */
+  origins?: readonly string[] | ((options: O) => readonly string[]);
+}
+
 export type Stability = "experimental" | "beta" | "stable" | "deprecated";
 
 /** `path` is a JSON pointer into the options. */

@@ -91,6 +91,8 @@ export interface MountedProvider {
   readonly timeouts: Timeouts;
   readonly endpoints: readonly MountedEndpoint[];
   readonly credentials: readonly Credential[];
+  /** Reached as they are, beside its endpoints' own: the operator's options name them. */
+  readonly origins: ReadonlySet<string>;
 }
 
 export interface MountedEndpoint {
