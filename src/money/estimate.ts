@@ -1,7 +1,8 @@
 // What a call may cost, before it is sent: the estimate of its input and the hold on its budget.
 //
-//   hard      the worst case: dearest input unit, every output token up to the cap that the host sets.
-//             A budget cannot be overrun by an upstream that keeps to the cap.
+//   hard      the worst case: dearest input unit and one byte a token, every output token up to the cap that the host
+//             sets, of every model that the request names, under the dearer of the terms that were asked for and plain
+//             ones. A budget cannot be overrun by an upstream that keeps to the cap.
 //   expected  input as estimated, output as this key and model usually write, at least 1,024 tokens.
 //             Overrun is at most concurrency × (cap − usual).
 //   soft      takes one nano-dollar: a spent budget refuses, nothing else does.
@@ -19,8 +20,12 @@ export interface Ask extends Circumstances {
   price: Price | null;
   /** Tokens, from `inputUpTo`. */
   input: number;
-  /** What the input can be at most, where it holds what nobody can count beforehand. */
+  /** What the input can be at most, from `inputAtMost`. */
   inputMost?: Opt<number>;
+  /** How often tools that upstream runs may run: after each run it reads all of its input again. */
+  runs?: Opt<number>;
+  /** Other models that may be asked as well. */
+  others?: Opt<readonly Other[]>;
   /** The client's own cap on one answer. */
   output?: Opt<number>;
   /** The model's cap. */
@@ -34,10 +39,20 @@ export interface Ask extends Circumstances {
   kind?: Opt<"chat" | "image">;
 }
 
+/** A model that a request names beside the one that it calls. */
+export interface Other {
+  price: Price;
+  /** Its cap. */
+  limit?: Opt<number>;
+  /** What it can read. */
+  context?: Opt<number>;
+  uses?: Opt<number>;
+}
+
 export interface Hold {
   nano: bigint | null;
   claim: bigint | null;
-  /** Output tokens of one answer that the claim pays for; under `hard` the cap to set upstream. */
+  /** Output tokens of one answer that the claim pays for. */
   output: number | undefined;
   /** Output tokens that all its answers can have. */
   most: number;
@@ -50,6 +65,15 @@ const MOST_OUTPUT = 131_072;
 const TOKENS_A_PICTURE = 8_192;
 const TOKENS_A_MEDIUM = 1_600;
 const MOST_MEGAPIXELS = 4;
+/** What a provider tells its models of tools is billed as input: Anthropic documents up to 804 tokens of it. */
+const TOLD_OF_TOOLS = 1_024;
+/** Where nothing says how much a model reads: no model of today reads more. */
+const MOST_CONTEXT = 2_097_152;
+/** More than anybody means, and small enough for every sum. */
+const MOST_TOKENS = 1e9;
+const MOST_ANSWERS = 1e6;
+/** A billion dollars: more than any budget has left, and a number that every ledger holds. */
+const MOST_NANO = 10n ** 18n;
 
 const READ = [
   "input",
@@ -61,8 +85,9 @@ const READ = [
 const WRITTEN = ["output", "reasoning"] as const;
 
 /**
- * An upper bound for text: three bytes a token, no tokenizer asked (English has four, CJK three, code about three).
- * Media are counted by the piece, their bytes left out. Never more than the model can read.
+ * An estimate: three bytes a token, no tokenizer asked (English has four, CJK three, code about three; but single letters with
+ * spaces have two, and letters and digits in turn one). Media are counted by the piece, their bytes left out. Never more
+ * than the model can read.
  */
 export function inputUpTo(of: {
   bytes: number;
@@ -74,17 +99,72 @@ export function inputUpTo(of: {
   return Math.min(tokens, of.context ?? tokens);
 }
 
+/**
+ * The bound: a tokenizer that falls back on bytes makes at most one token of each. What is no text (a video's address, a page, a
+ * conversation that upstream keeps) is bounded by what the model can read.
+ */
+export function inputAtMost(of: {
+  bytes: number;
+  tools: boolean;
+  uncounted: boolean;
+  context?: Opt<number>;
+}): number {
+  const text = of.bytes + (of.tools ? TOLD_OF_TOOLS : 0);
+  if (of.uncounted) return of.context ?? Math.max(text, MOST_CONTEXT);
+  return Math.min(text, of.context ?? text);
+}
+
 export function hold(ask: Ask): Hold {
   const output = ask.kind === "image" ? undefined : outputHeld(ask);
   const most = ask.kind === "image" ? 0 : capOf(ask);
-  const worst = ask.price && worth({ ...ask, mode: "hard" }, ask.price, most);
-  const claim = ask.price && ask.mode === "expected" ? worth(ask, ask.price, output ?? 0) : worst;
+  const worst = ask.price && worstOf(ask, ask.price, most);
+  const claim = ask.price && ask.mode === "expected" ? dearestOf(ask, output ?? 0) : worst;
   return {
-    nano: claim === null ? null : worst,
-    claim: claim !== null && ask.mode === "soft" ? 1n : claim,
+    nano: claim === null ? null : bounded(worst),
+    claim: claim !== null && ask.mode === "soft" ? 1n : bounded(claim),
     output,
-    most: most * (ask.n ?? 1),
+    most: most * answers(ask),
   };
+}
+
+const answers = ({ n }: Ask): number => Math.min(Math.ceil(n ?? 1), MOST_ANSWERS);
+
+const bounded = (nano: bigint | null): bigint | null =>
+  nano !== null && nano > MOST_NANO ? MOST_NANO : nano;
+
+/** Every model that is named may be asked, each as often as it may; upstream may grant the terms or not. */
+function worstOf(ask: Ask, price: Price, most: number): bigint | null {
+  const own = { ...ask, mode: "hard" } as const;
+  let sum = termed(own, price, most);
+  for (const { price, limit, context, uses = 1 } of ask.others ?? []) {
+    const each = { ...own, price, media: true, inputMost: context ?? ask.inputMost };
+    const nano = termed(each, price, limit ?? Math.max(most, MOST_OUTPUT));
+    if (sum === null || nano === null) return null;
+    sum += nano * BigInt(Math.min(uses, MOST_ANSWERS));
+  }
+  return sum;
+}
+
+function termed(ask: Ask, price: Price, output: number): bigint | null {
+  let most = worth(ask, price, output);
+  if (most === null) return null;
+  const terms = [{ tier: undefined }, { facts: undefined }, { tier: undefined, facts: undefined }];
+  for (const other of ask.tier === undefined && !ask.facts ? [] : terms) {
+    const nano = worth({ ...ask, ...other }, price, output);
+    if (nano !== null && nano > most) most = nano;
+  }
+  return most;
+}
+
+/** Of the models that are named, the one that costs most: which of them answers, upstream decides. */
+function dearestOf(ask: Ask, output: number): bigint | null {
+  let most = worth(ask, ask.price!, output);
+  for (const { price } of ask.others ?? []) {
+    const nano = worth({ ...ask, price }, price, output);
+    if (most === null || nano === null) return null;
+    if (nano > most) most = nano;
+  }
+  return most;
 }
 
 /** The largest cap whose hold a budget still has room for; 0: none. What a refusal recommends. */
@@ -104,8 +184,9 @@ export function outputThatFits(left: bigint, ask: Ask): number {
   return low;
 }
 
-const capOf = ({ output, limit }: Ask): number =>
-  Math.min(output ?? limit ?? MOST_OUTPUT, limit ?? Infinity);
+/** What one answer can have at most: the cap to set upstream, under `hard`. */
+export const capOf = ({ output, limit }: Pick<Ask, "output" | "limit">): number =>
+  Math.min(Math.ceil(output ?? limit ?? MOST_OUTPUT), limit ?? MOST_TOKENS);
 
 function outputHeld(ask: Ask): number {
   const cap = capOf(ask);
@@ -114,29 +195,33 @@ function outputHeld(ask: Ask): number {
 
 function worth(ask: Ask, price: Price, output: number): bigint | null {
   const round = { ...ask, round: "ceil" } as const;
-  const n = ask.n ?? 1;
+  const n = answers(ask);
   if (ask.kind === "image") return pictures(ask, price, n);
   const all = output * n;
   if (ask.mode !== "hard") return cost({ input: ask.input, output: all }, price, round);
   const read: readonly Unit[] = ask.media ? [...READ, "audio_in", "image_in"] : READ;
   const written: readonly Unit[] = ask.media ? [...WRITTEN, "audio_out", "image_out"] : WRITTEN;
-  const input = Math.max(ask.input, ask.inputMost ?? 0);
+  const runs = ask.runs ?? 0;
+  // Each answer is made from the input anew with some backends, and after each run of a tool it is read again.
+  const input = Math.max(ask.input, ask.inputMost ?? 0) * (1 + runs);
   const into = dearest(price, read, input, ask) ?? "input";
   const out = dearest(price, written, input, ask) ?? "output";
   const answer: Usage = out === "reasoning" ? { output: all, reasoning: all } : { [out]: all };
-  return cost({ [into]: input, ...answer }, price, round);
+  const searches = runs > 0 && dearest(price, ["searches"], input, ask) ? runs : undefined;
+  return cost({ [into]: input, ...answer, searches }, price, round);
 }
 
 /** By whichever measure the price lists: pieces, megapixels, or tokens. What upstream chooses is taken to be the dearest. */
 function pictures(ask: Ask, price: Price, n: number): bigint | null {
   const [wide, high] = (ask.size ?? "").split("x").map(Number);
+  const input = ask.mode === "hard" ? Math.max(ask.input, ask.inputMost ?? 0) : ask.input;
   const pixels = wide && high ? Math.ceil((wide * high) / 1e6) : MOST_MEGAPIXELS;
   const round = { ...ask, round: "ceil" } as const;
   const measures: readonly Usage[] = [
     { images: n },
     { images: n, megapixels: n * pixels },
-    { input: ask.input, image_out: n * TOKENS_A_PICTURE },
-    { input: ask.input, output: n * TOKENS_A_PICTURE },
+    { input, image_out: n * TOKENS_A_PICTURE },
+    { input, output: n * TOKENS_A_PICTURE },
   ];
   const known = ask.size !== undefined && ask.quality !== undefined;
   const any = { ...round, dearest: true, size: undefined, quality: undefined };

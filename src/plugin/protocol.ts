@@ -65,6 +65,13 @@ export interface ClientHalf<K extends Kind> {
   paths: { generate: Path; [name: string]: Opt<Path> };
   /** `lose()` or `fail("unsupported")` what this wire cannot say. */
   request(request: ModelRequest<K>, of: Asking): Body;
+  /**
+   * Whether this wire knows a top-level field, in any of its dialects. Such a field is said by `request` in its own words, and
+   * the host never takes it from what another protocol's codec did not know.
+   */
+  knows?(field: string): boolean;
+  /** The look at a body of this wire as it leaves, which holds and promises are made from. Absent: the server half's. */
+  survey?(body: Body): Survey;
   stream(emit: (event: ModelEvent) => void, of: Asking, headers: HeadersIn): Decoder;
   whole(body: Buffer, emit: (event: ModelEvent) => void, of: Asking, headers: HeadersIn): void;
   fault(status: number, headers: HeadersIn, body: Buffer): Fault;
@@ -129,6 +136,12 @@ export interface Survey {
   facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
   /** Pictures, sound, documents: how many, and how many bytes of the body they are. */
   media?: Opt<{ count: number; bytes: number }>;
+  /** Other models that it names: each may be asked as well, and is billed at its own price. `uses`: how often, where it says so. */
+  models?: Opt<readonly { model: string; uses?: Opt<number> }[]>;
+  /** How often tools that upstream runs may run, where the request bounds it. */
+  runs?: Opt<number>;
+  /** Upstream reads more than stands here: something that it keeps is named. */
+  kept?: Opt<boolean>;
   /** What is asked needs work on the answer that bytes in passing cannot get: this request is translated. */
   translate?: Opt<boolean>;
 }

@@ -41,14 +41,19 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
   return out;
 }
 
-/** Fields that nobody documented go along, unless the model is known to refuse them. */
+/**
+ * Fields that no codec knows go along, unless the model is known to refuse them. What the target's codec knows comes from the
+ * request's own words alone: merged from another protocol's body, it would be a field that nothing here has looked at.
+ */
 function translate(call: Attempt, protocol: Protocol): Body {
   const x = call.exchange;
   const request = x["~"].rewritten ?? x.request;
   const body: Record<string, Body[string]> = { ...protocol.client!.request(request, call) };
   for (const [field, value] of Object.entries(request.rest)) {
     if (Object.hasOwn(body, field) || ROUTING.includes(field)) continue;
-    if (call.info.refuses?.includes(field)) call.lose(field, "dropped", "refused_by_model");
+    if (protocol.id !== x.protocol && protocol.client!.knows?.(field))
+      call.lose(field, "dropped", "foreign_field");
+    else if (call.info.refuses?.includes(field)) call.lose(field, "dropped", "refused_by_model");
     else body[field] = value as Json;
   }
   return body;

@@ -17,6 +17,8 @@ export class Departure implements Outgoing {
   readonly #raw: Buffer | null;
   readonly #spans: ReadonlyMap<string, Span> | null;
   readonly #edits = new Map<string, Opt<Field>>();
+  /** As it stands; an edit forgets it. */
+  #bytes: Buffer | undefined;
 
   /** `raw` and `spans` are the verbatim lane's; without them the body is written anew. */
   constructor(of: {
@@ -40,6 +42,7 @@ export class Departure implements Outgoing {
 
   set(field: string, value: Opt<Field>): void {
     if (!this.#body) return;
+    this.#bytes = undefined;
     if (same(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
       this.#edits.delete(field);
     else this.#edits.set(field, value);
@@ -56,6 +59,17 @@ export class Departure implements Outgoing {
 
   bytes(): Buffer | null {
     if (!this.#body) return null;
+    return (this.#bytes ??= this.#made());
+  }
+
+  /** What the client sent, but for its model's name. */
+  get untouched(): boolean {
+    if (!this.#raw) return false;
+    for (const field of this.#edits.keys()) if (field !== "model") return false;
+    return true;
+  }
+
+  #made(): Buffer {
     if (!this.#raw || !this.#spans) return this.#written();
     if (this.#edits.size === 0) return this.#raw;
     for (const [field, value] of this.#edits)

@@ -1,22 +1,20 @@
-import { hold, inputUpTo, outputThatFits, type Ask } from "../money/estimate.ts";
+import { hold, outputThatFits, type Ask } from "../money/estimate.ts";
 import { formatUsd } from "../money/format.ts";
 import { priceHash } from "../money/price.ts";
 import { fail } from "../model/error.ts";
 import type { Limit, LimitState, Reserve } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";
+import { leaving } from "./leaving.ts";
 import { factsOf } from "./privacy.ts";
 import type { Departure } from "./outgoing.ts";
 import type { Stamped } from "./generation.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf } from "./terms.ts";
 
-/** Pages, minutes, and a conversation that upstream keeps are no bytes of the request. */
-const UNCOUNTED = ["documents", "audio", "state.previous_response_id"] as const;
-
 /** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
 export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
   const x = call.exchange;
-  const { gen, frontend, received } = x["~"];
+  const { gen, frontend } = x["~"];
   const limits: Limit[] = [];
   const labels: Record<string, string | undefined> = { ...x.identity!.labels };
   let mode: Ask["mode"] | undefined;
@@ -27,24 +25,23 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     for (const name in charge.labels) labels[name] = charge.labels[name];
     if (charge.hold) mode = stricter(mode ?? "soft", charge.hold);
   }
-  const survey = received!.survey;
   const budgeted = limits.some((l) => l.unit === "nano_usd");
-  tally.inputEstimate = inputUpTo({
-    bytes: received!.bytes,
-    media: survey.media,
-    context: call.info.limits?.context,
+  const shelf = gen.catalogue.shelf(call.provider);
+  const { survey, input, inputMost, runs, others, unpriced } = leaving(call, out, {
+    shelf,
+    capped: mode === "hard",
   });
+  tally.inputEstimate = input;
   tally.pricing.terms = termsOf(call, survey);
   const at = (tally.pricing.at = Date.now());
   const ask: Ask = {
     ...tally.pricing.terms,
     mode: mode ?? "expected",
     price: call.info.price ?? null,
-    input: tally.inputEstimate,
-    // The model's own limit is what bounds them.
-    inputMost: UNCOUNTED.some((f) => survey.features.includes(f))
-      ? call.info.limits?.context
-      : undefined,
+    input,
+    inputMost,
+    runs,
+    others,
     output: survey.maxOutput,
     limit: call.info.limits?.output,
     usual: gen.usual.p95(tally.who),
@@ -54,7 +51,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
     at,
   };
   const held = hold(ask);
-  tally.holds(ask, held, gen.catalogue.shelf(call.provider));
+  tally.holds(ask, held, shelf);
   tally.thinks =
     call.info.can?.reasoning !== false &&
     (!out || (call.seat["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
@@ -63,14 +60,15 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
       code: "unpriced_model",
       param: "model",
     });
-  if (ask.mode === "hard" && out && held.output !== undefined && survey.maxOutput === undefined) {
-    const cap = call.seat["~"].endpoint.protocol?.client?.cap;
-    if (!cap)
-      fail("unsupported", `${call.id} cannot be capped, which a hard budget needs.`, {
-        code: "uncappable",
-      });
-    else cap(out, held.output);
-  }
+  if (budgeted && unpriced.length > 0)
+    fail(
+      "quota",
+      `${unpriced[0]}, which this request names, has no known price, and this key has a budget.`,
+      {
+        code: "unpriced_model",
+        param: "model",
+      },
+    );
   const claims = limits.map((limit) => ({
     ...limit,
     take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
@@ -145,7 +143,7 @@ function take(
     case "tokens":
       return BigInt(input + (output ?? 0));
     case "images":
-      return BigInt(n ?? 1);
+      return BigInt(Math.ceil(n ?? 1));
     case "nano_usd":
       return claim ?? 0n;
   }

@@ -69,7 +69,7 @@ function sifted(x: Visit, all: readonly Seat[], may: May, out: Out): readonly Se
     const lacks = lacking(seat, survey.features);
     if (lacks)
       return leave(out, seat, "catalogue", "unsupported", "capability", `it does not do ${lacks}`);
-    if ((survey.n ?? 1) > 1 && seat.lane === "translated" && x.kind === "chat")
+    if (survey.features.includes("n") && seat.lane === "translated" && x.kind === "chat")
       return leave(
         out,
         seat,

@@ -4,6 +4,7 @@ import { lastLine, optionsOf, type Rig } from "./rig.ts";
 const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   crash: () => import("./crash.ts"),
   budget: () => import("./budget.ts"),
+  holds: () => import("./holds.ts"),
   usage: () => import("./usage.ts"),
   disconnect: () => import("./disconnect.ts"),
   zdr: () => import("./zdr.ts"),

@@ -146,13 +146,22 @@ describe("a call is priced", () => {
     expect(continued).toBe(50_000_000n + 10_000n);
   });
 
-  it("with pictures counted by the piece, not by their bytes", async () => {
-    const bytes = { maxOutput: 1, media: { count: 1, bytes: 40 } };
-    const without = (await billed({ maxOutput: 1 }, { usage })).reserve.holdNano!;
-    const withOne = (await billed(bytes, { usage })).reserve.holdNano!;
+  it("with what is no text held as all that the model can read, and expected by the piece", async () => {
+    const heldOf = async (survey: object, hold: "hard" | "expected") => {
+      const told = speaking({ maxOutput: 1, ...survey }, { usage });
+      told.providers.p.facts = new Map([["m", { price, limits: { context: 50_000 } }]]) as never;
+      const limit = { scope: "key", unit: "nano_usd", max: 10n ** 15n, per: "day" } as const;
+      const hooks = [{ charge: () => ({ hold, limits: [limit] }) }];
+      await using s = await scene({ ...told, hooks });
+      await (await s.ask({ model: "p/m", text: "hi" })).text();
+      return (s.journal.find((c) => c.do === "reserve") as Reserve).claims[0]!.take;
+    };
+    const media = { media: { count: 1, bytes: 40 } };
+    expect(await heldOf(media, "hard")).toBe(50_000_000n + 10_000n);
+    const expected = (await heldOf(media, "expected")) - (await heldOf({}, "expected"));
     // 1,600 tokens for the picture, and its bytes are no text.
-    expect(withOne - without).toBeGreaterThan(1_580_000n);
-    expect(withOne - without).toBeLessThan(1_600_000n);
+    expect(expected).toBeGreaterThan(1_580_000n);
+    expect(expected).toBeLessThan(1_600_000n);
   });
 
   it("and without a report by its text", async () => {
@@ -293,9 +302,9 @@ describe("what nobody saw of an answer that breaks off", () => {
   }
 
   it("is nothing where the model does not think: what was sent is what is paid", async () => {
-    const { settle, reserve } = await left({ can: { reasoning: false }, max: 50 });
+    const { settle } = await left({ can: { reasoning: false }, max: 50 });
     expect(settle).toMatchObject({ state: "estimated", usage: { output: 1 } });
-    expect(settle.costNano).toBe(reserve.holdNano! - 49n * 10_000n);
+    expect(settle.costNano).toBe(BigInt(settle.usage.input!) * 1_000n + 10_000n);
   });
 
   it.each([

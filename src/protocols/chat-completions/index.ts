@@ -13,7 +13,7 @@ import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
 import { fault } from "./server/fault.ts";
 import { head } from "../limits.ts";
-import { request } from "./server/request.ts";
+import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { survey } from "./server/survey.ts";
 import { whole } from "./server/whole.ts";
@@ -41,6 +41,8 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
   client: {
     paths: { generate: "/chat/completions" },
     request: (r, of) => requestTo(r, of, dialect),
+    knows,
+    survey,
     stream: (emit, of) => streamFrom(emit, of, dialect),
     whole: (body, emit, of) => wholeFrom(body, emit, of, dialect),
     fault: faultFrom,

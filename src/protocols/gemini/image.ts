@@ -2,11 +2,11 @@
 import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ImageRequest, Media } from "../../model/request.ts";
-import type { Body, Json } from "../../model/values.ts";
+import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { Asking } from "../../plugin/protocol.ts";
 import { fitting, ratioOf, sizeOf } from "../images/index.ts";
 import { mimeOf } from "../images/sniff.ts";
-import { isOurs, object, present, some } from "./words.ts";
+import { configured, isOurs, knows, object, present, some } from "./words.ts";
 
 /** Shapes that every model of this kind draws. */
 const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
@@ -29,16 +29,15 @@ export function request(r: ImageRequest, of: Asking): Body {
     fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
       param: "mask",
     });
-  const { passed, kept } = restOf(r, of);
+  const { config, kept } = restOf(r, of);
   foreign(r, of);
-  const config = object(passed["generationConfig"]);
   return {
     contents: [{ role: "user", parts: [...r.refs.map(picture), { text: r.prompt }] }],
     generationConfig: {
       ...config,
       seed: r.seed,
       responseModalities: ["TEXT", "IMAGE"],
-      imageConfig: some({ ...object(config?.["imageConfig"]), ...shape(r, of) }),
+      imageConfig: some({ ...shape(r, of) }),
     },
     ...kept,
   };
@@ -72,15 +71,16 @@ function picture(media: Media): Json {
 }
 
 function restOf(r: ImageRequest, of: Asking) {
-  const passed: Record<string, Json> = {};
+  let config: JsonObject = {};
   const kept: Record<string, undefined> = {};
   for (const [field, value] of Object.entries(r.rest))
-    if (isOurs(field)) passed[field] = value as Json;
-    else {
+    if (field === "generationConfig")
+      config = configured(value, (member) => of.lose(member, "dropped", "foreign_field"));
+    else if (!isOurs(field) || knows(field)) {
       kept[field] = undefined;
-      of.lose(field, "dropped", "unknown_to_gemini");
+      of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
     }
-  return { passed, kept };
+  return { config, kept };
 }
 
 function foreign(r: ImageRequest, of: Asking): void {

@@ -12,7 +12,8 @@ import { Reading, type ReadingOf } from "./reading.ts";
 import { nameOf, request } from "./request.ts";
 import { stream } from "./stream.ts";
 import { counted, whole } from "./whole.ts";
-import { ID } from "./words.ts";
+import { survey } from "./survey.ts";
+import { ID, knows } from "./words.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 
@@ -22,6 +23,8 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   client: {
     paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
+    knows,
+    survey,
     stream: (emit, of, headers) => stream(new Reading(emit, of, said(headers, false))),
     whole: (body, emit, of, headers) => whole(body, new Reading(emit, of, said(headers, false))),
     fault: failure,
@@ -39,6 +42,8 @@ export const geminiImage = (): Protocol<"image"> => ({
   client: {
     paths: { generate },
     request: draw,
+    knows,
+    survey,
     stream: (emit, of, headers) => stream(new Reading(onlyPictures(emit), of, said(headers, true))),
     whole: (body, emit, of, headers) =>
       whole(body, new Reading(onlyPictures(emit), of, said(headers, true))),

@@ -8,7 +8,7 @@ import { encoding, unsayable, type Encoding } from "./encoding.ts";
 import { subset } from "./schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
-import { ID, isOurs, object, present, some, text } from "./words.ts";
+import { configured, ID, isOurs, knows, object, present, some, text } from "./words.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
 export function request(r: ChatRequest, of: Asking, traits: Traits): Body {
@@ -21,13 +21,13 @@ export function request(r: ChatRequest, of: Asking, traits: Traits): Body {
     contents: contentsTo(r, e),
     systemInstruction: systemTo(r.instructions, e),
     tools,
-    toolConfig: some({ ...object(passed["toolConfig"]), ...choiceTo(r, tools, e) }),
-    generationConfig: some({ ...object(passed["generationConfig"]), ...config(r, tools, e) }),
+    toolConfig: some({ ...choiceTo(r, tools, e) }),
+    generationConfig: some({ ...passed.config, ...config(r, tools, e) }),
     serviceTier: tierTo(r, e),
   });
   if (of.op !== "count") return { ...body, ...kept };
-  const whole = { ...passed, ...body, model: nameOf(of.model) };
-  const apart = Object.fromEntries(Object.keys(passed).map((field) => [field, undefined]));
+  const whole = { ...passed.fields, ...body, model: nameOf(of.model) };
+  const apart = Object.fromEntries(Object.keys(passed.fields).map((field) => [field, undefined]));
   return { generateContentRequest: whole, ...kept, ...apart };
 }
 
@@ -41,18 +41,24 @@ export const nameOf = (model: string): string => (model.includes("/") ? model : 
 function restOf(
   r: ChatRequest,
   e: Encoding,
-): { passed: JsonObject; kept: { readonly [field: string]: undefined } } {
+): {
+  passed: { fields: JsonObject; config: JsonObject };
+  kept: { readonly [field: string]: undefined };
+} {
   const passed: Record<string, Json> = {};
+  let within: JsonObject = {};
   const kept: Record<string, undefined> = {};
   for (const [field, value] of Object.entries(r.rest)) {
     if (value === undefined) continue;
-    if (isOurs(field)) passed[field] = value;
+    if (field === "generationConfig")
+      within = configured(value, (member) => e.of.lose(member, "dropped", "foreign_field"));
+    else if (isOurs(field) && !knows(field)) passed[field] = value;
     else {
       kept[field] = undefined;
-      e.of.lose(field, "dropped", "unknown_to_gemini");
+      e.of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
     }
   }
-  return { passed, kept };
+  return { passed: { fields: passed, config: within }, kept };
 }
 
 /** What changes the answer's very shape. */

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
+import { multiplies } from "../spending.ts";
 
 /** This protocol, as an origin too: of signatures, and of parts that only it understands. */
 export const ID = "gemini";
@@ -48,6 +49,55 @@ const KNOWN: ReadonlySet<string> = new Set([
 
 const camel = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** "googleSearch" is "google_search" where features are named. */
+export const snake = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** Google's own, of which the common vocabulary has no word: they are the client's to set, or for `prepare` to refuse. */
+const PASSED: ReadonlySet<string> = new Set([
+  "cachedContent",
+  "continuationToken",
+  "labels",
+  "safetySettings",
+]);
+
+/** What `request` says in its own words, or leaves out. */
+export const knows = (field: string): boolean =>
+  (KNOWN.has(camel(field)) && !PASSED.has(camel(field))) || multiplies(field);
+
+/** Members of a configuration that are said in the request's own words, or that ask for more than it does. */
+const CONFIGURED: ReadonlySet<string> = new Set([
+  "audioTimestamp",
+  "imageConfig",
+  "logprobs",
+  "maxOutputTokens",
+  "presencePenalty",
+  "frequencyPenalty",
+  "responseFormat",
+  "responseJsonSchema",
+  "responseLogprobs",
+  "responseMimeType",
+  "responseModalities",
+  "responseSchema",
+  "seed",
+  "speechConfig",
+  "stopSequences",
+  "temperature",
+  "thinkingConfig",
+  "topK",
+  "topP",
+]);
+
+/** What another protocol's client may add to a configuration: what no codec knows. */
+export function configured(raw: unknown, lose: (field: string) => void): JsonObject {
+  const kept: Record<string, Json> = {};
+  const of = object(raw);
+  for (const member in of)
+    if (CONFIGURED.has(camel(member)) || multiplies(member)) lose(`generationConfig.${member}`);
+    else kept[member] = of[member]!;
+  return kept;
+}
 
 /**
  * Whether a field that no codec knows may be meant for this API. It refuses a request for one unknown name, so other

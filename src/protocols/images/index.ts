@@ -12,7 +12,7 @@ import { failure } from "../failure.ts";
 import { fault } from "./fault.ts";
 import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
-import { encode, ID, request, survey } from "./request.ts";
+import { encode, ID, knows, request, survey } from "./request.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
 export { fitting, ratioOf, sizeOf, type Size, type Wish } from "./size.ts";
@@ -39,6 +39,8 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
     client: {
       paths: { generate: "/images/generations" },
       request: encode,
+      knows,
+      survey,
       stream: (emit) => decode.stream(emit),
       whole: (body, emit, of) => decode.whole(body, emit, of),
       fault: failure,

@@ -3,6 +3,7 @@ import { fail } from "../../model/error.ts";
 import type { ImageRequest } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
+import { multiplies, spending } from "../spending.ts";
 import { flag, number, object, present, text } from "../responses/wire.ts";
 
 export const ID = "images";
@@ -36,15 +37,35 @@ const OWN = [
 ];
 
 export function survey(body: Body): Survey {
+  const spent = spending(body, { output: undefined });
   return {
     features: body["stream"] === true ? ["stream"] : [],
-    n: number(body["n"]) ?? 1,
-    size: text(body["size"]),
+    ...spent,
+    n: spent.n ?? 1,
+    size: sizeIn(body),
     quality: text(body["quality"]),
     // An address is made of bytes, or bytes are fetched, by the gateway: not while they pass.
     translate: body["response_format"] === "url",
   };
 }
+
+/** A host that reads sides and a host that reads a size may both get both: the larger picture is the one to pay for. */
+function sizeIn(body: Body): string | undefined {
+  const size = text(body["size"]);
+  const [width, height] = [number(body["width"]), number(body["height"])];
+  if (width === undefined || height === undefined) return size;
+  const sides = `${Math.ceil(width)}x${Math.ceil(height)}`;
+  return size === undefined || areaOf(sides) > areaOf(size) ? sides : size;
+}
+
+const areaOf = (size: string): number => {
+  const [width = 0, height = 0] = size.split("x").map(Number);
+  return width * height || 0;
+};
+
+/** All that this wire knows, in any dialect of it. */
+export const knows = (field: string): boolean =>
+  COMMON.includes(field) || OWN.includes(field) || multiplies(field);
 
 export function request(body: Body): ImageRequest {
   const own = picked(body, (field) => OWN.includes(field));

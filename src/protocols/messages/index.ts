@@ -17,7 +17,7 @@ import { request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { whole } from "./server/whole.ts";
 import { survey } from "./survey.ts";
-import { ID } from "./words.ts";
+import { ID, knows } from "./words.ts";
 
 export type { Dialect, Traits } from "./dialect.ts";
 
@@ -65,6 +65,8 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
         ...(counts && { count: path("/messages/count_tokens") }),
       },
       request: (r, of) => encode(r, of, at(of)),
+      knows,
+      survey,
       stream: (emit) => decoder(emit, signer),
       whole: (body, emit) => decode(body, emit, signer),
       fault: failure,

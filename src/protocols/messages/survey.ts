@@ -1,7 +1,7 @@
 import type { Feature } from "../../model/facts.ts";
-import type { Body, Json, JsonObject } from "../../model/values.ts";
+import type { Body, Json } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
-import { factsOf } from "./usage.ts";
+import { hostedIn, spending } from "../spending.ts";
 import { isObject, num } from "./words.ts";
 
 /** One look over the body, on both lanes: what a model must be able to do, and what upstream would keep. */
@@ -15,6 +15,7 @@ export function survey(body: Body): Survey {
     if (isObject(tool) && DYNAMIC.test(String(tool["type"])))
       features.add("hosted.web_search_dynamic");
   }
+  for (const hosted of hostedIn(body)) features.add(hosted);
   const thinking = body["thinking"];
   if (isObject(thinking) && thinking["type"] !== "disabled") features.add("reasoning");
   const config = body["output_config"];
@@ -28,12 +29,9 @@ export function survey(body: Body): Survey {
   blocks(body["system"], features, media);
   for (const message of list(body["messages"]))
     if (isObject(message)) blocks(message["content"], features, media);
-  const facts = factsOf(body as JsonObject);
   return {
     features: [...features],
-    maxOutput: num(body["max_tokens"]),
-    ...(typeof body["service_tier"] === "string" && { tier: body["service_tier"] }),
-    ...(facts && { facts }),
+    ...spending(body, { output: num(body["max_tokens"]) }),
     ...(media.count > 0 && { media }),
   };
 }
@@ -63,6 +61,22 @@ const CLIENTS: ReadonlySet<string> = new Set([
 const ofCache = (cache: unknown): Feature =>
   `cache.${isObject(cache) && typeof cache["ttl"] === "string" ? cache["ttl"] : "5m"}`;
 
+/** Blocks whose bytes are what is read. Of what is newer than us, only upstream knows how much there is to read. */
+const WORDS: ReadonlySet<string> = new Set([
+  "text",
+  "thinking",
+  "redacted_thinking",
+  "tool_use",
+  "tool_result",
+  "tool_reference",
+  "search_result",
+  "document",
+  "server_tool_use",
+  "web_search_tool_result",
+  "mcp_tool_use",
+  "mcp_tool_result",
+]);
+
 function blocks(
   content: unknown,
   features: Set<Feature>,
@@ -86,10 +100,12 @@ function blocks(
         blocks(block["content"], features, media);
     }
     const source = block["source"];
-    if (isObject(source) && (block["type"] === "image" || source["type"] === "base64")) {
+    const binary = isObject(source) && source["type"] !== "text" && source["type"] !== "content";
+    if (binary) {
       media.count++;
       media.bytes += typeof source["data"] === "string" ? source["data"].length : 0;
-    }
+    } else if (!WORDS.has(String(block["type"]))) media.count++;
+    if (isObject(source)) blocks(source["content"], features, media);
     if (isObject(source) && source["type"] === "file") features.add("state.file");
   }
 }

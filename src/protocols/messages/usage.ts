@@ -2,6 +2,7 @@
 import type { UsageSeen } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
+import { factsIn } from "../spending.ts";
 import { isObject, str } from "./words.ts";
 
 type Counts = { -readonly [U in Unit]?: Opt<number> };
@@ -49,7 +50,7 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
  */
 export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Usage): UsageSeen[] {
   const tier = str(raw["service_tier"]);
-  const facts = factsOf(raw);
+  const facts = factsIn(raw);
   const whole: UsageSeen = {
     type: "usage",
     usage: usageOf(raw, earlier),
@@ -69,16 +70,6 @@ export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Us
   // Details such as thinking and searches stand in the report only; counts it has and entries lack are its own.
   sums.set(last, most(whole.usage, sums.get(last) ?? {}));
   return [...sums].map(([of, usage]) => ({ ...whole, usage, model: of }));
-}
-
-/** What multiplies a price, as a request asks for it and a report says it was. */
-export function factsOf(said: JsonObject): { [fact: string]: string } | undefined {
-  const { speed, inference_geo } = said;
-  const facts = {
-    ...(typeof speed === "string" && { speed }),
-    ...(typeof inference_geo === "string" && { inference_geo }),
-  };
-  return Object.keys(facts).length > 0 ? facts : undefined;
 }
 
 const add = (a: Usage, b: Usage): Usage => {

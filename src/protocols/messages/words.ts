@@ -1,6 +1,7 @@
 // The words of this wire and their canonical counterparts.
 import { fail } from "../../model/error.ts";
 import { memory } from "../memory.ts";
+import { multiplies } from "../spending.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, JsonObject, Opt } from "../../model/values.ts";
 
@@ -52,6 +53,9 @@ export const OWN = [
 ] as const;
 
 export const KNOWN: ReadonlySet<string> = new Set<string>([...CANONICAL, ...OWN]);
+
+/** All that this wire knows, in any dialect of it. */
+export const knows = (field: string): boolean => KNOWN.has(field) || multiplies(field);
 
 /** All that a request to count tokens may carry. */
 export const COUNTED: ReadonlySet<string> = new Set([

@@ -14,7 +14,7 @@ import { failure } from "../failure.ts";
 import { fault } from "./fault.ts";
 import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
-import { request } from "./request.ts";
+import { knows, request } from "./request.ts";
 import { stream, whole } from "./stream.ts";
 import { survey } from "./survey.ts";
 import { number, object, ORIGIN, parsed } from "./wire.ts";
@@ -53,6 +53,8 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
         input_items: by("/input_items"),
       },
       request: (r, of) => bodyOf(r, of, dialect),
+      knows,
+      survey,
       stream: (emit, _of, headers) => decodeStream(emit, headers),
       whole: (body, emit) => decodeWhole(body, emit),
       fault: failure,

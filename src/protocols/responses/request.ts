@@ -1,6 +1,7 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
 // own name, what nobody knows in `rest`, and an untouched turn or tool remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Turn } from "../../plugin/index.ts";
+import { multiplies } from "../spending.ts";
 import { strangersIn } from "../strangers.ts";
 import { conversation, STORED, unsayable } from "./items.ts";
 import { KNOWN_INSIDE } from "./known.ts";
@@ -52,6 +53,9 @@ export const OWN: readonly string[] = [
 const QUIET = ["include", "stream_options", "client_metadata"];
 
 const KNOWN = new Set([...COMMON, ...OWN, ...QUIET]);
+
+/** All that this wire knows, in any dialect of it. */
+export const knows = (field: string): boolean => KNOWN.has(field) || multiplies(field);
 
 export function request(body: Body): ChatRequest {
   const fields = body as JsonObject;

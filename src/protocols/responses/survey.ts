@@ -1,5 +1,6 @@
 import { fail } from "../../model/error.ts";
 import type { Body, Feature, Json, JsonObject, Survey } from "../../plugin/index.ts";
+import { hostedIn, spending } from "../spending.ts";
 import { keptIn } from "./state.ts";
 import { TOOL_TYPES } from "./tools.ts";
 import { list, number, object, text } from "./wire.ts";
@@ -26,11 +27,13 @@ export function survey(body: Body): Survey {
   if (fields["store"] === true) features.add("state.store");
   if (fields["previous_response_id"] != null) features.add("state.previous_response_id");
   for (const kept of keptIn((name) => fields[name])) features.add(kept.feature);
-  const tier = text(fields["service_tier"]);
+  for (const hosted of hostedIn(fields)) features.add(hosted);
   return {
     features: [...features],
-    maxOutput: number(fields["max_output_tokens"]),
-    ...(tier !== undefined && { tier }),
+    ...spending(fields, {
+      output: number(fields["max_output_tokens"]),
+      runs: number(fields["max_tool_calls"]),
+    }),
     ...(media.count > 0 && { media }),
   };
 }
@@ -55,6 +58,37 @@ function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
     );
 }
 
+/** Parts whose bytes are what is read. */
+const WORDS: ReadonlySet<string> = new Set([
+  "input_text",
+  "output_text",
+  "text",
+  "refusal",
+  "reasoning_text",
+  "summary_text",
+]);
+
+/** The same of items. Of any other, and of what is newer than us, only upstream knows how much there is to read. */
+const SAID: ReadonlySet<string> = new Set([
+  "message",
+  "reasoning",
+  "function_call",
+  "function_call_output",
+  "custom_tool_call",
+  "custom_tool_call_output",
+  "local_shell_call",
+  "local_shell_call_output",
+  "shell_call",
+  "shell_call_output",
+  "apply_patch_call",
+  "apply_patch_call_output",
+  "web_search_call",
+  "additional_tools",
+  "tool_search_call",
+  "tool_search_output",
+  "agent_message",
+]);
+
 function itemFeatures(
   item: JsonObject | undefined,
   features: Set<Feature>,
@@ -62,13 +96,14 @@ function itemFeatures(
 ): void {
   if (!item) return;
   if (item["role"] === "system" || item["role"] === "developer") features.add("system");
+  if (!SAID.has(text(item["type"]) ?? "message")) media.count++;
   for (const key of ["content", "output"])
     for (const part of list(item[key])) {
-      const type = object(part)?.["type"];
+      const type = text(object(part)?.["type"]) ?? "";
       if (type === "input_image") features.add("vision");
       else if (type === "input_file") features.add("documents");
       else if (type === "input_audio") features.add("audio");
-      else continue;
+      else if (WORDS.has(type)) continue;
       media.count++;
       for (const where of ["image_url", "file_data", "data"])
         media.bytes += text(object(part)?.[where])?.length ?? 0;

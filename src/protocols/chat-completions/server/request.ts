@@ -1,6 +1,7 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
 // what nobody knows in `rest`, and what nobody touches remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
+import { multiplies } from "../../spending.ts";
 import { strangersIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { came, flag, ID, list, names, number, object, present, text } from "../words.ts";
@@ -35,6 +36,9 @@ const OWN = [
 ] as const;
 
 const KNOWN: ReadonlySet<string> = new Set([...COMMON, ...THINKING, ...OWN]);
+
+/** All that this wire knows, in any dialect of it. */
+export const knows = (field: string): boolean => KNOWN.has(field) || multiplies(field);
 
 export function request(body: Body): ChatRequest {
   const fields = body as JsonObject;

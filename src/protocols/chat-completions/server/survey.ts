@@ -1,5 +1,6 @@
 // One look at a body, on both lanes: what the host must know without decoding it.
 import type { Body, Feature, JsonObject, Survey } from "../../../plugin/index.ts";
+import { hostedIn, spending } from "../../spending.ts";
 import { list, number, object, text } from "../words.ts";
 
 const PARTS: Readonly<Record<string, Feature>> = {
@@ -11,6 +12,16 @@ const PARTS: Readonly<Record<string, Feature>> = {
   audio_url: "audio",
   file: "documents",
 };
+
+/** Parts whose bytes are what is read. */
+const WORDS: ReadonlySet<string> = new Set([
+  "text",
+  "input_text",
+  "output_text",
+  "refusal",
+  "thinking",
+  "reasoning",
+]);
 
 export function survey(body: Body): Survey {
   const fields = body as JsonObject;
@@ -24,7 +35,7 @@ export function survey(body: Body): Survey {
     const type = text(object(tool)?.["type"]);
     if (type !== undefined && type !== "function" && type !== "custom") found.add(`hosted.${type}`);
   }
-  if (object(fields["web_search_options"])) found.add("hosted.web_search");
+  for (const hosted of hostedIn(fields)) found.add(hosted);
   if (fields["parallel_tool_calls"] === true) found.add("parallel_tools");
   const format = object(fields["response_format"])?.["type"];
   if (format === "json_object") found.add("json");
@@ -36,20 +47,14 @@ export function survey(body: Body): Survey {
     found.add("reasoning");
   if (fields["store"] === true) found.add("state.store");
   if (fields["prompt_cache_retention"] === "24h") found.add("cache.extended");
-  const n = number(fields["n"]);
-  if (n !== undefined && n > 1) found.add("n");
+  const bound = number(fields["max_completion_tokens"]) ?? number(fields["max_tokens"]);
+  if ((number(fields["n"]) ?? 1) > 1) found.add("n");
   return {
     features: [...found],
-    maxOutput: larger(number(fields["max_completion_tokens"]), number(fields["max_tokens"])),
-    n,
-    tier: text(fields["service_tier"]),
+    ...spending(fields, { output: bound }),
     media: media.count > 0 ? media : undefined,
   };
 }
-
-/** Of two bounds nobody knows which one upstream reads, and a client may send both. */
-const larger = (a: number | undefined, b: number | undefined): number | undefined =>
-  a !== undefined && b !== undefined ? Math.max(a, b) : (a ?? b);
 
 function look(
   message: JsonObject | undefined,
@@ -62,14 +67,15 @@ function look(
   if (!Array.isArray(content)) return;
   for (const raw of content) {
     const part = object(raw);
-    const type = text(part?.["type"]);
-    const feature = type === undefined ? undefined : PARTS[type];
-    if (feature) {
-      found.add(feature);
-      media.count++;
-      media.bytes += dataIn(part![type!]);
-    }
-    if (object(part?.["file"])?.["file_id"] !== undefined) found.add("state.file");
+    if (!part) continue;
+    const type = text(part["type"]) ?? "";
+    if (object(part["file"])?.["file_id"] !== undefined) found.add("state.file");
+    if (WORDS.has(type)) continue;
+    // What is newer than us is no text: how much of it there is to read, only upstream knows.
+    media.count++;
+    if (!Object.hasOwn(PARTS, type)) continue;
+    found.add(PARTS[type]!);
+    media.bytes += dataIn(part[type]);
   }
 }
 
