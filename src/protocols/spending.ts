@@ -239,3 +239,31 @@ const OWN_MEMBERS = [
 
 /** A client runs these itself. */
 const OWN: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
+
+/**
+ * Whether a body asks for thought, in whichever words: a backend may read any of them, so one that switches it on outweighs all
+ * that switch it off. Undefined: it says nothing.
+ */
+export function asksThought(get: (field: string) => unknown): "on" | "off" | undefined {
+  const reasoning = object(get("reasoning"));
+  const thinking = object(get("thinking"));
+  const template = object(get("chat_template_kwargs"));
+  const google = object(object(get("generationConfig"))?.["thinkingConfig"]);
+  const said = [
+    get("reasoning_effort"),
+    reasoning?.["effort"],
+    reasoning?.["enabled"],
+    reasoning?.["max_tokens"],
+    thinking?.["type"],
+    get("enable_thinking"),
+    get("thinking_budget"),
+    template?.["enable_thinking"],
+    template?.["thinking"],
+    google?.["thinkingBudget"],
+    google?.["thinkingLevel"],
+  ].filter((one) => one !== undefined && one !== null);
+  if (said.length === 0) return undefined;
+  return said.every((one) => OFF.has(one)) ? "off" : "on";
+}
+
+const OFF: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);

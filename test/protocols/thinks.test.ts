@@ -1,12 +1,13 @@
 // Whether what leaves may be answered with thought that nobody sees: no only where that is certain, since what breaks off is
 // billed with room for it.
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { asking, outgoing } from "tollgate/testing";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
+import { upstreams } from "./codecs.ts";
 import { claude } from "../../plugins/providers/claude.ts";
 
 const thinks = (protocol: Protocol<"chat">, body: object, model = "m") =>
@@ -46,3 +47,33 @@ it.each([
 ])("messages, %s %j: %s", (model, body, may) =>
   expect(thinks(messages(claude), body, model)).toBe(may),
 );
+
+describe("of words that contradict each other, one that switches thought on is believed", () => {
+  const ON: readonly object[] = [
+    { reasoning_effort: "high" },
+    { reasoning: { effort: "low" } },
+    { reasoning: { enabled: true } },
+    { thinking: { type: "enabled", budget_tokens: 2048 } },
+    { enable_thinking: true },
+    { thinking_budget: 512 },
+    { chat_template_kwargs: { enable_thinking: true } },
+    { generationConfig: { thinkingConfig: { thinkingBudget: 512 } } },
+  ];
+  const OFF: readonly object[] = [
+    { reasoning_effort: "none" },
+    { reasoning: { effort: "none" } },
+    { reasoning: { enabled: false } },
+    { thinking: { type: "disabled" } },
+    { enable_thinking: false },
+    { chat_template_kwargs: { enable_thinking: false } },
+    { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } },
+  ];
+  it.each(Object.entries({ ...upstreams, claude: messages(claude) }))("%s", (_name, protocol) => {
+    for (const on of ON)
+      for (const off of OFF) {
+        const [[field]] = Object.entries(on) as [[string, unknown]];
+        if (field in off) continue;
+        expect(thinks(protocol, { ...off, ...on }), JSON.stringify({ ...off, ...on })).toBe(true);
+      }
+  });
+});

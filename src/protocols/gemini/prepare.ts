@@ -3,6 +3,7 @@ import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/call.ts";
 import type { Asking } from "../../plugin/protocol.ts";
+import { asksThought } from "../spending.ts";
 import { object } from "./words.ts";
 
 /** What an account keeps is there for whoever has its key, and all clients here share ours. */
@@ -24,10 +25,7 @@ export function prepare(out: Outgoing, of: Asking): void {
 }
 
 /** What is told of thoughts is a digest. */
-export function thinks(out: Outgoing): boolean {
-  const thinking = object(object(out.get("generationConfig"))?.["thinkingConfig"]);
-  return thinking?.["thinkingBudget"] !== 0;
-}
+export const thinks = (out: Outgoing): boolean => asksThought((field) => out.get(field)) !== "off";
 
 /** The output's bound; thoughts lie inside it. */
 export function cap(out: Outgoing, tokens: number): void {

@@ -16,6 +16,7 @@ import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
 import { knows, request } from "./request.ts";
 import { stream, whole } from "./stream.ts";
+import { asksThought } from "../spending.ts";
 import { survey } from "./survey.ts";
 import { number, object, ORIGIN, parsed } from "./wire.ts";
 
@@ -66,7 +67,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
         const asked = number(out.get("max_output_tokens"));
         if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
       },
-      thinks: (out) => object(out.get("reasoning"))?.["effort"] !== "none",
+      thinks: (out) => asksThought((field) => out.get(field)) !== "off",
       relay,
     },
   };

@@ -2,6 +2,7 @@
 // Every step looks first and edits only what must change, so that a request which needs nothing keeps its bytes.
 import { fail } from "../../../model/error.ts";
 import type { Asking, Json, Outgoing } from "../../../plugin/index.ts";
+import { asksThought } from "../../spending.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
 import { flag, list, number, object, present } from "../words.ts";
 import { messagesFor } from "./history.ts";
@@ -140,17 +141,8 @@ function choice(out: Outgoing, of: Asking, { toolChoice }: ChatTraits): void {
   of.lose("tools", "approximated", "tools_left_out");
 }
 
-/** Unless it is switched off, in any of the words for that. */
-export function thinks(out: Outgoing): boolean {
-  const reasoning = object(out.get("reasoning"));
-  const off =
-    out.get("reasoning_effort") === "none" ||
-    reasoning?.["effort"] === "none" ||
-    reasoning?.["enabled"] === false ||
-    object(out.get("thinking"))?.["type"] === "disabled" ||
-    out.get("enable_thinking") === false;
-  return !off;
-}
+/** Unless it is switched off, and in no other words switched on. */
+export const thinks = (out: Outgoing): boolean => asksThought((field) => out.get(field)) !== "off";
 
 /** At most so many tokens, whatever the client allowed. */
 export function cap(out: Outgoing, tokens: number, dialect: ChatDialect): void {

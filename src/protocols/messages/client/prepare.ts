@@ -4,6 +4,7 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/call.ts";
 import type { Asking } from "../../../plugin/protocol.ts";
 import { isSealed, unseal } from "../../envelope.ts";
+import { asksThought } from "../../spending.ts";
 import type { Settings } from "../dialect.ts";
 import { COUNTED, ID, isObject, KNOWN, str } from "../words.ts";
 
@@ -117,8 +118,8 @@ function withoutAttribution(out: Outgoing): void {
 /** What is shown of thoughts is a digest. Some models think unasked; and a field that is not told of is the backend's own habit. */
 export function thinks(out: Outgoing, { thinking }: Settings): boolean {
   if (thinking === "none") return false;
-  const asked = out.get("thinking");
-  return isObject(asked) ? asked["type"] !== "disabled" : thinking === "always";
+  const asked = asksThought((field) => out.get(field));
+  return asked === undefined ? thinking === "always" : asked === "on";
 }
 
 /** The output's bound; thinking lies inside it, and goes where there is no room for it. */
