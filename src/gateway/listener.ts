@@ -1,8 +1,10 @@
 // The one open port, guarded: what every request and every socket must keep to before anybody looks at it.
-// May import: node:http, listhen, and its own neighbours. Knows nothing of models.
+// May import: node:http, listhen, lib, and its own neighbours. Knows nothing of models.
 import type { RequestListener, Server } from "node:http";
 import { isIP, type AddressInfo, type Socket } from "node:net";
+import { BOUNDS } from "../lib/bounds.ts";
 import { answerPreflight, nameOrigin } from "./cors.ts";
+import type { CrowdLimits } from "./crowd.ts";
 import { createDoor, type Refusal } from "./door.ts";
 import type { share } from "./port.ts";
 import { sendRefusal } from "./refusal.ts";
@@ -35,12 +37,16 @@ export interface ListenLimits extends SocketLimits {
 export const LIMITS: ListenLimits = {
   headMs: 10_000,
   receiptMs: 120_000,
-  inFlightPerSocket: 8,
+  slowMs: 15_000,
+  stuckMs: 60_000,
+  connections: BOUNDS.connections.most,
+  connectionsPerAddress: BOUNDS.connectionsPerAddress.most,
+  inFlightPerSocket: BOUNDS.inFlightPerSocket.most,
   lingerMs: 1_000,
   lingerBytes: 65_536,
-  headers: 100,
+  headers: BOUNDS.headers.most,
   keepAliveMs: 65_000,
-  requestsPerSocket: 1_000,
+  requestsPerSocket: BOUNDS.requestsPerSocket.most,
 };
 
 export interface Listening {
@@ -48,6 +54,8 @@ export interface Listening {
   readonly port: number;
   readonly server: Server;
   inflight(): number;
+  /** Of connections, from now on. */
+  limit(limits: CrowdLimits): void;
   /** Accepts nobody new and waits for those in flight; how many were cut when the time was over. */
   close(graceMs: number): Promise<number>;
   /** Cuts everybody off. */
@@ -109,6 +117,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     port,
     server,
     inflight: () => sockets.inFlight,
+    limit: (limits) => sockets.crowd.limit(limits),
     kill: () => sockets.kill(),
     async close(graceMs) {
       // Not listhen's own close(): it takes a request that waits for 100 Continue for an idle socket.

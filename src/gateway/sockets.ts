@@ -1,15 +1,22 @@
-// Every open socket and what it owes us: a head in time, a body in time, no more requests at once than it may have.
+// Every open socket and what it owes us: a head in time, a body in time and at a pace, no more requests at once than it may
+// have, and that it reads what it asked for.
 // Node checks its own deadlines twice a minute, and listhen lets nobody say otherwise; so one sweep a second of our own.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import { Crowd, type CrowdLimits } from "./crowd.ts";
 import type { Refusal } from "./door.ts";
+import { gone, Pace, slow, stuck } from "./pace.ts";
 import { rawRefusal } from "./refusal.ts";
 
-export interface SocketLimits {
+export interface SocketLimits extends CrowdLimits {
   /** For a whole head, from the connection or from its first byte; also for a socket that says nothing at first. */
   readonly headMs: number;
   /** For a whole request, body included. */
   readonly receiptMs: number;
+  /** In so long a body that is read makes some way, or it is cut. */
+  readonly slowMs: number;
+  /** And an answer that is written. */
+  readonly stuckMs: number;
   readonly inFlightPerSocket: number;
   readonly requestsPerSocket: number;
   /** After an answer to a request whose body was not read: so long, and so many more bytes, may the client take to notice. */
@@ -19,6 +26,8 @@ export interface SocketLimits {
 
 interface Held {
   readonly socket: Socket;
+  /** A socket that is closed does not know it any more. */
+  readonly address: string;
   /** When the head that we wait for began; undefined between requests. */
   headSince: number | undefined;
   /** `bytesRead` when the socket fell quiet: more means that a head has begun. */
@@ -28,6 +37,10 @@ interface Held {
   /** The latest request with a body, and when its head was complete. */
   receiving: IncomingMessage | undefined;
   receivingSince: number;
+  /** `bytesRead` at its head. */
+  receivingFrom: number;
+  readonly came: Pace;
+  readonly left: Pace;
   latest: ServerResponse | undefined;
   /** Nothing that still comes in here is answered. */
   over: boolean;
@@ -46,10 +59,18 @@ const LATE_BODY: Refusal = {
   message: "The body of the request did not arrive in time.",
 };
 
+const SLOW_BODY: Refusal = {
+  status: 408,
+  code: "body_slow",
+  message: "The body of the request comes too slowly.",
+};
+
 export class Sockets {
   readonly #limits: SocketLimits;
+  readonly crowd: Crowd;
   readonly #held = new Map<Socket, Held>();
   readonly #sweep: NodeJS.Timeout;
+  readonly #every: number;
   /** Coarse on purpose: a clock read for each request would cost more than a second is worth here. */
   #now = performance.now();
   #draining = false;
@@ -57,8 +78,10 @@ export class Sockets {
 
   constructor(limits: SocketLimits) {
     this.#limits = limits;
-    const every = Math.min(1_000, limits.headMs / 4, limits.receiptMs / 4);
-    this.#sweep = setInterval(() => this.#look(), every).unref();
+    this.crowd = new Crowd(limits);
+    const { headMs, receiptMs, slowMs, stuckMs } = limits;
+    this.#every = Math.min(1_000, ...[headMs, receiptMs, slowMs, stuckMs].map((ms) => ms / 4));
+    this.#sweep = setInterval(() => this.#look(), this.#every).unref();
   }
 
   get inFlight(): number {
@@ -68,12 +91,16 @@ export class Sockets {
   opened(socket: Socket): Held {
     const held: Held = {
       socket,
+      address: socket.remoteAddress ?? "",
       headSince: this.#now,
       quietAt: 0,
       inFlight: 0,
       requests: 0,
       receiving: undefined,
       receivingSince: 0,
+      receivingFrom: 0,
+      came: new Pace(),
+      left: new Pace(),
       latest: undefined,
       over: false,
       unread: false,
@@ -84,11 +111,17 @@ export class Sockets {
     // An upgrade takes Node's own listener away.
     socket.on("error", () => socket.destroy());
     socket.once("close", () => this.#forget(held));
+    const refusal = this.crowd.enter(held.address);
+    if (refusal) {
+      held.over = held.unread = true;
+      rawRefusal(socket, refusal);
+      this.#leave(held);
+    }
     return held;
   }
 
   #forget(held: Held): void {
-    this.#held.delete(held.socket);
+    if (this.#held.delete(held.socket)) this.crowd.leave(held.address);
     this.#inFlight -= held.inFlight;
     held.inFlight = 0;
     held.over = true;
@@ -115,6 +148,8 @@ export class Sockets {
     held.receiving = body ? req : undefined;
     if (body) {
       held.receivingSince = this.#now;
+      held.receivingFrom = held.socket.bytesRead;
+      held.came.rest();
       // Whoever answers before the body is in ends the connection: "Connection: close" goes out by itself.
       const keep = res.shouldKeepAlive;
       res.shouldKeepAlive = false;
@@ -172,11 +207,35 @@ export class Sockets {
       if (held.receiving?.complete) held.receiving = undefined;
       if (held.receiving && this.#now - held.receivingSince > this.#limits.receiptMs)
         this.#cut(held, LATE_BODY);
+      else if (this.#isSlow(held)) this.#cut(held, SLOW_BODY);
+      else if (this.#isStuck(held)) held.socket.destroy();
       else if (held.inFlight > 0) continue;
       else if (held.headSince === undefined) {
         if (held.socket.bytesRead > held.quietAt) held.headSince = this.#now;
       } else if (this.#now - held.headSince > this.#limits.headMs) this.#cut(held, LATE_HEAD);
     }
+  }
+
+  /** What waits for us, before its body is read, is not slow. */
+  #isSlow({ receiving, receivingFrom, socket, came }: Held): boolean {
+    if (!receiving || receiving.readableFlowing === null) {
+      came.rest();
+      return false;
+    }
+    const { slowMs, receiptMs } = this.#limits;
+    const moved = came.look(socket.bytesRead, slowMs / this.#every);
+    return moved !== undefined && slow(moved, socket.bytesRead - receivingFrom, receiptMs / slowMs);
+  }
+
+  /** What it asked for is ready, and hardly any of it leaves. */
+  #isStuck({ socket, left }: Held): boolean {
+    const waiting = socket.writableLength;
+    if (waiting === 0) {
+      left.rest();
+      return false;
+    }
+    const moved = left.look(gone(socket), this.#limits.stuckMs / this.#every);
+    return moved !== undefined && stuck(moved, waiting);
   }
 
   #cut(held: Held, refusal: Refusal): void {

@@ -24,6 +24,7 @@ export class Stage {
   readonly #house: House;
   readonly #retired = new Set<Built>();
   #current: Serving | undefined;
+  #listening: Listening | undefined;
   /** Nobody new is wanted: for /readyz. */
   draining = false;
 
@@ -37,10 +38,12 @@ export class Stage {
   }
 
   /** Opens the port: whoever comes meets the generation of that moment. */
-  listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
+  async listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
     const { log } = this.#house;
-    return listen({
-      ...this.current.config.listen,
+    const { config } = this.current;
+    return (this.#listening = await listen({
+      ...config.listen,
+      limits: config.bounds,
       ...more,
       handler: (req, res) => this.current.handler(req, res),
       refused: (refusal, who) =>
@@ -48,7 +51,7 @@ export class Stage {
           { code: refusal.code, status: refusal.status, ...who },
           "a request was turned away",
         ),
-    });
+    }));
   }
 
   async build(of: {
@@ -76,6 +79,7 @@ export class Stage {
     this.#current = serving;
     this.#house.log.level(serving.config.log.level);
     this.#house.files.limit(serving.config.files);
+    this.#listening?.limit(serving.config.bounds);
     this.#house.room.limit(serving.config.bounds.inFlightBytes);
     if (!old) return;
     this.#retired.add(old);

@@ -575,3 +575,117 @@ describe("the end", () => {
     expect(listening.inflight()).toBe(0);
   });
 });
+
+describe("a socket that takes and gives nothing", () => {
+  /** Whole: one write of more than the system holds for a socket. */
+  const large = Buffer.alloc(40_000_000, 97);
+
+  test("a whole answer that is not read is closed, and what it held is free", async () => {
+    let answer: ServerResponse | undefined;
+    const { port } = await up(
+      (_req, res) => {
+        answer = res;
+        res.writeHead(200, { "content-length": large.length }).end(large);
+      },
+      { limits: { stuckMs: 400 } },
+    );
+    const client = await dial(port);
+    client.socket.pause();
+    client.send(request(["GET / HTTP/1.1", "Host: localhost"]));
+    for (let i = 0; i < 100 && !answer?.destroyed; i++) await sleep(50);
+    expect(answer?.destroyed).toBe(true);
+    client.socket.destroy();
+  });
+
+  test("a whole answer that is read slowly reaches its end", async () => {
+    const { port } = await up(
+      (_req, res) => {
+        res.writeHead(200, { "content-length": large.length }).end(large);
+      },
+      { limits: { stuckMs: 800 } },
+    );
+    const client = await dial(port);
+    let got = 0;
+    client.socket.on("data", (chunk: Buffer) => {
+      got += chunk.length;
+      client.socket.pause();
+      setTimeout(() => client.socket.resume(), 5);
+    });
+    client.send(request(["GET / HTTP/1.1", "Host: localhost", "Connection: close"]));
+    await client.closed();
+    expect(got).toBeGreaterThan(large.length);
+  });
+
+  const half = (length: number) =>
+    request(["POST / HTTP/1.1", "Host: localhost", `Content-Length: ${length}`]);
+
+  test("a body that stops before its end is cut, however much of it is here", async () => {
+    const { handler } = echo();
+    const { port } = await up(handler, { limits: { slowMs: 400, receiptMs: 60_000 } });
+    const client = await dial(port);
+    client.send(half(2_000_000));
+    client.send("x".repeat(1_999_999));
+    expect(status(await client.closed())).toBe(408);
+    expect(client.closedAfter).toBeLessThan(5_000);
+  });
+
+  test("a large body that drips is cut, and one that keeps its pace is not", async () => {
+    const { handler } = echo();
+    const { port } = await up(handler, { limits: { slowMs: 400, receiptMs: 4_000 } });
+    const [dripping, steady] = [await dial(port), await dial(port)];
+    dripping.send(half(2_000_000) + "x".repeat(1_000_000));
+    steady.send(half(1_000_000));
+    const drips = setInterval(() => dripping.send("x"), 50);
+    for (let i = 0; i < 20; i++) {
+      steady.send("x".repeat(50_000));
+      await sleep(50);
+    }
+    expect(status(await steady.until(/got 1000000/))).toBe(200);
+    expect(status(await dripping.closed())).toBe(408);
+    clearInterval(drips);
+    steady.socket.destroy();
+  });
+
+  test("a body that waits to be read is not slow", async () => {
+    const { handler } = echo();
+    const { port } = await up((req, res) => void setTimeout(() => handler(req, res), 1_200), {
+      limits: { slowMs: 200, receiptMs: 60_000 },
+    });
+    const client = await dial(port);
+    client.send(half(5_000_000) + "x".repeat(5_000_000));
+    expect(status(await client.until(/got 5000000/))).toBe(200);
+    client.socket.destroy();
+  });
+});
+
+describe("connections", () => {
+  test("are so many of one address, and those beyond are told to come back", async () => {
+    const { handler } = echo();
+    const listening = await up(handler, { limits: { connectionsPerAddress: 3 } });
+    const { port } = listening;
+    const inside = [await dial(port), await dial(port), await dial(port)];
+    const refused = await say(port, "");
+    expect(status(refused)).toBe(503);
+    expect(refused).toContain("too_many_connections");
+    expect(refused).toMatch(/retry-after: 1/i);
+    inside[0]!.socket.destroy();
+    await sleep(50);
+    const next = await dial(port);
+    next.send(request(["GET / HTTP/1.1", "Host: localhost"]));
+    expect(status(await next.until(/got 0/))).toBe(200);
+    for (const each of [...inside, next]) each.socket.destroy();
+  });
+
+  test("are so many in all, and another number counts at once", async () => {
+    const { handler } = echo();
+    const listening = await up(handler, { limits: { connections: 1 } });
+    const first = await dial(listening.port);
+    expect(status(await (await dial(listening.port)).closed())).toBe(503);
+    listening.limit({ connections: 5, connectionsPerAddress: 5 });
+    const second = await dial(listening.port);
+    second.send(request(["GET / HTTP/1.1", "Host: localhost"]));
+    expect(status(await second.until(/got 0/))).toBe(200);
+    first.socket.destroy();
+    second.socket.destroy();
+  });
+});
