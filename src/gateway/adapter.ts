@@ -1,16 +1,24 @@
 // From Node's request and response to h3. h3's own adapter ends a second time what a handler has already ended, which costs
 // more than the whole rest of the way; this one leaves such an answer alone.
-import type { RequestListener, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { H3 } from "h3";
 import { NodeRequest, sendNodeResponse } from "srvx/node";
 
-/** A handler that answers on the node response itself resolves when its answer has begun; its return value is not looked at. */
+/**
+ * A handler that answers on the node response itself resolves when its answer has begun; its return value is not looked at.
+ * `stray` answers what h3 answered by itself: a path that it cannot decode, say.
+ */
 export const toHandler =
-  (app: H3): RequestListener =>
+  (
+    app: H3,
+    stray?: (req: IncomingMessage, res: ServerResponse, status: number) => void,
+  ): RequestListener =>
   async (req, res) => {
     try {
       const answer = await app.fetch(new NodeRequest({ req, res }));
-      if (!begun(res)) await sendNodeResponse(res, answer);
+      if (begun(res)) return;
+      if (stray) stray(req, res, answer.status);
+      else await sendNodeResponse(res, answer);
     } catch {
       broken(res);
     }

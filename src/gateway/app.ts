@@ -72,6 +72,18 @@ export function createApp({ gen, frontends, fetch, ready, files }: AppOptions): 
   return app;
 }
 
+/** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
+export const stray =
+  (frontends: readonly MountedFrontend[]) =>
+  (req: IncomingMessage, res: ServerResponse, status: number): void => {
+    const family = nearest(frontends, (req.url ?? "/").split("?", 1)[0]!);
+    const fault: Fault =
+      status < 500
+        ? { kind: "invalid", code: "bad_path", message: "The path is not well encoded." }
+        : { kind: "internal", message: "Something went wrong here." };
+    refuse(res, family, fault);
+  };
+
 function health(app: H3, ready: AppOptions["ready"]): void {
   const say = (event: H3Event, status: number, body: object) => {
     const { req, res } = nodeOf(event);

@@ -4,7 +4,7 @@ import type { LoadedConfig } from "../config/load.ts";
 import { secretsOf } from "../config/redact.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import { toHandler } from "./adapter.ts";
-import { createApp } from "./app.ts";
+import { createApp, stray } from "./app.ts";
 import { build, type Built } from "./generation.ts";
 import type { House } from "./house.ts";
 import { lineOf } from "./line.ts";
@@ -71,7 +71,13 @@ export class Stage {
       ready: () => this.#ready(),
       files: this.#house.files,
     });
-    return { built, config, loaded, handler: toHandler(app), at: Date.now() };
+    return {
+      built,
+      config,
+      loaded,
+      handler: toHandler(app, stray(built.frontends)),
+      at: Date.now(),
+    };
   }
 
   swap(serving: Serving): void {

@@ -1,0 +1,49 @@
+// Whatever stands in a path, the answer is in the protocol whose path it nearly is.
+import { request } from "node:http";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+let at: Daemon;
+beforeAll(async () => {
+  at = await startGateway({
+    yaml: "providers: { demo: { use: demo } }\nmiddleware: [{ use: auth, with: { anonymous: true } }, limits, usage]\nstore: memory\n",
+  });
+});
+afterAll(() => at[Symbol.asyncDispose]());
+
+const ask = (method: string, path: string) =>
+  new Promise<{ status: number; body: string }>((resolve, reject) => {
+    const { hostname, port } = new URL(at.url);
+    const asked = request({ hostname, port, method, path, agent: false }, (answer) => {
+      let body = "";
+      answer.on("data", (chunk) => (body += chunk));
+      answer.on("end", () => resolve({ status: answer.statusCode!, body }));
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+
+/** Of each family: what its SDKs look for in an error. */
+const SHAPES: Record<string, (told: any) => unknown> = {
+  "/v1/responses/": ({ error }) => error.message && "type" in error && "code" in error,
+  "/v1/chat/completions/": ({ error }) => error.message && "type" in error && "code" in error,
+  "/v1/messages/": ({ type, error }) => type === "error" && error.type && error.message,
+};
+const odd = fc.oneof(
+  fc.constantFrom("%zz", "%", "%E0%A4%A", "%ff", "%00", "..%2f", "a%2fb", "%c0%ae", ";", "%u0041"),
+  fc
+    .array(fc.constantFrom("%", "z", "2", "f", "/", "E", ".", "~"), { minLength: 1, maxLength: 8 })
+    .map((all) => all.join("")),
+);
+
+it.each(Object.keys(SHAPES))("%s", async (base) => {
+  await fc.assert(
+    fc.asyncProperty(odd, fc.constantFrom("GET", "POST", "DELETE"), async (path, method) => {
+      const { status, body } = await ask(method, base + path);
+      expect([400, 404, 405], `${status} ${body}`).toContain(status);
+      expect(SHAPES[base]!(JSON.parse(body)), body).toBeTruthy();
+    }),
+    { numRuns: 60, examples: [["%zz", "GET"]] },
+  );
+});
