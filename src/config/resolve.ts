@@ -71,6 +71,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
       ttlMs: parseDuration(root.files.lifetime)!,
       maxFileBytes: parseSize(String(root.files.max_file))!,
       maxBytes: parseSize(String(root.files.max_total))!,
+      maxKeyBytes: parseSize(String(root.files.max_key))!,
     },
     log: {
       level: overrides.logLevel ?? root.log.level,

@@ -97,6 +97,7 @@ const skeleton = (facts: Schema) => ({
     files: section("Images that clients asked for by address", {
       lifetime: duration("How long an address is good; a week at most", "1h"),
       max_file: size("The largest that is kept", "64MiB"),
+      max_key: size("Of those that one key asked for", "1GiB"),
       max_total: size("Of all together; beyond it no more are taken", "2GiB"),
     }),
     log: section("What the gateway writes about itself", {

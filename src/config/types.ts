@@ -53,6 +53,7 @@ export interface GatewayConfig {
     readonly ttlMs: number;
     readonly maxFileBytes: number;
     readonly maxBytes: number;
+    readonly maxKeyBytes: number;
   };
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";

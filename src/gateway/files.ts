@@ -13,12 +13,15 @@ export interface FileLimits {
   maxFileBytes: number;
   /** Of all that is kept. Beyond it nothing more is taken: an address that was given out is good until it ends. */
   maxBytes: number;
+  /** Of what one key keeps: one alone does not take the room of all. */
+  maxKeyBytes: number;
 }
 
 const LIMITS: FileLimits = {
   ttlMs: 60 * 60_000,
   maxFileBytes: 64 * 1024 * 1024,
   maxBytes: 2 * 1024 * 1024 * 1024,
+  maxKeyBytes: 1024 * 1024 * 1024,
 };
 const MOST_TTL_MS = 7 * 24 * 60 * 60_000;
 
@@ -47,8 +50,8 @@ export interface FileCounts {
 }
 
 export interface Files {
-  /** The longest life is a week; without one, the configured. */
-  keep(bytes: Buffer, mime: string, ttlMs?: number): Promise<Kept>;
+  /** The longest life is a week; without one, the configured. `who`: the id of the key that asked for it. */
+  keep(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<Kept>;
   /** `name` is what follows /files/. Refuses what was never given out and what has ended. */
   serve(name: string, query: URLSearchParams): Promise<ServedFile>;
   /** Removes what has ended, and what a crash left half written. Says how many. */
@@ -69,8 +72,8 @@ const TYPES = [
   ["bin", "application/octet-stream"],
 ] as const;
 
-/** Expiry in seconds, id, extension: a file on disk. */
-const ON_DISK = /^(\d{1,12})\.([\w-]{32})\.([a-z]{3,4})$/;
+/** Expiry in seconds, id (its end says whose it is), extension: a file on disk. */
+const ON_DISK = /^(\d{1,12})\.[\w-]{24}([\w-]{8})\.[a-z]{3,4}$/;
 const ASKED = /^([\w-]{32})\.([a-z]{3,4})$/;
 /** A half-written file that is older than this has no writer any more. */
 const ABANDONED_MS = 10 * 60_000;
@@ -93,8 +96,11 @@ class FileShelf implements Files {
   readonly #counts: FileCounts = { files: 0, bytes: 0, kept: 0, served: 0, refused: 0, swept: 0 };
   /** Bytes on their way to disk: they have their room already, so that many at once cannot overfill the folder. */
   #writing = 0;
+  /** Bytes by owner, those on their way among them. */
+  #owned = new Map<string, number>();
+  readonly #owning = new Map<string, number>();
   /** Finished while a sweep was counting, which may have missed them. Counting one twice until the next sweep is harmless. */
-  #late = { files: 0, bytes: 0 };
+  #late = { files: 0, bytes: 0, owned: new Map<string, number>() };
   #sweeping: Promise<number> | undefined;
 
   constructor(
@@ -108,13 +114,22 @@ class FileShelf implements Files {
     this.#now = now;
   }
 
-  async keep(bytes: Buffer, mime: string, ttlMs = this.#limits.ttlMs): Promise<Kept> {
-    const { maxFileBytes } = this.#limits;
+  async keep(bytes: Buffer, mime: string, ttlMs = this.#limits.ttlMs, who = ""): Promise<Kept> {
+    const { maxFileBytes, maxKeyBytes } = this.#limits;
+    const owner = this.#owner(who);
     if (bytes.length > maxFileBytes)
       fail("too_large", `An image of ${bytes.length} bytes is larger than ${maxFileBytes}.`, {
         code: "file_too_large",
       });
-    if (!this.#room(bytes.length)) await this.sweep();
+    const share = () =>
+      (this.#owned.get(owner) ?? 0) + (this.#owning.get(owner) ?? 0) + bytes.length <= maxKeyBytes;
+    if (!this.#room(bytes.length) || !share()) await this.sweep();
+    if (!share())
+      fail(
+        "rate_limited",
+        `This key keeps as many image files as it may (${maxKeyBytes} bytes). Ask with response_format "b64_json", or try again when they have ended.`,
+        { code: "files_share_full", details: { own: true } },
+      );
     if (!this.#room(bytes.length))
       fail(
         "unavailable",
@@ -122,14 +137,17 @@ class FileShelf implements Files {
         { code: "files_full" },
       );
     const seconds = Math.ceil((this.#now() + Math.min(ttlMs, MOST_TTL_MS)) / 1000);
-    const id = randomBytes(24).toString("base64url");
+    const id = `${randomBytes(18).toString("base64url")}${owner}`;
     const ext = TYPES.find(([, type]) => type === mime)?.[0] ?? "bin";
     this.#writing += bytes.length;
+    more(this.#owning, owner, bytes.length);
     try {
       await this.#write(`${seconds}.${id}.${ext}`, bytes);
     } finally {
       this.#writing -= bytes.length;
+      more(this.#owning, owner, -bytes.length);
     }
+    for (const owned of [this.#owned, this.#late.owned]) more(owned, owner, bytes.length);
     for (const count of [this.#counts, this.#late]) {
       count.files++;
       count.bytes += bytes.length;
@@ -215,13 +233,15 @@ class FileShelf implements Files {
     let files = 0;
     let bytes = 0;
     let swept = 0;
-    this.#late = { files: 0, bytes: 0 };
+    const owned = new Map<string, number>();
+    this.#late = { files: 0, bytes: 0, owned: new Map() };
     for (const name of await readdir(this.#dir)) {
       const path = join(this.#dir, name);
       // Another process may sweep at the same time.
       const found = await stat(path).catch(() => undefined);
       if (!found) continue;
-      const ends = Number(ON_DISK.exec(name)?.[1] ?? Infinity) * 1000;
+      const [, seconds = Infinity, owner = ""] = ON_DISK.exec(name) ?? [];
+      const ends = Number(seconds) * 1000;
       const abandoned = name.endsWith(".tmp") && found.mtimeMs < Date.now() - ABANDONED_MS;
       if (ends <= this.#now() || abandoned) {
         await rm(path, { force: true });
@@ -229,18 +249,32 @@ class FileShelf implements Files {
       } else if (ends !== Infinity) {
         files++;
         bytes += found.size;
+        more(owned, owner, found.size);
       }
     }
     // Others may have kept and swept here too, so what is there is counted, not reckoned.
     this.#counts.files = files + this.#late.files;
     this.#counts.bytes = bytes + this.#late.bytes;
+    for (const [owner, size] of this.#late.owned) more(owned, owner, size);
+    this.#owned = owned;
     this.#counts.swept += swept;
     return swept;
+  }
+
+  /** Of a key: says nothing about it, and is the same in every process and after a restart. */
+  #owner(who: string): string {
+    return createHmac("sha256", this.#key).update(`owner\n${who}`).digest("base64url").slice(0, 8);
   }
 
   #sign(name: string, seconds: number): string {
     return createHmac("sha256", this.#key).update(`${name}\n${seconds}`).digest("base64url");
   }
+}
+
+function more(of: Map<string, number>, owner: string, bytes: number): void {
+  const left = (of.get(owner) ?? 0) + bytes;
+  if (left > 0) of.set(owner, left);
+  else of.delete(owner);
 }
 
 const unknown = (): never =>

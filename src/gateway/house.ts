@@ -84,8 +84,8 @@ export async function openHouse(
   );
   const abroad = scope.own(downloads());
   house.pictures = {
-    keep: async (bytes, mime) => {
-      const { path } = await house.files.keep(bytes, mime ?? "image/png");
+    keep: async (bytes, mime, who) => {
+      const { path } = await house.files.keep(bytes, mime ?? "image/png", undefined, who);
       return `${of.publicUrl().replace(/\/+$/, "")}${path}`;
     },
     get: (url, signal, own) => abroad.get(url, signal, { own }),

@@ -6,8 +6,8 @@ import type { Visit } from "./exchange.ts";
 
 /** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
 export interface Pictures {
-  /** The address at which these bytes are found for a while. */
-  keep(bytes: Buffer, mime: string | undefined): Promise<string>;
+  /** The address at which these bytes are found for a while; `who` is the key whose share of the room they take. */
+  keep(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
   /**
    * From somebody else's address, through the egress guard, without any credential. `own` is an origin that the
    * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
@@ -87,5 +87,5 @@ async function turned(call: Attempt, media: Media): Promise<Media> {
   }
   if ("fileId" in media) return media;
   const bytes = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
-  return { mime, url: await pictures.keep(bytes, mime) };
+  return { mime, url: await pictures.keep(bytes, mime, call.exchange.identity?.id) };
 }

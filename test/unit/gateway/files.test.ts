@@ -140,7 +140,12 @@ describe("files with an end", () => {
   it("other caps hold from then on, and what was given out keeps its end", async () => {
     const files = await openFiles(dir, { now, ttlMs: 60_000 });
     const before = await files.keep(PNG, "image/png");
-    files.limit({ ttlMs: 1_000, maxFileBytes: PNG.length, maxBytes: 2 * PNG.length });
+    files.limit({
+      ttlMs: 1_000,
+      maxFileBytes: PNG.length,
+      maxBytes: 2 * PNG.length,
+      maxKeyBytes: 100,
+    });
     const after = await files.keep(PNG, "image/png");
     expect([before.expiresAt - time, after.expiresAt - time]).toEqual([60_000, 1_000]);
     expect(await codeOf(files.keep(PNG, "image/png"))).toBe("files_full");
@@ -185,5 +190,32 @@ describe("files with an end", () => {
     await writeFile(join(dir, "new.tmp"), "x");
     expect(await files.sweep()).toBe(1);
     expect((await readdir(dir)).sort()).toEqual(["key", "new.tmp"]);
+  });
+});
+
+describe("a key's share", () => {
+  const limits = { ttlMs: 60_000, maxBytes: 100, maxKeyBytes: 50 };
+  const many = (files: Files, who: string, n: number) =>
+    Promise.all(
+      Array.from({ length: n }, () =>
+        codeOf(files.keep(Buffer.alloc(10), "image/png", undefined, who)),
+      ),
+    );
+
+  it("ends before the room of all does, at once and one by one, and others have theirs", async () => {
+    const files = await openFiles(dir, { now, ...limits });
+    const told = await many(files, "a", 9);
+    expect(told.filter((code) => code === "served")).toHaveLength(5);
+    expect(new Set(told)).toEqual(new Set(["served", "files_share_full"]));
+    expect(await many(files, "b", 3)).toEqual(["served", "served", "served"]);
+    expect(files.counts().bytes).toBe(80);
+  });
+
+  it("is the same after a restart, and free again when its files have ended", async () => {
+    await many(await openFiles(dir, { now, ...limits }), "a", 5);
+    const files = await openFiles(dir, { now, ...limits });
+    expect(await many(files, "a", 1)).toEqual(["files_share_full"]);
+    time += 60_001;
+    expect(await many(files, "a", 5)).toEqual(Array(5).fill("served"));
   });
 });
