@@ -6,6 +6,7 @@ import type { GatewayConfig, Located, Mounted, ProviderConfig } from "../config/
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { Scope } from "../lib/scope.ts";
 import type { Kind } from "../model/request.ts";
+import type { Json } from "../model/values.ts";
 import type { Frontend } from "../plugin/frontend.ts";
 import { strangerMade } from "../plugin/members.ts";
 import type { Commands } from "../plugin/plugin.ts";
@@ -230,6 +231,7 @@ export async function build(of: {
     usual: house.usual,
     pictures: house.pictures,
     mask: (text) => house.mask.text(text),
+    masked: (value) => house.mask.value(value) as Json,
     enter() {
       inFlight++;
       let inside = true;

@@ -47,6 +47,7 @@ function spellings(value: string): string[] {
     uri,
     uri.replace(/%[0-9A-F]{2}/g, (hex) => hex.toLowerCase()),
     uri.replaceAll("%20", "+"),
+    encodeURI(value.toWellFormed()),
     ...base64,
     ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")),
     ...base64.map(encodeURIComponent),
@@ -56,6 +57,8 @@ function spellings(value: string): string[] {
 export class Mask {
   readonly #spellings = new Set<string>();
   #pattern: RegExp | undefined;
+  /** What is shorter than this holds none; the shortest shape of a key has eleven letters. */
+  #least = 11;
 
   /** A value of several lines (a private key) also counts line by line. */
   add(values: Iterable<string>): void {
@@ -64,30 +67,34 @@ export class Mask {
         ? [value, ...value.split(/\r?\n/).filter((line) => line.length >= 16)]
         : [value];
       for (const spelling of parts.filter((part) => part.length >= SHORTEST).flatMap(spellings))
-        if (!MASKED.includes(spelling)) this.#spellings.add(spelling);
+        if (!MASKED.includes(spelling)) {
+          this.#spellings.add(spelling);
+          this.#least = Math.min(this.#least, spelling.length);
+        }
     }
     this.#pattern = undefined;
   }
 
   /** The text with every secret replaced; the same string when there is none. */
   text(text: string): string {
-    return text.replace(this.#compiled(), MASKED);
+    return text.length < this.#least ? text : text.replace(this.#compiled(), MASKED);
   }
 
   /** A serialised line. Masked value by value, so that what comes out parses. */
   json(line: string): string {
     if (line.search(this.#compiled()) < 0) return line;
-    return JSON.stringify(this.#deep(JSON.parse(line)));
+    return JSON.stringify(this.value(JSON.parse(line)));
   }
 
-  #deep(value: unknown): unknown {
+  /** What a JSON text said, with every secret replaced, however the text spelled it. */
+  value(value: unknown): unknown {
     if (typeof value === "string") return this.text(value);
     // A secret of digits alone may travel as a number.
     if (typeof value === "number") return this.text(`${value}`) === `${value}` ? value : MASKED;
     if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value)) return value.map((each) => this.#deep(each));
+    if (Array.isArray(value)) return value.map((each) => this.value(each));
     return Object.fromEntries(
-      Object.entries(value).map(([key, each]) => [this.text(key), this.#deep(each)]),
+      Object.entries(value).map(([key, each]) => [this.text(key), this.value(each)]),
     );
   }
 

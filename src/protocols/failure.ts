@@ -2,6 +2,7 @@
 // always that wire's, so that all protocols read all of them here.
 import { fail, type Fault } from "../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../model/values.ts";
+import { mended } from "./cut.ts";
 import { meaning } from "./meaning.ts";
 import { retryAfter } from "./retry.ts";
 
@@ -67,12 +68,13 @@ function read(body: Buffer, status: number): Said {
   try {
     parsed = JSON.parse(said);
   } catch {
-    // A proxy's page, or plain words.
+    // What is too long was cut on its way here; the rest is a proxy's page, or plain words.
+    if (/^\s*[[{]/.test(said)) parsed = mended(said);
   }
   const json = object(parsed) ?? object(list(parsed)[0]);
   if (json) return saying(json, status);
   const plain = said.trim();
-  // A proxy's page says nothing to the one who asked, and half of something that was meant for a machine as little.
+  // A proxy's page says nothing to the one who asked.
   const words = plain === "" || /^[<{]/.test(plain) ? undefined : plain.slice(0, LONGEST);
   return { names: [], message: words };
 }

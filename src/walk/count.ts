@@ -1,6 +1,7 @@
 import { inputUpTo } from "../money/estimate.ts";
 import { fail } from "../model/error.ts";
 import type { Line } from "../plugin/call.ts";
+import { blame } from "./blame.ts";
 import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
@@ -55,7 +56,11 @@ async function asked(call: Attempt): Promise<number | undefined> {
     endpoint.wire,
     encode(call, endpoint.protocol!, endpoint.wire.endpoint),
   );
-  return client.count(await gather(flight, MAX));
+  try {
+    return client.count(await gather(flight, MAX));
+  } catch (problem) {
+    throw blame(problem, "answer", call.provider);
+  }
 }
 
 function estimated(call: Attempt): number {

@@ -3,6 +3,7 @@ import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Line, Recorded, Reply } from "../plugin/call.ts";
 import { Answer } from "./answer.ts";
 import { billed } from "./bill.ts";
+import { heed, isCallers, shown } from "./blame.ts";
 import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
@@ -47,7 +48,7 @@ export async function dispatch(
       if (!faultOf(thrown)) problem = error(fault.kind, fault.message);
       tried.push(`${seat.id}[${seat.credential}]: ${fault.kind}`);
       x["~"].losses = call.losses;
-      if (fault.details?.["own"] !== true) x["~"].gen.rests.failed(seat, fault);
+      heed(call, fault);
       if (x["~"].gone || answer.committed || !next(fault, plan)) break;
       if (answer.opened) told ??= { warnings: call.warnings, seat };
     }
@@ -66,7 +67,7 @@ export async function dispatch(
 
 const next = (fault: Fault, plan: Plan): boolean =>
   ERRORS[fault.kind][1] === "next" &&
-  fault.details?.["own"] !== true &&
+  !isCallers(fault) &&
   (fault.kind === "unsupported" || plan.on.has(fault.kind));
 
 /** What the head has said already, and of whom. */
@@ -169,7 +170,7 @@ async function once(
   }
   // What broke off after content is over for the client, and a failure all the same.
   const broken = x["~"].fault;
-  if (broken) gen.rests.failed(call.seat, broken);
+  if (broken) heed(call, broken);
   else gen.rests.answered(call);
 }
 
@@ -246,6 +247,6 @@ function giveUp(x: Visit, answer: Answer, fault: Fault): void {
       query: x.query,
       lose() {},
     })
-    .fail({ ...fault, message: inner.gen.mask(fault.message) });
+    .fail(shown(inner.gen, fault));
   answer.end();
 }

@@ -97,7 +97,7 @@ export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
   const protocol = call.seat["~"].endpoint.protocol;
   if (call.lane === "verbatim" && protocol)
     passing(protocol.headers?.response, upstream, (name, value) => {
-      head[name] ??= value;
+      head[name] ??= gen.mask(value);
     });
   return head;
 }

@@ -3,6 +3,7 @@ import { fail, faultOf } from "../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Signable } from "../plugin/provider.ts";
 import type { Timeouts } from "../config/types.ts";
+import { blame } from "./blame.ts";
 import type { Attempt } from "./call.ts";
 import type { Visit } from "./exchange.ts";
 import type { Wire } from "./generation.ts";
@@ -22,6 +23,14 @@ export const refusalOf = (problem: unknown): Refused | undefined =>
 
 /** Sends, and takes the head. Anything but 2xx is the codec's to name. */
 export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Flight> {
+  try {
+    return await flown(call, wire, out);
+  } catch (problem) {
+    throw blame(problem, "target", call.provider);
+  }
+}
+
+async function flown(call: Attempt, wire: Wire, out: Departure): Promise<Flight> {
   const x = call.exchange;
   const { provider, credential, endpoint } = call.seat["~"];
   const pause = breath(x["~"].received!.bytes);
@@ -63,9 +72,11 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
       code: "upstream_redirect",
     });
   const fault = endpoint.protocol!.client!.fault(flight.status, flight.headers, said);
-  const problem = error(fault.kind, fault.message, fault.code);
+  const problem = error(fault.kind, fault.message);
   Object.assign(faultOf(problem)!, fault);
-  refusals.set(problem, { status: flight.status, headers: flight.headers, body: said });
+  // Half an error is no JSON that could pass on as it is.
+  if (said.length < ERROR_BODY_MAX)
+    refusals.set(problem, { status: flight.status, headers: flight.headers, body: said });
   throw problem;
 }
 

@@ -13,7 +13,7 @@ import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
 import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
 import type { DataPolicy, PolicyException, Price } from "../model/facts.ts";
 import type { Command, Reserve, Settle, Verdict } from "../plugin/store.ts";
-import type { HeadersIn } from "../model/values.ts";
+import type { HeadersIn, Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
 import type { Chain } from "./hooks.ts";
 import type { Pictures } from "./pictures.ts";
@@ -48,6 +48,8 @@ export interface Generation {
   readonly pictures: Pictures;
   /** Registered secret values out of a text that an upstream wrote. */
   mask(text: string): string;
+  /** The same in every string of it. */
+  masked(value: Json): Json;
   /** An exchange holds its generation from head to settle; the last one to leave a retired generation ends it. */
   enter(): () => void;
 }

@@ -3,6 +3,7 @@ import { fail, faultOf, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelEvent } from "../model/event.ts";
 import type { Answer } from "./answer.ts";
 import { billed, SETTLE_MS } from "./bill.ts";
+import { blame, shown } from "./blame.ts";
 import type { Attempt } from "./call.ts";
 import {
   internal,
@@ -87,7 +88,7 @@ class Presentation implements Taker, Watched, Course {
       this.#passage = this.#choose(source.flight);
       source.flight.take(this);
     } catch (problem) {
-      this.broke(problem);
+      this.#misread(problem);
     }
   }
 
@@ -129,25 +130,30 @@ class Presentation implements Taker, Watched, Course {
     }
   }
 
+  #misread(problem: unknown): void {
+    this.broke(blame(problem, "answer", this.#call.provider));
+  }
+
   data(chunk: Buffer): void {
     if (this.#over || this.#drained) return;
     // Node gathers what is written in one turn: corked here, each event would cost a system call of its own.
     try {
       this.#passage!.push(chunk);
     } catch (problem) {
-      this.broke(problem);
+      this.#misread(problem);
     }
   }
 
   end(problem?: unknown): void {
     if (this.#over) return;
-    if (problem !== undefined && !this.tally.ended) return this.broke(problem);
+    if (problem !== undefined && !this.tally.ended)
+      return this.broke(blame(problem, "target", this.#call.provider));
     this.#drained = true;
     if (!this.#terminal && problem === undefined) {
       try {
         this.#passage!.end();
       } catch (thrown) {
-        return this.broke(thrown);
+        return this.#misread(thrown);
       }
     }
     this.#terminal ||= this.#finishing !== undefined;
@@ -215,7 +221,11 @@ class Presentation implements Taker, Watched, Course {
     this.broke(
       this.#call.exchange["~"].gone
         ? error("canceled", "The client went away.")
-        : error("timeout", "The provider took too long.", "upstream_timeout"),
+        : blame(
+            error("timeout", "The provider took too long.", "upstream_timeout"),
+            "target",
+            this.#call.provider,
+          ),
     );
   }
 
@@ -260,7 +270,7 @@ class Presentation implements Taker, Watched, Course {
     this.#call.end(error("canceled", "given up"));
     billed(this.#call, command, this.tally.otherPrices)
       .then(() => {
-        this.#say({ ...fault, message: x["~"].gen.mask(fault.message) });
+        this.#say(shown(x["~"].gen, fault));
         this.answer.end();
         this.#resolve();
       })

@@ -1,9 +1,11 @@
 import { ERRORS, faultOf, type Fault } from "../model/error.ts";
-import type { JsonObject } from "../model/values.ts";
+import type { Json, JsonObject } from "../model/values.ts";
 import type { Refusal } from "../plugin/protocol.ts";
+import { isHopeless, providerOf, shown } from "./blame.ts";
 import { passing } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { refusalOf } from "./fly.ts";
+import type { Generation } from "./generation.ts";
 import { receipts } from "./privacy.ts";
 
 /** Clients recover by reading these; they travel in upstream's own words. */
@@ -34,13 +36,18 @@ export function refuse(x: Visit, problem: unknown): void {
     "x-request-id": x.id,
   };
   for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
-  const wait = fault.retryAfterMs;
+  const provider = providerOf(fault);
+  if (provider !== undefined) headers["x-tollgate-provider"] = provider;
+  const wait = isHopeless(fault) ? undefined : fault.retryAfterMs;
   if (wait !== undefined) {
     headers["retry-after"] = String(Math.ceil(wait / 1000));
     headers["retry-after-ms"] = String(Math.ceil(wait));
   }
   const again =
-    ERRORS[fault.kind][1] === "next" && fault.kind !== "unsupported" && (wait ?? 0) <= LONG_WAIT_MS;
+    ERRORS[fault.kind][1] === "next" &&
+    fault.kind !== "unsupported" &&
+    !isHopeless(fault) &&
+    (wait ?? 0) <= LONG_WAIT_MS;
   if (!again) headers["x-should-retry"] = "false";
   for (const [name, value] of told.headers) headers[name] ??= value;
   if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
@@ -58,12 +65,11 @@ interface Told {
 
 function rendered(x: Visit, fault: Fault): Told {
   const inner = x["~"];
-  const shown: Fault = { ...fault, message: inner.gen.mask(fault.message) };
+  const told = shown(inner.gen, fault);
   let refusal: Refusal | undefined;
   try {
     refusal =
-      inner.frontend.frontend.fault?.(shown, x) ??
-      inner.frontend.server?.fault(shown, { id: x.id });
+      inner.frontend.frontend.fault?.(told, x) ?? inner.frontend.server?.fault(told, { id: x.id });
   } catch (error) {
     inner.gen.log.error(
       { request: x.id, err: error },
@@ -72,7 +78,7 @@ function rendered(x: Visit, fault: Fault): Told {
   }
   return {
     status: refusal?.status ?? ERRORS[fault.kind][0],
-    body: JSON.stringify(refusal?.body ?? plain(shown, x.id)),
+    body: JSON.stringify(refusal?.body ?? plain(told, x.id)),
     headers: [],
   };
 }
@@ -94,13 +100,25 @@ function passed(x: Visit, problem: unknown, fault: Fault): Told | undefined {
   const refusal = refusalOf(problem);
   if (!refusal || !PASSED.has(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")
     return undefined;
-  if (fault.kind === "upstream_auth" || fault.kind === "upstream_quota") return undefined;
+  if (isHopeless(fault)) return undefined;
   if (!String(refusal.headers["content-type"]).includes("json")) return undefined;
   const headers: [string, string][] = [];
   passing(inner.frontend.protocol?.headers?.response, refusal.headers, (name, value) =>
-    headers.push([name, value]),
+    headers.push([name, inner.gen.mask(value)]),
   );
-  return { status: refusal.status, body: inner.gen.mask(refusal.body.toString()), headers };
+  const body = withoutSecrets(inner.gen, refusal.body.toString());
+  return body === undefined ? undefined : { status: refusal.status, body, headers };
+}
+
+/** The same text where there is nothing to hide; nothing where it is no JSON, or is nested for its own sake. */
+function withoutSecrets(gen: Generation, text: string): string | undefined {
+  try {
+    const said = JSON.parse(text) as Json;
+    const safe = JSON.stringify(gen.masked(said));
+    return safe === JSON.stringify(said) ? text : safe;
+  } catch {
+    return undefined;
+  }
 }
 
 function unexpected(x: Visit, problem: unknown): Fault {

@@ -1,13 +1,15 @@
 import { hold, outputThatFits, type Ask } from "../money/estimate.ts";
 import { formatUsd } from "../money/format.ts";
 import { priceHash } from "../money/price.ts";
-import { fail } from "../model/error.ts";
+import { fail, faultOf } from "../model/error.ts";
 import type { Limit, LimitState, Reserve } from "../plugin/store.ts";
+import { blame } from "./blame.ts";
 import type { Attempt } from "./call.ts";
 import { leaving } from "./leaving.ts";
 import { factsOf } from "./privacy.ts";
 import type { Departure } from "./outgoing.ts";
 import type { Stamped } from "./generation.ts";
+import { error } from "./send.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf } from "./terms.ts";
 
@@ -179,11 +181,13 @@ function refuse(
       { code: "insufficient_quota", details },
     );
   }
-  return fail(
+  const limit = error(
     "rate_limited",
     denied.unit === "concurrent"
       ? `More than ${denied.max} requests at once (${denied.scope}).`
       : `The limit of ${denied.max} ${denied.unit} a ${denied.per} (${denied.scope}) is reached; it is back at ${resets}.`,
-    { code: "rate_limit_exceeded", retryAfterMs, details: { ...details, own: true } },
+    "rate_limit_exceeded",
   );
+  Object.assign(faultOf(limit)!, { retryAfterMs, details });
+  throw blame(limit, "caller");
 }

@@ -3,6 +3,7 @@ import type { Dispatcher } from "undici";
 import { fail, faultOf, type ErrorKind } from "../model/error.ts";
 import type { HeadersIn } from "../model/values.ts";
 import type { Timeouts } from "../config/types.ts";
+import { blame } from "./blame.ts";
 import type { Wire } from "./generation.ts";
 import type { Watchdog, Watched } from "./watchdog.ts";
 
@@ -101,9 +102,8 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
     const { totalMs, hinted } = this.#timeouts;
     if (now > this.#started + totalMs) {
       if (!hinted) return this.#late("took longer than", totalMs);
-      const late = error("timeout", "The provider took longer than this client waits.");
-      Object.assign(faultOf(late)!, { code: "client_timeout", details: { own: true } });
-      this.abort(late);
+      const late = "The provider took longer than this client waits.";
+      this.abort(blame(error("timeout", late, "client_timeout"), "caller"));
     } else if (now > this.#due)
       this.#late(
         this.status === 0 ? "sent nothing for" : "fell silent for",

@@ -8,6 +8,7 @@ import { mergeUsage, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
 import type { Command, Settle } from "../plugin/store.ts";
+import { isCallers } from "./blame.ts";
 import type { Attempt } from "./call.ts";
 import type { Shelf } from "./parts.ts";
 import { larger, Pricing } from "./pricing.ts";
@@ -138,7 +139,7 @@ export class Tally {
     const dead = of.cut && !this.accepted && !this.call.unanswered;
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     // Upstream has not failed: it was given up, and may have worked until then.
-    const gaveUp = of.fault?.kind === "canceled" || of.fault?.code === "client_timeout";
+    const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isCallers(of.fault));
     const left = of.cut && (this.accepted || gaveUp);
     const costNano = dead
       ? 0n

@@ -186,7 +186,7 @@ describe("an upstream", () => {
     await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, toy("o")) } });
     const answer = await s.ask(ASK);
     expect(answer.status).toBe(502);
-    expect(await answer.json()).toMatchObject({ error: "no room here" });
+    expect(await answer.json()).toMatchObject({ error: "p: no room here" });
     expect(rows(s.journal, "settle")).toMatchObject([{ outcome: "upstream" }]);
   });
 

@@ -164,7 +164,7 @@ describe.each([
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     const got = lines(await res.text());
     expect(got.filter((l) => l.error !== undefined)).toEqual([
-      { error: "broken", kind: "upstream" },
+      { error: "p: broken", kind: "upstream" },
     ]);
     expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
     expect(s.log.filter(({ level }) => level === "error")).toEqual([]);
@@ -179,7 +179,7 @@ describe.each([
     await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
     const res = await s.ask({ model: "p/m", text: "hi", stream: true });
     expect(res.status).toBe(502);
-    expect(await res.json()).toMatchObject({ error: "broken", kind: "upstream" });
+    expect(await res.json()).toMatchObject({ error: "p: broken", kind: "upstream" });
     expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
   });
 
@@ -190,7 +190,7 @@ describe.each([
     });
     await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base, protocol) } });
     const got = lines(await (await s.ask({ model: "p/m", text: "hi", stream: true })).text());
-    expect(got.at(-1)).toMatchObject({ error: "truncated" });
+    expect(got.at(-1)).toMatchObject({ error: "p: truncated" });
   });
 
   it("a client that leaves ends the call upstream, and the row says what was sent", async () => {

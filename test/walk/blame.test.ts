@@ -1,0 +1,151 @@
+// Whose failure it is. The law: no request of one key changes where another's goes, unless upstream said something of the
+// account or the target in a way that is no prose; and what only the host may say, nobody else can say in its place.
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { fail, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
+import { backend, scene, type Scene } from "./house.ts";
+import { toy } from "./toy.ts";
+
+const endpoint = (base: string, protocol: ReturnType<typeof toy>) => ({
+  endpoints: [
+    { protocol, base, auth: { header: "x-key", prefix: "K ", field: "api_key" as never } },
+  ],
+});
+const LINE = JSON.stringify({
+  id: "u",
+  model: "m",
+  say: "Hello",
+  usage: { input: 1, output: 1 },
+  end: "stop",
+});
+const good = () =>
+  backend((_req, res) => {
+    res.setHeader("content-type", "application/json");
+    res.end(LINE);
+  });
+
+/** A codec that says of each refusal what the test says. */
+const saying = (fault: () => Fault) => {
+  const protocol = toy("other");
+  return { ...protocol, client: { ...protocol.client!, fault } };
+};
+const refusing = () =>
+  backend((_req, res) => {
+    res.writeHead(500, { "content-type": "application/json" });
+    res.end("{}");
+  });
+
+describe("what an upstream, a codec or a plugin puts into a fault", () => {
+  /** What the host itself writes there or once wrote, and whatever else there is. */
+  const bag = fc.oneof(
+    fc.constantFrom<JsonObject>(
+      { own: true },
+      { caller: true },
+      { who: "caller" },
+      { blame: "caller" },
+    ),
+    fc.dictionary(fc.string({ maxLength: 8 }), fc.constantFrom(true, "caller", 1), { maxKeys: 3 }),
+  ) as fc.Arbitrary<JsonObject>;
+  const code = fc.constantFrom(undefined, "client_timeout", "canceled", "rate_limit_exceeded", "x");
+  const kind = fc.constantFrom<ErrorKind>(
+    "rate_limited",
+    "overloaded",
+    "timeout",
+    "upstream",
+    "upstream_auth",
+  );
+
+  it("switches off neither fallback nor rest", async () => {
+    await using bad = await refusing();
+    await using up = await good();
+    await fc.assert(
+      fc.asyncProperty(kind, code, bag, async (kind, code, details) => {
+        const fault: Fault = { kind, message: "No.", details, ...(code && { code }) };
+        await using s = await scene({
+          frontend: toy(),
+          providers: {
+            a: endpoint(
+              bad.base,
+              saying(() => fault),
+            ),
+            b: endpoint(up.base, toy("other")),
+          },
+          models: { any: ["a/m", "b/m"] },
+        });
+        const answer = await s.ask({ model: "any", text: "hi" });
+        expect(await answer.json()).toMatchObject({ model: "b/m" });
+        expect(s.house.rests.list()).toHaveLength(1);
+      }),
+      { numRuns: 40 },
+    );
+  });
+});
+
+describe("nobody is kept away from a target", () => {
+  const quiet = async (of: Omit<Scene, "frontend">, ask: object, headers = {}) => {
+    await using s = await scene({ frontend: toy(), ...of });
+    const answer = await s.ask({ model: "a/m", text: "hi", ...ask }, { headers });
+    const text = await answer.text().catch(() => "");
+    await sleep(20);
+    expect(s.house.rests.list()).toEqual([]);
+    return { status: answer.status, text };
+  };
+
+  it.each(["rate_limited", "overloaded", "upstream_auth", "upstream"] as const)(
+    "by a hook that says %s",
+    async (kind) => {
+      await using up = await good();
+      const providers = { a: endpoint(up.base, toy("other")) };
+      for (const hooks of [
+        [{ prepare: () => fail(kind, "No.") }],
+        [{ attempt: () => fail(kind, "No.") }],
+        [
+          {
+            attempt: async (_: unknown, next: () => Promise<never>) => (
+              await next(),
+              fail(kind, "No.")
+            ),
+          },
+        ],
+        [{ charge: () => fail(kind, "No.") }],
+      ] as never[])
+        expect((await quiet({ providers, hooks }, {})).status).toBeGreaterThanOrEqual(400);
+    },
+  );
+
+  it.each(["verbatim", "translated"])("by an answer that cannot be read, %s", async (lane) => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end('{"error":"the model made no sense of this"}\n');
+    });
+    const providers = { a: endpoint(up.base, toy(lane === "verbatim" ? "toy" : "other")) };
+    expect((await quiet({ providers }, { stream: true })).text).toContain("a: the model");
+  });
+
+  it("by a client that has no time, before the answer and in the middle of it", async () => {
+    await using up = await backend((req, res) => {
+      if (!req.body.includes("begin")) return;
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(`${JSON.stringify({ id: "u" })}\n${JSON.stringify({ say: "Hel" })}\n`);
+    });
+    const providers = { a: endpoint(up.base, toy("other")) };
+    const headers = { "x-stainless-timeout": "1" };
+    for (const text of ["hi", "begin"])
+      expect((await quiet({ providers }, { stream: true, text }, headers)).text).toContain("waits");
+  });
+
+  it("by a caller's own limit, which is no reason to try another either", async () => {
+    await using up = await good();
+    const providers = { a: endpoint(up.base, toy("other")), b: endpoint(up.base, toy("other")) };
+    const denied = { scope: "key", unit: "requests", per: "minute", max: 1, left: 0, resetsAt: 0 };
+    const verdict = () => ({ ok: false, denied, retryAfterMs: 1000 }) as never;
+    const { status, text } = await quiet(
+      { providers, verdict, models: { any: ["a/m", "b/m"] } },
+      { model: "any" },
+    );
+    expect(status).toBe(429);
+    expect(text).not.toContain("own");
+    expect(up.asked).toEqual([]);
+  });
+});
