@@ -54,11 +54,9 @@ const DOORS: { readonly [name: string]: Door } = {
   responses: { path: "/v1/responses", body: (model) => ({ model, input: "hi" }) },
 };
 const MODELS = ["mchat/model", "mmsg/model", "mresp/model", "mgem/gemini-3-pro"];
-const CASES = [
-  ...Object.keys(DOORS).flatMap((door) =>
-    MODELS.flatMap((model) => [false, true].map((stream) => ({ door, model, stream }))),
-  ),
-];
+const CASES = Object.keys(DOORS).flatMap((door) =>
+  MODELS.flatMap((model) => [false, true].map((stream) => ({ door, model, stream }))),
+);
 
 async function ask(door: string, model: string, stream = false) {
   const { path, body } = DOORS[door]!;
