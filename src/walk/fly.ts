@@ -75,7 +75,7 @@ async function flown(call: Attempt, wire: Wire, out: Departure): Promise<Flight>
   const problem = error(fault.kind, fault.message);
   Object.assign(faultOf(problem)!, fault);
   // Half an error is no JSON that could pass on as it is.
-  if (said.length < ERROR_BODY_MAX)
+  if (said.length < BOUNDS.refusal.most)
     refusals.set(problem, { status: flight.status, headers: flight.headers, body: said });
   throw problem;
 }

@@ -24,6 +24,7 @@ const LINGER_MS = 5_000;
 const PROGRESS_MS = 1_000;
 /** A provider that bills the rest anyway is read on for this long after the client left. */
 const DRAIN_MS = 60_000;
+const GONE = "The client went away.";
 
 /**
  * The answer of one call, from upstream's first byte to the client's last. Resolves when all of it has left and is
@@ -88,7 +89,7 @@ class Presentation implements Taker, Watched, Course {
       this.#passage = this.#choose(source.flight);
       source.flight.take(this);
     } catch (problem) {
-      this.#misread(problem);
+      this.#failed(problem, "answer");
     }
   }
 
@@ -130,8 +131,8 @@ class Presentation implements Taker, Watched, Course {
     }
   }
 
-  #misread(problem: unknown): void {
-    this.broke(blame(problem, "answer", this.#call.provider));
+  #failed(problem: unknown, who: "target" | "answer"): void {
+    this.broke(blame(problem, who, this.#call.provider));
   }
 
   data(chunk: Buffer): void {
@@ -140,20 +141,19 @@ class Presentation implements Taker, Watched, Course {
     try {
       this.#passage!.push(chunk);
     } catch (problem) {
-      this.#misread(problem);
+      this.#failed(problem, "answer");
     }
   }
 
   end(problem?: unknown): void {
     if (this.#over) return;
-    if (problem !== undefined && !this.tally.ended)
-      return this.broke(blame(problem, "target", this.#call.provider));
+    if (problem !== undefined && !this.tally.ended) return this.#failed(problem, "target");
     this.#drained = true;
     if (!this.#terminal && problem === undefined) {
       try {
         this.#passage!.end();
       } catch (thrown) {
-        return this.#misread(thrown);
+        return this.#failed(thrown, "answer");
       }
     }
     this.#terminal ||= this.#finishing !== undefined;
@@ -218,15 +218,8 @@ class Presentation implements Taker, Watched, Course {
     }
     if (now < this.#due) return;
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
-    this.broke(
-      this.#call.exchange["~"].gone
-        ? error("canceled", "The client went away.")
-        : blame(
-            error("timeout", "The provider took too long.", "upstream_timeout"),
-            "target",
-            this.#call.provider,
-          ),
-    );
+    if (this.#call.exchange["~"].gone) return this.broke(error("canceled", GONE));
+    this.#failed(error("timeout", "The provider took too long.", "upstream_timeout"), "target");
   }
 
   #billed(): void {
@@ -251,8 +244,7 @@ class Presentation implements Taker, Watched, Course {
     if (this.#finishing !== undefined) {
       this.#drained = this.#terminal = true;
       this.#close();
-      this.#flight?.abort(error("canceled", "given up"));
-      return;
+      return this.#flight?.abort(error("canceled", "given up"));
     }
     // Over before the flight is: its end comes back here at once, as one more problem.
     this.#leave();
@@ -292,7 +284,7 @@ class Presentation implements Taker, Watched, Course {
     if (this.#finishing !== undefined) return;
     if (this.#call.seat["~"].provider.onDisconnect === "drain" && this.tally.accepted)
       return this.#watch(DRAIN_MS);
-    this.broke(error("canceled", "The client went away."));
+    this.broke(error("canceled", GONE));
   }
 
   #watch(ms: number): void {
