@@ -1,11 +1,12 @@
 // What somebody at a terminal sees first: where it is, the key, and a request that answers.
 import type { Gateway } from "../gateway/types.ts";
 import { version } from "./house.ts";
-import { near } from "./report.ts";
+import { near, sayLeftOut } from "./report.ts";
 import { columns, paint } from "./terminal.ts";
 
 export async function banner(gateway: Gateway, file: string | undefined): Promise<string> {
   const key = gateway.firstKey;
+  const { leftOut } = await gateway.status();
   const facts = [
     ["url", paint("cyan", gateway.url)],
     key === undefined
@@ -18,6 +19,7 @@ export async function banner(gateway: Gateway, file: string | undefined): Promis
         : near(file),
     ],
     ["state", near(gateway.stateDir)],
+    ...(leftOut.length > 0 ? [["left out", sayLeftOut(leftOut)]] : []),
   ].map(([name, value]) => [paint("gray", name!), value!]);
   const body = `{"model":"${await someModel(gateway)}","messages":[{"role":"user","content":"Hello"}]}`;
   return [

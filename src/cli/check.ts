@@ -3,7 +3,7 @@ import { rehearse } from "../gateway/rehearse.ts";
 import { plural } from "../lib/text.ts";
 import { type Command, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./house.ts";
-import { counted, errorsIn, near, reported } from "./report.ts";
+import { counted, errorsIn, near, reported, sayLeftOut } from "./report.ts";
 import { paint, say, sayJson } from "./terminal.ts";
 
 export const command: Command = {
@@ -30,8 +30,9 @@ export const command: Command = {
       else await rehearsed[Symbol.asyncDispose]();
     }
     const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");
+    const leftOut = [...(config?.unmounted ?? [])].map(([provider, why]) => ({ provider, why }));
     const ok = errorsIn(problems) === 0 && !bad;
-    if (given.json) sayJson({ ok, file: file ?? null, problems });
+    if (given.json) sayJson({ ok, file: file ?? null, problems, leftOut });
     else {
       if (problems.length > 0) say(`${reported(problems, paint)}\n`);
       const name = file === undefined ? nameOf(file) : near(file);
@@ -44,6 +45,7 @@ export const command: Command = {
           plural(config.models.size, "model name"),
         ];
         say(`${name} is fine: ${parts.join(", ")}${found === "" ? "" : ` (${found})`}`);
+        if (leftOut.length > 0) say(`left out: ${sayLeftOut(leftOut)}`);
       }
     }
     return ok ? EXIT.fine : EXIT.failed;

@@ -36,3 +36,7 @@ export function counted(problems: readonly Located[]): string {
     .map(([count, severity]) => plural(count, severity))
     .join(", ");
 }
+
+/** "openai (OPENAI_API_KEY is not set), …" */
+export const sayLeftOut = (of: readonly { readonly provider: string; readonly why: string }[]) =>
+  of.map(({ provider, why }) => `${provider} (${why})`).join(", ");

@@ -10,7 +10,7 @@ import { fail } from "../model/error.ts";
 import { banner } from "./banner.ts";
 import { type Command, CONFIG, EXIT, type Given } from "./command.ts";
 import { configFile, createLoad, nameOf, version } from "./house.ts";
-import { counted, reported } from "./report.ts";
+import { counted, reported, sayLeftOut } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
@@ -90,7 +90,8 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
     await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
     log.info({ path }, "a first key was made; it is in this file and nowhere else");
   }
-  const { generation, stateDir } = await gateway.status();
+  const { generation, stateDir, leftOut } = await gateway.status();
+  if (leftOut.length > 0) log.info({ leftOut }, `left out: ${sayLeftOut(leftOut)}`);
   log.info(
     { url: gateway.url, version, pid: process.pid, file, stateDir, generation },
     "listening",

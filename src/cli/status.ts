@@ -2,7 +2,7 @@ import { askControl } from "../gateway/control.ts";
 import type { Status } from "../gateway/types.ts";
 import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
 import { stateDirOf } from "./house.ts";
-import { reported } from "./report.ts";
+import { reported, sayLeftOut } from "./report.ts";
 import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 
 export const command: Command = {
@@ -40,6 +40,7 @@ function inWords(of: Status): string {
       `${flying}${older.length === 0 ? "" : `, ${older.map((g) => `${g.inFlight} in generation ${g.generation}`).join(", ")}`}`,
     ],
     ["last reload", lastReload(of)],
+    ...(of.leftOut.length > 0 ? [["left out", sayLeftOut(of.leftOut)]] : []),
     ...of.lists.map(({ provider, count, lastError }) => [
       `models of ${provider}`,
       `${count ?? "not known yet"}${lastError ? paint("yellow", `; ${lastError.message}`) : ""}`,

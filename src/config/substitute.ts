@@ -65,7 +65,7 @@ export async function substitute(
 
   const isWhen = ({ pointer }: Template) => /^\/providers\/[^/]+\/when$/.test(pointer);
   await apply(templates.filter(isWhen));
-  const unmounted = leftOut(tree, written, holes);
+  const unmounted = leftOut(tree, written, holes, env);
   const out = [...unmounted.keys()].map((name) => below("/providers", name));
   const rest = templates.filter((t) => !isWhen(t));
   const asleep = (t: Template) => out.some((pointer) => within(t.pointer, pointer));
@@ -105,6 +105,7 @@ function leftOut(
   tree: Tree,
   written: ReadonlyMap<string, string>,
   holes: ReadonlySet<string>,
+  env: Sources["env"],
 ): Map<string, string> {
   const providers = (tree.value as Mapping)["providers"];
   const out = new Map<string, string>();
@@ -119,7 +120,17 @@ function leftOut(
       .toLowerCase();
     if (!["", "false", "0"].includes(text)) continue;
     const from = written.get(pointer);
-    out.set(name, `its when: is ${text === "" ? "empty" : text}${from ? ` (${from})` : ""}`);
+    const wanting = text === "" && from ? missingIn(from, env) : "";
+    const because = `its when: is ${text === "" ? "empty" : text}${from ? ` (${from})` : ""}`;
+    out.set(name, wanting || because);
   }
   return out;
+}
+
+/** Which variables would fill it: "OPENAI_API_KEY is not set". */
+function missingIn(text: string, env: Sources["env"]): string {
+  const names = [...text.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => name!);
+  return [...new Set(names)]
+    .map((name) => `${name} is ${env[name] === undefined ? "not set" : "empty"}`)
+    .join(", ");
 }

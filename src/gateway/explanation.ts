@@ -1,6 +1,6 @@
 // What a request for a model would meet in a generation, in words for people and as data for programs.
 import type { GatewayConfig } from "../config/types.ts";
-import { fail } from "../model/error.ts";
+import { fail, faultOf } from "../model/error.ts";
 import { explain } from "../walk/explain.ts";
 import type { Built } from "./generation.ts";
 import type { Explanation } from "./types.ts";
@@ -21,7 +21,15 @@ export async function explainIn(
       "not_found",
       `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
     );
-  const explained = await explain(built.gen, frontend, model);
+  const explained = await explain(built.gen, frontend, model).catch((error: unknown) => {
+    const absent = built.gen.switchboard.absent(model);
+    const fault = faultOf(error);
+    if (!fault || absent.length === 0) throw error;
+    return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
+      code: fault.code,
+      param: fault.param,
+    });
+  });
   const provider = explained.seats[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
   const hooks = Object.fromEntries(
     Object.entries(frontend.chain)

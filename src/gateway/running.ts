@@ -155,6 +155,7 @@ export class Running implements Gateway {
         loadedAt: at,
         lastReload: this.#lastReload,
         generations: this.#stage.generations(),
+        leftOut: [...config.unmounted].map(([provider, why]) => ({ provider, why })),
         lists: this.#refresh.status(),
         resting: this.#house.rests.list(),
         files: this.#house.files.counts(),

@@ -52,6 +52,8 @@ export interface Status {
   readonly lastReload:
     | (Reloaded & { readonly at: number; readonly why: "file" | "signal" | "command" })
     | undefined;
+  /** Declared providers that `when:` leaves out, each with the reason: "OPENAI_API_KEY is not set". */
+  readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
   /** Live model lists, line by line. */
   readonly lists: readonly LineStatus[];
   /** Who rests after a failure, and until when. */

@@ -10,6 +10,7 @@ import type { MountedEndpoint, MountedFrontend, MountedProvider, Seat } from "./
 import { closer } from "./hooks.ts";
 import { carried, matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";
+import { unanswered } from "./unanswered.ts";
 
 export interface Resolution {
   readonly seats: readonly Seat[];
@@ -17,6 +18,7 @@ export interface Resolution {
   readonly on: ReadonlySet<ErrorKind>;
   /** Why a seat is not on the verbatim lane. */
   readonly closed: ReadonlyMap<Seat, string>;
+  /** For the operator: they name variables. */
   readonly notes: readonly string[];
   readonly pick: "ordered" | "weighted";
 }
@@ -51,6 +53,23 @@ const MODEL = /^[!#-~]{1,256}$/;
 /** Whether whoever asks may use this name, or this id. */
 export type May = (name: string) => boolean;
 const ANYBODY: May = () => true;
+const kindOf = (frontend: MountedFrontend): Kind => frontend.protocol?.kind ?? "chat";
+
+/** What a name leads to. */
+export interface Looked {
+  readonly route: ModelRoute | undefined;
+  /** Of candidates, mounted or not; none where the file does not know the name. */
+  readonly ids: readonly string[];
+  readonly absent: readonly {
+    readonly id: string;
+    readonly provider: string;
+    readonly why: string;
+  }[];
+  readonly seats: Seat[];
+  readonly closed: Map<Seat, string>;
+  readonly wrongKind: string[];
+  readonly unserved: string[];
+}
 
 export class Switchboard {
   readonly #lines: Lines;
@@ -102,39 +121,61 @@ export class Switchboard {
         param: "model",
         code: "invalid_model",
       });
-    const notes: string[] = [];
-    const ids: string[] = [];
-    const route = this.#expand(model, ids, notes, 0);
-    const seats: Seat[] = [];
-    const closed = new Map<Seat, string>();
-    const wrongKind: string[] = [];
-    for (const id of new Set(ids)) {
-      const slash = id.indexOf("/");
-      const provider = this.#lines.providers.get(id.slice(0, slash));
-      if (!provider) {
-        const why = this.#lines.unmounted.get(id.slice(0, slash));
-        notes.push(`${id}: ${why ?? "no such provider"}`);
-        continue;
-      }
-      this.#seat(frontend, model, id.slice(slash + 1), provider, stream, now, {
-        seats,
-        closed,
-        wrongKind,
-        notes,
-      });
+    const found = this.#look(frontend, model, stream, now);
+    const { seats, closed, route, absent, unserved } = found;
+    if (seats.length === 0) {
+      const answers = (name: string) =>
+        name !== model && this.#look(frontend, name, false, now).seats.length > 0;
+      unanswered({ ...found, lines: this.#lines, kind: kindOf(frontend), model, answers, may });
     }
-    if (seats.length === 0) this.#nobody(frontend, model, wrongKind, notes, may);
     return {
       seats,
       closed,
-      notes,
+      notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
       on: new Set(route?.on ?? DEFAULT_ON),
       pick: route?.pick ?? "ordered",
     };
   }
 
+  /** Why a name's candidates are not there, for the operator alone: it names variables. */
+  absent(model: string): readonly string[] {
+    const ids: string[] = [];
+    this.#expand(model, ids, 0);
+    return this.#absent(ids).map(({ id, why }) => `${id}: ${why}`);
+  }
+
+  #absent(ids: readonly string[]): Looked["absent"] {
+    return ids.flatMap((id) => {
+      const provider = id.slice(0, id.indexOf("/"));
+      if (this.#lines.providers.has(provider)) return [];
+      const why = this.#lines.unmounted.get(provider) ?? "no such provider";
+      return [{ id, provider, why }];
+    });
+  }
+
+  #look(frontend: MountedFrontend, model: string, stream: boolean, now: number): Looked {
+    const expanded: string[] = [];
+    const route = this.#expand(model, expanded, 0);
+    const ids = [...new Set(expanded)];
+    const into: Looked = {
+      route,
+      ids,
+      absent: this.#absent(ids),
+      seats: [],
+      closed: new Map(),
+      wrongKind: [],
+      unserved: [],
+    };
+    for (const id of ids) {
+      const slash = id.indexOf("/");
+      const provider = this.#lines.providers.get(id.slice(0, slash));
+      if (provider) this.#seat(frontend, model, id.slice(slash + 1), provider, stream, now, into);
+    }
+    return into;
+  }
+
   /** Exact name, else a mounted provider's own, else the longest pattern; aliases may name aliases. */
-  #expand(model: string, ids: string[], notes: string[], depth: number): ModelRoute | undefined {
+  #expand(model: string, ids: string[], depth: number): ModelRoute | undefined {
     if (depth > MAX_ALIASES) return undefined;
     const exact = this.#lines.models.get(model);
     const slash = model.indexOf("/");
@@ -151,7 +192,7 @@ export class Switchboard {
       const id = candidate.replace("*", () => star);
       if (id === model || (!this.#lines.models.has(id) && known(id.split("/", 1)[0]!)))
         ids.push(id);
-      else this.#expand(id, ids, notes, depth + 1);
+      else this.#expand(id, ids, depth + 1);
     }
     return route;
   }
@@ -163,11 +204,11 @@ export class Switchboard {
     provider: MountedProvider,
     stream: boolean,
     now: number,
-    into: { seats: Seat[]; closed: Map<Seat, string>; wrongKind: string[]; notes: string[] },
+    into: Looked,
   ): void {
     const id = `${provider.name}/${model}`;
     const { info, listed } = this.#lines.catalogue.find(provider.name, model);
-    const kind = frontend.protocol?.kind ?? "chat";
+    const kind = kindOf(frontend);
     if (info.kind !== kind) {
       if (listed || kind === "image") into.wrongKind.push(listed ? id : "");
       return;
@@ -183,9 +224,10 @@ export class Switchboard {
     const credentials = provider.credentials.filter(
       (c) => c.models?.some((p) => matches(p, model)) ?? true,
     );
-    if (fitting.length === 0) into.notes.push(`${id}: no endpoint of ${provider.name} serves it`);
+    if (fitting.length === 0)
+      into.unserved.push(`${id}: no endpoint of ${provider.name} serves it`);
     if (credentials.length === 0)
-      into.notes.push(`${id}: no credential of ${provider.name} may use it`);
+      into.unserved.push(`${id}: no credential of ${provider.name} may use it`);
     for (const credential of credentials)
       for (const endpoint of ordered) {
         const why = closedBy(frontend, endpoint, asked, provider.name, stream);
@@ -203,49 +245,6 @@ export class Switchboard {
         into.seats.push(seat);
         if (why !== undefined) into.closed.set(seat, why);
       }
-  }
-
-  #nobody(
-    frontend: MountedFrontend,
-    model: string,
-    wrongKind: string[],
-    notes: string[],
-    may: May,
-  ): never {
-    const kind = frontend.protocol?.kind ?? "chat";
-    const named = may(model);
-    const other = wrongKind.find((id) => id !== "" && (named || may(id)));
-    if (other !== undefined) {
-      const right = this.#lines.doors.get(kind === "chat" ? "image" : "chat");
-      return fail(
-        "invalid",
-        `${other} is ${kind === "chat" ? "an image" : "a chat"} model${right ? `: ask for it at ${right}` : ""}.`,
-        { param: "model", code: "wrong_endpoint" },
-      );
-    }
-    const near = this.#lines.catalogue.near(model, kind, may);
-    const names = [...this.#lines.models.keys()].filter((n) => !n.includes("*") && may(n));
-    const slash = model.indexOf("/");
-    const provider = slash > 0 ? model.slice(0, slash) : undefined;
-    const advice =
-      near.length > 0
-        ? ` Near it: ${near.join(", ")}.`
-        : names.length > 0
-          ? ` Known names: ${names.slice(0, 5).join(", ")}.`
-          : "";
-    const yaml =
-      provider && !this.#lines.providers.has(provider) && !this.#lines.unmounted.has(provider)
-        ? ` To add the provider, in gateway.yaml under providers: "${provider}: { use: ${provider}, with: { api_key: … } }".`
-        : ` To add the name, in gateway.yaml under models: "${model}: [<provider>/<model>]".`;
-    const because = named && notes.length > 0 ? ` (${notes.join("; ")})` : "";
-    return fail(
-      "not_found",
-      `There is no model ${model}${because}.${advice}${kind === "chat" ? yaml : ""}`,
-      {
-        param: "model",
-        code: "model_not_found",
-      },
-    );
   }
 }
 

@@ -38,6 +38,37 @@ test("without a file it runs what ships, and says so", async () => {
   expect(await ended).toBe(0);
 });
 
+test("a fresh machine: what is left out is said with its variable, and the shipped alias answers", async () => {
+  await using here = await folder();
+  const said = "openai (OPENAI_API_KEY is not set), anthropic (ANTHROPIC_API_KEY is not set)";
+  const env = { ANTHROPIC_API_KEY: "" };
+  expect((await here.tollgate(["check"])).stdout).toMatch(/is fine: .*\nleft out: .*\n$/);
+  expect((await here.tollgate(["check"])).stdout).toContain(`left out: ${said}`);
+  const check = JSON.parse((await here.tollgate(["check", "--json"], { env })).stdout) as unknown;
+  expect(check).toMatchObject({
+    leftOut: [
+      { provider: "openai", why: "OPENAI_API_KEY is not set" },
+      { provider: "anthropic", why: "ANTHROPIC_API_KEY is empty" },
+    ],
+  });
+  const { url, line } = await here.serve();
+  await line(/^left out: openai \(OPENAI_API_KEY is not set\), anthropic/);
+  expect((await here.tollgate(["status"])).stdout).toContain(said);
+  const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
+  const fast = await ask(url, key, "fast");
+  expect([fast.status, ((await fast.json()) as { model: string }).model]).toEqual([
+    200,
+    "demo/echo",
+  ]);
+  // A client is told what answers, and of no variable; the operator is.
+  const none = await ask(url, key, "openai/gpt-6");
+  expect(none.status).toBe(404);
+  expect(await none.text()).not.toMatch(/OPENAI_API_KEY|when:/);
+  expect((await here.tollgate(["explain", "openai/gpt-6"])).stderr).toContain(
+    "Left out: openai/gpt-6: OPENAI_API_KEY is not set.",
+  );
+});
+
 test("a config with errors starts nothing: 78", async () => {
   await using here = await folder({ "gateway.yaml": SMALL.replace("demo }", "dmo }") });
   const { code, stderr } = await here.tollgate(["serve"]);

@@ -46,6 +46,8 @@ export interface Scene {
   providers: Record<string, Provider<any> & Partial<ProviderConfig>>;
   hooks?: (Hooks & { id?: string; for?: MountedMiddleware["for"]; sends?: any })[];
   models?: Record<string, string[]>;
+  /** By provider, why `when:` leaves it out. */
+  unmounted?: Record<string, string>;
   strict?: boolean;
   read?: WalkRoute["read"];
   /** Bytes that may be held at once. */
@@ -121,7 +123,7 @@ export async function scene(of: Scene) {
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
-    unmounted: new Map(),
+    unmounted: new Map(Object.entries(of.unmounted ?? {})),
     models: new Map(
       Object.entries(of.models ?? {}).map(([name, candidates]) => [
         name,

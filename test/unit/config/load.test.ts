@@ -48,7 +48,8 @@ describe("the embedded default", () => {
     expect(problems.map((p) => [p.severity, p.path])).toEqual([
       ["note", "models.claude-*"],
       ["note", "models.gpt-*"],
-      ["note", "models.fast"],
+      ["note", "models.fast.candidates[0]"],
+      ["note", "models.fast.candidates[1]"],
     ]);
     expect([...config!.providers.keys()]).toEqual(["demo"]);
     expect([...config!.unmounted.keys()]).toEqual(["openai", "anthropic"]);
