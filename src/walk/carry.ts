@@ -1,6 +1,7 @@
 import { scan } from "../lib/json.ts";
 import { fail } from "../model/error.ts";
 import type { Line } from "../plugin/call.ts";
+import { aside } from "./aside.ts";
 import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
@@ -18,10 +19,14 @@ export async function carry(
   const seat = plan.seats.find((s) => s.lane === "verbatim" && s["~"].provider.state === "relay");
   if (!seat) return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
   const call = new Attempt(x, seat, 1, fetch);
-  const { endpoint } = seat["~"];
-  const inner = x["~"];
-  inner.lane = "verbatim";
+  x["~"].lane = "verbatim";
   promise(call);
+  return aside(call, () => carried(x, call));
+}
+
+async function carried(x: Visit, call: Attempt): Promise<void> {
+  const { endpoint } = call.seat["~"];
+  const inner = x["~"];
   const flight = await fly(
     call,
     endpoint.wire!,

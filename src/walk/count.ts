@@ -1,6 +1,7 @@
 import { inputUpTo } from "../money/estimate.ts";
 import { fail } from "../model/error.ts";
 import type { Line } from "../plugin/call.ts";
+import { aside } from "./aside.ts";
 import { blame } from "./blame.ts";
 import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
@@ -12,7 +13,10 @@ import { gather } from "./send.ts";
 
 const MAX = 64 * 1024;
 
-/** How many tokens a request would be: asked of who can tell, else estimated and said so. Nothing is billed. */
+/**
+ * How many tokens a request would be: asked of who can tell, else estimated and said so. It counts like any
+ * request, and nothing is billed.
+ */
 export async function count(
   x: Visit,
   plan: Plan,
@@ -25,7 +29,10 @@ export async function count(
   inner.lane = call.lane;
   // Only the head of an answer could attest, and a count is not worth finding out.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;
-  const tokens = (silent ? undefined : await asked(call)) ?? estimated(call);
+  const tokens = await aside(
+    call,
+    async () => (silent ? undefined : await asked(call)) ?? estimated(call),
+  );
   const body = Buffer.from(JSON.stringify(server.count(tokens)));
   const head = headOf(call, {});
   inner.res.writeHead(200, {

@@ -620,7 +620,57 @@ describe("count", () => {
     const res = await s.ask({ model: "p/m", text: "x" }, { path: "/toy/count" });
     expect(await res.json()).toEqual({ tokens: 7 });
     expect(up.asked[0]!.url).toBe("/toy/count");
-    expect(s.journal).toHaveLength(0);
+    expect(s.journal).toMatchObject([
+      { do: "reserve", claims: [], holdNano: 0n, price: null },
+      { do: "settle", state: "exact", usage: {}, costNano: 0n, outcome: "ok" },
+    ]);
+  });
+
+  it("counts as a request: of rates and places it takes one, of tokens and money nothing", async () => {
+    await using up = await backend((_req, res) => {
+      res.setHeader("content-type", "application/json");
+      res.end('{"tokens":7}');
+    });
+    const units = ["requests", "concurrent", "tokens", "input", "output", "nano_usd"] as const;
+    let left = 2;
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: endpoint(up.base) },
+      hooks: [
+        {
+          charge: () => ({
+            limits: units.map((unit) => ({ scope: "k", unit, max: 2n, per: "minute" as const })),
+          }),
+        },
+      ],
+      verdict: ({ claims }) =>
+        left-- > 0
+          ? { ok: true }
+          : { ok: false, denied: { ...claims[0]!, left: 0n, resetsAt: 0 }, retryAfterMs: 9 },
+    });
+    const ask = () => s.ask({ model: "p/m", text: "x" }, { path: "/toy/count" });
+    expect([(await ask()).status, (await ask()).status, (await ask()).status]).toEqual([
+      200, 200, 429,
+    ]);
+    expect(up.asked).toHaveLength(2);
+    const reserved = s.journal.filter((c) => c.do === "reserve");
+    for (const { claims } of reserved)
+      expect(claims.map(({ unit, take }) => [unit, take])).toEqual([
+        ["requests", 1n],
+        ["concurrent", 1n],
+      ]);
+    expect(s.journal.filter((c) => c.do === "settle")).toHaveLength(2);
+  });
+
+  it("that fails is settled as nothing", async () => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(503, { "content-type": "application/json" });
+      res.end("{}");
+    });
+    await using s = await scene({ frontend: toy(), providers: { p: endpoint(up.base) } });
+    const { status } = await s.ask({ model: "p/m", text: "x" }, { path: "/toy/count" });
+    expect(status).toBeGreaterThanOrEqual(500);
+    expect(s.journal.at(-1)).toMatchObject({ do: "settle", state: "void", costNano: 0n });
   });
 
   it("estimates where nobody can, and says so", async () => {

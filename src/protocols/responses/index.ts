@@ -18,7 +18,7 @@ import { knows, request } from "./request.ts";
 import { stream, whole } from "./stream.ts";
 import { asksThought } from "../spending.ts";
 import { survey } from "./survey.ts";
-import { number, object, ORIGIN, parsed } from "./wire.ts";
+import { number, ORIGIN, parsed } from "./wire.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
 export { noItem, noPrevious, noResponse } from "./state.ts";
