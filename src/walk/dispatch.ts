@@ -135,6 +135,8 @@ async function once(
       return reply(200, {}, answer, tally, x);
     }
     const flight = await fly(call, endpoint.wire!, out);
+    // It has taken the work on, whatever a hook thinks of its head.
+    tally.accepted = true;
     tally.headMs = Math.round(performance.now() - call.started);
     source = { flight };
     return reply(flight.status, flight.headers, answer, tally, x);

@@ -84,7 +84,6 @@ class Presentation implements Taker, Watched, Course {
       return void this.#run(source.events);
     }
     this.#flight = source.flight;
-    this.tally.accepted = true;
     try {
       this.#passage = this.#choose(source.flight);
       source.flight.take(this);

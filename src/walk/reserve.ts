@@ -1,4 +1,4 @@
-import { hold, outputThatFits, type Ask } from "../money/estimate.ts";
+import { hold, type Ask } from "../money/estimate.ts";
 import { fail } from "../model/error.ts";
 import type { Limit } from "../plugin/store.ts";
 import type { Attempt } from "./call.ts";

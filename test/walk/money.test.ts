@@ -1,8 +1,18 @@
 // What a call is priced with: the moment of its reserve, and the terms that upstream reports or, failing that, were asked.
 import { describe, expect, it } from "vitest";
-import type { ModelEvent, Price, Reserve, Settle, UsageSeen } from "tollgate/plugin";
+import {
+  fail,
+  type ErrorKind,
+  type Hooks,
+  type ModelEvent,
+  type Price,
+  type Reserve,
+  type Settle,
+  type UsageSeen,
+} from "tollgate/plugin";
+import { ERRORS } from "../../src/model/error.ts";
 import { priceHash } from "../../src/money/price.ts";
-import { scene } from "./house.ts";
+import { backend, scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
 const price: Price = {
@@ -349,5 +359,47 @@ describe("what nobody saw of an answer that breaks off", () => {
     const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
     const settle = s.journal.find((c) => c.do === "settle") as Settle;
     expect(settle.costNano).toBe(reserve.holdNano);
+  });
+});
+
+describe("what a hook makes of an answer is not what upstream bills", () => {
+  const spoken = '{"id":"u1"}\n{"say":"Hello"}\n{"usage":{"input":9,"output":2},"end":"stop"}\n';
+  const settledAs = async (status: number, attempt: NonNullable<Hooks["attempt"]>) => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(status, { "content-type": "text/event-stream" });
+      res.end(spoken);
+    });
+    await using s = await scene({
+      frontend: toy(),
+      providers: {
+        p: {
+          endpoints: [{ protocol: toy(), base: up.base, auth: "none" }],
+          facts: new Map([["m", { price }]]) as never,
+        },
+      },
+      hooks: [{ attempt }],
+    });
+    await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
+    return s.journal.filter((c) => c.do === "settle");
+  };
+  const recorded = { mime: "text/event-stream", body: Buffer.from(spoken), usage: {}, model: "m" };
+  const HOOKS: readonly [string, NonNullable<Hooks["attempt"]>][] = [
+    ...(Object.keys(ERRORS) as ErrorKind[]).map((kind): [string, NonNullable<Hooks["attempt"]>] => [
+      `fails with ${kind}`,
+      async (_call, next) => (await next(), fail(kind, "no")),
+    ]),
+    ["throws", async (_call, next) => (await next(), Promise.reject(new Error("no")))],
+    ["answers itself", async (_call, next) => (await next(), recorded)],
+  ];
+
+  it.each(HOOKS)("where it %s after upstream has taken the work on", async (_how, attempt) => {
+    const settles = await settledAs(200, attempt);
+    expect(settles).toHaveLength(1);
+    expect(settles[0]).toMatchObject({ state: "estimated" });
+    expect(settles[0]!.costNano).toBeGreaterThan(0n);
+  });
+
+  it.each(HOOKS)("and nothing, where it %s and upstream had refused", async (_how, attempt) => {
+    expect(await settledAs(503, attempt)).toMatchObject([{ state: "void", costNano: 0n }]);
   });
 });
