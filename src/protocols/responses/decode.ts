@@ -4,7 +4,7 @@ import type { HeadersIn, JsonObject } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import { sse } from "../sse/index.ts";
 import { throwFailure } from "../failure.ts";
-import { placeOf, Reading } from "./reading.ts";
+import { Reading } from "./reading.ts";
 import { list, number, object, parsed, text } from "./wire.ts";
 
 type Emit = (event: ModelEvent) => void;
@@ -41,7 +41,7 @@ export function decodeStream(emit: Emit, headers: HeadersIn): Decoder {
 }
 
 function read(to: Reading, type: string, event: JsonObject): void {
-  const at = placeOf(event);
+  const at = to.place(event);
   const said = text(event["delta"]) ?? "";
   const part = `c${number(event["content_index"]) ?? 0}`;
   const summary = number(event["summary_index"]) ?? 0;

@@ -6,7 +6,8 @@ import { fail } from "../../model/error.ts";
 import { throwFailure } from "../failure.ts";
 import { flatName } from "./names.ts";
 import { usageOf } from "./usage.ts";
-import { digest, list, mediaOf, number, object, ORIGIN, text } from "./wire.ts";
+import { Places } from "./places.ts";
+import { digest, list, mediaOf, object, ORIGIN, text } from "./wire.ts";
 
 /** A block that an item has opened, and how much of it has been given. */
 interface Part {
@@ -33,6 +34,7 @@ export class Reading {
   finished = false;
   readonly #emit: (event: ModelEvent) => void;
   readonly #slots = new Map<number, Slot>();
+  readonly #places = new Places();
   #next = 0;
   #started = false;
   #called = false;
@@ -52,6 +54,11 @@ export class Reading {
     this.#emit({ type: "start", id: this.#id, model: this.#model });
   }
 
+  /** Where an event says its item stands. */
+  place(event: JsonObject): number {
+    return this.#places.of(event);
+  }
+
   added(at: number, item: JsonObject): void {
     const slot = this.#slot(at, text(item["type"]) ?? "");
     // A call can be opened as soon as it has its names; anything else waits for its first word.
@@ -61,7 +68,8 @@ export class Reading {
   /** Text, refusal or reasoning, under the part that it belongs to. */
   delta(at: number, key: string, block: OpenBlock, said: string, logprobs?: readonly Json[]): void {
     if (said === "") return;
-    const part = this.#part(this.#slot(at, ""), key, block);
+    const type = block.type === "reasoning" ? "reasoning" : "message";
+    const part = this.#part(this.#slot(at, type), key, block);
     if (part.closed) return;
     part.sent += said.length;
     this.#emit(
@@ -170,8 +178,10 @@ export class Reading {
     }
     if (status === "queued" || status === "in_progress")
       fail("upstream", `The provider's answer is still ${status}.`, { code: "not_finished" });
-    // Some upstreams say items here that they never announced.
-    list(response["output"]).forEach((item, at) => this.done(at, object(item) ?? {}));
+    // Some upstreams say items here that they never announced, and before others that they did.
+    const items = list(response["output"]).map((item) => object(item) ?? {});
+    const places = this.#places.again(items, this.#slots);
+    items.forEach((item, i) => this.done(places[i]!, item));
     for (const slot of this.#slots.values()) this.#shut(slot);
     if (seen) this.#emit(seen);
     this.finished = true;
@@ -278,6 +288,3 @@ export class Reading {
 
 export const isCall = (type: string): boolean =>
   type === "function_call" || type === "custom_tool_call";
-
-/** Where an event says its item stands. */
-export const placeOf = (event: JsonObject): number => number(event["output_index"]) ?? 0;
