@@ -1,7 +1,17 @@
-// What is published, as somebody gets it: built, packed, installed into an empty folder, and run from there.
+// What is published, as an operator gets it: packed from a clean clone, installed into an empty folder, and run from there.
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -17,24 +27,60 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** The Node that the tests run on, first; no condition that would lead to the source. */
 const env = { ...process.env, NODE_OPTIONS: "", PATH: `${bin}${delimiter}${process.env["PATH"]}` };
 
-function run(command: string, args: readonly string[], cwd = folder) {
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd, env, encoding: "utf8" });
+/** Without a Node that the checkout brought. */
+const machinePath = (process.env["PATH"] ?? "")
+  .split(delimiter)
+  .filter((path) => !path.includes("node_modules"))
+  .join(delimiter);
+
+function run(
+  command: string,
+  args: readonly string[],
+  cwd = folder,
+  around: NodeJS.ProcessEnv = env,
+) {
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    cwd,
+    env: around,
+    encoding: "utf8",
+  });
   return { status, stdout, stderr };
 }
 
 const NPM = ["--no-audit", "--no-fund", "--loglevel=error"];
 let packed: string[] = [];
 
+/** The files that a clone would have, as they are now; nothing that was built. */
+const clone = join(folder, "clone");
+
+function cleanClone(): void {
+  const tracked = run("git", ["ls-files", "--cached", "--others", "--exclude-standard"], root);
+  for (const file of tracked.stdout.split("\n").filter(Boolean))
+    if (existsSync(join(root, file))) cpSync(join(root, file), join(clone, file));
+}
+
+/** As `npm ci` would have it, without its minute: every package is the checkout's, and this one is the clone. */
+function installedIn(place: string): void {
+  const modules = join(place, "node_modules");
+  mkdirSync(modules);
+  for (const name of readdirSync(join(root, "node_modules")))
+    if (name === ".bin" || !name.startsWith("."))
+      symlinkSync(
+        name === "tollgate" ? place : join(root, "node_modules", name),
+        join(modules, name),
+      );
+}
+
+const pack = () => run("npm", ["pack", "--json", "--pack-destination", folder, ...NPM], clone);
+
 beforeAll(() => {
-  const built = run(process.execPath, ["test/build.ts"], root);
-  expect(built.status, built.stdout + built.stderr).toBe(0);
-  const pack = run(
-    "npm",
-    ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...NPM],
-    root,
-  );
-  expect(pack.status, pack.stderr).toBe(0);
-  const said = JSON.parse(pack.stdout) as Packed[] | Record<string, Packed>;
+  cleanClone();
+  const early = pack();
+  expect([early.status, early.stderr]).toEqual([1, expect.stringContaining("Run it first")]);
+  installedIn(clone);
+  const made = pack();
+  expect(made.status, made.stderr).toBe(0);
+  const said = JSON.parse(made.stdout) as Packed[] | Record<string, Packed>;
   const [{ filename, files }] = Object.values(said) as [Packed];
   packed = files.map(({ path }) => path);
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
@@ -60,7 +106,7 @@ test("the package holds what runs and nothing else", () => {
     expect(packed).toContain(name);
   // Others' code is among what runs, and their licences ask for the same.
   expect(packed).toContain("dist/THIRD_PARTY_LICENSES");
-  const licences = readFileSync(join(root, "dist/THIRD_PARTY_LICENSES"), "utf8");
+  const licences = readFileSync(join(clone, "dist/THIRD_PARTY_LICENSES"), "utf8");
   for (const name of ["undici", "h3", "srvx", "listhen", "yaml", "pino"])
     expect(licences).toMatch(new RegExp(`^${name} \\d`, "m"));
   expect(licences.split(`\n${"-".repeat(80)}\n`).filter((each) => each.length < 500)).toEqual([]);
@@ -75,6 +121,17 @@ test("the package holds what runs and nothing else", () => {
   );
   expect(other).toEqual([]);
   expect(packed.filter((path) => /\.(test|bench)\.|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+});
+
+test("npm ci on a machine with an older Node says nothing of it: what it installs runs on its own", () => {
+  const { status, stdout, stderr } = run(
+    "npm",
+    ["ci", "--dry-run", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"],
+    clone,
+    { ...process.env, PATH: machinePath },
+  );
+  expect([status, stderr]).toEqual([0, ""]);
+  expect(stdout).toMatch(/added \d+ packages/);
 });
 
 test("npx tollgate --version", () => {
@@ -164,14 +221,13 @@ test("its types are whole for whoever writes a plugin, under settings that autho
 });
 
 test("an old Node is told what to do, and nothing else happens", () => {
-  const old = (process.env["PATH"] ?? "")
+  const old = machinePath
     .split(delimiter)
-    .filter((path) => !path.includes("node_modules"))
     .map((path) => join(path, "node"))
     .find((node) => Number(/^v(\d+)/.exec(run(node, ["--version"]).stdout ?? "")?.[1]) < 24);
   // Without one on this machine, the words alone.
   if (old === undefined)
-    return void expect(readFileSync(join(root, "dist/src/cli/bin.js"), "utf8")).toContain(
+    return void expect(readFileSync(join(clone, "dist/src/cli/bin.js"), "utf8")).toContain(
       "or newer",
     );
   const { status, stdout, stderr } = run(old, [
@@ -185,7 +241,7 @@ test("an old Node is told what to do, and nothing else happens", () => {
 });
 
 test("nothing of the build is left beside it", () => {
-  expect(readdirSync(join(root, "dist")).sort()).toEqual([
+  expect(readdirSync(join(clone, "dist")).sort()).toEqual([
     "THIRD_PARTY_LICENSES",
     "plugins",
     "schemas",

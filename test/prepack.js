@@ -1,0 +1,16 @@
+// `npm pack` and `npm publish` build first, so that nothing is shipped that does not run. Plain JavaScript: without
+// `npm ci` the machine's own Node reads this.
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const at = (path) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+const node = at("node_modules/.bin/node");
+
+if (existsSync(node))
+  process.exitCode =
+    spawnSync(node, [at("test/build.ts")], { stdio: ["ignore", 2, 2] }).status ?? 1;
+else {
+  process.stderr.write("Nothing is packed: the build needs what `npm ci` brings. Run it first.\n");
+  process.exitCode = 1;
+}
