@@ -191,7 +191,11 @@ type Made = (x: Arrival, id: string) => Promise<Entry | undefined>;
 /** Who made an answer is in the ledger, under the key that paid for it; under privacy nothing was kept anywhere. */
 async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | undefined> {
   if (x.privacy !== "off" || !x.identity || id === "") return undefined;
-  const { items } = await ctx.ledger.entries({ upstreamId: id, key: x.identity.id }, { limit: 8 });
+  const { items } = await ctx.ledger.entries(
+    { upstreamId: id, key: x.identity.id },
+    { limit: 8 },
+    { signal: x.signal },
+  );
   return items.find((entry) => entry.target.protocol === "responses");
 }
 

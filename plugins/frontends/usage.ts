@@ -28,12 +28,13 @@ export default defineFrontend({
       const now = Date.now();
       const from = moment(x, "from") ?? now - 30 * DAY_MS;
       const to = moment(x, "to");
+      const { signal } = x;
       const query = { key, from, ...(to !== undefined && { to }) };
       const [rows, [all], guessed, [guessedAll]] = await Promise.all([
-        ctx.ledger.totals({ ...query, by }),
-        ctx.ledger.totals({ ...query, by: [] }),
-        ctx.ledger.totals({ ...query, by, state: "estimated" }),
-        ctx.ledger.totals({ ...query, by: [], state: "estimated" }),
+        ctx.ledger.totals({ ...query, by }, { signal }),
+        ctx.ledger.totals({ ...query, by: [] }, { signal }),
+        ctx.ledger.totals({ ...query, by, state: "estimated" }, { signal }),
+        ctx.ledger.totals({ ...query, by: [], state: "estimated" }, { signal }),
       ]);
       const name = (total: Total) => JSON.stringify(by.map((each) => total.by[each]));
       const estimated = new Map(guessed.map((total) => [name(total), total.calls]));

@@ -84,6 +84,12 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     async (...args: A): Promise<T> =>
       (await reader()).thread.call<T>(method, ...args);
 
+  const report = async <T>(
+    method: string,
+    signal: AbortSignal | undefined,
+    ...args: readonly unknown[]
+  ): Promise<T> => (await reader()).thread.asked<T>(signal, method, ...args);
+
   return {
     reach: "process",
     async open({ instance }) {
@@ -107,8 +113,8 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     key: look("key"),
     price: look("price"),
     keys: look("keys"),
-    entries: read("entries"),
-    totals: read("totals"),
+    entries: (query, page, of) => report("entries", of?.signal, query, page),
+    totals: (query, of) => report("totals", of?.signal, query),
     verify: read("verify"),
     commands: {
       head: {

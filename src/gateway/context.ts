@@ -5,17 +5,13 @@ import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Context } from "../plugin/context.ts";
 import { matches } from "../walk/pattern.ts";
 import type { Ground, House } from "./house.ts";
-import { within } from "./waiting.ts";
-
-/** A report may take longer than a look-up; a client waits for it all the same. */
-const READ_MS = 15_000;
 
 export interface ContextOptions {
   /** The path in gateway.yaml. */
   id: string;
   scope: Scope;
   /** Of a store, which is the first to move in, the ground alone. */
-  house: Ground & Partial<Pick<House, "keys" | "store">>;
+  house: Ground & Partial<Pick<House, "keys" | "reports">>;
   /** Reached as they are: the operator's own options name them. */
   origins: ReadonlySet<string>;
   /** The generation's own; there once its providers are. */
@@ -47,8 +43,8 @@ export function createContext({ id, scope, house, origins, catalogue }: ContextO
     keys: house.keys!,
     catalogue: view(catalogue),
     ledger: {
-      entries: (query, page) => within(READ_MS, house.store!.entries(query, page)),
-      totals: (query) => within(READ_MS, house.store!.totals(query)),
+      entries: (query, page, of) => house.reports!.entries(query, page, of),
+      totals: (query, of) => house.reports!.totals(query, of),
     },
     stateDir() {
       const dir = join(house.stateDir, id.replace(/[^\w.-]/g, "_"));

@@ -12,6 +12,7 @@ import { Rests } from "../walk/rests.ts";
 import { Room } from "../walk/room.ts";
 import { Turnstile } from "../walk/turnstile.ts";
 import { Watchdog } from "../walk/watchdog.ts";
+import { createDesk, desked } from "./desk.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
@@ -21,6 +22,8 @@ import { Retiring } from "./retiring.ts";
 import type { Twins } from "./twins.ts";
 
 const SWEEP_MS = 60_000;
+/** A report may take longer than a look-up; a client waits for it all the same. */
+const READ_MS = 15_000;
 
 export interface House {
   readonly log: Log;
@@ -29,6 +32,8 @@ export interface House {
   readonly pools: Pools;
   readonly store: Store;
   readonly ledger: Ledger;
+  /** The store's readings, as clients get them. */
+  readonly reports: Pick<Store, "entries" | "totals">;
   readonly keys: Keys;
   /** What providers said of themselves; read live by every generation. */
   readonly lists: Lists;
@@ -99,5 +104,6 @@ export async function openHouse(
   });
   scope.defer(() => house.ledger.close());
   house.keys = createKeys(house.store);
+  house.reports = desked(house.store, createDesk(READ_MS));
   return house;
 }

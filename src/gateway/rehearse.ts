@@ -144,6 +144,7 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     stateDir,
     store,
     ledger: createLedger(store),
+    reports: store,
     keys: createKeys(store),
     shared: new Shared(),
     twins: createTwins(),

@@ -7,7 +7,10 @@ export interface Bound {
   readonly of: string;
   /** The kind and code of the error beyond it; `null`: it ends without one, as `beyond` says. */
   readonly error:
-    | readonly [kind: "invalid" | "too_large" | "upstream" | "overloaded", code: string]
+    | readonly [
+        kind: "invalid" | "too_large" | "upstream" | "overloaded" | "rate_limited",
+        code: string,
+      ]
     | null;
   /** For a client, or for whoever reads the list: what happens, and what to do. `#` is the number. */
   readonly beyond: string;
@@ -121,6 +124,19 @@ export const BOUNDS = {
     of: "bytes of a provider's error",
     error: null,
     beyond: "What follows is not read.",
+  },
+  // Of the ledger.
+  readings: {
+    most: 256,
+    of: "reports that wait for the ledger",
+    error: ["overloaded", "gateway_busy"],
+    beyond: "Too many reports wait for the ledger. Try again in a moment.",
+  },
+  readingsPerKey: {
+    most: 8,
+    of: "reports of one key that wait for the ledger",
+    error: ["rate_limited", "too_many_reports"],
+    beyond: "This key has # reports waiting. Wait for one of them.",
   },
   // Of sockets.
   connections: {

@@ -29,9 +29,10 @@ export interface Store {
   apply(batch: readonly Command[]): Promise<readonly Verdict[]>;
   key(digest: string): Promise<KeyRecord | undefined>;
   keys(page?: Page): Promise<Listed<KeyRecord>>;
-  entries(query: LedgerQuery, page?: Page): Promise<Listed<Entry>>;
+  entries(query: LedgerQuery, page?: Page, of?: Wanted): Promise<Listed<Entry>>;
   totals(
     query: LedgerQuery & { by: readonly ("key" | "provider" | "model" | "day" | "label")[] },
+    of?: Wanted,
   ): Promise<readonly Total[]>;
   /** A pinned price row, so that any entry can be computed again. */
   price?(hash: string): Promise<Price | undefined>;
@@ -39,6 +40,11 @@ export interface Store {
 }
 
 /** One line of a batch. Everything in it is plain data, so that it may cross a thread or a process. */
+/** `signal`: nobody waits for it any more. A store that can stops; one that cannot goes on, and the host waits for it. */
+export interface Wanted {
+  signal?: Opt<AbortSignal>;
+}
+
 export type Command = { at: number } & (
   | Reserve
   /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */

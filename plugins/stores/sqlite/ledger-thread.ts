@@ -13,18 +13,27 @@ export interface Asked {
   id: number;
   method: string;
   args: readonly unknown[];
+  /** It asks between its strides whether it is still wanted. */
+  long: boolean;
 }
 export type Answered = { id: number } & (
   | { value: unknown }
   | { message: string; fault: ReturnType<typeof faultOf> }
 );
 
+/** Nobody wants the answer any more. */
+export interface Dropped {
+  drop: number;
+}
+
 const port = parentPort!;
+/** What is read now, and whether it is still wanted. */
+const reading = new Map<number, { wanted: boolean }>();
 const data = workerData as Role;
 /** The first question is `start`: whatever goes wrong then has somebody to hear of it. */
 let service: Writer | Reader | undefined;
 
-async function answer({ id, method, args }: Asked): Promise<Answered> {
+async function answer({ id, method, args, long }: Asked): Promise<Answered> {
   try {
     if (method === "start") {
       service =
@@ -36,7 +45,9 @@ async function answer({ id, method, args }: Asked): Promise<Answered> {
     const work = (service as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[
       method
     ];
-    const value = await work!(...args);
+    const still = { wanted: true };
+    if (long) reading.set(id, still);
+    const value = await (long ? work!(...args, still) : work!(...args));
     if (method === "close") port.close();
     return { id, value };
   } catch (error) {
@@ -47,7 +58,13 @@ async function answer({ id, method, args }: Asked): Promise<Answered> {
       message: (error as Error).message,
       fault: fault && { ...fault, cause: undefined },
     };
+  } finally {
+    reading.delete(id);
   }
 }
 
-port.on("message", async (asked: Asked) => port.postMessage(await answer(asked)));
+port.on("message", async (asked: Asked | Dropped) => {
+  if ("id" in asked) return port.postMessage(await answer(asked));
+  const still = reading.get(asked.drop);
+  if (still) still.wanted = false;
+});

@@ -14,6 +14,15 @@ import { createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
 /** Rows, or commits, read in one go, and batches. */
 const STRIDE = 2_000;
 const AT_ONCE = 16;
+/** Entries that are looked through for a text in one go. */
+const WINDOW = 65_536;
+/** Here others may go first. */
+const PAUSE = Symbol("pause");
+
+/** Whether anybody waits for a reading; it is looked at between strides. */
+export interface Still {
+  readonly wanted: boolean;
+}
 
 /** Where batches begin: from, and up to. */
 type Span = readonly [number, number];
@@ -45,21 +54,24 @@ export function createReader({ file }: { file: string }) {
   const newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
 
   /** The batches that may hold what is asked for, from the one that holds `from` on. */
-  function* batches(query: LedgerQuery, from: number): Generator<Stored, void> {
+  function* batches(query: LedgerQuery, from: number): Generator<Stored | typeof PAUSE, void> {
     const [where, texts] = holding(query);
     const some = db.prepare(
       `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? AND ${where} ORDER BY first LIMIT ${AT_ONCE}`,
     );
     const [since, till] = during(query);
+    const newestSeq = Number(newest.get()?.["last"] ?? 0);
     const least = Math.max(shelf.holding(from)?.first ?? from, since);
     for (const [begin, end] of spans(query)) {
-      const last = Math.min(end, till);
+      const last = Math.min(end, till, newestSeq);
       for (let first = Math.max(begin, least); first <= last;) {
+        const upTo = Math.min(last, first + WINDOW);
         // All at once: between two of these commits happen, and the log may be taken in.
-        const found = some.all(first, last, ...texts) as unknown as Stored[];
+        const found = some.all(first, upTo, ...texts) as unknown as Stored[];
         yield* found;
-        if (found.length < AT_ONCE) break;
-        first = found.at(-1)!.first + 1;
+        const whole = found.length < AT_ONCE;
+        first = whole ? upTo + 1 : found.at(-1)!.first + 1;
+        if (whole && first <= last) yield PAUSE;
       }
     }
   }
@@ -105,11 +117,16 @@ export function createReader({ file }: { file: string }) {
     matches(row, query, query.state === "open" && isOver(row, seq));
 
   return {
-    entries(query: LedgerQuery, page?: Page): Listed<Entry> {
+    async entries(query: LedgerQuery, page?: Page, still?: Still): Promise<Listed<Entry>> {
       const size = sizeOf(page);
       const after = Number(page?.after ?? 0);
       const found: Entry[] = [];
       for (const stored of batches(query, after + 1)) {
+        if (stored === PAUSE) {
+          await setImmediate();
+          if (still?.wanted === false) break;
+          continue;
+        }
         rowsOf(stored).forEach((row, i) => {
           const seq = stored.first + i;
           if (seq > after && asked(row, seq, query)) found.push(toEntry(row, seq));
@@ -118,11 +135,16 @@ export function createReader({ file }: { file: string }) {
       }
       return listed(found, size, ({ seq }) => String(seq));
     },
-    async totals({ by, ...query }: TotalsQuery) {
+    async totals({ by, ...query }: TotalsQuery, still?: Still) {
       const sums = totalling(by);
       const end = Number(newest.get()?.["last"] ?? 0);
       let read = 0;
       for (const stored of batches(query, 1)) {
+        if (stored === PAUSE) {
+          await setImmediate();
+          if (still?.wanted === false) break;
+          continue;
+        }
         if (stored.first > end) break;
         const rows = rowsOf(stored);
         rows.forEach((row, i) => {
@@ -132,6 +154,7 @@ export function createReader({ file }: { file: string }) {
         if (read < STRIDE) continue;
         read = 0;
         await setImmediate();
+        if (still?.wanted === false) break;
       }
       return sums.totals();
     },

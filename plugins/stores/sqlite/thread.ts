@@ -1,10 +1,16 @@
 // This side of the threads: a call is a message there and a message back. A thread that dies fails what it was asked.
 import { Worker } from "node:worker_threads";
 import { fail } from "tollgate/plugin";
-import type { Answered, Role } from "./ledger-thread.ts";
+import type { Answered, Asked, Role } from "./ledger-thread.ts";
 
 export interface Thread {
   call<T>(method: string, ...args: readonly unknown[]): Promise<T>;
+  /** A long one, which ends early when nobody wants it any more. */
+  asked<T>(
+    signal: AbortSignal | undefined,
+    method: string,
+    ...args: readonly unknown[]
+  ): Promise<T>;
   readonly alive: boolean;
   /** At once, whatever it is doing. */
   kill(): Promise<unknown>;
@@ -45,15 +51,25 @@ export function startThread(role: Role): Thread {
       return alive;
     },
     kill: () => worker.terminate(),
-    call: (method, ...args) =>
-      new Promise((resolve, reject) => {
-        if (!alive) return reject(new Error("The ledger's thread has ended."));
-        const id = ++ids;
-        waiting.set(id, { resolve, reject });
-        worker.ref();
-        worker.postMessage({ id, method, args }, []);
-      }),
+    call: (method, ...args) => ask(++ids, method, args, false),
+    asked(signal, method, ...args) {
+      const id = ++ids;
+      const drop = () => worker.postMessage({ drop: id }, []);
+      signal?.addEventListener("abort", drop, { once: true });
+      return ask<never>(id, method, args, true).finally(() =>
+        signal?.removeEventListener("abort", drop),
+      );
+    },
   };
+
+  function ask<T>(id: number, method: string, args: readonly unknown[], long: boolean): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (!alive) return reject(new Error("The ledger's thread has ended."));
+      waiting.set(id, { resolve, reject });
+      worker.ref();
+      worker.postMessage({ id, method, args, long } satisfies Asked, []);
+    });
+  }
 }
 
 /** Faults keep their kind on the way between threads. */

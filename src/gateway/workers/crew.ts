@@ -168,6 +168,7 @@ export class Crew {
     const { house } = this.#of;
     const member = hire(place, {
       store: house.store,
+      reports: house.reports,
       apply: this.#apply,
       ailing: () => this.#relieve(member),
       late: (asked, withinMs) =>

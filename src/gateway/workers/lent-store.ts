@@ -13,17 +13,28 @@ export const borrowed = (link: Pick<Link, "ask">): Store => ({
   open: (owner) => link.ask("open", owner),
   apply: async (batch) => heard(await link.ask<Told>("apply", pack(batch))),
   ...(Object.fromEntries(
-    READS.map((name) => [name, (...args: unknown[]) => link.ask(name, ...args)]),
+    // A signal cannot be sent: the owner's own desk says how much one key may ask of it.
+    READS.map((name) => [
+      name,
+      (...args: unknown[]) => link.ask(name, ...args.filter((arg) => !isWanted(arg))),
+    ]),
   ) as Pick<Required<Store>, (typeof READS)[number]>),
 });
 
 /** The owner's side of it. A worker opens nothing, and what it writes goes together with what others do. */
-export const lending = (store: Store, apply: Store["apply"]): Answers => ({
+export const lending = (
+  store: Store,
+  reports: Pick<Store, "entries" | "totals">,
+  apply: Store["apply"],
+): Answers => ({
   apply: async (packed: Packed) => told(await apply(unpack(packed))),
   key: (digest: string) => store.key(digest),
   keys: (page?: never) => store.keys(page),
-  entries: (query: never, page?: never) => store.entries(query, page),
-  totals: (query: never) => store.totals(query),
+  entries: (query: never, page?: never) => reports.entries(query, page),
+  totals: (query: never) => reports.totals(query),
   price: (hash: string) => store.price?.(hash),
   verify: () => store.verify?.() ?? [],
 });
+
+const isWanted = (arg: unknown): boolean =>
+  typeof arg === "object" && arg !== null && "signal" in arg;

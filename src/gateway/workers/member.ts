@@ -38,6 +38,7 @@ export function hire(
   place: number,
   of: {
     store: Store;
+    reports: Pick<Store, "entries" | "totals">;
     apply: Store["apply"];
     /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
     ailing: () => void;
@@ -53,7 +54,7 @@ export function hire(
   forked.on("error", () => {});
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
-    ...lending(of.store, holds.apply),
+    ...lending(of.store, of.reports, holds.apply),
     ailing: of.ailing,
     twins: of.twins,
   });

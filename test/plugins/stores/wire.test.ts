@@ -115,7 +115,7 @@ const settle: fc.Arbitrary<Omit<Told<"settle">, "attempt">> = fc.record(
   { noNullPrototype: true, requiredKeys: ["do", "at", "state", "usage", "costNano", "outcome"] },
 );
 
-test("what calls say is what their entries say", () => {
+test("what calls say is what their entries say", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-wire-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "ledger.db");
@@ -125,8 +125,8 @@ test("what calls say is what their entries say", () => {
   let runs = 0;
   let seq = 0;
   const call = fc.tuple(reserve, settle);
-  fc.assert(
-    fc.property(fc.array(call, { maxLength: 6 }), fc.boolean(), (calls, twice) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(call, { maxLength: 6 }), fc.boolean(), async (calls, twice) => {
       runs++;
       const rows: Row[] = [];
       const batch: Command[] = [];
@@ -142,7 +142,7 @@ test("what calls say is what their entries say", () => {
       if (twice) writer.apply(packer.pack(batch));
       writer.apply(packer.pack([{ do: "price", at: 0, hash: `${runs}`, price: { lines: [] } }]));
       const reader = createReader({ file });
-      const found = reader.entries({}, { after: String(seq), limit: 100 }).items;
+      const found = (await reader.entries({}, { after: String(seq), limit: 100 })).items;
       reader.close();
       expect(found).toEqual(rows.map((row, i) => toEntry(row, seq + 1 + i)));
       seq += rows.length;

@@ -17,6 +17,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
   const { store } = await makeMemory();
   const member = hire(1, {
     store,
+    reports: store,
     apply: store.apply,
     ailing() {},
     late() {},

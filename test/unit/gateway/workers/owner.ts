@@ -31,7 +31,7 @@ createLink(process as Channel, {
     const made = await make(where);
     end = made.end;
     current = {
-      ...lending(made.store, createHolds(carrying(made.store)).apply),
+      ...lending(made.store, made.store, createHolds(carrying(made.store)).apply),
       open: (owner: { instance: string; leaseMs: number }) => made.store.open(owner),
     };
   },

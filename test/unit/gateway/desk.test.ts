@@ -1,0 +1,120 @@
+// Readings of the ledger: few at once, one of each key, few that wait; and what nobody wants any more makes no room for the next.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { faultOf } from "tollgate/plugin";
+import { createDesk, desked } from "../../../src/gateway/desk.ts";
+import { BOUNDS } from "../../../src/lib/bounds.ts";
+
+interface Reading {
+  key: string;
+  signal: AbortSignal;
+  done(): void;
+}
+
+function store() {
+  const under: Reading[] = [];
+  const read = (key: string | undefined, signal: AbortSignal) =>
+    new Promise<never[]>((resolve) => {
+      const one: Reading = {
+        key: key ?? "",
+        signal,
+        done() {
+          under.splice(under.indexOf(one), 1);
+          resolve([]);
+        },
+      };
+      under.push(one);
+    });
+  return {
+    under,
+    entries: async () => ({ items: [] }),
+    totals: (query: { key?: string | undefined }, of?: { signal?: AbortSignal | undefined }) =>
+      read(query.key, of!.signal!),
+  };
+}
+
+const turn = () => new Promise((r) => setImmediate(r));
+
+describe("a desk", () => {
+  it("keeps a hundred aborted readings of one key from another key's", async () => {
+    const at = store();
+    const { totals } = desked(at, createDesk(60_000));
+    const codes: (string | undefined)[] = [];
+    for (let i = 0; i < 100; i++) {
+      const away = new AbortController();
+      totals({ key: "k1", by: [] }, { signal: away.signal }).catch((error: unknown) =>
+        codes.push(faultOf(error)?.code ?? faultOf(error)?.kind),
+      );
+      away.abort();
+    }
+    await turn();
+    // The first is under way until the store lets go of it; none of the others ever began.
+    expect(at.under.map(({ key }) => key)).toEqual(["k1"]);
+    expect(at.under[0]!.signal.aborted).toBe(true);
+    expect(codes).toHaveLength(100);
+    const other = totals({ key: "k2", by: [] });
+    await turn();
+    expect(at.under.map(({ key }) => key)).toEqual(["k1", "k2"]);
+    at.under[1]!.done();
+    expect(await other).toEqual([]);
+  });
+
+  it("says so to a key that has too many waiting, and to all when too many wait", async () => {
+    const at = store();
+    const { totals } = desked(at, createDesk(60_000));
+    const faults: unknown[] = [];
+    const ask = (key: string) =>
+      void totals({ key, by: [] }).catch((error: unknown) => faults.push(faultOf(error)));
+    for (let i = 0; i < BOUNDS.readingsPerKey.most + 2; i++) ask("k1");
+    await turn();
+    expect(faults).toMatchObject([{ kind: "rate_limited", code: "too_many_reports" }]);
+    for (let i = 0; i < BOUNDS.readings.most * 2; i++) ask(`k${i + 2}`);
+    await turn();
+    expect(faults.at(-1)).toMatchObject({ kind: "overloaded", code: "gateway_busy" });
+    expect(at.under.length).toBeLessThanOrEqual(4);
+  });
+
+  it("gives a reading up after its time, and its place with the store", async () => {
+    const at = store();
+    const { totals } = desked(at, createDesk(20));
+    const late = totals({ key: "k1", by: [] }).catch((error: unknown) => faultOf(error));
+    expect(await late).toMatchObject({ kind: "unavailable", code: "ledger_unavailable" });
+    expect(at.under).toHaveLength(1);
+    at.under[0]!.done();
+    await turn();
+    void totals({ key: "k1", by: [] }).catch(() => {});
+    expect(at.under).toHaveLength(1);
+  });
+
+  it("holds its bounds whatever comes, and everybody is answered", async () => {
+    const step = fc.oneof(
+      fc.record({ ask: fc.nat(5) }),
+      fc.record({ abort: fc.nat() }),
+      fc.record({ done: fc.nat() }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 120 }), async (steps) => {
+        const at = store();
+        const { totals } = desked(at, createDesk(60_000));
+        const asked: { away: AbortController; over: Promise<unknown> }[] = [];
+        for (const one of steps) {
+          if ("ask" in one) {
+            const away = new AbortController();
+            const over = totals({ key: `k${one.ask}`, by: [] }, { signal: away.signal });
+            asked.push({ away, over: over.then(String, String) });
+          } else if ("abort" in one) asked[one.abort % asked.length]?.away.abort();
+          else at.under[one.done % at.under.length]?.done();
+          await turn();
+          expect(at.under.length).toBeLessThanOrEqual(4);
+          expect(new Set(at.under.map(({ key }) => key)).size).toBe(at.under.length);
+        }
+        while (at.under.length > 0) {
+          at.under[0]!.done();
+          await turn();
+        }
+        await Promise.all(asked.map(({ over }) => over));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
