@@ -19,8 +19,12 @@ export interface Conforming {
   readonly with?: Readonly<Record<string, unknown>>;
   /** Of a provider. Its secrets are looked for wherever they must not be: give it ones that are like nothing else. */
   readonly credential?: Readonly<Record<string, unknown>>;
-  /** A folder of recordings: for a provider with several protocols, one folder in it for each. */
-  readonly recordings?: URL | string;
+  /**
+   * A folder of recordings: for a provider with several protocols, one folder in it for each. They are cut, split and
+   * broken off, alone and through a real gateway. A protocol of Tollgate's own that the kit's upstream speaks needs none;
+   * for every other one the check fails without them. False: there are none, and the decoders stay unchecked.
+   */
+  readonly recordings?: URL | string | false;
   /** Where the plugin's module is, to watch its import in a process of its own: `import.meta.resolve("./index.ts")`. */
   readonly module?: URL | string;
 }
@@ -54,7 +58,9 @@ function subjectOf(definition: Definition, given: Conforming): Subject {
     definition,
     options,
     credential,
-    recordings: given.recordings === undefined ? undefined : pathOf(given.recordings),
+    recordings: given.recordings
+      ? pathOf(given.recordings)
+      : (given.recordings as false | undefined),
     module: given.module === undefined ? undefined : addressOf(given.module),
     secrets: [...secretsIn(definition.options, options), ...secretsIn(ofCredential, credential)],
     heard: [],

@@ -1,5 +1,8 @@
 // Everything in plugins/ keeps the contract that third parties keep, by the same checks.
-import { describe, it } from "vitest";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { conformance } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
@@ -15,6 +18,19 @@ const PLUGINS = Object.entries(builtin).flatMap(([kind, all]) =>
   ]),
 );
 
+/**
+ * What the kit's upstream does not speak is recorded where its protocol is tested, in the vendors' own dialect; what other
+ * vendors make of it, and of a native endpoint, has tests of its own.
+ */
+const RECORDED = mkdtempSync(join(tmpdir(), "tollgate-recorded-"));
+for (const protocol of ["gemini", "gemini-image", "images"])
+  symlinkSync(
+    join(import.meta.dirname, "../fixtures/recordings", protocol),
+    join(RECORDED, protocol),
+  );
+afterAll(() => rmSync(RECORDED, { recursive: true }));
+const OWN_DIALECT = ["google", "openai"];
+
 /** A value like nothing else for every field of a credential. */
 function canaries(definition: Definition): Record<string, unknown> {
   const schema = "credential" in definition ? definition.credential : undefined;
@@ -23,10 +39,12 @@ function canaries(definition: Definition): Record<string, unknown> {
   );
 }
 
-describe.each(PLUGINS)("%s %s", async (_kind, _name, load) => {
+describe.each(PLUGINS)("%s %s", async (_kind, name, load) => {
+  const recordings = OWN_DIALECT.includes(name) && RECORDED;
   const { default: definition } = (await load()) as { default: Definition };
   const required = (definition.options?.["required"] ?? []) as string[];
   const given = Object.fromEntries(required.map((option) => [option, WITH[option]]));
-  for (const check of conformance(definition, { with: given, credential: canaries(definition) }))
+  const credential = canaries(definition);
+  for (const check of conformance(definition, { with: given, credential, recordings }))
     it(check.name, check.run);
 });

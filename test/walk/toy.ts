@@ -1,5 +1,6 @@
 // The smallest protocol with everything a protocol has: one JSON line an event, both halves and a relay. The walk is
 // judged with it, so that no codec's fault is the walk's.
+import { StringDecoder } from "node:string_decoder";
 import { fail, type Body, type FinishReason, type Json, type Protocol } from "tollgate/plugin";
 
 interface Line {
@@ -11,11 +12,30 @@ interface Line {
   id?: string;
 }
 
+function parsed(text: string): Line {
+  try {
+    return JSON.parse(text) as Line;
+  } catch (cause) {
+    return fail("upstream", "What came is no line.", { code: "bad_json", cause });
+  }
+}
+
+/** Proxies answer in anything. */
+function errorIn(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as Line | null)?.error ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 const splitter = (on: (line: string) => void) => {
   let rest = "";
+  // A character may come in two chunks.
+  const text = new StringDecoder("utf8");
   return {
     push(chunk: Buffer) {
-      rest += chunk.toString();
+      rest += text.write(chunk);
       for (let i = rest.indexOf("\n"); i >= 0; i = rest.indexOf("\n")) {
         const line = rest.slice(0, i);
         rest = rest.slice(i + 1);
@@ -127,7 +147,7 @@ export const toy = (
       };
     },
     whole(body, emit) {
-      const line = JSON.parse(body.toString()) as Line;
+      const line = parsed(body.toString());
       emit({ type: "start", id: line.id });
       emit({ type: "open", index: 0, block: { type: "text" } });
       emit({ type: "delta", index: 0, text: line.say ?? "" });
@@ -144,7 +164,7 @@ export const toy = (
             : status >= 500
               ? "overloaded"
               : "invalid",
-      message: (JSON.parse(body.toString() || "{}") as Line).error ?? `status ${status}`,
+      message: errorIn(body.toString()) ?? `status ${status}`,
       ...(headers["retry-after"] !== undefined && {
         retryAfterMs: Number(headers["retry-after"]) * 1000,
       }),

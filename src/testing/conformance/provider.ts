@@ -1,19 +1,19 @@
 // A provider: endpoints that are well-formed, requests that carry the credential where it was promised and nowhere else,
 // and work that stops when it is told to.
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
-import { join } from "node:path";
 import type { Kind } from "../../model/request.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import { check, type Check } from "../check.ts";
+import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { outgoing } from "../outgoing.ts";
 import * as pretend from "../pretend.ts";
 import { protocolLaws } from "../protocol-laws.ts";
 import { addressOf, authOf } from "./line.ts";
 import { leakIn, type Subject } from "./subject.ts";
-import { running, setUp } from "./innocence.ts";
+import { running } from "./innocence.ts";
+import { recorded } from "./recorded.ts";
+import { through } from "./through.ts";
 import { aborts, isWire, native, refused, requestOf } from "./work.ts";
 
 export function provider(subject: Subject): Check[] {
@@ -24,7 +24,11 @@ export function provider(subject: Subject): Check[] {
     each("an abort ends what upstream is asked, within 100 ms", aborts),
     each("an upstream that fails is an error, not a hang", refused),
     each("native endpoints obey the grammar", native),
-    ...replays(subject),
+    each(
+      "its decoders keep the laws of their protocols, over recordings cut at every byte",
+      decoders,
+    ),
+    each("through a gateway, clients get what upstream says, as it says it", through),
   ];
 }
 
@@ -108,30 +112,12 @@ async function sends({ endpoints }: Provider, { credential, secrets }: Subject):
   }
 }
 
-/** The laws of each endpoint's protocol, in this provider's dialect, over its recordings: `<folder>/<protocol>/…` or `<folder>/…`. */
-function replays(subject: Subject): Check[] {
-  const { recordings: folder } = subject;
-  if (folder === undefined) return [];
-  return [
-    check("its recordings keep the laws of their protocols", async () => {
-      const { plugin, lent } = await setUp(subject);
-      try {
-        const wires = (plugin as Provider).endpoints.filter(isWire);
-        const protocols = new Map(wires.map(({ protocol }) => [protocol.id, protocol]));
-        for (const [id, protocol] of protocols) {
-          const own = join(folder, id);
-          if (!existsSync(own) && protocols.size > 1) continue;
-          const laws = protocolLaws(protocol, {
-            recordings: existsSync(own) ? own : folder,
-            trials: 10,
-          });
-          for (const law of laws) await law.run().catch((error: Error) => fail(law.name, error));
-        }
-      } finally {
-        await lent.end();
-      }
-    }),
-  ];
+/** The laws of each endpoint's protocol, in this provider's dialect, over what is recorded of it. */
+async function decoders(provider: Provider, subject: Subject): Promise<void> {
+  for (const { protocol, recordings } of recorded(provider, subject)) {
+    const laws = protocolLaws(protocol, { recordings, trials: 10 });
+    for (const law of laws) await law.run().catch((error: Error) => fail(law.name, error));
+  }
 }
 
 const fail = (name: string, error: Error): never => {

@@ -7,7 +7,8 @@ export interface Subject {
   /** Defaults filled in. */
   readonly options: Readonly<Record<string, unknown>>;
   readonly credential: Readonly<Record<string, unknown>>;
-  readonly recordings: string | undefined;
+  /** False: its author says that there are none. */
+  readonly recordings: string | false | undefined;
   readonly module: string | undefined;
   /** Values that must never be read anywhere. */
   readonly secrets: readonly string[];
@@ -36,3 +37,8 @@ const around = (text: string, clothes: string) => {
   const at = text.indexOf(clothes);
   return `…${text.slice(Math.max(0, at - 150), at + clothes.length + 50)}…`;
 };
+
+/** What an author is told who gives nothing to judge a decoder by. */
+export const notChecked = (what: string, folder: string): string =>
+  `${what} is not checked: record what its upstream says (${folder}/<name>/request.json and upstream.http) and give the ` +
+  "folder as `recordings`, or say `recordings: false` where there is none to be had.";

@@ -1,19 +1,23 @@
 // What a provider does by itself: lists, readiness, native endpoints. It obeys the grammar, it stops when it is told to,
 // and it does not wait for an upstream that has already failed.
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { faultOf } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Kind, ModelRequest } from "../../model/request.ts";
 import type { Call } from "../../plugin/call.ts";
 import type { Endpoint, NativeEndpoint, Provider, WireEndpoint } from "../../plugin/provider.ts";
+import type { Answer } from "../answer.ts";
+import { plain } from "../codec.ts";
 import { failing } from "../failing.ts";
 import { freeze } from "../freeze.ts";
 import { grammar } from "../grammar.ts";
 import * as pretend from "../pretend.ts";
-import { recordings, replay, type Recording } from "../recording.ts";
+import { isStream, recordings, replay, type Recording } from "../recording.ts";
 import { upstream, type Routes, type Upstream } from "../upstream.ts";
 import { line, settling } from "./line.ts";
-import type { Subject } from "./subject.ts";
+import { notChecked, type Subject } from "./subject.ts";
 
 export const isWire = (endpoint: Endpoint): endpoint is WireEndpoint => "protocol" in endpoint;
 
@@ -125,9 +129,11 @@ export async function refused(of: Provider, { credential, heard }: Subject): Pro
 export async function native(of: Provider, subject: Subject): Promise<void> {
   for (const endpoint of of.endpoints) {
     if (isWire(endpoint)) continue;
-    const recorded = subject.recordings ? recordings(subject.recordings) : [];
-    for (const answers of recorded.length > 0 ? recorded.map((one) => [one]) : [[]])
-      await run(endpoint, await modelOf(of, endpoint, subject), subject, answers);
+    const { recordings: folder } = subject;
+    const own = folder && existsSync(join(folder, "native")) ? join(folder, "native") : folder;
+    const model = await modelOf(of, endpoint, subject);
+    if (!own) await alone(endpoint, model, subject);
+    else for (const one of recordings(own)) await replayed(endpoint, model, subject, one);
   }
 }
 
@@ -143,25 +149,73 @@ async function modelOf(
   return list?.find(({ kind }) => kind === endpoint.kind)?.model ?? "model";
 }
 
+type Native = NativeEndpoint<any, any>;
+
 async function run(
-  endpoint: NativeEndpoint<any, any>,
+  endpoint: Native,
   model: string,
   { credential, heard }: Subject,
-  answers: Recording[],
-) {
-  await using up = await upstream(
-    answers.length > 0 ? { "*": answers.map((one) => replay(one)) } : {},
-  );
+  up: Upstream,
+): Promise<ModelEvent[]> {
   const call = pretend.call({ ...line(up, endpoint, credential), protocol: null, model });
   try {
     const events = await drained(endpoint, call, credential);
     heard.push(events);
-    const expected = answers[0]?.events;
-    if (expected) assert.deepEqual(events, expected);
+    return events;
   } catch (error) {
     heard.push(error);
-    // Without a recording nobody answers it: that it says so in a fault, or in the kit's own words, is all one can ask.
-    const asked = up.requests.length > 0 && answers.length === 0;
-    if (!asked && !(answers[0] && answers[0].status >= 400 && faultOf(error))) throw error;
+    throw error;
+  }
+}
+
+/** One that asks nobody shows what it can; one that asks needs something that answers. */
+async function alone(endpoint: Native, model: string, subject: Subject): Promise<void> {
+  await using up = await upstream();
+  try {
+    await run(endpoint, model, subject, up);
+  } catch (error) {
+    if (up.requests.length === 0) throw error;
+  }
+  if (up.requests.length > 0 && subject.recordings !== false)
+    throw new Error(notChecked("What a native endpoint makes of its upstream's answers", "native"));
+}
+
+/** In how many places an answer is broken off. */
+const BREAKS = 12;
+
+/** Whole, in other helpings, and broken off: the same events, or an error. */
+async function replayed(
+  endpoint: Native,
+  model: string,
+  subject: Subject,
+  one: Recording,
+): Promise<void> {
+  const events = async (more: Answer = {}) => {
+    await using up = await upstream({ "*": replay(one, more) });
+    return await run(endpoint, model, subject, up);
+  };
+  if (one.status >= 400)
+    return assert.rejects(
+      events(),
+      (error) => faultOf(error) !== undefined,
+      `${one.name}: a fault`,
+    );
+  const whole = await events();
+  if (one.events) assert.deepEqual(plain(whole), plain(one.events), one.name);
+  assert.deepEqual(
+    plain(await events({ chunks: "bytes" })),
+    plain(whole),
+    `${one.name}, byte by byte`,
+  );
+  for (let i = 0; i < BREAKS; i++) {
+    const after = Math.floor((one.body.length * i) / BREAKS);
+    const framing = isStream(one) ? "chunked" : one.body.length;
+    const part = await events({ framing, cut: { after, how: "close" } }).catch(() => undefined);
+    if (part)
+      assert.deepEqual(
+        plain(part),
+        plain(whole),
+        `${one.name}: broken off after ${after} bytes, it was passed off as whole`,
+      );
   }
 }

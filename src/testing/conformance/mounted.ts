@@ -1,0 +1,113 @@
+// A provider's endpoints in a real gateway, once for each case, with the kit's upstream where their base leads.
+import type { Kind } from "../../model/request.ts";
+import { defineFrontend, defineProvider, type Definition } from "../../plugin/define.ts";
+import type { ClientHalf, Protocol, ServerHalf } from "../../plugin/protocol.ts";
+import type { WireEndpoint } from "../../plugin/provider.ts";
+import type { apiKey, None } from "../../plugin/schema.ts";
+import { gateway, type TestGateway } from "../gateway.ts";
+import type { Recording } from "../recording.ts";
+import type { Subject } from "./subject.ts";
+
+export interface Case {
+  readonly endpoint: WireEndpoint;
+  readonly client: ClientHalf<Kind>;
+  readonly server: ServerHalf<Kind>;
+  readonly recording: Recording;
+  readonly stream: boolean;
+  readonly lane: "verbatim" | "translated";
+  /** Its place under `providers:`, so that what one answer does to a provider's rest touches no other. */
+  readonly n: number;
+}
+
+export function mounted(
+  cases: readonly Case[],
+  subject: Subject,
+  url: string,
+): Promise<TestGateway> {
+  const { fields, env } = credentialOf(subject);
+  const judged = defineProvider<None, typeof apiKey>({
+    api: 1,
+    name: "judged",
+    summary: "What is judged, asked of the kit",
+    ...("credential" in subject.definition && {
+      credential: subject.definition.credential as typeof apiKey,
+    }),
+    setup(_options, { id }) {
+      const { endpoint } = cases[Number(id.split(".p").at(-1))]!;
+      const base = `${url}/${id}${new URL(endpoint.base).pathname.replace(/\/+$/, "")}`;
+      return {
+        endpoints: [
+          Object.assign(Object.create(endpoint) as WireEndpoint, {
+            ...endpoint,
+            base,
+            serves: () => true,
+          }),
+        ],
+        models: async () => [{ model: "model", kind: endpoint.protocol.kind }],
+      };
+    },
+  });
+  const frontends = [...new Set(cases.map(({ endpoint }) => endpoint.protocol))].flatMap(
+    (protocol, i): [string, Definition][] =>
+      (["verbatim", "translated"] as const).map((lane) => [
+        `${lane}-${i}`,
+        frontendOf(protocol, lane),
+      ]),
+  );
+  return gateway({
+    plugins: { judged, ...Object.fromEntries(frontends) },
+    env,
+    yaml: [
+      `frontends: ${JSON.stringify(frontends.map(([use]) => use))}`,
+      "catalogue: { refresh: 1h }",
+      "providers:",
+      ...cases.map(
+        ({ n }) =>
+          `  p${n}: { use: judged${fields === undefined ? "" : `, with: ${JSON.stringify(fields)}`} }`,
+      ),
+    ].join("\n"),
+  });
+}
+
+/** Under another name the same protocol is a foreign one: what is answered to it is translated. */
+function frontendOf(protocol: Protocol, lane: Case["lane"]): Definition {
+  const spoken = lane === "verbatim" ? protocol : { ...protocol, id: `${protocol.id}-elsewhere` };
+  return defineFrontend({
+    api: 1,
+    name: `${protocol.id}-${lane}`,
+    summary: "Asks what is judged",
+    setup: () => ({
+      protocol: spoken,
+      routes: [
+        {
+          method: "POST",
+          path: `/${protocol.id}/${lane}`,
+          op: "generate",
+          read: (x) => ({
+            model: x.query.get("model") ?? "",
+            stream: x.query.get("stream") === "true",
+          }),
+        },
+      ],
+    }),
+  });
+}
+
+/** Texts stand in variables, as an operator's would; what an author did not give is made up. */
+function credentialOf({ definition, credential }: Subject): {
+  fields: Readonly<Record<string, unknown>> | undefined;
+  env: Record<string, string>;
+} {
+  const schema = "credential" in definition ? definition.credential : undefined;
+  if (!schema) return { fields: undefined, env: {} };
+  const env: Record<string, string> = {};
+  const fields: Record<string, unknown> = { ...credential };
+  for (const name of (schema["required"] ?? []) as readonly string[]) fields[name] ??= "kit-7f3a";
+  for (const [name, value] of Object.entries(fields)) {
+    if (typeof value !== "string") continue;
+    const variable = `KIT_${name.toUpperCase().replace(/\W/g, "_")}`;
+    env[variable] = value;
+    fields[name] = `\${env:${variable}}`;
+  }
+  return { fields, env };
+}

@@ -1,0 +1,206 @@
+// A decoder is judged by what its upstream said, cut and split by the kit, alone and through a real gateway: each fault that
+// a decoder may have is caught, and where there is nothing to judge it by, that is what the author is told.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import {
+  defineProvider,
+  fail,
+  type Decoder,
+  type Definition,
+  type ModelEvent,
+  type Protocol,
+} from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { conformance, type Conforming } from "tollgate/testing";
+import { toy } from "../../walk/toy.ts";
+
+const root = mkdtempSync(join(tmpdir(), "tollgate-decoders-"));
+afterAll(() => rmSync(root, { recursive: true }));
+
+const LINES =
+  '{"id":"up1","model":"m"}\n{"say":"Hel"}\n{"say":"lo, "}\n{"say":"wörld ☕"}\n{"usage":{"input":3,"output":5},"end":"stop"}\n';
+const WHOLE = '{"id":"up1","model":"m","say":"Hello","usage":{"input":3,"output":5},"end":"stop"}';
+const ERROR = '{"error":"Slow down."}';
+const recorded = (name: string, head: string, body: string, request: object) => {
+  const folder = join(root, name.split("/")[0]!, name.split("/")[1]!);
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "request.json"), JSON.stringify(request));
+  writeFileSync(join(folder, "upstream.http"), `${head}\n\n${body}`);
+};
+const asked = (stream: boolean) => ({ model: "m", text: "Hi", stream });
+for (const type of ["application/x-ndjson", "text/event-stream"])
+  recorded(
+    `toy/${type.replace("/", "-")}`,
+    `HTTP/1.1 200 OK\ncontent-type: ${type}`,
+    LINES,
+    asked(true),
+  );
+recorded("toy/whole", "HTTP/1.1 200 OK\ncontent-type: application/json", WHOLE, asked(false));
+recorded("toy/refused", "HTTP/1.1 429 Slow\ncontent-type: application/json", ERROR, asked(false));
+recorded("native/one", "HTTP/1.1 200 OK\ncontent-type: application/x-ndjson", LINES, {});
+
+/** The codec's own fault, if any: what it makes of events, of pushing and of ending. */
+interface Fault {
+  event?(event: ModelEvent, emit: (event: ModelEvent) => void): void;
+  push?(chunk: Buffer, decoder: Decoder): void;
+  end?(decoder: Decoder, emit: (event: ModelEvent) => void): void;
+}
+function faulty({ event, push, end }: Fault, relay = true): Protocol<"chat"> {
+  const good = toy("toy", { relay });
+  return {
+    ...good,
+    client: {
+      ...good.client!,
+      stream(emit, of, headers) {
+        const passed = event ? (e: ModelEvent) => event(e, emit) : emit;
+        const decoder = good.client!.stream(passed, of, headers);
+        return {
+          push: (chunk) => (push ? push(chunk, decoder) : decoder.push(chunk)),
+          end: () => (end ? end(decoder, emit) : decoder.end()),
+        };
+      },
+    },
+  };
+}
+
+const provider = (protocol: Protocol, more: object = {}): Definition =>
+  defineProvider({
+    api: 1,
+    name: "acme",
+    summary: "Acme's own lines",
+    setup: () => ({
+      endpoints: [{ protocol, base: "https://acme.test/v1", auth: "none", ...more }],
+    }),
+  });
+const broken = async (definition: Definition, options: Conforming): Promise<string> => {
+  const failed: string[] = [];
+  for (const { name, run } of conformance(definition, options))
+    await run().catch((error: Error) => failed.push(`${name} | ${error.message}`));
+  return failed.join("\n");
+};
+
+describe("a decoder with recordings", () => {
+  it("that is good passes, whatever its stream is called, with a relay and without", async () => {
+    for (const relay of [true, false])
+      expect(await broken(provider(faulty({}, relay)), { recordings: root })).toBe("");
+  }, 30_000);
+
+  it.each<[string, Fault, RegExp]>([
+    ["never closes a block", { event: (e, emit) => e.type === "close" || emit(e) }, /grammar/],
+    [
+      "is content with half an answer",
+      { end: (_d, emit) => emit({ type: "finish", reason: "stop" }) },
+      /cut off|never whole|grammar/,
+    ],
+    ["says nothing at an end without a finish", { end() {} }, /cut|whole|finish/],
+    [
+      "tears what comes in two chunks",
+      { push: (chunk, d) => d.push(Buffer.from(chunk.toString())) },
+      /split/,
+    ],
+    [
+      "throws what is no fault",
+      {
+        end: (decoder) => {
+          try {
+            decoder.end();
+          } catch {
+            throw new RangeError("x");
+          }
+        },
+      },
+      /what is thrown is a fault/,
+    ],
+  ])(
+    "that %s is caught",
+    async (_what, fault, law) => {
+      expect(await broken(provider(faulty(fault, false)), { recordings: root })).toMatch(law);
+    },
+    30_000,
+  );
+
+  it("that relays what it should not is caught by the gateway", async () => {
+    const good = toy();
+    const deaf: Protocol<"chat"> = {
+      ...good,
+      client: {
+        ...good.client!,
+        relay: (sink, to) =>
+          good.client!.relay!(
+            {
+              bytes: (chunk) => sink.bytes(chunk),
+              content: (bytes) => sink.content(bytes),
+              start: (id) => sink.start(id),
+              usage() {},
+              finish: (reason) => sink.finish(reason),
+            },
+            to,
+          ),
+      },
+    };
+    expect(await broken(provider(deaf), { recordings: root })).toMatch(/count|settled|lanes/);
+  }, 30_000);
+});
+
+describe("a decoder without recordings", () => {
+  it("is not checked, and that fails, unless its author says so", async () => {
+    const of = provider(toy());
+    expect(await broken(of, {})).toMatch(
+      /decoder of toy is not checked.*recordings\/toy.*recordings: false/,
+    );
+    expect(await broken(of, { recordings: false })).toBe("");
+  }, 30_000);
+
+  it("is checked all the same where the kit speaks its protocol", async () => {
+    const chat = chatCompletions();
+    expect(await broken(provider(chat), {})).toBe("");
+    const unclosed: Protocol<"chat"> = {
+      ...chat,
+      client: {
+        ...chat.client!,
+        stream: (emit, of, headers) =>
+          chat.client!.stream((e) => e.type === "close" || emit(e), of, headers),
+      },
+    };
+    expect(await broken(provider(unclosed), {})).toMatch(/grammar/);
+  }, 60_000);
+});
+
+describe("a native endpoint", () => {
+  const lines = (patient: boolean): Definition =>
+    defineProvider({
+      api: 1,
+      name: "acme",
+      summary: "Acme's own lines",
+      setup: () => ({
+        endpoints: [
+          {
+            kind: "chat",
+            base: "https://acme.test",
+            auth: "none",
+            async *run(_request, call) {
+              const got = await call.fetch("/say");
+              if (!got.ok) fail("upstream", "Acme is not well.");
+              yield { type: "start" };
+              yield { type: "open", index: 0, block: { type: "text" } };
+              let ended = false;
+              for (const line of (await got.text()).split("\n").filter(Boolean)) {
+                const said = JSON.parse(line) as { say?: string; end?: string };
+                if (said.say) yield { type: "delta", index: 0, text: said.say };
+                ended ||= said.end !== undefined;
+              }
+              if (!ended && patient) fail("upstream", "Acme broke off.", { code: "truncated" });
+              yield { type: "close", index: 0 };
+              yield { type: "finish", reason: "stop" };
+            },
+          },
+        ],
+      }),
+    });
+  it("that asks an upstream is not checked without recordings, and with them it is", async () => {
+    expect(await broken(lines(true), {})).toMatch(/native endpoint.*not checked/);
+    expect(await broken(lines(true), { recordings: root })).toBe("");
+  }, 30_000);
+});
