@@ -50,8 +50,42 @@ export default fromRow({
           },
         },
         {
+          of: ["gpt-5.2*", "gpt-5.3*", "gpt-5.4*", "gpt-5.5*"],
+          reasoning: {
+            control: "effort",
+            efforts: ["none", "low", "medium", "high", "xhigh"],
+            on: "medium",
+            echo: "never",
+          },
+        },
+        {
+          of: ["gpt-5.5-pro*"],
+          reasoning: {
+            control: "effort",
+            efforts: ["medium", "high", "xhigh"],
+            off: false,
+            on: "medium",
+            echo: "never",
+          },
+        },
+        {
+          of: ["gpt-5.6*", "gpt-6*"],
+          reasoning: {
+            control: "effort",
+            efforts: ["none", "low", "medium", "high", "xhigh", "max"],
+            on: "medium",
+            echo: "never",
+          },
+        },
+        {
           of: ["gpt-6-astra*", "gpt-6.1-sol*"],
-          reasoning: { control: "effort", off: false, on: "medium", echo: "never" },
+          reasoning: {
+            control: "effort",
+            efforts: ["low", "medium", "high", "xhigh", "max"],
+            off: false,
+            on: "medium",
+            echo: "never",
+          },
         },
       ],
     },

@@ -193,12 +193,15 @@ function spread(seats: readonly Seat[]): readonly Seat[] {
   );
 }
 
+/** What a model that lacks it can be asked without: a stream is made, and codecs leave out what is said of thinking. */
+const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
+
 /** Absent is unknown, and unknown is forwarded. */
 function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined {
   const can = seat.info.can;
   const here = seat["~"].endpoint.endpoint.can;
   if (!can && !here) return undefined;
-  return features.find((f) => f !== "stream" && (can?.[f] ?? here?.[f]) === false);
+  return features.find((f) => !SPARED.has(f) && (can?.[f] ?? here?.[f]) === false);
 }
 
 /** The features asked for may keep more than the model does. */

@@ -121,7 +121,8 @@ const VERSIONED: { readonly [id in Spoken]?: HeadersOut } = {
 
 const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Protocol } = {
   "chat-completions": chatCompletions,
-  responses,
+  responses: (dialect, row) =>
+    responses({ alike: row.speaks["chat-completions"] ?? {}, ...dialect }),
   images,
   // Proofs are its own, and go back to it alone; betas and token counts are Anthropic's unless the row says more.
   messages: (dialect, row) =>

@@ -5,13 +5,15 @@ import type { Asking } from "../../plugin/protocol.ts";
 import { contentsTo, systemTo } from "./contents.ts";
 import type { Traits } from "./dialect.ts";
 import { encoding, unsayable, type Encoding } from "./encoding.ts";
+import { samplingFor } from "../reasons.ts";
 import { subset } from "./schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
 import { configured, ID, isOurs, knows, object, present, some, text } from "./words.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
-export function request(r: ChatRequest, of: Asking, traits: Traits): Body {
+export function request(asked: ChatRequest, of: Asking, traits: Traits): Body {
+  const r = { ...asked, sampling: samplingFor(asked, of) };
   const e = encoding(r, of, traits);
   const { passed, kept } = restOf(r, e);
   refuse(r);

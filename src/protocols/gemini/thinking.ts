@@ -2,18 +2,8 @@
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../model/request.ts";
 import type { JsonObject } from "../../model/values.ts";
+import { BUDGETS, effortFor, nearest, reasonsOf } from "../reasons.ts";
 import type { Encoding } from "./encoding.ts";
-
-/** From little to much; the words of every protocol. */
-const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-const BUDGETS: Readonly<Record<string, number>> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 16_384,
-  xhigh: 32_768,
-};
 
 /** What an answer needs beside the thoughts that share its limit. */
 const ROOM = 1024;
@@ -23,7 +13,7 @@ export function thinkingTo(r: ChatRequest, e: Encoding): JsonObject | undefined 
   const { mode, effort, show } = r.reasoning;
   if (mode === "auto" && (show === undefined || show === "none")) return undefined;
   const off = mode === "off" || (mode === "effort" && effort === "none");
-  if (e.with.thinking === "none") {
+  if (e.with.thinking === "none" || reasonsOf(e.of.info).can === false) {
     if (!off) e.of.lose("reasoning", "dropped", "no_thinking");
     return undefined;
   }
@@ -50,14 +40,13 @@ function switchedOff(e: Encoding): JsonObject {
 
 function levelTo(reasoning: Reasoning, e: Encoding): string {
   const { levels } = e.with;
-  const asked = reasoning.effort ?? effortOf(reasoning.budget ?? ROOM);
+  const asked = reasoning.effort ?? effortFor(reasoning.budget ?? ROOM);
   if (reasoning.effort === undefined)
     e.of.lose("reasoning.budget", "approximated", "budget_as_level");
-  const at = LADDER.indexOf(asked);
-  // A word that is newer than us is the upstream's to judge.
-  if (levels.includes(asked) || at < 0) return asked;
-  if (reasoning.effort !== undefined) e.of.lose("reasoning.effort", "approximated");
-  return levels.findLast((level) => LADDER.indexOf(level) <= at) ?? levels[0] ?? asked;
+  const said = nearest(asked, levels);
+  if (reasoning.effort !== undefined && said !== asked)
+    e.of.lose("reasoning.effort", "approximated");
+  return said;
 }
 
 function budgetTo(r: ChatRequest, e: Encoding): number {
@@ -72,11 +61,4 @@ function budgetTo(r: ChatRequest, e: Encoding): number {
   e.of.lose("reasoning", "approximated", "effort_as_budget");
   const limit = r.output.maxTokens;
   return fit(BUDGETS[effort] ?? most, limit === undefined ? most : Math.min(most, limit - ROOM));
-}
-
-function effortOf(budget: number): string {
-  if (budget <= 1024) return "minimal";
-  if (budget <= 4096) return "low";
-  if (budget <= 12_288) return "medium";
-  return budget <= 24_576 ? "high" : "xhigh";
 }

@@ -2,12 +2,14 @@
 import { fail } from "../../model/error.ts";
 import type { Asking, Body, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
 import { returned } from "../strangers.ts";
-import type { ResponsesDialect } from "./dialect.ts";
+import { samplingFor, type Reasons } from "../reasons.ts";
+import { reasonsFor, type ResponsesDialect } from "./dialect.ts";
 import { itemsTo, leadTo } from "./history.ts";
 import { KNOWN_INSIDE } from "./known.ts";
 import type { Losses } from "./parts.ts";
 import { LOGPROBS, OWN } from "./request.ts";
 import { choiceTo, speaking, toolsTo } from "./tools.ts";
+import { ENCRYPTED, mayReason, thinking } from "./thinking.ts";
 import { ORIGIN, cameAs, digest, list, object, present } from "./wire.ts";
 
 const TINY = 16;
@@ -31,8 +33,10 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
   const quiet = (own && cameAs<JsonObject>(own)) ?? {};
   const chat = object(request.ext[CHAT]) ?? {};
   const losses = once(of);
+  const reasons = reasonsFor(dialect, of.info, of.model);
   refuse(request);
-  forgo(request, losses, native);
+  const sampling = samplingFor(request, of);
+  forgo({ ...request, sampling }, losses, native);
   const turns = itemsTo(request.turns, speaking(request.tools), losses);
   const lead = leadTo(request.instructions, turns.length === 0, losses);
   const input = [...lead.items, ...turns];
@@ -54,19 +58,19 @@ export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDiale
     // Absent, `prepare` decides: here it would look as if the client had said so.
     store: dialect.store === false ? undefined : request.state.store,
     max_output_tokens: bounded(request, native, losses),
-    temperature: request.sampling.temperature,
-    top_p: request.sampling.topP,
-    top_logprobs: request.sampling.logprobs || undefined,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_logprobs: sampling.logprobs || undefined,
     ...(native && {
-      presence_penalty: request.sampling.presence,
-      frequency_penalty: request.sampling.frequency,
+      presence_penalty: sampling.presence,
+      frequency_penalty: sampling.frequency,
     }),
     tools: tools.length > 0 ? tools : undefined,
     tool_choice: choiceTo(request) ?? own?.["tool_choice"],
     parallel_tool_calls: request.parallel,
     text: wording(request, object(own?.["text"])),
-    reasoning: thinking(request, of, quiet["summary"], object(own?.["reasoning"]), losses),
-    include: included(request, of, quiet["include"]),
+    reasoning: thinking(request, reasons, of, quiet["summary"], object(own?.["reasoning"]), losses),
+    include: included(request, reasons, quiet["include"]),
     stream_options: quiet["stream_options"],
     client_metadata: quiet["client_metadata"],
     service_tier: request.tier === "standard_only" ? "default" : request.tier,
@@ -154,54 +158,10 @@ function formatTo(format: NonNullable<ChatRequest["output"]["format"]>): JsonObj
   return present({ type: "json_schema", name, description, schema, strict });
 }
 
-/** Upper bounds of budgets that a named effort stands for. */
-const EFFORTS: readonly (readonly [max: number, effort: string])[] = [
-  [1024, "minimal"],
-  [4096, "low"],
-  [12_288, "medium"],
-  [24_576, "high"],
-  [Infinity, "xhigh"],
-];
-
-function thinking(
-  { reasoning: r, ext }: ChatRequest,
-  of: Asking,
-  style: Opt<Json>,
-  own: JsonObject | undefined,
-  losses: Losses,
-): JsonObject | undefined {
-  const native = ext[ORIGIN] !== undefined;
-  if (!native && of.info.can?.reasoning === false) {
-    if (r.mode === "effort" || r.mode === "budget") losses.lose("reasoning", "dropped");
-    return undefined;
-  }
-  let effort = r.effort;
-  if (r.mode === "off") {
-    // A model that may not know the word answers it with an error: then it had better reason than fail.
-    if (native || of.info.can?.reasoning === true) effort = "none";
-    else {
-      losses.lose("reasoning", "approximated", "reasoning_left_on");
-      return undefined;
-    }
-  }
-  if (r.mode === "budget") {
-    losses.lose("thinking.budget_tokens", "approximated");
-    effort = EFFORTS.find(([max]) => (r.budget ?? 0) <= max)![1];
-  }
-  const summary = r.show === "summary" || r.show === "full" ? (style ?? "auto") : undefined;
-  const said = present({ effort, summary, ...own });
-  return Object.keys(said).length > 0 ? said : undefined;
-}
-
-export const ENCRYPTED = "reasoning.encrypted_content";
-
-/** Asked of a model that does not reason, it is an error; not asked of one that does, the next turn has lost its thread. */
-export const mayReason = (of: Asking, asked: boolean): boolean => of.info.can?.reasoning ?? asked;
-
-function included(request: ChatRequest, of: Asking, own: Opt<Json>): Json[] | undefined {
+function included(request: ChatRequest, reasons: Reasons, own: Opt<Json>): Json[] | undefined {
   const asked = new Set(list(own));
   const { mode } = request.reasoning;
-  if (mayReason(of, mode === "effort" || mode === "budget") && !request.state.store)
+  if (mayReason(reasons, mode === "effort" || mode === "budget") && !request.state.store)
     asked.add(ENCRYPTED);
   if (request.sampling.logprobs !== undefined) asked.add(LOGPROBS);
   return asked.size > 0 ? [...asked] : undefined;

@@ -1,5 +1,11 @@
+import type { ModelInfo } from "../../model/facts.ts";
+import { traitsOf, type ChatDialect } from "../chat-completions/dialect.ts";
+import { reasonsOf, type Reasons } from "../reasons.ts";
+
 /** How one upstream's wire differs from the documented one, and how ours is shown to clients. */
 export interface ResponsesDialect {
+  /** The same backend on chat completions: what its models take about thinking does not depend on the wire. */
+  alike?: ChatDialect;
   /** Top-level fields that it answers with an error: left out, and said so. */
   drop?: readonly string[];
   /** false: it keeps nothing and knows no `store`. */
@@ -9,4 +15,12 @@ export interface ResponsesDialect {
    * some know as `response.reasoning_text` and some do not know at all.
    */
   reasoning?: "summary" | "text";
+}
+
+/** Words that this wire says as chat completions does; other ways of telling a model say nothing of these. */
+const SAME: ReadonlySet<string | undefined> = new Set(["effort", "reasoning", "none"]);
+
+export function reasonsFor({ alike }: ResponsesDialect, info: ModelInfo, model: string): Reasons {
+  const row = alike && traitsOf(alike, model).reasoning;
+  return reasonsOf(info, SAME.has(row?.control) ? row : undefined);
 }

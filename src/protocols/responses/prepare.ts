@@ -1,9 +1,9 @@
 import { fail } from "../../model/error.ts";
 import type { Asking, Outgoing } from "../../plugin/index.ts";
-import { ENCRYPTED, mayReason } from "./body.ts";
-import type { ResponsesDialect } from "./dialect.ts";
+import { reasonsFor, type ResponsesDialect } from "./dialect.ts";
 import { isSealed, unseal } from "../envelope.ts";
 import { keptIn, noPrevious, noResponse, withoutReferences } from "./state.ts";
+import { ENCRYPTED, mayReason } from "./thinking.ts";
 import { ORIGIN, list, text } from "./wire.ts";
 
 /** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
@@ -30,7 +30,10 @@ export function prepare(out: Outgoing, of: Asking, dialect: ResponsesDialect): v
     else if (!relayed && out.get("store") == null) {
       out.set("store", false);
       const include = list(out.get("include"));
-      if (mayReason(of, out.get("reasoning") != null) && !include.includes(ENCRYPTED))
+      if (
+        mayReason(reasonsFor(dialect, of.info, of.model), out.get("reasoning") != null) &&
+        !include.includes(ENCRYPTED)
+      )
         out.set("include", [...include, ENCRYPTED]);
     }
   }

@@ -25,7 +25,8 @@ export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
     out.drop(field);
     if (out.get(other) === undefined) out.set(other, value);
   }
-  for (const field of traits.drop ?? []) {
+  // On both lanes: a field reaches those models that know it, and is missed by name where one is known not to.
+  for (const field of [...(traits.drop ?? []), ...(of.info.refuses ?? [])]) {
     const value = out.get(field);
     if (value === undefined) continue;
     out.drop(field);

@@ -10,7 +10,7 @@ import { reasoningOf } from "../server/request.ts";
 import { cameFrom, ID, object, present } from "../words.ts";
 import { saying, type Saying } from "./content.ts";
 import { messagesOf, NAME } from "./messages.ts";
-import { effortFor } from "./thinking.ts";
+import { effortFor } from "../../reasons.ts";
 import { choiceOf, searchOf, toolOf } from "./tools.ts";
 
 export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body {
@@ -55,18 +55,7 @@ export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body 
     store: own ? r.state.store : undefined,
     ...ownFields(own),
   });
-  return taken(returned(body, own, KNOWN_INSIDE, to.lose), to);
-}
-
-/** Fields that the model is known to answer with an error: a translated request has no words of the client's to keep. */
-function taken(body: Body, to: Saying): Body {
-  const kept: Record<string, Body[string]> = { ...body };
-  for (const field of to.of.info.refuses ?? []) {
-    if (kept[field] === undefined) continue;
-    delete kept[field];
-    to.lose(field, "dropped");
-  }
-  return kept;
+  return returned(body, own, KNOWN_INSIDE, to.lose);
 }
 
 /** What would have to be ignored to go on is refused instead: another candidate may be able to. */

@@ -3,31 +3,20 @@
 import { fail } from "../../../model/error.ts";
 import type { Asking, JsonObject, Outgoing } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
+import { BUDGETS, nearest, reasonsOf } from "../../reasons.ts";
 import { object, text } from "../words.ts";
 
-const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-/** The effort that comes nearest to a budget of tokens, and back. */
-export function effortFor(budget: number): string {
-  if (budget <= 1024) return "minimal";
-  if (budget <= 4096) return "low";
-  if (budget <= 12_288) return "medium";
-  return budget <= 24_576 ? "high" : "xhigh";
-}
-const BUDGETS: Readonly<Record<string, number>> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 16_384,
-  xhigh: 32_768,
-  max: 65_536,
-};
+/** Twice the most that an effort below it stands for. */
+const MOST = 65_536;
 
 /** What a request asks for: nothing, no thinking, thinking, or so much of it. */
 type Wish = "off" | "on" | { effort: string };
 
 export function think(out: Outgoing, of: Asking, traits: ChatTraits): void {
-  const { reasoning } = traits;
+  const told = traits.reasoning;
+  const { can } = reasonsOf(of.info, told);
+  const reasoning: ReasoningTraits | undefined =
+    can === false ? { ...told, control: "none" } : told;
   if (!reasoning?.control) return;
   const thinking = object(out.get("thinking"));
   const effort = text(out.get("reasoning_effort"));
@@ -55,7 +44,7 @@ function say(
   of: Asking,
 ): void {
   const on = wish !== "off";
-  const effort = typeof wish === "object" ? nearest(wish.effort, traits, of) : undefined;
+  const effort = typeof wish === "object" ? known(wish.effort, traits, of) : undefined;
   const { control } = traits;
   if (control !== "thinking.type") out.drop("thinking");
   if (control !== "effort") {
@@ -75,7 +64,7 @@ function say(
       out.set("enable_thinking", on);
       if (effort === undefined || traits.effortToo) return;
       of.lose("reasoning_effort", "approximated");
-      return out.set("thinking_budget", out.get("thinking_budget") ?? BUDGETS[effort]);
+      return out.set("thinking_budget", out.get("thinking_budget") ?? BUDGETS[effort] ?? MOST);
     case "chat_template_kwargs":
       return out.set("chat_template_kwargs", {
         ...object(out.get("chat_template_kwargs")),
@@ -100,11 +89,8 @@ const off = ({ efforts }: ReasoningTraits, of: Asking): string | undefined => {
   return efforts[0];
 };
 
-/** The effort itself where the model knows it; else the next lower one, or the lowest there is. */
-function nearest(effort: string, { efforts }: ReasoningTraits, of: Asking): string {
-  if (!efforts || efforts.includes(effort)) return effort;
-  of.lose("reasoning_effort", "approximated");
-  const known = efforts.filter((e) => e !== "none");
-  const rank = LADDER.indexOf(effort);
-  return known.findLast((e) => LADDER.indexOf(e) <= rank) ?? known[0] ?? effort;
+function known(effort: string, { efforts }: ReasoningTraits, of: Asking): string {
+  const said = nearest(effort, efforts);
+  if (said !== effort) of.lose("reasoning_effort", "approximated");
+  return said;
 }

@@ -2,19 +2,9 @@
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
+import { BUDGETS, effortFor, nearest, reasonsOf } from "../../reasons.ts";
 import type { Encoding } from "./blocks.ts";
 import { ID, isObject, str } from "../words.ts";
-
-/** From little to much; the words of every protocol. */
-const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-
-const BUDGETS: Record<string, number> = {
-  minimal: 1024,
-  low: 2048,
-  medium: 8192,
-  high: 16384,
-  xhigh: 32768,
-};
 
 /** The least that a model may be given to think with. */
 const LEAST = 1024;
@@ -29,7 +19,7 @@ export interface Thinking {
 export function thinkingTo(r: ChatRequest, maxTokens: number, e: Encoding): Thinking {
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
   const { mode, show, budget } = r.reasoning;
-  const how = e.with.thinking;
+  const how = reasonsOf(e.of.info).can === false ? "none" : e.with.thinking;
   const off = mode === "off" || (mode === "effort" && r.reasoning.effort === "none");
   if (mode === "auto" && show === undefined) return { maxTokens };
   if (how === "none") {
@@ -42,7 +32,9 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: Encoding): Thin
     return { ...budgeted(r, maxTokens, own, e), effort: effortTo(r.reasoning, e) };
   if (mode === "budget") e.of.lose("reasoning.budget", "approximated", "budget_as_effort");
   const effort =
-    mode === "budget" ? nearest(effortOf(budget ?? LEAST), e) : effortTo(r.reasoning, e);
+    mode === "budget"
+      ? nearest(effortFor(budget ?? LEAST), e.with.efforts)
+      : effortTo(r.reasoning, e);
   if (own["effort_without_thinking"] === true) return { effort, maxTokens };
   const type = own["between_tools"] === true ? "between_tools" : "adaptive";
   return { thinking: { type, ...displayTo(r.reasoning, own) }, effort, maxTokens };
@@ -65,24 +57,12 @@ function displayTo({ show }: Reasoning, own: JsonObject): { [key: string]: Json 
 }
 
 const effortTo = ({ effort }: Reasoning, e: Encoding): string | undefined =>
-  effort === undefined || effort === "none" ? undefined : nearest(effort, e);
+  effort === undefined || effort === "none" ? undefined : known(effort, e);
 
-/** The effort itself, or the nearest one below that the model knows, or its lowest. */
-function nearest(effort: string, e: Encoding): string {
-  const { efforts } = e.with;
-  const at = LADDER.indexOf(effort);
-  // A word that is newer than us is the upstream's to judge.
-  if (efforts.includes(effort) || efforts.length === 0 || at < 0) return effort;
-  let best = efforts[0]!;
-  for (const known of efforts) if (LADDER.indexOf(known) <= at) best = known;
-  e.of.lose("reasoning.effort", "approximated");
-  return best;
-}
-
-function effortOf(budget: number): string {
-  if (budget <= 4096) return "low";
-  if (budget <= 12288) return "medium";
-  return budget <= 24576 ? "high" : "xhigh";
+function known(effort: string, e: Encoding): string {
+  const said = nearest(effort, e.with.efforts);
+  if (said !== effort) e.of.lose("reasoning.effort", "approximated");
+  return said;
 }
 
 /** `enabled` with tokens to spend: inside max_tokens, and an answer needs room after them. */

@@ -1,0 +1,164 @@
+// What is known of a model decides what it is sent, whatever the wire: no effort that it does not know, no word of thinking
+// to one that does not think, nothing that it answers with an error. And what is left out has a name.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { faultOf, type ChatRequest, type Json, type Protocol } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini } from "tollgate/protocols/gemini";
+import { messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { asking, outgoing, sending } from "tollgate/testing";
+import openai from "../../plugins/providers/openai.ts";
+import type { WireEndpoint } from "../../src/plugin/provider.ts";
+
+const LADDER = ["minimal", "low", "medium", "high", "xhigh", "max"];
+const request = (more: Partial<ChatRequest>): ChatRequest => ({
+  kind: "chat",
+  model: "m",
+  stream: false,
+  instructions: [],
+  turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+  tools: [],
+  output: { maxTokens: 9000 },
+  sampling: {},
+  reasoning: { mode: "auto" },
+  state: {},
+  rest: {},
+  ext: {},
+  ...more,
+});
+
+/** Every word that stands anywhere under these names. */
+function said(body: unknown, names: ReadonlySet<string>, found: Json[] = []): Json[] {
+  if (typeof body !== "object" || body === null) return found;
+  for (const [name, value] of Object.entries(body)) {
+    if (names.has(name)) found.push(value as Json);
+    said(value, names, found);
+  }
+  return found;
+}
+const EFFORTS = new Set(["effort", "reasoning_effort", "thinkingLevel"]);
+const THOUGHT = new Set([...EFFORTS, "thinking", "reasoning", "thinkingConfig", "include"]);
+
+const reasoning = fc.oneof(
+  fc.record({ mode: fc.constant("effort" as const), effort: fc.constantFrom("none", ...LADDER) }),
+  fc.record({ mode: fc.constant("budget" as const), budget: fc.integer({ min: 1, max: 99_999 }) }),
+  fc.constant({ mode: "off" as const }),
+  fc.constant({ mode: "auto" as const }),
+);
+const ladder = fc.subarray(LADDER, { minLength: 1 });
+
+/** Each wire for a backend whose models know these efforts and no others. */
+const WIRES: readonly [id: string, of: (efforts: readonly string[], off: boolean) => Protocol][] = [
+  ["chat-completions", (efforts, off) => chatCompletions(row(efforts, off))],
+  ["responses", (efforts, off) => responses({ alike: row(efforts, off) })],
+  ["messages", (efforts, off) => messages({ efforts, thinking: off ? "adaptive" : "always" })],
+  ["gemini", (efforts, off) => gemini({ levels: efforts, off, thinking: "level" })],
+];
+const row = (efforts: readonly string[], off: boolean) => ({
+  reasoning: {
+    control: "effort" as const,
+    efforts: off ? ["none", ...efforts] : efforts,
+    ...(!off && { off: false as const }),
+  },
+});
+
+describe.each(WIRES)("%s", (_id, wire) => {
+  test("no effort leaves that the model does not know", () => {
+    fc.assert(
+      fc.property(ladder, fc.boolean(), reasoning, (efforts, off, reasoning) => {
+        const of = asking();
+        let body: unknown;
+        try {
+          body = sending(wire(efforts, off).client!, request({ reasoning }), of).body;
+        } catch (error) {
+          // Who said no is not answered with thought that somebody pays for.
+          expect(faultOf(error)).toMatchObject({ kind: "unsupported" });
+          expect([reasoning.mode, (reasoning as { effort?: string }).effort]).toContain(
+            reasoning.mode === "off" ? "off" : "none",
+          );
+          return;
+        }
+        const known = new Set([...efforts, ...(off ? ["none"] : [])]);
+        for (const effort of said(body, EFFORTS))
+          expect([...known]).toContain(String(effort).toLowerCase());
+        const asked = (reasoning as { effort?: string }).effort;
+        if (asked !== undefined && asked !== "none" && !known.has(asked))
+          expect(of.losses.map(({ field }) => field)).toContainEqual(
+            expect.stringMatching(/reasoning/),
+          );
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test("no word of thinking reaches a model that does not think", () => {
+    const info = { model: "m", kind: "chat" as const, can: { reasoning: false } };
+    fc.assert(
+      fc.property(ladder, reasoning, (efforts, reasoning) => {
+        const { body } = sending(
+          wire(efforts, true).client!,
+          request({ reasoning }),
+          asking({ info }),
+        );
+        expect(said(body, THOUGHT)).toEqual([]);
+      }),
+    );
+  });
+
+  test("nothing leaves that the model answers with an error", () => {
+    const refuses = fc.subarray(["temperature", "top_p", "top_k"], { minLength: 1 });
+    fc.assert(
+      fc.property(refuses, (refuses) => {
+        const of = asking({ info: { model: "m", kind: "chat", refuses } });
+        const sampling = { temperature: 0.5, topP: 0.5, topK: 5 };
+        const { body } = sending(wire(["low"], true).client!, request({ sampling }), of);
+        const camel = { temperature: "temperature", top_p: "topP", top_k: "topK" } as const;
+        for (const field of refuses) {
+          expect(said(body, new Set([field, camel[field as "top_p"]]))).toEqual([]);
+          expect(of.losses.map((loss) => loss.field)).toContain(field);
+        }
+      }),
+    );
+  });
+});
+
+describe("OpenAI's own models", () => {
+  const endpoints = (openai.setup as never as (o: object) => { endpoints: WireEndpoint[] })({
+    base_url: "https://api.openai.com/v1",
+  }).endpoints.filter((e) => e.protocol.id !== "images");
+
+  test.each([
+    ["gpt-4o", "high", undefined],
+    ["gpt-4.1-mini", "low", undefined],
+    ["gpt-5", "max", "high"],
+    ["gpt-5", "minimal", "minimal"],
+    ["gpt-5.4", "max", "xhigh"],
+    ["gpt-5.4", "minimal", "low"],
+    ["gpt-6-luna", "max", "max"],
+    ["o3", "xhigh", "high"],
+    ["gpt-9-new", "max", "max"],
+  ])("%s, asked for %s, is told %s on every wire", (model, effort, told) => {
+    for (const { protocol } of endpoints) {
+      const of = asking({ model });
+      const { body } = sending(
+        protocol.client!,
+        request({ reasoning: { mode: "effort", effort } }),
+        of,
+      );
+      expect([protocol.id, said(body, EFFORTS)[0]]).toEqual([protocol.id, told]);
+    }
+  });
+
+  test("a temperature that it refuses stays behind on the verbatim lane of chat too", () => {
+    const of = asking({
+      model: "gpt-5",
+      info: { model: "gpt-5", kind: "chat", refuses: ["temperature"] },
+    });
+    const chat = endpoints.find((e) => e.protocol.id === "chat-completions")!.protocol.client!;
+    const out = outgoing({ model: "gpt-5", messages: [], temperature: 0.2 });
+    chat.prepare!(out, of);
+    expect(out.body).not.toHaveProperty("temperature");
+    expect(of.losses).toMatchObject([{ field: "temperature", how: "dropped" }]);
+  });
+});
