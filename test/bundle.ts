@@ -87,11 +87,15 @@ export async function bundle(from: string): Promise<void> {
       },
     },
   );
-  // A thread of its own, started first: it shares nothing, so it loads nothing that it does not need.
-  const thread = join(from, "plugins/stores/sqlite/ledger-thread.js");
-  modules.push(
-    ...(await bundled(from, own, { "ledger-thread": thread }, { codeSplitting: false })),
-  );
+  // Threads of their own: they share nothing, so they load nothing that they do not need.
+  const threads = {
+    "ledger-thread": "plugins/stores/sqlite/ledger-thread.js",
+    "pulse-thread": "src/gateway/pulse/pulse-thread.js",
+  };
+  for (const [name, file] of Object.entries(threads))
+    modules.push(
+      ...(await bundled(from, own, { [name]: join(from, file) }, { codeSplitting: false })),
+    );
   writeFileSync(join(from, "THIRD_PARTY_LICENSES"), licences(modules));
 }
 

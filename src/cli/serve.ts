@@ -3,6 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isatty } from "node:tty";
 import { createGateway } from "../gateway/gateway.ts";
+import { startPulse, type Pulse } from "../gateway/pulse/pulse.ts";
 import type { Gateway } from "../gateway/types.ts";
 import { createLog, type Level, type Log } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
@@ -14,6 +15,9 @@ import { counted, reported, sayLeftOut } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
+
+/** When nothing is waited for any more. */
+const KILL_MS = 10_000;
 
 /** npm sends a Ctrl-C on that the terminal has sent already. */
 const ECHO_MS = 300;
@@ -57,7 +61,8 @@ export const command: Command = {
       remark(`\n${nameOf(file)}: ${counted(gateway.problems)}. Nothing was started.`);
       return EXIT.config;
     }
-    const stopped = untilStopped(gateway, log, terminal);
+    const pulse = startPulse({ pretty: terminal });
+    const stopped = untilStopped(gateway, log, terminal, pulse);
     if (terminal) say(await banner(gateway, file));
     else await announce(gateway, file, log);
     return stopped;
@@ -99,7 +104,12 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
 }
 
 /** The exit code, when it is over. */
-function untilStopped(gateway: Gateway, log: Log, terminal: boolean): Promise<number> {
+function untilStopped(
+  gateway: Gateway,
+  log: Log,
+  terminal: boolean,
+  pulse: Pulse,
+): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   let since: number | undefined;
   let code: number = EXIT.fine;
@@ -108,6 +118,7 @@ function untilStopped(gateway: Gateway, log: Log, terminal: boolean): Promise<nu
     if (since !== undefined) {
       if (performance.now() - since < ECHO_MS) return;
       if (gateway.busy > 0) code = EXIT.failed;
+      pulse.endWithin(KILL_MS);
       void gateway.kill().catch(() => {});
       return;
     }
@@ -119,6 +130,7 @@ function untilStopped(gateway: Gateway, log: Log, terminal: boolean): Promise<nu
         ? "stopping"
         : "stopping when what is in flight is over; once more cuts it off",
     );
+    pulse.endWithin(gateway.endMs);
     gateway
       .stop()
       .catch((error: unknown) => {

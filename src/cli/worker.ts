@@ -2,6 +2,7 @@
 // is. Signals are the primary's to obey: a terminal and an init system send them to everybody.
 import { createLog } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
+import { startPulse } from "../gateway/pulse/pulse.ts";
 import { work } from "../gateway/workers/worker.ts";
 import type { Channel } from "../gateway/workers/link.ts";
 import { createLoad } from "./house.ts";
@@ -19,6 +20,9 @@ process.on("uncaughtException", (error) => {
   log.error({ error }, "an error that nobody caught");
   worker.ailing();
 });
+// What stands is replaced by the primary, which sees it end.
+const pulse = startPulse({ pretty });
 await worker.over;
+pulse[Symbol.dispose]();
 log.flush();
 process.exit(0);

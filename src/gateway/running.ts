@@ -31,6 +31,9 @@ type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 
 type Why = NonNullable<Status["lastReload"]>["why"];
 
+/** After the drain time. A crew's members have theirs first. */
+const END_MS = { alone: 5_000, crew: 35_000 };
+
 export class Running implements Gateway {
   readonly #of: GatewayOptions;
   readonly #scope: Scope;
@@ -60,6 +63,9 @@ export class Running implements Gateway {
   }
   get busy(): number {
     return this.#door?.inflight() ?? 0;
+  }
+  get endMs(): number {
+    return this.#stage.current.config.drainMs + (this.#crew ? END_MS.crew : END_MS.alone);
   }
   get broken(): Promise<Error> {
     return this.#broken.promise;

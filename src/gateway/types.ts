@@ -16,6 +16,8 @@ export interface Gateway {
   stop(): Promise<void>;
   /** Ends what is in flight too. */
   kill(): Promise<void>;
+  /** How long a stop may take, whatever hangs: what is in flight has its drain time, the rest a little more. */
+  readonly endMs: number;
   /** Requests in flight. */
   readonly busy: number;
   /** Resolves, with the reason, when it cannot go on: with several workers, when none stays up. */

@@ -1,0 +1,105 @@
+// A loop that stands, and an end that hangs: the process is not there for ever, and says where it was.
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startGateway, type Daemon } from "../gateway.ts";
+
+/** Stands when it is asked to, and never lets go of an outcome when it is asked to. */
+const HANGING = `
+import { defineMiddleware } from "tollgate/plugin";
+export default defineMiddleware({
+  api: 1, name: "hanging", summary: "Stands", sends: "nowhere",
+  setup: () => ({
+    admit(x) {
+      if (x.headers["x-hang"] === "loop") standStill(x);
+    },
+    settle(x) {
+      if (x.headers["x-hang"] === "settle") return new Promise(() => {});
+    },
+  }),
+});
+function standStill(x) {
+  for (let i = 0; ; i++) if (i % 1e9 === -1) return x.id;
+}
+`;
+const yaml = (more: string) => `${more}
+store: memory
+frontends: [chat-completions]
+middleware: [{ use: auth, with: { anonymous: true } }, ./hanging.ts, usage]
+providers: { demo: { use: demo } }
+`;
+const start = (more = "") => startGateway({ yaml: yaml(more), files: { "hanging.ts": HANGING } });
+const ask = (at: Daemon, hang = "") =>
+  fetch(`${at.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-hang": hang, connection: "close" },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+  }).then(
+    (answer) => answer.text().then(() => answer.status),
+    () => 0,
+  );
+const took = async (what: Promise<unknown>) => {
+  const since = performance.now();
+  await what;
+  return performance.now() - since;
+};
+const STOOD = /the process stood for 10 s/;
+
+/** Started one after the other; they stand all at once. */
+const starting = ["", "workers: 2", "drain: 1s", "", "drain: 1s"];
+const ready: Daemon[] = [];
+beforeAll(async () => {
+  for (const more of starting) ready.push(await start(more));
+}, 120_000);
+afterAll(async () => {
+  for (const each of ready) await each[Symbol.asyncDispose]();
+});
+
+describe.concurrent("a process whose loop stands", () => {
+  it("alone, ends itself and says where it stood and for whom", async () => {
+    const at = ready[0]!;
+    expect(await ask(at)).toBe(200);
+    void ask(at, "loop");
+    expect(await took(at.exit)).toBeLessThan(30_000);
+    const line = at.log.find(({ msg }) => STOOD.test(msg))!;
+    expect(line).toMatchObject({ level: "error", pid: at.pid });
+    expect((line["at"] as string[])[0]).toMatch(/^standStill .*hanging\.ts:\d+$/);
+    expect(line["requests"]).toEqual([expect.stringMatching(/^\w{16}$/)]);
+  });
+
+  it("one of two, is replaced, and meanwhile the other serves", async () => {
+    const at = ready[1]!;
+    for (let i = 0; i < 3; i++) void ask(at, "loop").catch(() => {});
+    await at.line(({ msg }) => STOOD.test(msg), 30_000);
+    await at.line(({ msg }) => msg.includes("a worker has been replaced"), 30_000);
+    await sleep(500);
+    for (let tries = 0; tries < 20 && (await ask(at)) !== 200; tries++) await sleep(1_000);
+    expect(await ask(at)).toBe(200);
+  });
+
+  it("hears no signal, and ends all the same", async () => {
+    const at = ready[2]!;
+    void ask(at, "loop");
+    await sleep(300);
+    at.kill("SIGTERM");
+    expect(await took(at.exit)).toBeLessThan(30_000);
+  });
+
+  it("is none when it was held: a machine may sleep", async () => {
+    const at = ready[3]!;
+    at.kill("SIGSTOP");
+    await sleep(13_000);
+    at.kill("SIGCONT");
+    await sleep(2_500);
+    expect(await ask(at)).toBe(200);
+    expect(at.log.some(({ msg }) => STOOD.test(msg))).toBe(false);
+  });
+});
+
+it.concurrent("an end that hangs is over within the drain time and a little more", async () => {
+  const at = ready[4]!;
+  void ask(at, "settle");
+  await sleep(500);
+  at.kill("SIGTERM");
+  expect(await took(at.exit)).toBeLessThan(20_000);
+  expect(at.log.some(({ msg }) => /did not end in the time it had/.test(msg))).toBe(true);
+});
