@@ -8,11 +8,23 @@ export interface Command {
   /** How many words may follow; none by default. */
   readonly words?: { readonly least: number; readonly most: number };
   readonly examples: readonly string[];
+  /** Commands of two words: this one's name, then theirs. Their words are those after both. */
+  readonly parts?: Readonly<Record<string, Part>>;
+  /** Which of them is meant when none is named. */
+  readonly usual?: string;
   /** The command that is meant, where words alone do not say which options it takes. Help is of that one too. */
   narrow?(given: Given): Promise<Command>;
   /** The exit code: 0 fine, 1 failed, 78 gateway.yaml has errors. */
   run(given: Given): Promise<number>;
 }
+
+export interface Part extends Command {
+  /** One line. */
+  readonly summary: string;
+}
+
+/** What `run` is where only the parts do anything: which one is meant is found before it. */
+export const ofParts = (): Promise<number> => Promise.reject(new Error("one of its parts runs"));
 
 export type Options = Readonly<Record<string, Option>>;
 
@@ -35,6 +47,12 @@ export interface Given {
 }
 
 export const EXIT = { fine: 0, failed: 1, config: 78 } as const;
+
+/** Every command takes these. */
+export const COMMON: Options = {
+  json: { about: "print JSON" },
+  help: { short: "h", about: "show this" },
+};
 
 /** Shared by all that read a gateway.yaml. */
 export const CONFIG: Options = {

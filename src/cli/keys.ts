@@ -2,78 +2,134 @@ import { createInterface } from "node:readline";
 import type { ShownKey } from "../gateway/key-commands.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { digest, parse } from "../lib/key.ts";
-import { nearest } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import {
+  type Command,
+  CONFIG,
+  EXIT,
+  type Given,
+  ofParts,
+  type Options,
+  type Part,
+  STATE,
+} from "./command.ts";
 import { parseLimit, sayLimit } from "./limit.ts";
 import { storeDoor } from "./store.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-const DOES = ["create", "list", "show", "revoke", "rotate", "hash"];
-
-export const command: Command = {
-  usage: "keys create|list|show|revoke|rotate|hash [id] [options]",
-  about:
-    "Makes and ends the keys of clients, in the running gateway, or in its store while none runs. A new key is printed\n" +
-    "once and kept nowhere; `hash` reads a key from stdin and prints what `auth` takes in gateway.yaml.",
-  options: {
-    ...CONFIG,
-    ...STATE,
-    name: { value: "words", about: "create: what people call it" },
-    models: {
-      value: "pattern",
-      about: 'create: what it may use, as in "openai/*"; everything by default',
-      many: true,
-    },
-    frontends: {
-      value: "name",
-      about: "create: where it may ask; everywhere by default",
-      many: true,
-    },
-    privacy: {
-      value: "level",
-      about: "create: the least privacy of its requests: off, required or strict",
-    },
-    expires: { value: "when", about: "create: after 30d, or on 2027-01-31" },
-    limit: {
-      value: "limit",
-      about: "create: requests=60/minute, tokens=1000000/day, usd=5/month, concurrent=4",
-      many: true,
-    },
-    label: { value: "name=value", about: "create: kept with every ledger row of it", many: true },
-    overlap: { value: "time", about: "rotate: how long the old one still works; 24h by default" },
+const GRANTS: Options = {
+  name: { value: "words", about: "what people call it" },
+  models: {
+    value: "pattern",
+    about: 'what it may use, as in "openai/*"; everything by default',
+    many: true,
   },
-  words: { least: 1, most: 2 },
-  examples: [
-    "tollgate keys create --name laptop --models 'demo/*' --limit requests=60/minute",
-    "tollgate keys rotate laptop --overlap 1h",
-    "pbpaste | tollgate keys hash",
-  ],
+  frontends: { value: "name", about: "where it may ask; everywhere by default", many: true },
+  privacy: { value: "level", about: "the least privacy of its requests: off, required or strict" },
+  expires: { value: "when", about: "after 30d, or on 2027-01-31" },
+  limit: {
+    value: "limit",
+    about: "requests=60/minute, tokens=1000000/day, usd=5/month, concurrent=4",
+    many: true,
+  },
+  label: { value: "name=value", about: "kept with every ledger row of it", many: true },
+};
+const BASIC: Options = { ...CONFIG, ...STATE };
+const WHERE = "In the running gateway, or in its store while none runs.";
+
+/** One that works on the store, by its name there. */
+const onStore = (
+  does: string,
+  of: Omit<Part, "run" | "words"> & { readonly takes?: "id" },
+  input: (given: Given) => JsonObject = () => ({}),
+): Part => ({
+  ...of,
+  words: { least: of.takes ? 1 : 0, most: of.takes ? 1 : 0 },
   async run(given) {
-    const [what = "", id] = given.words;
-    if (!DOES.includes(what)) {
-      const near = nearest(what, DOES);
-      fail(
-        "invalid",
-        `keys cannot "${what}".${near === undefined ? "" : ` Did you mean "${near}"?`} See tollgate keys --help.`,
-        {
-          code: "usage",
-        },
-      );
-    }
-    if (["show", "revoke", "rotate"].includes(what) && id === undefined)
-      fail("invalid", `Say which key: tollgate keys ${what} <id>.`, { code: "usage" });
-    if (["create", "list", "hash"].includes(what) && id !== undefined)
-      fail("invalid", `"${id}" is one word too many. See tollgate keys --help.`, { code: "usage" });
-    if (what === "hash") return hash(given);
-    const input = inputOf(given, id);
+    const asked = { id: given.words[0], ...input(given) };
     await using door = await storeDoor(given);
-    const answer = (await door.ask(`keys.${what}`, input)) as unknown as Answer;
+    const answer = (await door.ask(`keys.${does}`, asked)) as unknown as Answer;
     if (given.json) sayJson(answer);
-    else tell(what, answer);
+    else tell(does, answer);
     return EXIT.fine;
   },
+});
+
+const parts: Readonly<Record<string, Part>> = {
+  create: onStore(
+    "create",
+    {
+      usage: "keys create [options]",
+      summary: "make a key, and print it once",
+      about: `Makes a key of a client and prints it: once, for it is kept nowhere. ${WHERE}`,
+      options: { ...GRANTS, ...BASIC },
+      examples: [
+        "tollgate keys create --name laptop --models 'demo/*' --limit requests=60/minute",
+        "tollgate keys create --name ci --expires 30d --label team=web",
+      ],
+    },
+    grantsOf,
+  ),
+  list: onStore("list", {
+    usage: "keys list [options]",
+    summary: "list keys, those of gateway.yaml too",
+    about: `Lists the keys that there are, with what each may use. ${WHERE}`,
+    options: BASIC,
+    examples: ["tollgate keys list", "tollgate keys list --json"],
+  }),
+  show: onStore("show", {
+    usage: "keys show <id> [options]",
+    summary: "show all of one",
+    about: `Shows a key by its id, or by its name where only one has it. ${WHERE}`,
+    options: BASIC,
+    takes: "id",
+    examples: ["tollgate keys show laptop"],
+  }),
+  revoke: onStore("revoke", {
+    usage: "keys revoke <id> [options]",
+    summary: "end one at once",
+    about: `Ends a key at once; what it has open is finished. ${WHERE}`,
+    options: BASIC,
+    takes: "id",
+    examples: ["tollgate keys revoke laptop"],
+  }),
+  rotate: onStore(
+    "rotate",
+    {
+      usage: "keys rotate <id> [options]",
+      summary: "put a new secret in place of the old one",
+      about: `Prints a new secret of the same key; the old one still works for a while. ${WHERE}`,
+      options: {
+        overlap: { value: "time", about: "how long the old one still works; 24h by default" },
+        ...BASIC,
+      },
+      takes: "id",
+      examples: ["tollgate keys rotate laptop --overlap 1h"],
+    },
+    (given) => ({ overlapMs: overlapOf(given) }),
+  ),
+  hash: {
+    usage: "keys hash [options]",
+    summary: "print what gateway.yaml takes in place of a key",
+    about:
+      "Reads a key from stdin and prints its hash, which `auth` takes in gateway.yaml. It may be another system's key: " +
+      "clients then keep the one that they have.",
+    options: {
+      foreign: { about: "another system's key, whatever it begins with" },
+    },
+    examples: ["pbpaste | tollgate keys hash", "pbpaste | tollgate keys hash --foreign --json"],
+    run: hash,
+  },
+};
+
+export const command: Command = {
+  usage: "keys <command> [options]",
+  about: "Makes and ends the keys of clients.",
+  options: {},
+  parts,
+  examples: Object.values(parts).map(({ examples }) => examples[0]!),
+  run: ofParts,
 };
 
 interface Answer {
@@ -82,7 +138,7 @@ interface Answer {
   readonly keys?: readonly ShownKey[];
 }
 
-function inputOf(given: Given, id: string | undefined): JsonObject {
+function grantsOf(given: Given): JsonObject {
   const list = (name: string) => {
     const found = given
       .texts(name)
@@ -90,9 +146,7 @@ function inputOf(given: Given, id: string | undefined): JsonObject {
       .filter(Boolean);
     return found.length > 0 ? found : undefined;
   };
-  const overlap = given.text("overlap") ?? "24h";
   return {
-    id,
     name: given.text("name"),
     models: list("models"),
     frontends: list("frontends"),
@@ -100,10 +154,15 @@ function inputOf(given: Given, id: string | undefined): JsonObject {
     expires: expiry(given.text("expires")),
     limits: given.texts("limit").map(parseLimit),
     labels: Object.fromEntries(given.texts("label").map(parseLabel)),
-    overlapMs:
-      parseDuration(overlap) ??
-      fail("invalid", `--overlap is a time, as in 24h, not "${overlap}".`, { code: "usage" }),
   };
+}
+
+function overlapOf(given: Given): number {
+  const text = given.text("overlap") ?? "24h";
+  return (
+    parseDuration(text) ??
+    fail("invalid", `--overlap is a time, as in 24h, not "${text}".`, { code: "usage" })
+  );
 }
 
 function expiry(text: string | undefined): number | undefined {
@@ -179,6 +238,9 @@ function inFull(key: ShownKey): string {
   return columns(rows.flatMap(([name, value]) => (value ? [[paint("gray", name), value]] : [])));
 }
 
+/** A key of less than that is too little to be random. */
+const SHORTEST = 20;
+
 /** A key never stands on a command line, where every process can read it. */
 async function hash(given: Given): Promise<number> {
   if (process.stdin.isTTY) remark("Paste the key, then Enter:");
@@ -188,9 +250,17 @@ async function hash(given: Given): Promise<number> {
   const secret = `${(value as string | undefined) ?? ""}`.trim();
   if (secret === "") fail("invalid", "There is no key on stdin.", { code: "usage" });
   const id = parse(secret)?.id;
-  if (secret.startsWith("tg_") && id === undefined)
-    fail("invalid", "This is not a whole key of Tollgate's: a character is wrong or missing.");
-  if (given.json) sayJson({ id: id ?? null, digest: digest(secret) });
+  const foreign = id === undefined;
+  if (foreign && secret.startsWith("tg_") && !given.has("foreign"))
+    fail(
+      "invalid",
+      "This is not a whole key of Tollgate's: a character is wrong or missing. If another system made it, say --foreign.",
+    );
+  if (secret.length < SHORTEST)
+    remark(
+      paintRemark("yellow", `It has ${secret.length} characters: one so short can be guessed.`),
+    );
+  if (given.json) sayJson({ id: id ?? null, foreign, digest: digest(secret) });
   else say(digest(secret));
   return EXIT.fine;
 }

@@ -1,42 +1,54 @@
 import type { Verified } from "../gateway/ledger-commands.ts";
-import { nearest, plural } from "../lib/text.ts";
+import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
-import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import {
+  type Command,
+  CONFIG,
+  EXIT,
+  type Given,
+  ofParts,
+  type Options,
+  type Part,
+  STATE,
+} from "./command.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
 import { entries } from "./tail.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-const DOES = ["verify", "export"];
+const BASIC: Options = { ...CONFIG, ...STATE };
+
+const parts: Readonly<Record<string, Part>> = {
+  verify: {
+    usage: "ledger verify [options]",
+    summary: "whether every row is what was written",
+    about:
+      "Says whether every row is what was written, and prints the newest hash. Note it down: --head tells later whether " +
+      "the ledger was shortened since.",
+    options: {
+      head: { value: "hash", about: "a hash that was printed earlier must still be in it" },
+      ...BASIC,
+    },
+    examples: ["tollgate ledger verify"],
+    run: verify,
+  },
+  export: {
+    usage: "ledger export [options]",
+    summary: "write every row as JSON",
+    about: "Writes every row, one JSON text a line, amounts in nano-dollars.",
+    options: { ...WHICH, ...BASIC },
+    examples: ["tollgate ledger export --since 2026-11-01 > november.jsonl"],
+    run: exported,
+  },
+};
 
 export const command: Command = {
-  usage: "ledger verify|export [options]",
-  about:
-    "verify: whether every row is what was written, and prints the newest hash; note it down, and --head tells later\n" +
-    "whether the ledger was shortened since. export: every row, one JSON text a line, amounts in nano-dollars.",
-  options: {
-    ...CONFIG,
-    ...STATE,
-    head: { value: "hash", about: "verify: a hash that was printed earlier must still be in it" },
-    ...WHICH,
-  },
-  words: { least: 1, most: 1 },
-  examples: [
-    "tollgate ledger verify",
-    "tollgate ledger export --since 2026-11-01 > november.jsonl",
-  ],
-  async run(given) {
-    const [what = ""] = given.words;
-    if (!DOES.includes(what)) {
-      const near = nearest(what, DOES);
-      fail(
-        "invalid",
-        `ledger cannot "${what}".${near === undefined ? "" : ` Did you mean "${near}"?`} See tollgate ledger --help.`,
-        { code: "usage" },
-      );
-    }
-    return what === "verify" ? verify(given) : exported(given);
-  },
+  usage: "ledger <command> [options]",
+  about: "Works on the rows of every call that was made.",
+  options: {},
+  parts,
+  examples: Object.values(parts).map(({ examples }) => examples[0]!),
+  run: ofParts,
 };
 
 async function verify(given: Given): Promise<number> {

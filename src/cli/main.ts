@@ -3,9 +3,10 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../lib/text.ts";
 import { faultOf, fail } from "../model/error.ts";
-import { type Command, EXIT, type Given, type Options } from "./command.ts";
+import { type Command, COMMON, EXIT, type Given, type Options } from "./command.ts";
+import { helpOf, overview } from "./help.ts";
 import { version } from "./house.ts";
-import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 interface Entry {
   readonly summary: string;
@@ -39,42 +40,77 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   plugin: { summary: "run what plugins bring with them", load: () => import("./plugin.ts") },
 };
 
-const COMMON: Options = {
-  json: { about: "print JSON" },
-  help: { short: "h", about: "show this" },
-};
-
-export async function main(argv: readonly string[]): Promise<number> {
-  process.stdout.on("error", gone);
-  process.stderr.on("error", gone);
+/** `terminal`: a person reads stdout. */
+export async function main(
+  argv: readonly string[],
+  terminal: boolean = process.stdout.isTTY,
+): Promise<number> {
+  for (const stream of [process.stdout, process.stderr])
+    if (!stream.listeners("error").includes(gone)) stream.on("error", gone);
   const [first = ""] = argv;
   if (["--version", "-v", "version"].includes(first)) {
     if (argv.includes("--json")) sayJson({ version, node: process.version });
     else say(version);
     return EXIT.fine;
   }
-  if (["--help", "-h", "help"].includes(first)) {
-    const about = COMMANDS[argv[1] ?? ""];
-    say(about ? helpOf((await about.load()).command) : overview());
-    return EXIT.fine;
-  }
-  // `npx tollgate`, and `npx tollgate --port 9000`, run it.
-  const [name, rest] =
-    first === "" || first.startsWith("-") ? ["serve", argv] : [first, argv.slice(1)];
   const json = argv.includes("--json");
   try {
-    const entry = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-    if (!entry) return unknown("command", name, Object.keys(COMMANDS), "tollgate --help");
-    const { command: wide } = await entry.load();
-    const command = (await wide.narrow?.(glance(wide, rest))) ?? wide;
-    if (rest.includes("--help") || rest.includes("-h")) {
-      say(helpOf(command));
+    const asks = ["--help", "-h", "help"].includes(first);
+    if (argv.length === 0 ? terminal : asks && argv[1] === undefined) {
+      say(overview(version, COMMANDS));
       return EXIT.fine;
     }
-    return await command.run(read(command, rest));
+    return await named(asks ? [...argv.slice(1), "--help"] : argv);
   } catch (error) {
     return failed(error, json);
   }
+}
+
+async function named(argv: readonly string[]): Promise<number> {
+  const [first = ""] = argv;
+  // A service runs `tollgate`, or `tollgate --port 9000`, and means that it serves.
+  const [name, rest] =
+    first === "" || first.startsWith("-") ? ["serve", argv] : [first, argv.slice(1)];
+  const entry = Object.hasOwn(COMMANDS, name)
+    ? COMMANDS[name]!
+    : unknown("command", name, Object.keys(COMMANDS), "tollgate --help");
+  const { command: wide } = await entry.load();
+  const [part, words] = wide.parts ? partOf(name, wide, rest) : [wide, rest];
+  const helps = words.includes("--help") || words.includes("-h");
+  const command = (await part.narrow?.(glance(part, words))) ?? part;
+  if (helps) {
+    say(helpOf(command));
+    return EXIT.fine;
+  }
+  return await command.run(read(command, words));
+}
+
+/** Which command of two words is meant, and what follows the second. Help without one is of all of them. */
+function partOf(
+  name: string,
+  wide: Command,
+  argv: readonly string[],
+): readonly [Command, readonly string[]] {
+  const parts = wide.parts!;
+  const every = Object.assign({}, ...Object.values(parts).map(({ options }) => options)) as Options;
+  const word = parsed({ ...every, ...COMMON }, argv).tokens.find(
+    ({ kind }) => kind === "positional",
+  );
+  if (word?.kind !== "positional") {
+    if (argv.includes("--help") || argv.includes("-h")) return [wide, argv];
+    if (wide.usual !== undefined) return [parts[wide.usual]!, argv];
+    const all = Object.keys(parts).map((part) => `${name} ${part}`);
+    return fail("invalid", `Say what: ${all.join(", ")}. See tollgate ${name} --help.`, {
+      code: "usage",
+    });
+  }
+  const part = Object.hasOwn(parts, word.value) ? parts[word.value] : undefined;
+  if (part) return [part, [...argv.slice(0, word.index), ...argv.slice(word.index + 1)]];
+  const near = nearest(word.value, Object.keys(parts));
+  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
+  return fail("invalid", `${name} cannot "${word.value}".${meant} See tollgate ${name} --help.`, {
+    code: "usage",
+  });
 }
 
 /** Whoever read us has left: nothing to complain about. */
@@ -168,38 +204,4 @@ export function read(command: Command, argv: readonly string[]): Given {
     text: (name) => texts(name).at(-1),
     texts,
   };
-}
-
-function overview(): string {
-  const rows = Object.entries(COMMANDS).map(([name, { summary }]) => [
-    paint("bold", name),
-    summary,
-  ]);
-  return [
-    `tollgate ${version}: a model gateway`,
-    "",
-    "Usage: tollgate <command> [options]",
-    "",
-    columns(rows, "  "),
-    "",
-    "tollgate <command> --help says more. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.",
-  ].join("\n");
-}
-
-export function helpOf(command: Command): string {
-  const rows = Object.entries({ ...command.options, ...COMMON }).map(([name, option]) => [
-    `${option.short ? `-${option.short}, ` : "    "}--${name}${option.value ? ` <${option.value}>` : ""}`,
-    `${option.about}${option.many ? " (may be repeated)" : ""}`,
-  ]);
-  return [
-    `Usage: tollgate ${command.usage}`,
-    "",
-    command.about,
-    "",
-    "Options:",
-    columns(rows, "  "),
-    "",
-    command.examples.length > 1 ? "Examples:" : "Example:",
-    ...command.examples.map((line) => `  ${line}`),
-  ].join("\n");
 }

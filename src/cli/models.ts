@@ -4,54 +4,73 @@ import { askControl } from "../gateway/control.ts";
 import type { ExplainedModel, ExplainedName, Fact } from "../gateway/model-commands.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import type { Status } from "../gateway/types.ts";
-import { nearest, plural } from "../lib/text.ts";
+import { plural } from "../lib/text.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { EffectivePolicy, Price } from "../model/facts.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
-import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import {
+  type Command,
+  CONFIG,
+  EXIT,
+  type Given,
+  ofParts,
+  type Options,
+  type Part,
+  STATE,
+} from "./command.ts";
 import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
 import { briefly, inFull } from "./price.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-const DOES = ["list", "explain", "refresh"];
+const BASIC: Options = { ...CONFIG, ...STATE };
+const WHERE = "Asks the running gateway; without one, the file.";
 
-export const command: Command = {
-  usage: "models [list|explain <model>|refresh [provider]] [options]",
-  about:
-    "Lists the models that exist, with their prices; explains one: each fact with who says so, what a request costs,\n" +
-    "when it retires; or asks providers for their lists now. Asks the running gateway; list and explain work on the\n" +
-    "file too.",
-  options: {
-    ...CONFIG,
-    ...STATE,
-    kind: { value: "kind", about: "list: chat or image" },
-    provider: { value: "name", about: "list: of one provider" },
-    zdr: { value: "level", about: "list: what keeps nothing: required or strict" },
+const parts: Readonly<Record<string, Part>> = {
+  list: {
+    usage: "models [list] [options]",
+    summary: "list those that exist, with their prices",
+    about: `Lists the models that exist, with their prices. ${WHERE}`,
+    options: {
+      kind: { value: "kind", about: "chat or image" },
+      provider: { value: "name", about: "of one provider" },
+      zdr: { value: "level", about: "what keeps nothing: required or strict" },
+      ...BASIC,
+    },
+    examples: ["tollgate models --kind image", "tollgate models list --provider demo --json"],
+    run: list,
   },
-  words: { least: 0, most: 2 },
-  examples: [
-    "tollgate models --kind image",
-    "tollgate models explain demo/echo --json",
-    "tollgate models refresh openai",
-  ],
-  async run(given) {
-    const [what = "list", word] = given.words;
-    if (!DOES.includes(what)) {
-      const near = nearest(what, DOES);
-      const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
-      fail("invalid", `models cannot "${what}".${meant} See tollgate models --help.`, usage);
-    }
-    if (what === "explain" && word === undefined)
-      fail("invalid", "Say which model: tollgate models explain <model>.", usage);
-    if (what === "list" && word !== undefined)
-      fail("invalid", `"${word}" is one word too many. See tollgate models --help.`, usage);
-    if (what === "refresh") return refresh(given, word);
-    return what === "explain" ? explain(given, word!) : list(given);
+  explain: {
+    usage: "models explain <model> [options]",
+    summary: "say all that is known of one",
+    about:
+      "Explains a model: each fact with the one who says so, what a request costs, when it retires. " +
+      WHERE,
+    options: BASIC,
+    words: { least: 1, most: 1 },
+    examples: ["tollgate models explain demo/echo --json"],
+    run: (given) => explain(given, given.words[0]!),
+  },
+  refresh: {
+    usage: "models refresh [provider] [options]",
+    summary: "ask providers for their lists now",
+    about: "Asks providers for their lists now, or one of them. Needs a running gateway.",
+    options: BASIC,
+    words: { least: 0, most: 1 },
+    examples: ["tollgate models refresh openai"],
+    run: (given) => refresh(given, given.words[0]),
   },
 };
 
-const usage = { code: "usage" };
+export const command: Command = {
+  usage: "models [command] [options]",
+  about: "Lists and explains the models that exist. Without a command it lists them.",
+  options: {},
+  parts,
+  usual: "list",
+  examples: Object.values(parts).map(({ examples }) => examples[0]!),
+  run: ofParts,
+};
 
 async function list(given: Given): Promise<number> {
   const input = {

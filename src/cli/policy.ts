@@ -1,32 +1,30 @@
 import type { ExplainedPolicy, ExplainedWay } from "../gateway/policy-commands.ts";
-import { fail } from "../model/error.ts";
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
 import { askLive, rehearsed } from "./asking.ts";
-import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import { type Command, CONFIG, EXIT, type Given, ofParts, type Part, STATE } from "./command.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+const explain: Part = {
   usage: "policy explain <model> [options]",
+  summary: "say what becomes of data on every way to a model",
   about:
-    "Says what becomes of data on every way to a model: what each level says and on which evidence, what your own\n" +
-    "declaration adds, what is sent along, until when it holds, and whether Service-ZDR would let it pass. With --zdr or\n" +
+    "Says what becomes of data on every way to a model: what each level says and on which evidence, what your own " +
+    "declaration adds, what is sent along, until when it holds, and whether Service-ZDR would let it pass. With --zdr or " +
     "--strict it fails when no way would do. Asks the running gateway; without one, the file.",
   options: {
-    ...CONFIG,
-    ...STATE,
     zdr: { about: "as for Service-ZDR: required" },
     strict: { about: "as for Service-ZDR: strict" },
+    ...CONFIG,
+    ...STATE,
   },
-  words: { least: 2, most: 2 },
+  words: { least: 1, most: 1 },
   examples: [
     "tollgate policy explain openai/gpt-5 --zdr",
     "tollgate policy explain fast --strict --json",
   ],
   async run(given) {
-    const [what, model] = given.words;
-    if (what !== "explain")
-      fail("invalid", `policy cannot "${what}". See tollgate policy --help.`, { code: "usage" });
+    const [model] = given.words;
     const wanted: Privacy = given.has("strict") ? "strict" : given.has("zdr") ? "required" : "off";
     const explained = await ask(given, { model: model!, privacy: wanted });
     if (!explained) return EXIT.failed;
@@ -36,6 +34,15 @@ export const command: Command = {
     const open = explained.closed.length === 0 && explained.ways.some(({ would }) => would[wanted]);
     return open ? EXIT.fine : EXIT.failed;
   },
+};
+
+export const command: Command = {
+  usage: "policy <command> [options]",
+  about: "Says what becomes of data.",
+  options: {},
+  parts: { explain },
+  examples: explain.examples,
+  run: ofParts,
 };
 
 async function ask(given: Given, input: JsonObject): Promise<ExplainedPolicy | undefined> {

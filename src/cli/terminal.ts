@@ -14,6 +14,15 @@ export const paint = (style: Style, text: string): string =>
 export const paintRemark = (style: Style, text: string): string =>
   styleText(style, text, { stream: process.stderr });
 
+const NARROWEST = 40;
+const WIDEST = 100;
+
+/** Of the terminal that reads stdout; in a pipe what COLUMNS says, or what most terminals have. */
+export function widthOf(): number {
+  const said = process.stdout.columns ?? Number(process.env["COLUMNS"]);
+  return Math.min(WIDEST, Math.max(NARROWEST, said > 0 ? said : 80));
+}
+
 /** Rows under each other, each column as wide as its widest cell; the last one runs on. */
 export function columns(rows: readonly (readonly string[])[], indent = ""): string {
   const width = (text: string) => stripVTControlCharacters(text).length;

@@ -1,13 +1,42 @@
 import { stripVTControlCharacters } from "node:util";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Command } from "../../src/cli/command.ts";
-import { COMMANDS, helpOf, read } from "../../src/cli/main.ts";
+import { helpOf, overview } from "../../src/cli/help.ts";
+import { COMMANDS, main, read } from "../../src/cli/main.ts";
 import { faultOf } from "../../src/model/error.ts";
+import { version as VERSION } from "../../src/cli/house.ts";
 import { folder } from "./cli.ts";
 
-const all: [string, Command][] = await Promise.all(
+const wide: [string, Command][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),
 );
+/** Those of two words too, each as a command of its own. */
+const parts = wide.flatMap(([name, command]) =>
+  Object.entries(command.parts ?? {}).map(
+    ([part, each]) => [`${name} ${part}`, each] as [string, Command],
+  ),
+);
+const all = [...wide, ...parts];
+
+/** What it prints and its exit code, in this process. */
+async function said(argv: readonly string[], terminal = false) {
+  let [stdout, stderr] = ["", ""];
+  const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    stdout += text;
+    return true;
+  });
+  const err = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
+    stderr += text;
+    return true;
+  });
+  try {
+    const code = await main(argv, terminal);
+    return { code, stdout, stderr };
+  } finally {
+    out.mockRestore();
+    err.mockRestore();
+  }
+}
 
 const colourless = (text: string) => stripVTControlCharacters(text) === text;
 
@@ -22,26 +51,42 @@ const wordsOf = (line: string): string[] =>
 
 describe.each(all)("tollgate %s", (name, command) => {
   test("--help says how, with an example, in one screen", async () => {
-    await using here = await folder();
-    const { code, stdout, stderr } = await here.tollgate([name, "--help"]);
+    const { code, stdout, stderr } = await said([...name.split(" "), "--help"]);
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toBe(`${helpOf(command)}\n`);
-    expect(stdout).toMatch(new RegExp(`^Usage: tollgate ${name}[ \\n]`));
+    expect(await said(["help", ...name.split(" ")])).toEqual({ code, stdout, stderr });
+    const usage = name === "models list" ? "models \\[list\\]" : name;
+    expect(stdout).toMatch(new RegExp(`^Usage: tollgate ${usage}[ \\n]`));
     expect(stdout).toMatch(/\nExamples?:\n {2}\S/);
     expect(colourless(stdout)).toBe(true);
     expect(stdout.split("\n").length).toBeLessThan(40);
-    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(120);
+  });
+
+  test("its help fits the terminal, whatever that is", () => {
+    for (const width of [40, 53, 72, 80, 100]) {
+      const [text, examples] = helpOf(command, width).split(/\nExamples?:\n/) as [string, string];
+      for (const line of text.split("\n"))
+        if (/\s\S+\s+\S/.test(` ${line.trim()}`) && !/^ +(-\w, +)?--\S+( <.*>)?$/.test(line))
+          expect(line.length, `${width}: ${line}`).toBeLessThanOrEqual(width);
+      // A line to copy is one line.
+      for (const line of examples.split("\n")) expect(line.trim()).toContain("tollgate ");
+    }
   });
 
   test("its examples are ones that it takes", () => {
     for (const example of command.examples) {
-      const [tollgate, first, ...rest] = wordsOf(example);
-      expect([tollgate, first]).toEqual(["tollgate", name]);
+      const [tollgate, ...words] = wordsOf(example);
+      const names = name.split(" ");
+      expect([tollgate, words[0]]).toEqual(["tollgate", names[0]]);
+      if (command.parts) continue;
+      // The usual part may go without its name.
+      const rest = words.slice(words[1] === names[1] && names.length === 2 ? 2 : 1);
       expect(() => read(command, rest)).not.toThrow();
     }
   });
 
   test("an option that it does not have is an error with the nearest one", () => {
+    if (command.parts) return;
     const [option = "json"] = Object.keys(command.options).filter((o) => o.length > 3);
     const typo = `--${option.slice(0, -1)}x`;
     try {
@@ -53,6 +98,55 @@ describe.each(all)("tollgate %s", (name, command) => {
       );
     }
   });
+});
+
+test.each(wide.filter(([, { parts }]) => parts))(
+  "tollgate %s: what it cannot do is an error, with help asked for too, and names what is near",
+  async (name, { parts }) => {
+    for (const part of Object.keys(parts!)) {
+      const typo = `${part.slice(0, -1)}x`;
+      for (const argv of [
+        [name, typo],
+        [name, typo, "--help"],
+        ["help", name, typo],
+        [name, "--json", typo, "--help"],
+      ]) {
+        const { code, stdout, stderr } = await said(argv);
+        expect([code, stdout.startsWith("Usage:")], argv.join(" ")).toEqual([1, false]);
+        expect(stderr).toContain(`${name} cannot "${typo}". Did you mean "${part}"?`);
+      }
+    }
+  },
+);
+
+test("what is no command is an error wherever help is asked for", async () => {
+  for (const argv of [
+    ["chek", "--help"],
+    ["help", "chek"],
+    ["keys", "update", "--help"],
+    ["-h", "chek"],
+  ]) {
+    const { code, stdout, stderr } = await said(argv);
+    expect([code, stdout], argv.join(" ")).toEqual([1, ""]);
+    expect(stderr).toMatch(
+      /There is no command "chek"\. Did you mean "check"|keys cannot "update"/,
+    );
+  }
+});
+
+test("alone on a terminal it says what there is; a command of two words alone says which", async () => {
+  const { code, stdout } = await said([], true);
+  expect([code, stdout]).toEqual([0, `${overview(VERSION, COMMANDS)}\n`]);
+  const keys = await said(["keys"]);
+  expect([keys.code, keys.stderr]).toEqual([1, expect.stringContaining("keys create, keys list")]);
+});
+
+test("an option of another part is not one of this", async () => {
+  const { code, stderr } = await said(["keys", "list", "--overlap", "1h"]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining('no option "--overlap"')]);
+  const help = (await said(["keys", "rotate", "--help"])).stdout;
+  expect(help).toContain("--overlap <time>");
+  expect(help).not.toContain("--models");
 });
 
 test("the overview names every command, in colour only where somebody sees it", async () => {
