@@ -185,14 +185,22 @@ export function createLedger(
       if (!recovering) health(undefined);
     } else if (!impossible(error)) rejected(batch, error);
     else if (batch.length === 1) batch[0]!.reject(error);
-    // Somebody asked for what cannot be: each alone, so that the others get what they asked for.
-    else
-      for (let i = 0; i < batch.length; i++) {
-        const alone = await attempt([batch[i]!]);
-        if (alone === undefined) continue;
-        if (!impossible(alone)) return rejected(batch.slice(i), alone);
-        batch[i]!.reject(alone);
-      }
+    else await halved(batch);
+  }
+
+  /**
+   * One of them cannot be obeyed, and the others get what they asked for: half of them with what is left of it, so that finding
+   * it costs its neighbours a few commits and not one each.
+   */
+  async function halved(batch: readonly Waiting[]): Promise<void> {
+    const waiting = [batch.slice(batch.length >> 1), batch.slice(0, batch.length >> 1)];
+    for (let half = waiting.pop(); half !== undefined; half = waiting.pop()) {
+      const error = await attempt(half);
+      if (error === undefined) continue;
+      if (!impossible(error)) return rejected([half, ...waiting.toReversed()].flat(), error);
+      if (half.length === 1) half[0]!.reject(error);
+      else waiting.push(half.slice(half.length >> 1), half.slice(0, half.length >> 1));
+    }
   }
 
   function landed({ command, resolve, abandoned }: Waiting, verdict: Verdict): void {

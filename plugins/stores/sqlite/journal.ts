@@ -7,6 +7,7 @@ import type { Meter } from "../book/meter.ts";
 import { keyCursor } from "../book/page.ts";
 import { nth, type Heard, type Past, type Row } from "../book/row.ts";
 import { headOf } from "./chain.ts";
+import { createKeyring } from "./keyring.ts";
 import { createLow } from "./low.ts";
 import { createMention } from "./mention.ts";
 import { leftOpen } from "./left.ts";
@@ -78,6 +79,7 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
   );
   const drop = db.prepare("DELETE FROM meter WHERE id = ?");
   const key = db.prepare("INSERT OR REPLACE INTO key (digest, place, record) VALUES (?, ?, ?)");
+  const keyring = createKeyring(db);
   const price = db.prepare("INSERT INTO price (hash, price) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const alive = db.prepare(
     "UPDATE instance SET alive = ? WHERE epoch = (SELECT max(epoch) FROM instance)",
@@ -193,7 +195,11 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
       return reserve && { reserve, settle: of("settle", there?.settle) };
     },
     progress: (call, { usage, costNano = null }) => put(call, { usage, costNano }),
-    key: (record) => void key.run(record.digest, keyCursor(record), toJson(record)),
+    key(record) {
+      const text = toJson(record);
+      key.run(record.digest, keyCursor(record), text);
+      keyring(record.digest, text);
+    },
     price: (hash, row) => void price.run(hash, toJson(row)),
     alive: (at) => void alive.run(Math.floor(at)),
     seal(changed, dropped, open) {

@@ -8,6 +8,7 @@ import { matches, toEntry, type Row } from "../book/row.ts";
 import { counts, totalling, type TotalsQuery } from "../book/totals.ts";
 import { createAudit } from "./audit.ts";
 import { headOf, links, type Head } from "./chain.ts";
+import { checkKeys } from "./keyring.ts";
 import { CHAPTER } from "./mention.ts";
 import { createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
 
@@ -179,6 +180,7 @@ async function verify(file: string): Promise<readonly Problem[]> {
       if (problem) problems.push(problem);
       if (++steps % 500 === 0) await setImmediate();
     }
+    problems.push(...checkKeys(db));
     // Sums over entries that were changed would say nothing more.
     if (problems.length > 0) return problems;
     const audit = createAudit(db);

@@ -1,6 +1,7 @@
 // The database file, version by version. A migration is never changed once it was released: add the next one.
 import type { DatabaseSync } from "node:sqlite";
 import { carry } from "./carry.ts";
+import { beginKeyring } from "./keyring.ts";
 
 /**
  * batch       the ledger, append-only: the entries of one commit in one row, and once what they have in common
@@ -10,6 +11,7 @@ import { carry } from "./carry.ts";
  * adjustment  each one once, and where
  * mention     which chapters of the ledger have entries of a key
  * open        calls that are open for long, or of which something was heard, and what it was
+ * keyed       a chain of hashes over what commands wrote of keys
  * meter       what limits and budgets have counted, as of the last entry
  * entry       all of it to read, an entry a row
  *
@@ -57,6 +59,7 @@ export const MIGRATIONS: readonly (string | ((db: DatabaseSync, file: string) =>
   CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL) STRICT, WITHOUT ROWID;
   `,
   carry,
+  beginKeyring,
 ];
 
 export function migrate(db: DatabaseSync, file: string): void {

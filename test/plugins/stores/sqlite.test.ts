@@ -205,6 +205,38 @@ describe("the chain finds", () => {
     expect((await store.verify!()).length).toBeGreaterThan(0);
   });
 
+  const budget = (max: bigint) => [
+    { scope: "key:k1", unit: "nano_usd" as const, max, per: "total" as const },
+  ];
+  it.each([
+    ["raised", "UPDATE key SET record = replace(record, '1000', '9000')"],
+    ["taken out", "UPDATE key SET record = json_remove(record, '$.limits')"],
+    ["of a key that was taken back", "UPDATE key SET record = json_remove(record, '$.revoked')"],
+    ["of a key that is gone", "DELETE FROM key WHERE digest = 'd1'"],
+    ["of a key that nobody made", "INSERT INTO key VALUES ('dx', 'zz', '{\"id\":\"kx\"}')"],
+    ["whose trace was wiped", "DELETE FROM keyed WHERE n = 2"],
+    ["whose trace was cut", "DELETE FROM keyed WHERE n > 1"],
+  ])("a limit that was %s in the file", async (_how, sql) => {
+    const { store, file } = await opened();
+    const key = (digest: string, more: object) =>
+      store.apply([
+        {
+          do: "key",
+          at: 1,
+          key: { id: "k1", digest, created: 1, limits: budget(1_000n), ...more },
+        },
+      ]);
+    await key("d1", {});
+    await key("d1", { limits: budget(1_000n), name: "again" });
+    await key("d2", { id: "k2", revoked: 2 });
+    expect(await store.verify!()).toEqual([]);
+    const db = new DatabaseSync(file);
+    dropTriggers(db);
+    db.exec(sql);
+    db.close();
+    expect((await store.verify!()).length).toBeGreaterThan(0);
+  });
+
   it("any one byte of any value of any entry", async () => {
     const { store, file } = await opened();
     await filled(store, 10);

@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLedger, type LedgerOptions } from "../../../src/gateway/ledger.ts";
@@ -67,6 +68,31 @@ describe("group commit", () => {
       ["a", "b", "c"].map((attempt) => h.ledger.reserve(reserve(attempt, { claims }))),
     );
     expect(verdicts.map(({ ok }) => ok)).toEqual([true, true, false]);
+  });
+
+  it("what cannot be obeyed costs its neighbours a few commits, and nobody else's verdict", async () => {
+    const run = async (bad: ReadonlySet<number>, n: number) => {
+      const h = await house();
+      const all = Array.from({ length: n }, (_, i) =>
+        // A settle without its reserve.
+        bad.has(i) ? h.ledger.settle(settle(`none${i}`)) : h.ledger.reserve(reserve(`a${i}`)),
+      );
+      const ends = await Promise.allSettled(all);
+      expect(ends.map(({ status }) => status)).toEqual(
+        all.map((_, i) => (bad.has(i) ? "rejected" : "fulfilled")),
+      );
+      const written = (await h.store.entries({}, { limit: 2_000 })).items.map((e) => e.attempt);
+      expect(written).toEqual(all.flatMap((_, i) => (bad.has(i) ? [] : [`a${i}`])));
+      return h.batches.length;
+    };
+    expect(await run(new Set([700]), 1_000)).toBeLessThan(25);
+    await fc.assert(
+      fc.asyncProperty(fc.uniqueArray(fc.nat(199), { maxLength: 6 }), async (bad) => {
+        const most = 1 + bad.length * 2 * (Math.ceil(Math.log2(200)) + 1);
+        expect(await run(new Set(bad), 200)).toBeLessThanOrEqual(most);
+      }),
+      { numRuns: 20 },
+    );
   });
 
   it("of progress only the last goes along, and none after the settle", async () => {
