@@ -138,8 +138,10 @@ export function anyAnswers(shape: AnswerShape = {}): fc.Arbitrary<ModelEvent[]> 
 function thrown(events: ModelEvent[], { what, at, which }: Dice, n: number): ModelEvent[] {
   const pick = <T>(list: readonly T[]): T => list[which % list.length]!;
   if (what === "block") {
-    const [block, inside] = pick(BESIDE);
+    const [shape, inside] = pick(BESIDE);
     const index = 1000 + n;
+    // Nothing has the id of anything else.
+    const block = JSON.parse(JSON.stringify(shape).replace(/_1"/g, `_${index}"`)) as OpenBlock;
     // Between the start and the counts.
     const place = 1 + (at % (events.length - 2));
     return events.toSpliced(

@@ -13,6 +13,7 @@ import type {
   Opt,
   UsageSeen,
 } from "../../plugin/index.ts";
+import { wholeCharacters } from "../characters.ts";
 import type { ResponsesDialect } from "./dialect.ts";
 import { naming } from "./names.ts";
 import { failure } from "./fault.ts";
@@ -176,7 +177,10 @@ export function stream(
     (a: A) => {
       if (!over) then(a);
     };
-  return { event: unlessOver(encoder.event), fail: unlessOver<Fault>(encoder.fail) };
+  return wholeCharacters({
+    event: unlessOver(encoder.event),
+    fail: unlessOver<Fault>(encoder.fail),
+  });
 }
 
 const SILENT: Voice = { say() {}, delta() {}, tell() {} };

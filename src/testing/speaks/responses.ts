@@ -192,7 +192,10 @@ function inside(said: Said): [type: string, fields: JsonObject][] {
       const name = said.custom ? "custom_tool_call_input" : "function_call_arguments";
       return [
         ...shreds(said.args).map((delta): [string, JsonObject] => [`${name}.delta`, { delta }]),
-        [`${name}.done`, { [said.custom ? "input" : "arguments"]: said.args }],
+        [
+          `${name}.done`,
+          said.custom ? { input: said.args } : { name: said.name, arguments: said.args },
+        ],
       ];
     }
   }

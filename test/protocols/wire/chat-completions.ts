@@ -11,6 +11,7 @@ const DELTA = [
   "tool_calls",
   "reasoning_content",
   "reasoning_details",
+  "extra_content",
   "annotations",
   "audio",
   "images",
@@ -32,6 +33,7 @@ export function checkStream(text: string, ending: Ending, usageAsked: boolean): 
   let finished = 0;
   let usages = 0;
   const calls: string[] = [];
+  const lists = new Map<string, number>();
   chunks.forEach((chunk, i) => {
     for (const key of ["id", "created", "model", "object"])
       assert.equal(chunk[key], chunks[0][key], `${key} is the same in every chunk`);
@@ -60,9 +62,20 @@ export function checkStream(text: string, ending: Ending, usageAsked: boolean): 
         assert.ok(delta[key] === null || typeof delta[key] === "string", `${key} is text or null`);
     if ("reasoning_content" in delta) assert.equal(typeof delta.reasoning_content, "string");
     if ("tool_calls" in delta) checkCalls(delta.tool_calls, calls);
+    for (const [key, entries] of Object.entries<any>(delta))
+      if (Array.isArray(entries) && key !== "tool_calls") checkPlaces(key, entries, lists);
   });
   assert.equal(finished, ending === "complete" ? 1 : finished, "one chunk has a finish_reason");
   if (ending === "complete") assert.equal(usages, usageAsked ? 1 : 0, "one usage chunk if asked");
+}
+
+/** Python's SDK puts a list together by its entries' places. */
+function checkPlaces(key: string, entries: readonly any[], lists: Map<string, number>): void {
+  for (const { index } of entries) {
+    const due = lists.get(key) ?? 0;
+    assert.equal(index, due, `the entries of ${key} are numbered`);
+    lists.set(key, due + 1);
+  }
 }
 
 /** `kinds`: of the calls that were begun. */

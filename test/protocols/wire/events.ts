@@ -7,7 +7,8 @@ export interface WireEvent {
 
 /**
  * Reads a stream that we wrote, as strictly as the strictest client: LF only, every event whole with its blank line,
- * `event:` before `data:`, one line of each, one space after the colon. Comments may stand between events.
+ * `event:` before `data:`, one line of each, one space after the colon. Comments may stand between events. No half of a
+ * surrogate pair, which JSON can write and other languages' strings cannot hold.
  */
 export function wireEvents(text: string): WireEvent[] {
   assert.ok(!text.includes("\r"), "lines end in LF");
@@ -20,8 +21,20 @@ export function wireEvents(text: string): WireEvent[] {
       if (/^:[^\n]*$/.test(block)) return [];
       const parts = /^(?:event: ([^\n]+)\n)?data: ([^\n]+)$/.exec(block);
       assert.ok(parts, `one event, one data line: ${block.slice(0, 200)}`);
+      assert.ok(wholeIn(parts[2]!), `characters are whole: ${block.slice(0, 200)}`);
       return [{ name: parts[1], data: parts[2]! }];
     });
+}
+
+/** A half is always escaped. */
+function wholeIn(data: string): boolean {
+  if (!/\\u[dD][89a-fA-F]/.test(data)) return true;
+  let whole = true;
+  JSON.parse(data, (_key, value: unknown) => {
+    if (typeof value === "string" && !value.isWellFormed()) whole = false;
+    return value;
+  });
+  return whole;
 }
 
 /** How the stream must end: as it should, in the protocol's own error, or either. */

@@ -17,6 +17,7 @@ const PREFIX: { readonly [type: string]: RegExp } = {
 interface Item {
   readonly id: string;
   readonly type: string;
+  readonly name: string | undefined;
   /** Per part of a message or of reasoning: what its deltas have said, and whether it is closed. */
   readonly parts: Map<string, { text: string; said: boolean; done: boolean }>;
   args: string;
@@ -95,6 +96,7 @@ function step(event: any, items: Item[], ids: Set<string>, callIds: Set<string>)
     items.push({
       id: item.id,
       type: item.type,
+      name: item.name,
       parts: new Map(),
       args: "",
       argsDone: false,
@@ -155,6 +157,7 @@ function step(event: any, items: Item[], ids: Set<string>, callIds: Set<string>)
       item.args += event.delta;
       return;
     case "function_call_arguments.done":
+      assert.equal(event.name, item.name, "the call's name once more");
       assert.equal(event.arguments, item.args === "" ? event.arguments : item.args);
       item.args = event.arguments;
       item.argsDone = true;

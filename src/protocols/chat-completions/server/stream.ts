@@ -11,11 +11,13 @@ import type {
   Proof,
   Usage,
 } from "../../../plugin/index.ts";
+import { wholeCharacters } from "../../characters.ts";
 import { wordOf } from "../finish.ts";
 import { usageTo } from "../usage.ts";
 import { ID, object } from "../words.ts";
 import { calling } from "./calls.ts";
 import { faultChunk } from "./fault.ts";
+import { placing } from "./lists.ts";
 import { annotationOf, declaredBy, detailsOf, mediaDelta, textDetail } from "./saying.ts";
 
 interface Open {
@@ -41,6 +43,9 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
   const send = (delta: string, logprobs = "null", finish = "null") =>
     write(`${head}${delta},"logprobs":${logprobs},"finish_reason":${finish}${tail}`);
   const say = (delta: JsonObject) => send(JSON.stringify(delta));
+  const place = placing();
+  /** What may hold lists. */
+  const list = (delta: JsonObject) => say(place(delta));
   const begin = (first: string) => {
     if (begun) return;
     begun = true;
@@ -91,15 +96,15 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
       case "call":
         return calls.close(index);
       case "reasoning":
-        if (proof) say({ reasoning_details: detailsOf(proof, open.said, block.summary === true) });
+        if (proof) list({ reasoning_details: detailsOf(proof, open.said, block.summary === true) });
         return;
       case "text":
-        if (proof) say(textDetail(proof));
+        if (proof) list(textDetail(proof));
         return;
       case "opaque": {
         const raw = block.origin === ID && object(block.raw);
         // What another protocol's provider did on its own side has no place here.
-        if (raw) say(raw);
+        if (raw) list(raw);
         else to.lose(`${block.origin} content`, "dropped", "foreign_content");
         return;
       }
@@ -132,7 +137,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
         const { block } = blocks.get(e.index)!;
         if (e.partial || (block.type !== "image" && block.type !== "audio")) return;
         const said = mediaDelta(block.type, e.media, to);
-        if (said) say(said);
+        if (said) list(said);
         return;
       }
       case "proof":
@@ -141,7 +146,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
         return;
       case "cite": {
         const annotation = annotationOf(e.citation);
-        if (annotation) say({ annotations: [annotation] });
+        if (annotation) list({ annotations: [annotation] });
         else to.lose("citations", "dropped");
         return;
       }
@@ -178,7 +183,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     if (waiting.length > 0) for (const held of waiting.splice(0)) heed(held as typeof e);
   };
 
-  return {
+  return wholeCharacters({
     event(e) {
       switch (e.type) {
         case "start":
@@ -193,5 +198,5 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
       }
     },
     fail: (fault: Fault) => write(faultChunk(fault)),
-  };
+  });
 }

@@ -3,6 +3,7 @@ import type { Answering, Block, Json, JsonObject, ModelAnswer } from "../../../p
 import { wordOf } from "../finish.ts";
 import { usageTo } from "../usage.ts";
 import { ID, object } from "../words.ts";
+import { placing } from "./lists.ts";
 import {
   annotationOf,
   callWith,
@@ -53,7 +54,7 @@ export function whole(answer: ModelAnswer, to: Answering): JsonObject {
     refusal: m.refusal,
     annotations: m.annotations,
     ...(m.reasoning !== null && { reasoning_content: m.reasoning }),
-    ...(m.details.length > 0 && { reasoning_details: m.details }),
+    ...(m.details.length > 0 && placing()({ reasoning_details: m.details })),
     ...(m.images.length > 0 && { images: m.images }),
     ...m.more,
     ...(calls && !declared.legacy && { tool_calls: m.calls }),

@@ -3,6 +3,7 @@ import type { ModelEvent, OpenBlock } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Answering, Encoder } from "../../../plugin/protocol.ts";
+import { wholeCharacters } from "../../characters.ts";
 import { usageTo } from "../usage.ts";
 import { isObject } from "../words.ts";
 import { ending, namesOf } from "./content.ts";
@@ -55,7 +56,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     current = undefined;
   };
 
-  return {
+  return wholeCharacters({
     event(e) {
       switch (e.type) {
         case "start":
@@ -86,7 +87,7 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     fail(f: Fault) {
       write(`event: error\ndata: ${JSON.stringify(refusal(f, to).body)}\n\n`);
     },
-  };
+  });
 }
 
 /** A block of this wire's own that is a call to the client's tool, in a form only this wire has. */

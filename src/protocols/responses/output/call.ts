@@ -49,7 +49,11 @@ export function call(block: Extract<OpenBlock, { type: "call" }>, index: number,
         return conclude(index, shape("incomplete", wrapped ? "" : said), desk);
       whole ??= said;
       if (wrapped) desk.delta(`${kind}.delta`, head, whole, "");
-      desk.say(`${kind}.done`, { ...at, [key]: whole });
+      desk.say(`${kind}.done`, {
+        ...at,
+        ...(!custom && { name: declared.name }),
+        [key]: whole,
+      });
       return conclude(index, shape("completed", whole), desk);
     },
   };

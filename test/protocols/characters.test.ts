@@ -1,0 +1,38 @@
+// A character that upstream tore in two is whole again, and one that never was whole is none.
+import { describe, expect, it } from "vitest";
+import type { ModelEvent } from "tollgate/plugin";
+import { answering, encode } from "tollgate/testing";
+import { chats } from "./codecs.ts";
+import { wireEvents } from "./wire/events.ts";
+
+const answer = (texts: readonly string[]): ModelEvent[] => [
+  { type: "start" },
+  { type: "open", index: 0, block: { type: "text" } },
+  { type: "open", index: 1, block: { type: "call", id: "c", name: "f", tool: "function" } },
+  ...texts.flatMap((text): ModelEvent[] => [
+    { type: "delta", index: 0, text },
+    { type: "delta", index: 1, text },
+  ]),
+  { type: "close", index: 0 },
+  { type: "close", index: 1 },
+  { type: "usage", usage: { input: 1, output: 1 } },
+  { type: "finish", reason: "tool_calls" },
+];
+
+describe.each(Object.keys(chats))("in a stream of %s", (wire) => {
+  const streamed = (...texts: string[]) =>
+    wireEvents(encode(chats[wire]!.server as never, answer(texts), answering({ stream: true })))
+      .map(({ data }) => data)
+      .join("\n");
+
+  it("two halves are one character, in text and in arguments", () => {
+    const text = streamed('"a', "b\ud83c", '\udf0dc"');
+    expect(text.split("🌍").length - 1).toBeGreaterThanOrEqual(2);
+    expect(text).not.toContain("\ufffd");
+  });
+
+  it("a half that is alone is told as no character", () => {
+    expect(streamed('"a', "\ud83c")).toContain("\ufffd");
+    expect(streamed('"a\udf0db"')).toContain("\ufffd");
+  });
+});
