@@ -8,7 +8,7 @@ export interface Bound {
   /** The kind and code of the error beyond it; `null`: it ends without one, as `beyond` says. */
   readonly error:
     | readonly [
-        kind: "invalid" | "too_large" | "upstream" | "overloaded" | "rate_limited",
+        kind: "invalid" | "unsupported" | "too_large" | "upstream" | "overloaded" | "rate_limited",
         code: string,
       ]
     | null;
@@ -60,6 +60,25 @@ export const BOUNDS = {
     of: "tools of a request",
     error: ["too_large", "too_many_tools"],
     beyond: "The body has more than # tools.",
+  },
+  // Of the schemas in a request to a model that reads a part of JSON Schema only.
+  schemaLevels: {
+    most: 64,
+    of: "levels of a schema, references followed",
+    error: ["unsupported", "unsupported_schema"],
+    beyond: "more than # levels",
+  },
+  schemaParts: {
+    most: 10_000,
+    of: "parts of a schema, references followed",
+    error: ["unsupported", "unsupported_schema"],
+    beyond: "more than # parts",
+  },
+  schemaSpelled: {
+    most: 1_000_000,
+    of: "letters that the schemas of one request spell out by references, beyond those that stand in them",
+    error: ["unsupported", "unsupported_schema"],
+    beyond: "references that spell more than # letters",
   },
   // Of all requests of a process together.
   inFlight: {
@@ -124,6 +143,12 @@ export const BOUNDS = {
     of: "bytes of a provider's error",
     error: null,
     beyond: "What follows is not read.",
+  },
+  citationSearch: {
+    most: 8 * MIB,
+    of: "bytes of a text that are searched for cited words which do not stand where they are said to",
+    error: null,
+    beyond: "They are not looked for: the citation is left out.",
   },
   // Of the ledger.
   readings: {

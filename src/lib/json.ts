@@ -22,6 +22,39 @@ export interface Flaw {
 /** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
 export type Scan = { spans: Map<string, Span>; odd: boolean; flaw?: undefined } | { flaw: Flaw };
 
+/** So short a text has no depth to speak of. */
+const SHALLOW = 1024;
+
+/**
+ * A JSON text's value. Texts that came as a string inside of something else have no scan behind them: one that is nested
+ * without end is no JSON to us, because everything that walks a value needs a stack for its levels.
+ */
+export function parseShallow(text: string, reviver?: (key: string, value: unknown) => unknown) {
+  if (text.length > SHALLOW && isDeep(text)) throw new SyntaxError("nested too deeply");
+  return JSON.parse(text, reviver) as unknown;
+}
+
+function isDeep(text: string): boolean {
+  let depth = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 34) {
+      i = text.indexOf('"', i + 1);
+      while (i > 0 && isEscaped(text, i)) i = text.indexOf('"', i + 1);
+      if (i < 0) return false;
+    } else if (c === 123 || c === 91) {
+      if (++depth > BOUNDS.depth.most) return true;
+    } else if (c === 125 || c === 93) depth--;
+  }
+  return false;
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let slashes = 0;
+  while (text.charCodeAt(quote - 1 - slashes) === 92) slashes++;
+  return slashes % 2 === 1;
+}
+
 /** Above this many bytes without a quote, the native search is cheaper than our loop. */
 const LONG = 32;
 

@@ -42,7 +42,7 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
           return;
         case "delta":
           at(e.index).text.push(e.text);
-          if (e.logprobs) at(e.index).logprobs.push(...e.logprobs);
+          for (const one of e.logprobs ?? []) at(e.index).logprobs.push(one);
           return;
         case "media":
           if (e.partial) return;

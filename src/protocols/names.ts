@@ -13,14 +13,26 @@ export function fitName(name: string, max: number): string {
   return `${clean.slice(0, max - 9)}_${hash8(name)}`;
 }
 
-/** The declared name that `fitName` would have turned into this one, whatever the limit was; else the name as it is. */
-export function unfitName(fitted: string, declared: Iterable<string>): string {
-  const hash = /_([0-9a-f]{8})$/.exec(fitted)?.[1];
-  if (hash === undefined) return fitted;
-  let found = fitted;
-  for (const name of declared) {
-    if (name === fitted) return fitted;
-    if (hash8(name) === hash) found = name;
-  }
+/**
+ * The declared name that `fitName` would have turned into this one, whatever the limit was; else the name as it is. What was
+ * declared is looked through once, however many names are asked for.
+ */
+export function unfitting(declared: () => Iterable<string>): (fitted: string) => string {
+  let all: Set<string> | undefined;
+  let byHash: Map<string, string> | undefined;
+  return (fitted) => {
+    const hash = /_([0-9a-f]{8})$/.exec(fitted)?.[1];
+    if (hash === undefined) return fitted;
+    all ??= new Set(declared());
+    if (all.has(fitted)) return fitted;
+    byHash ??= new Map(Array.from(all, (name) => [hash8(name), name]));
+    return byHash.get(hash) ?? fitted;
+  };
+}
+
+/** Tools by their names; of two with one name the first. */
+export function byName<T extends { readonly name: string }>(tools: readonly T[]): Map<string, T> {
+  const found = new Map<string, T>();
+  for (const tool of tools) if (!found.has(tool.name)) found.set(tool.name, tool);
   return found;
 }

@@ -1,7 +1,8 @@
 // What a JSON value is, if it is that: clients and upstreams send anything, and whoever reads it asks here.
 import { createHash } from "node:crypto";
+import { parseShallow } from "../../lib/json.ts";
 import { memory } from "../memory.ts";
-import type { Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
+import type { Json, JsonObject, Media, Opt, Proof } from "../../plugin/index.ts";
 
 export const ID = "chat-completions";
 
@@ -20,6 +21,16 @@ export function present<T extends object>(of: T): T {
   const kept: Record<string, unknown> = {};
   for (const key in of) if (of[key] !== undefined) kept[key] = of[key];
   return kept as T;
+}
+
+/** What a proof of this wire holds. It may have come in an envelope, and then a client wrote it: anything else than an object or a list is nothing. */
+export function heldIn(proof: Proof): Json | undefined {
+  try {
+    const held = parseShallow(proof.data);
+    return typeof held === "object" && held !== null ? (held as Json) : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A list of names is easier to read as a sentence. */

@@ -38,7 +38,7 @@ export function contentsTo(r: ChatRequest, e: Encoding): Json[] {
   const say = (role: Content["role"], parts: readonly JsonObject[]): void => {
     const last = contents.at(-1);
     if (parts.length === 0) return;
-    if (last?.role === role) last.parts.push(...parts);
+    if (last?.role === role) for (const part of parts) last.parts.push(part);
     else contents.push({ role, parts: [...parts] });
   };
   if (!e.with.system) {
@@ -96,20 +96,24 @@ function answered(
   before: Content | undefined,
   e: Encoding,
 ): readonly JsonObject[] {
-  const responses = parts.filter((part) => "functionResponse" in part);
-  if (responses.length === 0) return parts;
-  const calls = objects((before?.parts ?? []).map((part) => part["functionCall"]));
-  const left = new Map(responses.map((part, i) => [keyOf(part, i, e), part]));
-  const rank = (part: JsonObject) => {
-    const response = object(part["functionResponse"])!;
-    const at = calls.findIndex((call) =>
-      e.with.callIds ? call["id"] === response["id"] : call["name"] === response["name"],
-    );
-    return at < 0 ? calls.length : at;
-  };
-  const ordered = [...left.values()].toSorted((a, b) => rank(a) - rank(b));
-  return [...ordered, ...parts.filter((part) => !("functionResponse" in part))];
+  const link = e.with.callIds ? "id" : "name";
+  /** Where each call stands: the first of its name. */
+  const places = new Map<unknown, number>();
+  for (const call of objects((before?.parts ?? []).map((part) => part["functionCall"])))
+    if (!places.has(call[link])) places.set(call[link], places.size);
+  const answers = new Map<unknown, { part: JsonObject; place: number }>();
+  const others: JsonObject[] = [];
+  for (const [i, part] of parts.entries()) {
+    const response = object(part["functionResponse"]);
+    if (!response) {
+      others.push(part);
+      continue;
+    }
+    const place = places.get(response[link]) ?? Infinity;
+    answers.set(e.with.callIds ? response["id"] : i, { part, place });
+  }
+  const ordered = [...answers.values()].toSorted(({ place: a }, { place: b }) =>
+    a === b ? 0 : a - b,
+  );
+  return [...ordered.map(({ part }) => part), ...others];
 }
-
-const keyOf = (part: JsonObject, i: number, e: Encoding): unknown =>
-  e.with.callIds ? object(part["functionResponse"])!["id"] : i;

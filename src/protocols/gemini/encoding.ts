@@ -1,8 +1,10 @@
+import { BOUNDS } from "../../lib/bounds.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest } from "../../model/request.ts";
 import type { Asking } from "../../plugin/protocol.ts";
 import { fitName } from "../names.ts";
 import type { Traits } from "./dialect.ts";
+import type { Purse } from "./references.ts";
 import { digest } from "./words.ts";
 
 /** What everything that encodes a request must know of it. */
@@ -11,13 +13,15 @@ export interface Encoding {
   with: Traits;
   /** The function that each call names, by the call's id: results go by name here. */
   called: ReadonlyMap<string, string>;
+  /** What its schemas may spell out. */
+  purse: Purse;
 }
 
 export function encoding(r: ChatRequest, of: Asking, traits: Traits): Encoding {
   const called = new Map<string, string>();
   for (const { blocks } of r.turns)
     for (const block of blocks) if (block.type === "call") called.set(block.id, block.name);
-  return { of, with: traits, called };
+  return { of, with: traits, called, purse: { left: BOUNDS.schemaSpelled.most } };
 }
 
 export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>

@@ -1,5 +1,6 @@
 // Canonical blocks as parts. What this wire has no word for is refused where the model would see something else than the
 // client wrote, and declared as lost where it would only be less well informed.
+import { under } from "../table.ts";
 import { fail } from "../../model/error.ts";
 import type { Block, Media, Proof } from "../../model/request.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
@@ -105,7 +106,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** What an address says of itself. */
 const typeOf = (url: string): string | undefined =>
-  TYPES[/\.([a-z0-9]+)$/i.exec(URL.parse(url)?.pathname ?? "")?.[1]?.toLowerCase() ?? ""];
+  under(TYPES, /\.([a-z0-9]+)$/i.exec(URL.parse(url)?.pathname ?? "")?.[1]?.toLowerCase());
 
 function callTo(block: Extract<Block, { type: "call" }>, at: string, e: Encoding): JsonObject {
   const args = block.tool === "custom" ? { input: block.args } : inputOf(block.args);

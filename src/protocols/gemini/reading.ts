@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../../model/values.ts";
 import type { Asking } from "../../plugin/protocol.ts";
 import { throwFailure } from "../failure.ts";
 import { errorIn } from "./error-in.ts";
-import { citationsIn, type Cited } from "./grounding.ts";
+import { Grounds, type Cited } from "./grounding.ts";
 import { likelihoods } from "./likelihoods.ts";
 import { mostOf, usageOf } from "./usage.ts";
 import { digest, finishOf, ID, list, object, text } from "./words.ts";
@@ -26,7 +26,7 @@ export interface ReadingOf {
 interface Open {
   index: number;
   kind: "text" | "reasoning";
-  said: string;
+  said: Grounds;
   signed: { data: string; at: Signed } | undefined;
 }
 
@@ -151,13 +151,13 @@ export class Reading {
     if (this.#open?.kind !== kind) {
       this.#close();
       const index = this.#next++;
-      this.#open = { index, kind, said: "", signed: undefined };
+      this.#open = { index, kind, said: new Grounds(), signed: undefined };
       const block: OpenBlock = kind === "text" ? { type: kind } : { type: kind, summary: true };
       this.#emit({ type: "open", index, block });
     }
     const open = this.#open;
-    const first = open.said === "";
-    open.said += said;
+    const first = open.said.empty;
+    open.said.add(said);
     this.#content ||= kind === "text";
     const logprobs = kind === "text" ? this.#logprobs : undefined;
     if (logprobs) this.#logprobs = undefined;
@@ -223,7 +223,7 @@ export class Reading {
   #cite(candidate: JsonObject): void {
     const open = this.#open;
     if (open?.kind !== "text") return;
-    for (const citation of citationsIn(candidate, open.said)) {
+    for (const citation of open.said.citations(candidate)) {
       const key = keyOf(citation);
       if (this.#cited.has(key)) continue;
       this.#cited.add(key);

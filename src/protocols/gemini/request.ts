@@ -1,3 +1,4 @@
+import { under } from "../table.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
@@ -159,8 +160,9 @@ function formatTo(r: ChatRequest, tools: readonly Json[] | undefined, e: Encodin
   if (text(format.description)) e.of.lose("response_format.description", "dropped");
   if (format.strict === false) e.of.lose("response_format.strict", "approximated");
   if (e.with.jsonSchema) return { ...json, responseJsonSchema: format.schema };
-  const lose = () => e.of.lose("response_format.schema", "approximated", "schema_simplified");
-  return { ...json, responseSchema: subset(format.schema, lose) };
+  const of = "response_format.schema";
+  const lose = () => e.of.lose(of, "approximated", "schema_simplified");
+  return { ...json, responseSchema: subset(format.schema, of, e.purse, lose) };
 }
 
 const TIERS: Readonly<Record<string, string | undefined>> = {
@@ -175,5 +177,5 @@ const TIERS: Readonly<Record<string, string | undefined>> = {
 function tierTo({ tier }: ChatRequest, e: Encoding): string | undefined {
   if (tier === undefined) return undefined;
   if (!Object.hasOwn(TIERS, tier)) e.of.lose("service_tier", "dropped");
-  return TIERS[tier];
+  return under(TIERS, tier);
 }

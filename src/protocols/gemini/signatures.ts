@@ -1,4 +1,5 @@
 // What a model signed goes back to it, on the part where it stood: without it, newer models refuse their own calls.
+import { parseShallow } from "../../lib/json.ts";
 import type { Proof } from "../../model/request.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { familyOf } from "./dialect.ts";
@@ -20,7 +21,7 @@ export function signatureOf(proof: Opt<Proof>, e: Encoding): string | undefined 
 function compatible(proof: Proof): string | undefined {
   if (proof.origin !== "chat-completions" || proof.kind !== "extra_content") return undefined;
   try {
-    const google = object(object(JSON.parse(proof.data))?.["google"]);
+    const google = object(object(parseShallow(proof.data))?.["google"]);
     return text(google?.["thought_signature"]) || undefined;
   } catch {
     return undefined;

@@ -1,4 +1,5 @@
 // How much to think, in the words that this model understands: a level, or a number of tokens, never both.
+import { under } from "../table.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../model/request.ts";
 import type { JsonObject } from "../../model/values.ts";
@@ -60,5 +61,8 @@ function budgetTo(r: ChatRequest, e: Encoding): number {
   }
   e.of.lose("reasoning", "approximated", "effort_as_budget");
   const limit = r.output.maxTokens;
-  return fit(BUDGETS[effort] ?? most, limit === undefined ? most : Math.min(most, limit - ROOM));
+  return fit(
+    under(BUDGETS, effort) ?? most,
+    limit === undefined ? most : Math.min(most, limit - ROOM),
+  );
 }

@@ -27,7 +27,7 @@ export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
   if (declared.size > 0) out.push({ functionDeclarations: [...declared.values()] });
   if (declared.size > 0 && hosted.length > 0 && !e.with.together)
     e.of.lose("tools.web_search", "dropped", "not_with_functions");
-  else out.push(...hosted);
+  else for (const tool of hosted) out.push(tool);
   return out.length > 0 ? out : undefined;
 }
 
@@ -62,8 +62,9 @@ const isNothing = (schema: JsonObject): boolean =>
 
 function parameters(schema: JsonObject, name: string, e: Encoding): JsonObject {
   if (e.with.jsonSchema) return { parametersJsonSchema: schema };
-  const lose = () => e.of.lose(`tools.${name}`, "approximated", "schema_simplified");
-  return { parameters: subset(schema, lose) };
+  const of = `tools.${name}`;
+  const lose = () => e.of.lose(of, "approximated", "schema_simplified");
+  return { parameters: subset(schema, of, e.purse, lose) };
 }
 
 /** A grammar cannot be enforced here, but it can be asked for. */

@@ -19,11 +19,15 @@ const COUNTS = [
   "toolUsePromptTokenCount",
 ] as const;
 
+const DETAILS = ["promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"] as const;
+
 /** Every chunk reports for the whole answer so far, and not every chunk reports all of it: the most that was said holds. */
 export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
-  const most: Record<string, JsonObject[string]> = { ...before, ...now };
+  const most: Record<string, JsonObject[string]> = {};
+  for (const name of DETAILS) most[name] = now[name] ?? before[name];
   for (const name of COUNTS)
-    if (before[name] !== undefined) most[name] = Math.max(count(before[name]), count(now[name]));
+    most[name] =
+      before[name] === undefined ? now[name] : Math.max(count(before[name]), count(now[name]));
   return most;
 }
 

@@ -1,4 +1,5 @@
 // The dialect, on both lanes: what the catalogue knows of the model is checked, and what a host says differently is said so.
+import { under } from "../table.ts";
 import { fail } from "../../model/error.ts";
 import type { Outgoing } from "../../plugin/call.ts";
 import type { Asking } from "../../plugin/protocol.ts";
@@ -9,7 +10,7 @@ import { fitting, ratioOf, sizeOf } from "./size.ts";
 export function prepare(out: Outgoing, of: Asking, traits: ImageTraits): void {
   // In the host's own words, which is how the catalogue knows them.
   const quality = text(out.get("quality"));
-  const other = quality === undefined ? undefined : traits.qualities?.[quality];
+  const other = quality === undefined ? undefined : under(traits.qualities ?? {}, quality);
   if (other !== undefined) out.set("quality", other);
   fitting(
     {

@@ -1,4 +1,5 @@
 // What a call is made with: a string in the model's own words everywhere else, an object on this wire.
+import { parseShallow } from "../../lib/json.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import { isObject } from "./words.ts";
 
@@ -18,11 +19,11 @@ const LONG_INTEGER = /\d{16}/;
  * arguments, and a gateway that rounds one has called the tool on somebody else.
  */
 export function exactly(text: string): Json {
-  if (!LONG_INTEGER.test(text)) return JSON.parse(text);
-  return JSON.parse(text, ((_key: string, value: unknown, context: Source) =>
+  if (!LONG_INTEGER.test(text)) return parseShallow(text) as Json;
+  return parseShallow(text, ((_key: string, value: unknown, context: Source) =>
     typeof value === "number" && !Number.isSafeInteger(value) && /^-?\d+$/.test(context.source)
       ? JSON.rawJSON(context.source)
-      : value) as (key: string, value: unknown) => unknown);
+      : value) as (key: string, value: unknown) => unknown) as Json;
 }
 
 /** Arguments as an object: none are an empty one, and those that were encoded twice are opened twice. */

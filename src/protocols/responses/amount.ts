@@ -10,10 +10,12 @@ export const isText = (type: string): boolean => !NOT_TEXT.test(type);
 
 /** Bytes of the delta's own string; all of the event where it is not found. */
 export function wordsIn(b: Buffer, from: number, to: number): number {
-  const at = b.indexOf(DELTA, from);
-  if (at < 0 || at >= to) return to - from;
+  // Within the event only: what it lacks is not looked for in those behind it.
+  const event = b.subarray(from, to);
+  const at = event.indexOf(DELTA);
+  if (at < 0) return event.length;
   const quote = at + DELTA.length - 1;
-  return Math.min(endOfString(b, quote), to) - quote - 1;
+  return endOfString(event, quote) - quote - 1;
 }
 
 const STRINGS = ["text", "refusal", "arguments", "input", "code"];

@@ -17,7 +17,7 @@ export function itemsTo(turns: readonly Turn[], spoken: Speaking, of: Losses): J
       if (block.type === "call" && block.tool === "custom") custom.add(block.id);
     // What nobody touched goes back word for word.
     const own = cameAs<Json[]>(turn);
-    if (own) items.push(...own);
+    if (own) for (const item of own) items.push(item);
     else if (turn.role === "assistant") said(turn, items, spoken, of);
     else heard(turn, items, custom, of);
   }

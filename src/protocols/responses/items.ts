@@ -21,6 +21,37 @@ interface Gathering {
   role: "assistant" | "tool";
   pieces: Piece[];
   phase: string | undefined;
+  /** It has spoken; it has called a tool. */
+  spoke: boolean;
+  called: boolean;
+  /** The last blocks of the kinds that a proof may belong to. */
+  last: { call?: Place; text?: Place };
+}
+interface Place {
+  blocks: Block[];
+  at: number;
+}
+
+function gathering(role: Gathering["role"], pieces: readonly Piece[]): Gathering {
+  const now: Gathering = {
+    role,
+    pieces: [],
+    phase: undefined,
+    spoke: false,
+    called: false,
+    last: {},
+  };
+  for (const piece of pieces) gather(now, piece);
+  return now;
+}
+
+function gather(now: Gathering, piece: Piece): void {
+  now.pieces.push(piece);
+  now.spoke ||= kindOf(object(piece.item)!) === "message";
+  for (const [at, { type }] of piece.blocks.entries()) {
+    now.called ||= type === "call";
+    if (type === "call" || type === "text") now.last[type] = { blocks: piece.blocks, at };
+  }
 }
 
 export function conversation(input: Opt<Json>, instructions: Opt<string>): Conversation {
@@ -35,7 +66,7 @@ export function conversation(input: Opt<Json>, instructions: Opt<string>): Conve
     const blocks = blocksOf(item["content"], `input[${i}].content`);
     // What is not text cannot stand before the first turn.
     if (blocks.some((b) => b.type !== "text")) break;
-    head.push(...blocks);
+    for (const block of blocks) head.push(block);
     lead.push(item);
   }
   return {
@@ -71,9 +102,9 @@ function turnsOf(items: readonly Json[], offset: number): Turn[] {
   const put = (role: Gathering["role"], piece: Piece) => {
     if (now?.role !== role) {
       shut();
-      now = { role, pieces: [], phase: undefined };
+      now = gathering(role, []);
     }
-    now!.pieces.push(piece);
+    gather(now!, piece);
   };
   items.forEach((raw, n) => {
     const at = `input[${offset + n}]`;
@@ -84,7 +115,8 @@ function turnsOf(items: readonly Json[], offset: number): Turn[] {
         const blocks = blocksOf(item["content"], `${at}.content`);
         const role = text(item["role"]);
         if (role === "assistant") {
-          if (now?.role === "assistant" && saysOnly(now)) now = broken(now, shut);
+          // One that has spoken and called nobody: a further message begins another step.
+          if (now?.role === "assistant" && now.spoke && !now.called) now = broken(now, shut);
           put("assistant", { item, blocks });
           now!.phase ??= text(item["phase"]);
           return;
@@ -145,17 +177,12 @@ export const STORED = "stored_prompt";
 /** What other protocols must refuse, because the answer depends on it. */
 export const unsayable = (raw: JsonObject): Block => ({ type: "opaque", origin: ORIGIN, raw });
 
-/** Whether a further message would begin another step: this one has spoken and called nobody. */
-const saysOnly = (now: Gathering): boolean =>
-  now.pieces.some((p) => kindOf(object(p.item)!) === "message") &&
-  !now.pieces.some((p) => p.blocks.some((b) => b.type === "call"));
-
 /** Ends a step before its next message; reasoning that stands last belongs to what follows it. */
 function broken(now: Gathering, shut: () => void): Gathering | undefined {
   const from = 1 + now.pieces.findLastIndex((p) => kindOf(object(p.item)!) !== "reasoning");
   const moved = now.pieces.splice(from);
   shut();
-  return moved.length > 0 ? { role: "assistant", pieces: moved, phase: undefined } : undefined;
+  return moved.length > 0 ? gathering("assistant", moved) : undefined;
 }
 
 function reasoning(
@@ -190,13 +217,8 @@ function reasoning(
 
 /** Gives a proof back to the block that it was taken from: the last one of its kind. */
 function attach(now: Gathering, { proof, of }: Sealed): void {
-  for (const piece of now.pieces.toReversed())
-    for (let i = piece.blocks.length - 1; i >= 0; i--) {
-      const block = piece.blocks[i]!;
-      if (block.type !== of) continue;
-      piece.blocks[i] = present({ ...block, proof });
-      return;
-    }
+  const place = now.last[of!];
+  if (place) place.blocks[place.at] = present({ ...place.blocks[place.at]!, proof });
 }
 
 const need = (item: JsonObject, key: string, at: string): string =>

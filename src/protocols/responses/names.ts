@@ -1,7 +1,7 @@
 // Names of tools. Elsewhere a tool has one flat name and is a function; here it may stand in a namespace or take free
 // text. What the client declared says how a call must look when it comes back.
 import type { Body, Json, JsonObject } from "../../plugin/index.ts";
-import { unfitName } from "../names.ts";
+import { unfitting } from "../names.ts";
 import { list, object, text } from "./wire.ts";
 
 /** How long a name may be here. */
@@ -23,7 +23,7 @@ export function carriedTools(input: unknown): readonly Json[] {
   for (const raw of list(input)) {
     const item = object(raw);
     if (item?.["type"] === "tool_search_output" || item?.["type"] === "additional_tools")
-      found.push(...list(item["tools"]));
+      for (const tool of list(item["tools"])) found.push(tool);
   }
   return found;
 }
@@ -52,11 +52,12 @@ export function declaredIn(body: Body): ReadonlyMap<string, Declared> {
 /** Calls as the client knows them: a name that had to be fitted for an upstream is the declared one again. */
 export function naming(body: Body): (name: string) => Declared {
   let declared: ReadonlyMap<string, Declared> | undefined;
+  const unfitted = unfitting(() => declared!.keys());
   return (name) => {
     declared ??= declaredIn(body);
     return (
       declared.get(name) ??
-      declared.get(unfitName(name, declared.keys())) ?? {
+      declared.get(unfitted(name)) ?? {
         name,
         namespace: undefined,
         custom: false,

@@ -48,7 +48,9 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
   let item: Item | undefined;
   /** The block that the item is being fed from; -1 between two. */
   let live = -1;
-  const waiting: { index: number; events: ModelEvent[] }[] = [];
+  /** Blocks that wait for their turn, in the order in which they were opened. */
+  const waiting = new Map<number, ModelEvent[]>();
+  let draining = false;
   /** Blocks that this wire has no item for. */
   const unsaid = new Set<number>();
   let refused = false;
@@ -84,11 +86,14 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
   };
   /** Whoever is next in line may be whole already, and make room in its turn. */
   const drain = () => {
-    for (;;) {
-      const next = live < 0 ? waiting.shift() : undefined;
-      if (!next) return;
-      for (const event of next.events) take(event);
+    if (draining) return;
+    draining = true;
+    for (const [index, events] of waiting) {
+      if (live >= 0) break;
+      waiting.delete(index);
+      for (const event of events) take(event);
     }
+    draining = false;
   };
   const close = () => {
     item!.close();
@@ -107,12 +112,12 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
       case "open":
         begin();
         if (live < 0) return open(event.index, event.block);
-        waiting.push({ index: event.index, events: [event] });
+        waiting.set(event.index, [event]);
         return;
       default: {
         const { index } = event;
         if (index === live) return event.type === "close" ? close() : item!.inside(event);
-        if (!unsaid.has(index)) waiting.find((w) => w.index === index)?.events.push(event);
+        if (!unsaid.has(index)) waiting.get(index)?.push(event);
       }
     }
   };

@@ -1,7 +1,7 @@
 // Tool declarations and the choice among them, both ways.
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, Losing, Opt, Tool } from "../../plugin/index.ts";
-import { fitName } from "../names.ts";
+import { byName, fitName } from "../names.ts";
 import { carriedTools, flatName, NAME } from "./names.ts";
 import { ORIGIN, came, cameAs, flag, list, object, present, text } from "./wire.ts";
 
@@ -210,8 +210,9 @@ export function choiceTo(request: ChatRequest): Json | undefined {
   const own = cameAs<Json>(choice);
   if (own !== undefined) return own;
   const spoken = speaking(request.tools);
+  const declared = byName(request.tools);
   const refer = (name: string): JsonObject => {
-    const tool = request.tools.find((t) => t.name === name);
+    const tool = declared.get(name);
     if (tool?.type === "hosted") return { type: text(object(tool.raw)?.["type"]) ?? tool.name };
     return { type: tool?.type === "custom" ? "custom" : "function", ...spoken(name) };
   };

@@ -1,5 +1,6 @@
 // What a JSON value is, if it is that. Upstreams and clients send anything; whoever reads them asks here.
 import { createHash } from "node:crypto";
+import { parseShallow } from "../../lib/json.ts";
 import { memory } from "../memory.ts";
 import type { Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
 
@@ -17,7 +18,7 @@ export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean"
 /** The object that a text spells, if it spells one. */
 export function parsed(json: string): JsonObject | undefined {
   try {
-    return object(JSON.parse(json));
+    return object(parseShallow(json));
   } catch {
     return undefined;
   }

@@ -77,8 +77,10 @@ class Splitting implements Frames {
     this.#afterCr = b[n - 1] === CR;
     // Most streams have no CR at all: one native search tells.
     let cr = b.indexOf(CR, i);
+    let lf = b.indexOf(LF, i);
     while (i < n) {
-      const lf = b.indexOf(LF, i);
+      // Each is looked for again only when it has been passed: a stream may have but one of them.
+      if (lf >= 0 && lf < i) lf = b.indexOf(LF, i);
       if (cr >= 0 && cr < i) cr = b.indexOf(CR, i);
       const end = cr >= 0 && (lf < 0 || cr < lf) ? cr : lf;
       if (end < 0) {

@@ -11,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { gemini, type GeminiDialect } from "tollgate/protocols/gemini";
 import { asking, outgoing, sending } from "tollgate/testing";
-import { unfitName } from "../../../src/protocols/names.ts";
+import { unfitting } from "../../../src/protocols/names.ts";
 import { judged } from "./judge.ts";
 
 const NEW = "gemini-3.5-flash";
@@ -171,7 +171,7 @@ describe("tools", () => {
     expect(sentNames[5]).toBe("ok");
     expect(new Set(sentNames).size).toBe(names.length);
     // As the server halves look them up again.
-    expect(sentNames.map((name: string) => unfitName(name, names))).toEqual(names);
+    expect(sentNames.map(unfitting(() => names))).toEqual(names);
     const old = declared(
       names.map((name) => tool(undefined, { name })),
       "gemini-2.5-flash",

@@ -124,6 +124,29 @@ const laughs = (depth: number) => ({
   ),
 });
 
+it("a member may have any name", () => {
+  const properties = JSON.parse('{"__proto__":{"type":"string"},"constructor":{"type":"string"}}');
+  expect(
+    JSON.stringify(declared({ type: "object", properties, required: ["__proto__"] }).parameters),
+  ).toBe(
+    '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"string"}},"required":["__proto__"]}',
+  );
+});
+
+it("a part that is used again is no circle", () => {
+  const base = { type: "object", properties: { id: { type: "string" } } };
+  const { parameters } = declared({
+    type: "object",
+    properties: {
+      a: {
+        allOf: [{ $ref: "#/$defs/base" }, { properties: { parent: { $ref: "#/$defs/base" } } }],
+      },
+    },
+    $defs: { base },
+  });
+  expect(parameters.properties.a.properties).toEqual({ id: { type: "string" }, parent: base });
+});
+
 describe("refuses", () => {
   it.each([
     ["a schema inside itself", { type: "object", properties: { next: { $ref: "#" } } }],
@@ -139,6 +162,35 @@ describe("refuses", () => {
       },
     ],
     ["a few lines that spell a billion", laughs(30)],
+    [
+      "a few lines that add up a billion",
+      {
+        type: "object",
+        properties: { a: { $ref: "#/$defs/l0" } },
+        $defs: Object.fromEntries(
+          Array.from({ length: 40 }, (_, i) => [
+            `l${i}`,
+            i === 39
+              ? { type: "string" }
+              : { allOf: [{ $ref: `#/$defs/l${i + 1}` }, { $ref: `#/$defs/l${i + 1}` }] },
+          ]),
+        ),
+      },
+    ],
+    [
+      "a chain of references without end",
+      {
+        type: "object",
+        properties: { a: { $ref: "#/$defs/l0" } },
+        $defs: Object.fromEntries(
+          Array.from({ length: 20_000 }, (_, i) => [
+            `l${i}`,
+            i === 19_999 ? { type: "string" } : { $ref: `#/$defs/l${i + 1}` },
+          ]),
+        ),
+      },
+    ],
+    ["a reference that is no address", { type: "object", properties: { a: { $ref: "#/%zz" } } }],
     ["a reference to nowhere", { type: "object", properties: { a: { $ref: "#/$defs/none" } } }],
     [
       "a reference to elsewhere",
@@ -151,7 +203,12 @@ describe("refuses", () => {
     } catch (error) {
       thrown = error;
     }
-    expect(faultOf(thrown)).toMatchObject({ kind: "unsupported", code: "unsupported_schema" });
+    expect(faultOf(thrown)).toMatchObject({
+      kind: "unsupported",
+      code: "unsupported_schema",
+      param: "tools.f",
+    });
+    expect(faultOf(thrown)!.message).toContain("tools.f");
   });
 });
 

@@ -6,7 +6,7 @@ import { fail, faultOf } from "../../../src/model/error.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import { fold } from "../../../src/model/fold.ts";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
-import { unfitName } from "../../../src/protocols/names.ts";
+import { unfitting } from "../../../src/protocols/names.ts";
 import { answering, asking } from "../../../src/testing/asking.ts";
 import { decode, decodeWhole, encode, essence } from "../../../src/testing/codec.ts";
 import { checkStream, checkWhole } from "../wire/messages.ts";
@@ -115,7 +115,7 @@ test("an answer comes back as it was, proofs of other providers included", () =>
       const got = echoed(content);
       const names = blocks.flatMap((b) => (b.type === "call" ? [b.name] : []));
       const back = got.map((b) =>
-        b.type === "call" ? { ...b, name: unfitName(b.name, names) } : b,
+        b.type === "call" ? { ...b, name: unfitting(() => names)(b.name) } : b,
       );
       expect(finish).toBeDefined();
       expect(back.map(comparable)).toEqual(spokenLast(expected).map(comparable));

@@ -37,8 +37,8 @@ export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits
   let channel: Channel | undefined;
   let at = -1;
   let plain = false;
-  let audio: JsonObject | undefined;
-  let logprobs: readonly Json[] | undefined;
+  let audio: Record<string, Json> | undefined;
+  let logprobs: Json[] | undefined;
   const details = detailing();
 
   const block = (of: OpenBlock, more: (index: number) => void) => {
@@ -135,7 +135,7 @@ export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits
         shown({ type: "image" }, (index) => emit({ type: "media", index, media: mediaOf(url) }));
     }
     const sound = object(d["audio"]);
-    if (sound) audio = heard(audio, sound);
+    if (sound) hear((audio ??= {}), sound);
   };
 
   return {
@@ -157,7 +157,8 @@ export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits
       if (choice) {
         const probable = object(choice["logprobs"]);
         const told = list(probable?.["content"] ?? probable?.["refusal"]);
-        if (told.length > 0) logprobs = logprobs ? [...logprobs, ...told] : told;
+        if (told.length > 0) logprobs ??= [];
+        for (const one of told) logprobs!.push(one);
         const d = object(choice["delta"]);
         if (d) delta(d);
         const word = text(choice["finish_reason"]);
@@ -182,12 +183,12 @@ export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits
 }
 
 /** Sound comes in pieces; its bytes and its words grow, the rest is said once. */
-function heard(before: Opt<JsonObject>, piece: JsonObject): JsonObject {
-  const grown = (key: string) =>
-    before?.[key] === undefined && piece[key] === undefined
-      ? {}
-      : { [key]: (text(before?.[key]) ?? "") + (text(piece[key]) ?? "") };
-  return { ...before, ...piece, ...grown("data"), ...grown("transcript") };
+function hear(audio: Record<string, Json>, piece: JsonObject): void {
+  for (const key in piece) {
+    const now = piece[key]!;
+    const grows = key === "data" || key === "transcript";
+    audio[key] = grows ? (text(audio[key]) ?? "") + (text(now) ?? "") : now;
+  }
 }
 
 /** Citations are flat everywhere but here. */

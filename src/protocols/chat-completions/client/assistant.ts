@@ -1,7 +1,7 @@
 // What the assistant said, as one message: this wire has the text first, and the calls after it.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { ID, object, present } from "../words.ts";
+import { heldIn, ID, list, object, present } from "../words.ts";
 import { named, partOf, type Saying } from "./content.ts";
 import type { Naming } from "./messages.ts";
 
@@ -17,7 +17,7 @@ export function assistant(turn: Turn, at: string, to: Saying, name: Naming["name
         late ||= calls.length > 0;
         if (block.citations?.length) to.lose("citations", "dropped");
         if (block.proof?.origin === ID && block.proof.kind === "extra_content")
-          more["extra_content"] = JSON.parse(block.proof.data);
+          more["extra_content"] = heldIn(block.proof) ?? {};
         texts.push(block);
         break;
       case "refusal":
@@ -30,7 +30,7 @@ export function assistant(turn: Turn, at: string, to: Saying, name: Naming["name
         break;
       case "opaque": {
         const raw = object(block.raw);
-        if (block.origin === ID && raw) Object.assign(more, joined(more, raw));
+        if (block.origin === ID && raw) join(more, raw);
         else {
           to.lose(`${block.origin} content`, "dropped", "foreign_content");
           if (block.text !== undefined) texts.push({ type: "text", text: block.text });
@@ -83,14 +83,14 @@ export function assistant(turn: Turn, at: string, to: Saying, name: Naming["name
 const hasReasoning = (turn: Turn): boolean => turn.blocks.some((b) => b.type === "reasoning");
 
 /** Fields of an assistant message out of several opaque blocks: lists grow, the rest stands. */
-function joined(have: Readonly<Record<string, Json>>, raw: JsonObject): Record<string, Json> {
-  const out: Record<string, Json> = {};
+function join(into: Record<string, Json>, raw: JsonObject): void {
   for (const key in raw) {
-    const before = have[key];
+    const before = into[key];
     const now = raw[key]!;
-    out[key] = Array.isArray(before) && Array.isArray(now) ? [...before, ...now] : now;
+    if (!Array.isArray(now)) into[key] = now;
+    else if (!Array.isArray(before)) into[key] = [...now];
+    else for (const one of now as readonly Json[]) before.push(one);
   }
-  return out;
 }
 
 /** One string: list content of the assistant is beyond many servers. Marks are the one reason to write parts. */
@@ -129,7 +129,7 @@ function callOf(
 /** A signature goes back to its own kind of upstream only. */
 const extraOf = (proof: NonNullable<Block["proof"]>): JsonObject | undefined =>
   proof.origin === ID && proof.kind === "extra_content"
-    ? { extra_content: JSON.parse(proof.data) }
+    ? { extra_content: heldIn(proof) }
     : undefined;
 
 /** Earlier reasoning, where this upstream wants it back; what another provider signed is not for this one. */
@@ -143,7 +143,8 @@ function reasoningOf(blocks: readonly Block[], to: Saying): JsonObject | undefin
     const { proof } = block;
     if (proof && proof.origin !== ID) continue;
     plain += block.text ?? block.summary?.join("\n\n") ?? "";
-    if (proof?.kind === "reasoning_details") details.push(...(JSON.parse(proof.data) as Json[]));
+    if (proof?.kind === "reasoning_details")
+      for (const detail of list(heldIn(proof))) details.push(detail);
   }
   if (echo === "reasoning_details" && details.length > 0)
     return present({ reasoning: plain === "" ? undefined : plain, reasoning_details: details });

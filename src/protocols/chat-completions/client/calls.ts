@@ -11,6 +11,8 @@ interface Call {
   name: string | undefined;
   custom: boolean;
   args: string;
+  whole: Wholeness;
+  number: number;
   /** The block's index, once it is open. */
   block: number | undefined;
   closed: boolean;
@@ -32,6 +34,10 @@ export function calling(
   answerId: () => string | undefined,
 ): Calls {
   const calls: Call[] = [];
+  const byIndex = new Map<number, Call>();
+  const byId = new Map<string, Call>();
+  /** Open, and said to the end: another that begins closes them. */
+  const ended = new Set<Call>();
 
   const find = (
     index: number | undefined,
@@ -42,11 +48,11 @@ export function calling(
     const last = calls.at(-1);
     let call: Call | undefined;
     if (index !== undefined) {
-      call = calls.findLast((c) => c.index === index);
+      call = byIndex.get(index);
       // All at index 0, told apart by their ids.
       if (call && id !== undefined && call.id !== undefined && call.id !== id) call = undefined;
     } else if (id !== undefined) {
-      call = calls.find((c) => c.id === id);
+      call = byId.get(id);
     } else if (
       last &&
       (name === undefined ||
@@ -62,21 +68,24 @@ export function calling(
         name: undefined,
         custom: false,
         args: "",
+        whole: new Wholeness(),
+        number: calls.length,
         block: undefined,
         closed: false,
         proof: undefined,
       };
       calls.push(call);
+      if (index !== undefined) byIndex.set(index, call);
+      if (id !== undefined && !byId.has(id)) byId.set(id, call);
     }
     return call;
   };
 
   const begin = (call: Call) => {
     // One that already says all it can is over: others need not wait for it.
-    for (const other of calls)
-      if (other !== call && !other.custom && isComplete(other.args)) close(other);
+    for (const other of ended) close(other);
     call.block = open();
-    call.id ??= `call_${digest(`${answerId() ?? ""}/${calls.indexOf(call)}/${call.name}`, 24)}`;
+    call.id ??= `call_${digest(`${answerId() ?? ""}/${call.number}/${call.name}`, 24)}`;
     const { id, name, custom, proof } = call;
     emit({
       type: "open",
@@ -85,11 +94,13 @@ export function calling(
     });
     if (proof) emit({ type: "proof", index: call.block, proof });
     if (call.args !== "") emit({ type: "delta", index: call.block, text: call.args });
+    if (call.whole.is && !custom) ended.add(call);
   };
 
   const close = (call: Call) => {
     if (call.block === undefined || call.closed) return;
     call.closed = true;
+    ended.delete(call);
     emit({ type: "close", index: call.block });
   };
 
@@ -99,6 +110,8 @@ export function calling(
         code: "malformed_answer",
       });
     call.args += args;
+    if (!call.whole.grow(args, call)) ended.delete(call);
+    else if (call.block !== undefined && !call.custom) ended.add(call);
     if (call.block !== undefined) {
       if (args !== "" && !call.closed) emit({ type: "delta", index: call.block, text: args });
       return;
@@ -120,7 +133,10 @@ export function calling(
       const name = text(fn?.["name"]) || undefined;
       const args = argsOf(custom ? custom["input"] : fn?.["arguments"]);
       const call = find(number(piece["index"]), id, name, args);
-      call.id ??= id;
+      if (id !== undefined && call.id === undefined) {
+        call.id = id;
+        if (!byId.has(id)) byId.set(id, call);
+      }
       call.custom ||= custom !== undefined || piece["type"] === "custom";
       const proof = callProof(piece);
       call.proof ??= proof;
@@ -149,13 +165,49 @@ export function calling(
 }
 
 /** The same name again, with arguments of its own, after a call that was complete. */
-const isAnother = (last: Call, args: string): boolean =>
-  args.trimStart().startsWith("{") && isComplete(last.args);
+const isAnother = (last: Call, args: string): boolean => /^\s*\{/.test(args) && last.whole.is;
 
-function isComplete(args: string): boolean {
-  if (!args.trimEnd().endsWith("}")) return false;
+/** Whether arguments are an object that has ended. What comes is looked at once, and all of it is parsed once at most. */
+class Wholeness {
+  is = false;
+  #depth = 0;
+  #quoted = false;
+  #escaped = false;
+  /** Nothing that follows makes an object of it. */
+  #over = false;
+
+  /** `call`: with all its arguments so far. */
+  grow(args: string, call: { readonly args: string }): boolean {
+    for (let i = 0; i < args.length && !this.#over; i++) {
+      const c = args.charCodeAt(i);
+      if (this.#quoted) {
+        if (this.#escaped) this.#escaped = false;
+        else if (c === 92) this.#escaped = true;
+        else if (c === 34) this.#quoted = false;
+      } else if (this.is) {
+        if (c > 32) this.#fail();
+      } else if (c === 34) this.#quoted = true;
+      else if (c === 123 || c === 91) this.#depth++;
+      else if (c === 125 || c === 93) {
+        if (--this.#depth > 0) continue;
+        // The rest of this piece may say more.
+        this.is = this.#depth === 0 && c === 125 && parses(call.args, args.length - 1 - i);
+        if (!this.is) this.#fail();
+      } else if (c > 32 && this.#depth === 0) this.#fail();
+    }
+    return this.is;
+  }
+
+  #fail(): void {
+    this.is = false;
+    this.#over = true;
+  }
+}
+
+/** Without its last letters. */
+function parses(text: string, without: number): boolean {
   try {
-    JSON.parse(args);
+    JSON.parse(without === 0 ? text : text.slice(0, -without));
     return true;
   } catch {
     return false;

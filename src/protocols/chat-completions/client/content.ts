@@ -1,4 +1,5 @@
 // Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
+import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { Asking, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
@@ -56,7 +57,7 @@ function bare(block: Block, at: string, to: Saying): JsonObject {
     }
     case "audio": {
       const data = base64Of(block.media);
-      const format = AUDIO[block.media.mime ?? "audio/wav"];
+      const format = under(AUDIO, block.media.mime ?? "audio/wav");
       if (data !== undefined && format !== undefined)
         return { type: "input_audio", input_audio: { data, format } };
       if ("url" in block.media && to.traits.videos)

@@ -1,6 +1,6 @@
 // `reasoning_details`: what some aggregators keep of their upstreams' signatures. It must go back whole and in order, so
 // it becomes one proof, and nobody looks inside.
-import type { Json, Proof } from "../../../plugin/index.ts";
+import type { Json, JsonObject, Proof } from "../../../plugin/index.ts";
 import { textIn } from "../server/reasoning.ts";
 import { ID, object } from "../words.ts";
 
@@ -12,23 +12,25 @@ export interface Details {
   take(): Proof | undefined;
 }
 
+const keyOf = ({ index, type }: JsonObject): string => JSON.stringify([index, type]);
+
 const GROWS = ["text", "summary", "data"] as const;
 
 export function detailing(): Details {
   let entries: Record<string, Json | undefined>[] = [];
+  /** Those that have a number, by it and their type. */
+  const numbered = new Map<string, Record<string, Json | undefined>>();
   return {
     add(pieces) {
       for (const raw of pieces) {
         const piece = object(raw);
         if (!piece) continue;
-        const last = entries.find(
-          (e) =>
-            piece["index"] !== undefined &&
-            e["index"] === piece["index"] &&
-            e["type"] === piece["type"],
-        );
+        const key = piece["index"] === undefined ? undefined : keyOf(piece);
+        const last = key === undefined ? undefined : numbered.get(key);
         if (!last) {
-          entries.push({ ...piece });
+          const entry = { ...piece };
+          entries.push(entry);
+          if (key !== undefined) numbered.set(key, entry);
           continue;
         }
         for (const key in piece) {
@@ -46,6 +48,7 @@ export function detailing(): Details {
       if (entries.length === 0) return undefined;
       const data = JSON.stringify(entries);
       entries = [];
+      numbered.clear();
       return { origin: ID, kind: "reasoning_details", data };
     },
   };

@@ -1,4 +1,5 @@
 // An upstream's error as this protocol's clients know it, and what is one in an answer that began as a success.
+import { parseShallow } from "../../../lib/json.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../../plugin/index.ts";
 import { failure, failureIn } from "../../failure.ts";
@@ -42,7 +43,7 @@ export function isError(answer: JsonObject): boolean {
 export function parsed(text: string): JsonObject {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseShallow(text);
   } catch {
     value = undefined;
   }

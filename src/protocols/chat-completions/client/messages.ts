@@ -20,7 +20,7 @@ export function messagesOf(r: ChatRequest, to: Saying, { name }: Naming): Json[]
   r.turns.forEach((turn, i) => {
     const from = cameFrom<JsonObject>(turn);
     if (from && !(to.traits.customTools === false && hasFreeform(turn))) messages.push(from);
-    else messages.push(...saidIn(turn, `messages[${i}]`, to, name));
+    else for (const one of saidIn(turn, `messages[${i}]`, to, name)) messages.push(one);
   });
   return messages;
 }
@@ -91,14 +91,12 @@ function results(turn: Turn, at: string, to: Saying): Json[] {
       continue;
     }
     if (block.isError) to.lose("is_error", "dropped");
-    const inside = block.blocks.filter(
-      (b) => b.type === "text" || b.type === "opaque" || keeps(b, to),
-    );
-    const moved = block.blocks.filter((b) => !inside.includes(b));
+    const inside = block.blocks.filter((b) => keeps(b, to));
+    const moved = block.blocks.filter((b) => !keeps(b, to));
     if (moved.length > 0) {
       to.lose("tool_result.content", "approximated", "tool_image_moved");
       shown.push({ type: "text", text: `What the tool call ${block.callId} returned:` });
-      shown.push(...moved.map((b) => partOf(b, at, to)));
+      for (const b of moved) shown.push(partOf(b, at, to));
     }
     const content = contentOf(inside, `${at}.content`, to, "\n");
     messages.push({
@@ -116,5 +114,6 @@ function results(turn: Turn, at: string, to: Saying): Json[] {
   return messages;
 }
 
-const keeps = (block: Block, to: Saying): boolean =>
-  block.type === "image" && to.traits.toolImages === true;
+/** Whether a tool's message has room for it. */
+const keeps = ({ type }: Block, to: Saying): boolean =>
+  type === "text" || type === "opaque" || (type === "image" && to.traits.toolImages === true);

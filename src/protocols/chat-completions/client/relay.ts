@@ -51,6 +51,8 @@ class Streamed implements Relay {
   readonly #events: Frames;
   readonly #out: Gather;
   #over = false;
+  #looked: Buffer | undefined;
+  #cr = false;
   #begun = false;
   /** Bytes of text since they were last told. */
   #words = 0;
@@ -94,6 +96,7 @@ class Streamed implements Relay {
     } finally {
       this.#out.flush();
       this.#tell();
+      this.#looked = undefined;
     }
   }
 
@@ -129,13 +132,22 @@ class Streamed implements Relay {
     let end = from;
     while (end < b.length && known.find(b, end)) {
       // Where lines end in CR, an event may end before its template does.
-      if (end === from && b.includes(CR, from)) return from;
+      if (end === from && this.#hasCr(b)) return from;
       end = known.end;
       this.#renamed.add(known.nameFrom, known.nameTo);
       this.#words += known.words;
     }
     if (end > from) this.#out.add(this.#renamed.of(b, from, end));
     return end;
+  }
+
+  /** Looked for once in each piece. */
+  #hasCr(b: Buffer): boolean {
+    if (this.#looked !== b) {
+      this.#looked = b;
+      this.#cr = b.includes(CR);
+    }
+    return this.#cr;
   }
 
   #event(b: Buffer, from: number, till: number): void {

@@ -12,12 +12,20 @@ export function untagging(say: (channel: "text" | "reasoning", text: string) => 
   let where: "before" | "inside" | "after" | "text" = "before";
   /** What may be the beginning of a tag. */
   let held = "";
+  /** Nothing else has come so far. */
+  let blank = true;
   const push = (text: string): void => {
     const all = held + text;
     held = "";
     switch (where) {
       case "before": {
+        // Blanks in many pieces are put together once.
+        if (text.trim() === "" && blank) {
+          held = all;
+          return;
+        }
         const said = all.trimStart();
+        blank = said === "";
         if (said.startsWith(OPEN)) {
           where = "inside";
           return push(said.slice(OPEN.length).replace(/^\n/, ""));

@@ -1,5 +1,6 @@
 // How much to think, in the one way that a model understands. The documented fields are `thinking` and
 // `reasoning_effort`; whatever else a client writes is between it and the model, and is left alone.
+import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { Asking, JsonObject, Outgoing } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
@@ -64,7 +65,10 @@ function say(
       out.set("enable_thinking", on);
       if (effort === undefined || traits.effortToo) return;
       of.lose("reasoning_effort", "approximated");
-      return out.set("thinking_budget", out.get("thinking_budget") ?? BUDGETS[effort] ?? MOST);
+      return out.set(
+        "thinking_budget",
+        out.get("thinking_budget") ?? under(BUDGETS, effort) ?? MOST,
+      );
     case "chat_template_kwargs":
       return out.set("chat_template_kwargs", {
         ...object(out.get("chat_template_kwargs")),

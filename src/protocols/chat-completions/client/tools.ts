@@ -1,6 +1,7 @@
 // Tool declarations and the choice among them, as this wire has them.
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
+import { byName } from "../../names.ts";
 import { cameFrom, ID, object, present, text } from "../words.ts";
 import type { Saying } from "./content.ts";
 
@@ -97,8 +98,9 @@ export function choiceOf(
     return r.tools.length > 0 ? choice : undefined;
   const from = cameFrom<Json>(choice);
   if (from !== undefined && to.traits.customTools !== false) return from;
+  const declared = byName(r.tools);
   const refer = (n: string): JsonObject => {
-    const tool = r.tools.find((t) => t.name === n);
+    const tool = declared.get(n);
     const custom = tool?.type === "custom" && to.traits.customTools !== false;
     return custom
       ? { type: "custom", custom: { name: name(n) } }

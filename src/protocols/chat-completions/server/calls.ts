@@ -30,18 +30,20 @@ export interface Calls {
 export function calling(say: (delta: JsonObject) => void, declared: Declared): Calls {
   const calls = new Map<number, Call>();
   /** Begun, and not told yet: a signature that comes right behind its call goes out with its name. */
-  let waiting: Call[] = [];
+  const waiting = new Set<Call>();
   let count = 0;
 
   const tell = (call: Call) => {
-    while (!call.told) {
-      const next = waiting.shift()!;
+    if (call.told) return;
+    for (const next of waiting) {
+      waiting.delete(next);
       next.told = true;
       const { block, number, proof } = next;
       if (!declared.legacy)
         say({ tool_calls: [{ index: number, ...callWith(block, "", declared, proof) }] });
       else if (number === 0)
         say({ function_call: { name: declared.name(block.name), arguments: "" } });
+      if (next === call) return;
     }
   };
   const args = ({ block, number }: Call, words: string) => {
@@ -65,7 +67,7 @@ export function calling(say: (delta: JsonObject) => void, declared: Declared): C
     open(index, block) {
       const call: Call = { block, number: count++, args: "", proof: undefined, told: false };
       calls.set(index, call);
-      waiting.push(call);
+      waiting.add(call);
     },
     delta(index, words) {
       const call = calls.get(index)!;
@@ -86,7 +88,6 @@ export function calling(say: (delta: JsonObject) => void, declared: Declared): C
       tell(call);
       if (isWrapped(call.block, declared)) args(call, unwrapped(call.args));
       calls.delete(index);
-      waiting = waiting.filter((other) => other !== call);
     },
   };
 }

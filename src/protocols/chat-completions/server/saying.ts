@@ -7,9 +7,10 @@ import type {
   OpenBlock,
   Proof,
 } from "../../../plugin/index.ts";
+import { parseShallow } from "../../../lib/json.ts";
 import { seal } from "../../envelope.ts";
-import { unfitName } from "../../names.ts";
-import { base64Of, ID, list, object, text, urlOf } from "../words.ts";
+import { unfitting } from "../../names.ts";
+import { base64Of, heldIn, ID, list, object, text, urlOf } from "../words.ts";
 import { SEALED } from "./reasoning.ts";
 
 export interface Declared {
@@ -27,7 +28,7 @@ export function declaredBy(body: Answering["body"]): Declared {
   const names = [...tools.flatMap((t) => text(object(t?.["function"])?.["name"]) ?? []), ...custom];
   const functions = list((body as JsonObject)["functions"]);
   return {
-    name: (of) => (names.length === 0 ? of : unfitName(of, names)),
+    name: unfitting(() => names),
     custom: (name) => custom.has(name),
     legacy: tools.length === 0 && functions.length > 0,
   };
@@ -56,7 +57,7 @@ export function isWrapped(call: CallBlock, declared: Declared): boolean {
 
 export function unwrapped(args: string): string {
   try {
-    return text(object(JSON.parse(args))?.["input"]) ?? args;
+    return text(object(parseShallow(args))?.["input"]) ?? args;
   } catch {
     return args;
   }
@@ -65,14 +66,13 @@ export function unwrapped(args: string): string {
 /** Native signatures bare, foreign ones in an envelope, in the one place of a call that clients send back. */
 export function extraOf(proof: Proof): JsonObject {
   return proof.origin === ID && proof.kind === "extra_content"
-    ? { extra_content: JSON.parse(proof.data) as Json }
+    ? { extra_content: heldIn(proof) }
     : { extra_content: { google: { thought_signature: seal({ proof }) } } };
 }
 
 /** What must come back with reasoning: entries that clients echo unread. */
 export function detailsOf(proof: Proof, said: string, summary: boolean): readonly Json[] {
-  if (proof.origin === ID && proof.kind === "reasoning_details")
-    return JSON.parse(proof.data) as Json[];
+  if (proof.origin === ID && proof.kind === "reasoning_details") return list(heldIn(proof));
   return [
     sealedDetail(
       seal({ proof, text: said === "" ? undefined : said, summary: summary || undefined }),
@@ -83,7 +83,7 @@ export function detailsOf(proof: Proof, said: string, summary: boolean): readonl
 /** A signature on what was said. */
 export function textDetail(proof: Proof): JsonObject {
   return proof.origin === ID && proof.kind === "extra_content"
-    ? { extra_content: JSON.parse(proof.data) as Json }
+    ? { extra_content: heldIn(proof) }
     : { reasoning_details: [sealedDetail(seal({ proof, of: "text" }))] };
 }
 

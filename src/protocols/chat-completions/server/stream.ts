@@ -26,6 +26,12 @@ interface Open {
   proof: Proof | undefined;
 }
 
+/** Whose turn it is to speak, and what the others will say when it is theirs. */
+interface Channel {
+  floor: number | undefined;
+  waiting: Map<number, ModelEvent[]>;
+}
+
 export function stream(write: (text: string) => void, to: Answering): Encoder {
   const declared = declaredBy(to.body);
   const shown = object(to.body["stream_options"])?.["include_usage"] === true;
@@ -33,9 +39,6 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
   const head = `data: {${frame},"choices":[{"index":0,"delta":`;
   const tail = `}]${shown ? ',"usage":null' : ""}}\n\n`;
   const blocks = new Map<number, Open>();
-  /** Which block has the floor of its channel, and what the others have to say meanwhile. */
-  const floor = new Map<string, number>();
-  const waiting: ModelEvent[] = [];
   let begun = false;
   let refused = false;
   let usage: Usage = {};
@@ -160,27 +163,34 @@ export function stream(write: (text: string) => void, to: Answering): Encoder {
     }
   };
 
-  /** Whose turn it is; undefined: anybody's. */
-  const channels = new Map<number, string>();
+  const channels = new Map<string, Channel>();
+  const channelOf = new Map<number, Channel>();
   const heed = (e: Exclude<ModelEvent, { type: "start" | "usage" | "finish" }>): void => {
     if (
       e.type === "open" &&
       (e.block.type === "text" || e.block.type === "reasoning" || e.block.type === "refusal")
-    )
-      channels.set(e.index, e.block.type);
-    const channel = channels.get(e.index);
-    if (channel === undefined) return speak(e);
-    const holder = floor.get(channel);
-    if (holder === undefined) floor.set(channel, e.index);
-    else if (holder !== e.index) {
-      waiting.push(e);
-      return;
+    ) {
+      let channel = channels.get(e.block.type);
+      if (!channel)
+        channels.set(e.block.type, (channel = { floor: undefined, waiting: new Map() }));
+      channelOf.set(e.index, channel);
+      if (channel.floor === undefined) channel.floor = e.index;
+      else channel.waiting.set(e.index, []);
     }
+    const channel = channelOf.get(e.index);
+    if (!channel) return speak(e);
+    if (channel.floor !== e.index) return void channel.waiting.get(e.index)!.push(e);
     speak(e);
     if (e.type !== "close") return;
-    floor.delete(channel);
-    channels.delete(e.index);
-    if (waiting.length > 0) for (const held of waiting.splice(0)) heed(held as typeof e);
+    channelOf.delete(e.index);
+    for (const [next, held] of channel.waiting) {
+      channel.waiting.delete(next);
+      channel.floor = next;
+      for (const one of held) speak(one);
+      if (blocks.has(next)) return;
+      channelOf.delete(next);
+    }
+    channel.floor = undefined;
   };
 
   return wholeCharacters({

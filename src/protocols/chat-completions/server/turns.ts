@@ -31,7 +31,7 @@ export function conversation(messages: readonly Json[]): Conversation {
       const blocks = blocksOf(message["content"], `${at}.content`);
       if (blocks.length > 0)
         came(blocks[0]!, { message, blocks: blocks.length } satisfies InstructionFrom);
-      instructions.push(...blocks);
+      for (const block of blocks) instructions.push(block);
       return;
     }
     turns.push(came(turnOf(message, role, at, legacy), message));

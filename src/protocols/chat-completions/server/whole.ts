@@ -1,5 +1,12 @@
 // Server half: a folded answer as one object. It says what a stream of the same answer would have come to.
-import type { Answering, Block, Json, JsonObject, ModelAnswer } from "../../../plugin/index.ts";
+import type {
+  Answering,
+  Block,
+  Json,
+  JsonObject,
+  ModelAnswer,
+  Opt,
+} from "../../../plugin/index.ts";
 import { wordOf } from "../finish.ts";
 import { usageTo } from "../usage.ts";
 import { ID, object } from "../words.ts";
@@ -24,7 +31,7 @@ interface Message {
   annotations: Json[];
   images: Json[];
   calls: JsonObject[];
-  logprobs: { content: readonly Json[] | null; refusal: readonly Json[] | null } | null;
+  logprobs: { content: Json[] | null; refusal: Json[] | null } | null;
   more: Record<string, Json>;
 }
 
@@ -77,6 +84,15 @@ export function whole(answer: ModelAnswer, to: Answering): JsonObject {
   };
 }
 
+function append(to: Json[], more: Opt<readonly Json[]>): void {
+  for (const one of more ?? []) to.push(one);
+}
+
+function weigh(m: Message, what: "content" | "refusal", logprobs: readonly Json[]): void {
+  m.logprobs ??= { content: null, refusal: null };
+  append((m.logprobs[what] ??= []), logprobs);
+}
+
 function add(m: Message, block: Block, to: Answering, declared: Declared): void {
   switch (block.type) {
     case "text": {
@@ -86,30 +102,22 @@ function add(m: Message, block: Block, to: Answering, declared: Declared): void 
         if (annotation) m.annotations.push(annotation);
         else to.lose("citations", "dropped");
       }
-      if (block.logprobs)
-        m.logprobs = {
-          content: [...(m.logprobs?.content ?? []), ...block.logprobs],
-          refusal: m.logprobs?.refusal ?? null,
-        };
+      if (block.logprobs) weigh(m, "content", block.logprobs);
       if (block.proof) {
         const { reasoning_details: details, ...extra } = textDetail(block.proof);
-        m.details.push(...((details as Json[] | undefined) ?? []));
+        append(m.details, details as Json[] | undefined);
         Object.assign(m.more, extra);
       }
       return;
     }
     case "refusal":
       m.refusal = (m.refusal ?? "") + block.text;
-      if (block.logprobs)
-        m.logprobs = {
-          content: m.logprobs?.content ?? null,
-          refusal: [...(m.logprobs?.refusal ?? []), ...block.logprobs],
-        };
+      if (block.logprobs) weigh(m, "refusal", block.logprobs);
       return;
     case "reasoning": {
       const said = block.text ?? block.summary?.join("") ?? "";
       if (said !== "") m.reasoning = (m.reasoning ?? "") + said;
-      if (block.proof) m.details.push(...detailsOf(block.proof, said, block.summary !== undefined));
+      if (block.proof) append(m.details, detailsOf(block.proof, said, block.summary !== undefined));
       return;
     }
     case "call": {
@@ -123,7 +131,7 @@ function add(m: Message, block: Block, to: Answering, declared: Declared): void 
     case "image":
     case "audio": {
       const said = mediaDelta(block.type, block.media, to);
-      if (said?.["images"]) m.images.push(...(said["images"] as Json[]));
+      if (said?.["images"]) append(m.images, said["images"] as Json[]);
       else if (said) Object.assign(m.more, said);
       return;
     }

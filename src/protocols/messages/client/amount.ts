@@ -12,13 +12,15 @@ const COUNTED = new Set([..."tgn"].map((letter) => letter.charCodeAt(0)));
 
 /** Bytes of text in one delta event, told by where its strings stand; all of it where they stand otherwise. */
 export function wordsIn(b: Buffer, from: number, to: number): number {
-  const delta = b.indexOf(DELTA, from);
-  const kind = delta < 0 || delta >= to ? -1 : b.indexOf(KIND, delta);
-  if (kind < 0 || kind >= to) return to - from;
-  if (!COUNTED.has(b[kind - 1]!)) return 0;
-  const value = b.indexOf(VALUE, kind + KIND.length);
-  const end = b.lastIndexOf(QUOTE, to - 1);
-  return value < 0 || value > to ? to - from : Math.max(0, end - value - VALUE.length);
+  // Within the event only: what it lacks is not looked for in those behind it.
+  const event = b.subarray(from, to);
+  const delta = event.indexOf(DELTA);
+  const kind = delta < 0 ? -1 : event.indexOf(KIND, delta);
+  if (kind < 0) return event.length;
+  if (!COUNTED.has(event[kind - 1]!)) return 0;
+  const value = event.indexOf(VALUE, kind + KIND.length);
+  const end = event.lastIndexOf(QUOTE);
+  return value < 0 ? event.length : Math.max(0, end - value - VALUE.length);
 }
 
 const TEXTS = ["text", "thinking"];

@@ -1,4 +1,5 @@
 // One block of an upstream's message while it grows.
+import { parseShallow } from "../../../lib/json.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { isObject, str } from "../words.ts";
@@ -55,7 +56,7 @@ export function grow(open: Open, delta: JsonObject): void {
 /** What a block that only this wire knows was called with. */
 export function inputOf(json: string): Json {
   try {
-    return JSON.parse(json);
+    return parseShallow(json) as Json;
   } catch {
     return fail(
       "upstream",

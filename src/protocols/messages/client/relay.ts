@@ -1,8 +1,9 @@
 // The verbatim lane: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
 // reads it and `message_delta`. Everything else, known to us or not, is recognised by its first bytes and never parsed.
+import { parseShallow } from "../../../lib/json.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
-import type { JsonObject } from "../../../model/values.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Answering, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import {
   dataOf,
@@ -90,7 +91,8 @@ function streamed(sink: RelaySink, to: Answering): Relay {
         const delta = jsonOf(b.subarray(start, end));
         tap.delta(delta);
         if (tap.counted && !held) break;
-        held = { ...delta, delta: { ...inside(held), ...inside(delta) } };
+        const said = held ? (held["delta"] as Record<string, Json | undefined>) : {};
+        held = { ...delta, delta: Object.assign(said, inside(delta)) };
         if (!tap.counted) return;
         settle();
         out.add(ending(held, undefined));
@@ -204,7 +206,7 @@ function unnamed(event: Buffer): { type: string; nameless: boolean } | undefined
 function jsonOf(event: Buffer): JsonObject {
   let json: unknown;
   try {
-    json = JSON.parse(eventOf(event)?.data ?? "");
+    json = parseShallow(eventOf(event)?.data ?? "");
   } catch {
     json = undefined;
   }

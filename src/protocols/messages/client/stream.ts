@@ -1,3 +1,4 @@
+import { parseShallow } from "../../../lib/json.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -59,7 +60,7 @@ function begun(event: JsonObject): JsonObject {
 function parsed(data: string): JsonObject {
   let event: unknown;
   try {
-    event = JSON.parse(data);
+    event = parseShallow(data);
   } catch {
     event = undefined;
   }

@@ -8,11 +8,12 @@ export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
   if (r.tools.length === 0) return undefined;
   const choice = typeof r.toolChoice === "object" ? r.toolChoice : undefined;
   // A named tool is said as such; a choice among some of them only by leaving the others out.
-  const some = choice && !(choice.names.length === 1 && choice.must) ? choice.names : undefined;
+  const some =
+    choice && !(choice.names.length === 1 && choice.must) ? new Set(choice.names) : undefined;
   if (some) e.of.lose("tool_choice", "approximated", "tools_filtered");
   const out = new Map<string, JsonObject>();
   for (const tool of r.tools) {
-    if (some && !some.includes(tool.name)) continue;
+    if (some && !some.has(tool.name)) continue;
     const declared = toolTo(tool, e);
     const name = String(declared["name"] ?? declared["type"]);
     const before = out.get(name);

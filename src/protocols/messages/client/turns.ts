@@ -35,7 +35,7 @@ export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
   let next = 0;
   const say = (role: string, content: JsonObject[]): void => {
     if (content.length === 0) return;
-    if (open?.role === role) open.content.push(...content);
+    if (open?.role === role) for (const block of content) open.content.push(block);
     else messages.push((open = { role, content: [...content] }));
   };
   for (const [i, turn] of r.turns.entries()) {

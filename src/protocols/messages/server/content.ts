@@ -5,7 +5,7 @@ import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
 import type { Answering } from "../../../plugin/protocol.ts";
 import { isSealed, seal } from "../../envelope.ts";
-import { fitName, unfitName } from "../../names.ts";
+import { fitName, unfitting } from "../../names.ts";
 import { usageTo } from "../usage.ts";
 import { ID, isObject, REFUSALS, stopOf, str, type Held } from "../words.ts";
 
@@ -104,8 +104,9 @@ export function namesOf(to: Answering): (name: string) => string {
   const declared = new Set(
     Array.isArray(tools) ? tools.flatMap((t) => (isObject(t) ? (str(t["name"]) ?? []) : [])) : [],
   );
+  const unfitted = unfitting(() => declared);
   return (name) => {
-    const own = unfitName(name, declared);
+    const own = unfitted(name);
     return declared.has(own) ? own : fitName(own, 128);
   };
 }

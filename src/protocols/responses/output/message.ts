@@ -55,7 +55,7 @@ export function message(index: number, desk: Desk): Item {
         let tail = NO_LOGPROBS;
         if (e.logprobs) {
           const told = e.logprobs.map(likelihood);
-          logprobs.push(...told);
+          for (const one of told) logprobs.push(one);
           tail = `,"logprobs":${JSON.stringify(told)}`;
         }
         desk.delta("response.output_text.delta", head, e.text, tail);
@@ -68,8 +68,9 @@ export function message(index: number, desk: Desk): Item {
       }
     },
     close() {
+      const length = spans.length > 0 ? pointsIn(said) : 0;
       for (const citation of spans) {
-        const annotation = spanning(citation, said);
+        const annotation = spanning(citation, length);
         if (annotation) annotate(annotation);
         else desk.to.lose("citations", "dropped");
       }
@@ -104,10 +105,17 @@ function likelihood(raw: Json): Json {
 }
 
 /** Another vendor cites passages where this one cites places in the answer: the whole text stands for the place. */
-function spanning(citation: Json, said: string): JsonObject | undefined {
+function spanning(citation: Json, length: number): JsonObject | undefined {
   const c = object(citation);
   const url = text(c?.["url"]);
   if (url === undefined) return undefined;
   const title = text(c?.["title"]) ?? url;
-  return { type: "url_citation", url, title, start_index: 0, end_index: [...said].length };
+  return { type: "url_citation", url, title, start_index: 0, end_index: length };
+}
+
+/** Characters, where a pair of surrogates is one. */
+function pointsIn(said: string): number {
+  let points = 0;
+  for (const _ of said) points++;
+  return points;
 }

@@ -1,0 +1,187 @@
+// Linear: whatever a client or an upstream sends, every half of every codec does work in proportion to its bytes, needs a
+// stack for 64 levels and no more, and throws nothing but faults.
+import { describe, it } from "vitest";
+import {
+  fold,
+  type Asking,
+  type Body,
+  type JsonObject,
+  type Kind,
+  type Protocol,
+} from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini, geminiImage } from "tollgate/protocols/gemini";
+import { images } from "tollgate/protocols/images";
+import { messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { answering, asking, cut, decodeWhole, outgoing, sending } from "tollgate/testing";
+import { scan } from "../../../src/lib/json.ts";
+import { upstreamAnswers } from "./answers.ts";
+import { eventShapes } from "./events.ts";
+import { linear } from "./growth.ts";
+import { bodies, times } from "./requests.ts";
+
+/** Pieces. */
+const N = 6400;
+
+const chats: { readonly [id: string]: Protocol<"chat"> } = {
+  "chat-completions": chatCompletions(),
+  messages: messages(),
+  responses: responses(),
+};
+
+/** A backend that wants everything else than usual: each of its traits is a walk over the request. */
+const odd = chatCompletions({
+  customTools: false,
+  parts: false,
+  strictTools: false,
+  developerRole: false,
+  toolIds: "alnum9",
+  thinkTags: true,
+  reasoning: { control: "effort", echo: "reasoning_details", echoRequired: true },
+  rename: { max_completion_tokens: "max_tokens" },
+});
+
+const targets: readonly (readonly [name: string, Protocol<"chat">, Partial<Asking>])[] = [
+  ...Object.entries(chats).map(([id, protocol]) => [id, protocol, {}] as const),
+  ["an odd imitator", odd, {}],
+  ["gemini", gemini(), { model: "gemini-3-pro" }],
+  ["an early gemini", gemini(), { model: "gemini-2.0-flash" }],
+];
+
+describe.each(Object.keys(bodies))("a request of %s", (id) => {
+  const { server, client } = chats[id]!;
+  describe.each(Object.keys(bodies[id]!))("%s", (shape) => {
+    const made = (n: number): JsonObject => bodies[id]![shape]!(n);
+    it("is scanned", () => {
+      linear((n) => {
+        const bytes = Buffer.from(JSON.stringify(made(n)));
+        return () => scan(bytes);
+      }, N);
+    });
+    it("is surveyed", () => {
+      linear((n) => {
+        const body = made(n);
+        return () => server!.survey(body);
+      }, N);
+    });
+    it("is prepared", () => {
+      linear((n) => {
+        const body = made(n);
+        return () => client!.prepare?.(outgoing(body), asking());
+      }, N);
+    });
+    it("is read", () => {
+      linear((n) => {
+        const body = made(n);
+        return () => server!.request(body, "generate");
+      }, N);
+    });
+    it.each(targets)("is written for %s", (_name, { client: target }, of) => {
+      linear((n) => {
+        const request = server!.request(made(n), "generate");
+        return () => JSON.stringify(sending(target!, request, asking(of)).body);
+      }, N);
+    });
+  });
+});
+
+const decoders: { readonly [id: string]: readonly Protocol<Kind>[] } = {
+  "chat-completions": [chats["chat-completions"]!, odd],
+  messages: [chats["messages"]!],
+  responses: [chats["responses"]!],
+  gemini: [gemini(), geminiImage()],
+  images: [images()],
+};
+
+const ways = ["pieces", "whole"] as const;
+
+describe.each(Object.keys(upstreamAnswers))("an answer of %s", (id) => {
+  const { streams, wholes } = upstreamAnswers[id]!;
+  describe.each(Object.keys(streams))("streamed, %s,", (shape) => {
+    describe.each(ways)("cut: %s", (how) => {
+      it.each(decoders[id]!.map((protocol) => [protocol.id, protocol] as const))(
+        "is read by %s",
+        (_id, { client }) => {
+          linear((n) => {
+            const chunks = cut(streams[shape]!(n), how);
+            return () => {
+              const decoder = client!.stream(() => {}, asking({ stream: true }), {});
+              for (const chunk of chunks) decoder.push(chunk);
+              decoder.end();
+            };
+          }, N);
+        },
+      );
+      const { relay } = decoders[id]![0]!.client!;
+      it.runIf(relay)("is passed on", () => {
+        linear((n) => {
+          const chunks = cut(streams[shape]!(n), how);
+          return () => passed(relay!, chunks, true);
+        }, N);
+      });
+    });
+  });
+  describe.each(Object.keys(wholes))("whole, %s,", (shape) => {
+    it.each(decoders[id]!.map((protocol) => [protocol.id, protocol] as const))(
+      "is read by %s",
+      (_id, { client }) => {
+        linear((n) => {
+          const body = wholes[shape]!(n);
+          return () => decodeWhole(client!, body, asking());
+        }, N);
+      },
+    );
+    const { relay } = decoders[id]![0]!.client!;
+    it.runIf(relay)("is passed on", () => {
+      linear((n) => {
+        const body = wholes[shape]!(n);
+        return () => passed(relay!, [body], false);
+      }, N);
+    });
+  });
+});
+
+type Relaying = NonNullable<NonNullable<Protocol["client"]>["relay"]>;
+
+function passed(relay: Relaying, chunks: readonly Buffer[], stream: boolean): void {
+  const tap = relay(
+    { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({ input: 1, output: 1 }) },
+    answering({ stream, body: { stream_options: { include_usage: true } } }),
+  );
+  for (const chunk of chunks) tap.push(chunk);
+  tap.end();
+}
+
+/** Tools that the client declared: each of their names may be looked for. */
+const declaring: { readonly [id: string]: (n: number) => Body } = {
+  "chat-completions": (n) => ({
+    tools: times(n, (i) => ({ type: "function", function: { name: `f${i}` } })),
+    stream_options: { include_usage: true },
+  }),
+  messages: (n) => ({ tools: times(n, (i) => ({ name: `f${i}` })) }),
+  responses: (n) => ({ tools: times(n, (i) => ({ type: "function", name: `f${i}` })), input: "x" }),
+};
+
+describe.each(Object.keys(chats))("an answer for %s", (id) => {
+  const { server } = chats[id]!;
+  describe.each(Object.keys(eventShapes))("%s", (shape) => {
+    it("is streamed", () => {
+      linear((n) => {
+        const events = eventShapes[shape]!(n);
+        const body = declaring[id]!(n);
+        return () => {
+          const encoder = server!.stream(() => {}, answering({ stream: true, body }));
+          for (const event of events) encoder.event(event);
+        };
+      }, N);
+    });
+    it("is told whole", () => {
+      linear((n) => {
+        const events = eventShapes[shape]!(n);
+        const body = declaring[id]!(n);
+        return () => JSON.stringify(server!.whole(fold(events), answering({ body })));
+      }, N);
+    });
+  });
+});
