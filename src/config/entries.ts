@@ -95,6 +95,10 @@ export const provider = (facts: Schema) =>
         enum: ["refuse", "relay"],
         description: "relay: let clients refer to what upstream keeps. Only with one tenant",
       },
+      zdr_fields: names(
+        "Fields that may leave under Service-ZDR though nobody has reviewed them, as the error names them: min_p, messages[].new",
+        { minItems: 1 },
+      ),
       on_disconnect: {
         enum: ["cancel", "drain"],
         description: "drain: read on for the usage when the client has gone",

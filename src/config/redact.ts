@@ -126,6 +126,7 @@ function providerView(provider: ProviderConfig, said: Mapping, config: GatewayCo
       : undefined,
     trust_policy: provider.trustPolicy,
     state: provider.state,
+    ...(provider.zdrFields.length > 0 && { zdr_fields: provider.zdrFields }),
     on_disconnect: provider.onDisconnect,
     require_ready: provider.requireReady,
     timeouts:

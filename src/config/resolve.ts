@@ -116,6 +116,7 @@ function providerOf(mount: Mount, all: Mapping, timeouts: Timeouts): ProviderCon
     credentials: mount.credentials.map((fields, i) => credentialOf(said.credentials?.[i], fields)),
     trustPolicy: said.trust_policy ?? false,
     state: said.state ?? "refuse",
+    zdrFields: said.zdr_fields ?? [],
     onDisconnect: said.on_disconnect ?? "cancel",
     requireReady: said.require_ready ?? false,
     timeouts: timeoutsOf(said.timeouts, timeouts),

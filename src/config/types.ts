@@ -111,6 +111,8 @@ export interface ProviderConfig extends Mounted<ProviderDef<any, any> & Branded<
   readonly trustPolicy: boolean;
   /** relay: for operators with one tenant; binds id to key. */
   readonly state: "refuse" | "relay";
+  /** Fields that may leave under Service-ZDR though nobody has reviewed them. */
+  readonly zdrFields: readonly string[];
   readonly onDisconnect: "cancel" | "drain";
   readonly requireReady: boolean;
   readonly timeouts: Timeouts;

@@ -110,6 +110,7 @@ export async function build(of: {
       exceptions: mounted.definition.exceptions ?? [],
       trusted: mounted.trustPolicy || (mounted.from === "built-in" && atHome(mounted)),
       state: mounted.state,
+      zdrFields: mounted.zdrFields,
       onDisconnect: mounted.onDisconnect,
       timeouts: mounted.timeouts,
       endpoints: provider.endpoints.flatMap((endpoint) => {

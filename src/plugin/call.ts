@@ -4,6 +4,7 @@ import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Field, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import type { Exchange } from "./exchange.ts";
+import type { Named } from "./look.ts";
 import type { Asking } from "./protocol.ts";
 
 /** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
@@ -66,6 +67,8 @@ export interface Outgoing {
   drop(field: string): void;
   /** No value: remove. */
   header(name: string, value?: string): void;
+  /** What it names that is not its own, as it stands now. */
+  named?(): Named;
 }
 
 /**

@@ -9,6 +9,7 @@ export * from "../model/facts.ts";
 export { fold, folding } from "../model/fold.ts";
 export * from "./schema.ts";
 export * from "./plugin.ts";
+export * from "./look.ts";
 export * from "./protocol.ts";
 export * from "./exchange.ts";
 export * from "./call.ts";

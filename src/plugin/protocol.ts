@@ -8,6 +8,7 @@ import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./call.ts";
+import type { Named, Review } from "./look.ts";
 import type { LimitState } from "./store.ts";
 
 /** generate: metered · count: answered or estimated · relay: same protocol only, the client's method and query kept (retrieve, cancel…). */
@@ -24,6 +25,8 @@ export interface Protocol<K extends Kind = Kind> {
   client?: ClientHalf<K>;
   /** These pass on the verbatim lane, a trailing * being a prefix; all others stop here. */
   headers?: { request?: readonly string[]; response?: readonly string[] };
+  /** What may leave of its bodies under Service-ZDR. Without it, nothing but what the operator allows. */
+  reviewed?: Review;
 }
 
 /**
@@ -142,6 +145,8 @@ export interface Survey {
   runs?: Opt<number>;
   /** Upstream reads more than stands here: something that it keeps is named. */
   kept?: Opt<boolean>;
+  /** What it names that is not its own: models, tools, state. Absent: the host looks for itself. */
+  named?: Opt<Named>;
   /** What is asked needs work on the answer that bytes in passing cannot get: this request is translated. */
   translate?: Opt<boolean>;
 }

@@ -1,9 +1,10 @@
 // What makes an answer dearer than its tokens say, wherever a body says it: how many answers, at which speed, by which
 // other models, with how many runs of tools. Backends that imitate a protocol read more fields than it documents, so one
 // list of names serves all wires: a name that a backend does not read costs nothing but a larger hold.
-import type { Feature } from "../model/facts.ts";
-import type { Opt } from "../model/values.ts";
+import type { JsonObject, Opt } from "../model/values.ts";
+import type { Named } from "../plugin/look.ts";
 import type { Survey } from "../plugin/protocol.ts";
+import { hostedBy } from "./look/index.ts";
 
 type Fields = { readonly [field: string]: unknown };
 
@@ -46,63 +47,7 @@ const NO_DEARER: ReadonlySet<string> = new Set([
   "standard_only",
 ]);
 
-/** Beside `tools`, these have upstream search. */
-const SEARCHES = [
-  "web_search_options",
-  "search_parameters",
-  "web_search",
-  "enable_search",
-  "plugins",
-  "google_search",
-] as const;
-
-/** By each of these, upstream reads what it kept of an earlier request. */
-const KEPT = [
-  "previous_response_id",
-  "conversation",
-  "conversation_id",
-  "thread",
-  "thread_id",
-  "prompt_id",
-  "cachedContent",
-  "cached_content",
-  "container",
-] as const;
-
 const FACTS = ["speed", "inference_geo"] as const;
-
-/** What people write, and what they describe of their own tools: no place for a model that is to be asked. */
-const WORDS: ReadonlySet<string> = new Set([
-  "messages",
-  "contents",
-  "prompt",
-  "system",
-  "systemInstruction",
-  "instructions",
-  "input",
-  "metadata",
-  "parameters",
-  "input_schema",
-  "schema",
-  "response_format",
-  "text",
-  "function",
-  "user",
-]);
-
-/** Whose value is a name, or a list of them. */
-const NAMING: ReadonlySet<string> = new Set([
-  "models",
-  "allowed_models",
-  "fallback",
-  "fallback_model",
-  "fallback_models",
-  "fallbacks",
-]);
-
-/** Named models beyond these make no difference to who is refused. */
-const MOST_NAMED = 64;
-const MOST_DEEP = 8;
 
 const object = (v: unknown): Fields | undefined =>
   typeof v === "object" && v !== null && !Array.isArray(v) ? (v as Fields) : undefined;
@@ -155,30 +100,21 @@ function tierIn(body: Fields): string | undefined {
   return tier;
 }
 
-/** What upstream is to run by itself, where the words for it are not this wire's own. */
-export function hostedIn(body: Fields): readonly Feature[] {
-  const found = new Set<Feature>();
-  for (const field of SEARCHES)
-    if (![undefined, null, false].includes(body[field] as never)) found.add("hosted.web_search");
-  for (const raw of list(body["tools"])) {
-    const tool = object(raw);
-    if (!tool || typeof tool["type"] === "string" || OWN_MEMBERS.some((m) => m in tool)) continue;
-    for (const name in tool) found.add(`hosted.${name}`);
-  }
-  return [...found];
-}
-
-/** All that a survey says of money. `documented`: the bounds by their names in this wire, of an answer and of runs of tools. */
+/**
+ * All that a survey says of money. `named`: what was found in the body. `documented`: the bounds by their names in this wire, of an
+ * answer and of runs of tools.
+ */
 export function spending(
   body: Fields,
+  named: Named,
   documented: { output: Opt<number>; runs?: Opt<number> },
 ): Pick<Survey, "maxOutput" | "n" | "tier" | "facts" | "models" | "runs" | "kept"> {
-  const kept = KEPT.some((field) => body[field] !== undefined && body[field] !== null);
+  const kept = named.some((one) => one.kind === "state" && one.does === "names");
   const tier = tierIn(body);
   const n = answersIn(body);
   const facts = factsIn(body);
-  const models = modelsIn(body);
-  const runs = larger(documented.runs ?? undefined, runsIn(body));
+  const models = modelsIn(body, named);
+  const runs = larger(documented.runs ?? undefined, runsIn(body, named));
   return {
     maxOutput: boundIn(body, documented.output),
     ...(n !== undefined && { n }),
@@ -190,55 +126,33 @@ export function spending(
   };
 }
 
-/** Other models than the one that is called, wherever one may be named: to fall back on, to ask for advice, to draw. */
-function modelsIn(body: Fields): NonNullable<Survey["models"]> {
-  const found = new Map<string, { model: string; uses?: number }>();
-  const add = (model: unknown, uses?: number): void => {
-    if (typeof model !== "string" || model === "" || model === body["model"]) return;
-    if (found.size < MOST_NAMED) found.set(model, { model, ...(uses !== undefined && { uses }) });
-  };
-  const look = (value: unknown, deep: number): void => {
-    if (typeof value !== "object" || value === null || deep > MOST_DEEP) return;
-    if (Array.isArray(value)) return value.forEach((one) => look(one, deep + 1));
-    const of = value as Fields;
-    for (const key in of) {
-      const said = of[key];
-      if (key === "model") add(said, count(of["max_uses"]));
-      else if (NAMING.has(key)) for (const one of Array.isArray(said) ? said : [said]) add(one);
-      if (!WORDS.has(key)) look(said, deep + 1);
-    }
-  };
-  look(body, 0);
-  for (const item of list(body["input"])) look(object(item)?.["tools"], 0);
-  return [...found.values()];
+/** Other models than the one that is called: to fall back on, to ask for advice, to draw. One without a bound has none. */
+function modelsIn(body: Fields, named: Named): NonNullable<Survey["models"]> {
+  const found = new Map<string, number | undefined>();
+  for (const one of named) {
+    if (one.kind !== "model" || one.model === body["model"]) continue;
+    const uses = count(one.uses);
+    const before = found.get(one.model);
+    const known = !found.has(one.model) || before !== undefined;
+    found.set(one.model, known && uses !== undefined ? (before ?? 0) + uses : undefined);
+  }
+  return Array.from(found, ([model, uses]) => ({ model, ...(uses !== undefined && { uses }) }));
 }
 
 /** How often tools that upstream runs may run: undefined where one of them has no bound. */
-function runsIn(body: Fields): number | undefined {
-  if (SEARCHES.some((field) => body[field] !== undefined)) return undefined;
+function runsIn(body: Fields, named: Named): number | undefined {
+  if (named.some(({ kind, path }) => kind === "hosted" && !/^tools\[\d+\]$/.test(path)))
+    return undefined;
   let runs: number | undefined;
   for (const raw of list(body["tools"])) {
     const tool = object(raw);
-    if (!tool || tool["type"] === undefined || OWN.has(String(tool["type"]))) continue;
+    if (!tool || tool["type"] === undefined || hostedBy(tool as JsonObject) === null) continue;
     const uses = count(tool["max_uses"]);
     if (uses === undefined) return undefined;
     runs = (runs ?? 0) + uses;
   }
   return runs;
 }
-
-/** A tool without a type that has one of these is described for the model, and a client runs it. */
-const OWN_MEMBERS = [
-  "function",
-  "custom",
-  "name",
-  "input_schema",
-  "functionDeclarations",
-  "function_declarations",
-] as const;
-
-/** A client runs these itself. */
-const OWN: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
 
 /**
  * Whether a body asks for thought, in whichever words: a backend may read any of them, so one that switches it on outweighs all

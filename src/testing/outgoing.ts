@@ -1,6 +1,7 @@
 import type { Body, Field, HeadersOut, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/call.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
+import { look } from "../protocols/look/index.ts";
 import type { Asking, ClientHalf } from "../plugin/protocol.ts";
 
 /** A request about to leave, whose edits can be looked at. */
@@ -35,6 +36,7 @@ export function outgoing(
       if (value === undefined) delete headers[name];
       else headers[name] = value;
     },
+    named: () => look(fields),
     get body() {
       return body && { ...fields };
     },

@@ -7,6 +7,7 @@ import { Attempt } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
+import { mayBegin } from "./named.ts";
 import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
 import { gather } from "./send.ts";
@@ -51,6 +52,7 @@ async function asked(call: Attempt): Promise<number | undefined> {
     const native = endpoint.endpoint;
     if (!("run" in native) || !native.count) return undefined;
     promise(call);
+    mayBegin(call);
     return native.count((x["~"].rewritten ?? x.request) as never, call, credential.fields);
   }
   const client = endpoint.protocol!.client!;

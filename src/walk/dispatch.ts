@@ -10,6 +10,7 @@ import type { Visit } from "./exchange.ts";
 import { fly } from "./fly.ts";
 import type { Seat } from "./generation.ts";
 import { internal, type Source } from "./lane.ts";
+import { mayBegin } from "./named.ts";
 import { promise } from "./privacy.ts";
 import { reserve } from "./reserve.ts";
 import type { Plan } from "./route.ts";
@@ -113,6 +114,7 @@ async function once(
     promise(call);
     const pause = breath(x["~"].received!.bytes);
     if (pause) await pause;
+    if (!endpoint.wire) mayBegin(call);
     const out = endpoint.wire ? encode(call, endpoint.protocol!, endpoint.wire.endpoint) : null;
     if (told) keepWord(call, told);
     await reserve(call, out, tally);

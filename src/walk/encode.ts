@@ -1,10 +1,11 @@
 import type { Body, HeadersIn, HeadersOut, Json } from "../model/values.ts";
 import type { Path, Protocol } from "../plugin/protocol.ts";
 import type { WireEndpoint } from "../plugin/provider.ts";
+import { ACCOUNTS, ROUTING } from "../protocols/look/index.ts";
 import type { Attempt } from "./call.ts";
+import { mayBegin, mayLeave } from "./named.ts";
 import { Departure } from "./outgoing.ts";
-import { keptPromise, receipts } from "./privacy.ts";
-import { ROUTING } from "./routing.ts";
+import { receipts } from "./privacy.ts";
 
 /** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
 export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint): Departure {
@@ -12,6 +13,7 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
   const { received, frontend, req } = x["~"];
   const client = protocol.client!;
   const verbatim = call.lane === "verbatim";
+  mayBegin(call);
   const bodiless = x.method === "GET" || x.method === "DELETE";
   const path = pathOf(
     endpoint.paths?.[call.name] ?? client.paths[call.name] ?? client.paths.generate,
@@ -23,22 +25,34 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
     body: bodiless ? null : verbatim ? received!.sent : translate(call, protocol),
     raw: verbatim ? received!.raw : undefined,
     spans: verbatim ? received!.spans : undefined,
+    named: verbatim ? received!.survey.named : undefined,
   });
   out.header("accept-encoding", "identity");
   if (!bodiless) out.header("content-type", "application/json");
   for (const name in endpoint.headers) out.header(name, endpoint.headers[name]);
   if (verbatim) {
     passing(protocol.headers?.request, req.headers, (name, value) => out.header(name, value));
-    for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
     for (const field in received!.edits) out.set(field, received!.edits[field]);
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
+  anonymous(call, out);
   client.prepare?.(out, call);
   endpoint.prepare?.(out, call);
   for (const hook of frontend.chain.prepare)
     if (hook.applies(x.model, call.provider)) hook.run(out, call);
-  keptPromise(call, out);
+  mayLeave(call, out);
   return out;
+}
+
+/** Where it goes and on whose account is not for a body to say. */
+function anonymous(call: Attempt, out: Departure): void {
+  for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
+  for (const field of ACCOUNTS) {
+    const value = out.get(field);
+    if (value === undefined) continue;
+    out.drop(field);
+    if (value !== null) call.lose(field, "dropped", "account_field");
+  }
 }
 
 /**

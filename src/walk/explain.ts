@@ -41,7 +41,7 @@ export async function explain(
     bytes: 0,
     spans: null,
     body: { model },
-    survey: { features: [] },
+    survey: { features: [], named: [] },
     model,
     pinned: undefined,
     stream: false,

@@ -4,6 +4,8 @@ import type { Span } from "../lib/json.ts";
 import { fail } from "../model/error.ts";
 import type { Body, Field, FilePart, HeadersOut, Json, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/call.ts";
+import type { Named } from "../plugin/look.ts";
+import { look, lookAgain } from "../protocols/look/index.ts";
 
 const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");
@@ -19,20 +21,28 @@ export class Departure implements Outgoing {
   readonly #edits = new Map<string, Opt<Field>>();
   /** As it stands; an edit forgets it. */
   #bytes: Buffer | undefined;
+  /** Of the body without its edits. */
+  #came: Named | undefined;
+  #named: Named | undefined;
 
-  /** `raw` and `spans` are the verbatim lane's; without them the body is written anew. */
+  /**
+   * `raw` and `spans` are the verbatim lane's; without them the body is written anew. `named`: what was found in the body
+   * already, but for fields that are set right away.
+   */
   constructor(of: {
     method: string;
     path: string;
     body: Body | null;
     raw?: Buffer | undefined;
     spans?: ReadonlyMap<string, Span> | null | undefined;
+    named?: Named | undefined;
   }) {
     this.method = of.method;
     this.path = of.path;
     this.#body = of.body;
     this.#raw = of.raw ?? null;
     this.#spans = of.spans ?? null;
+    this.#came = of.named;
   }
 
   get(field: string): Opt<Field> {
@@ -43,6 +53,7 @@ export class Departure implements Outgoing {
   set(field: string, value: Opt<Field>): void {
     if (!this.#body) return;
     this.#bytes = undefined;
+    this.#named = undefined;
     if (same(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
       this.#edits.delete(field);
     else this.#edits.set(field, value);
@@ -76,6 +87,14 @@ export class Departure implements Outgoing {
       if (value === undefined || !this.#spans.has(field))
         return this.#rejoined(this.#raw, this.#spans);
     return this.#spliced(this.#raw, this.#spans);
+  }
+
+  /** Fields that nobody edited are as they were looked at when they came. */
+  named(): Named {
+    if (!this.#body) return [];
+    this.#came ??= look(this.#body);
+    return (this.#named ??=
+      this.#edits.size === 0 ? this.#came : lookAgain(this.#came, this.#edits));
   }
 
   /** As whoever gets it will read it. */

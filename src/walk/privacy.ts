@@ -3,7 +3,10 @@
 import { effectivePolicy, lasts, satisfies } from "../catalogue/policy.ts";
 import { fail } from "../model/error.ts";
 import type { Control, EffectivePolicy, Feature } from "../model/facts.ts";
-import type { Body, Json } from "../model/values.ts";
+import type { Body, Json, JsonObject } from "../model/values.ts";
+import type { Named } from "../plugin/look.ts";
+import type { Protocol, Survey } from "../plugin/protocol.ts";
+import { all, allowing, CACHE_HINTS, featuresOf, stranger } from "../protocols/look/index.ts";
 import type { Attempt } from "./call.ts";
 import type { Visit } from "./exchange.ts";
 import type { Seat } from "./generation.ts";
@@ -40,45 +43,32 @@ export function keepPrivate(x: Visit): void {
   }
 }
 
-/** Fields that ask to be kept or to be found again, whoever documents them. */
-const LASTING = [
-  "store",
-  "background",
-  "deferred",
-  "conversation",
-  "conversation_id",
-  "previous_response_id",
-  "thread",
-  "thread_id",
-  "container",
-  "cachedContent",
-  "cached_content",
-];
-/** Features that are called otherwise than the field that asks for them. */
-const FIELDS: { readonly [feature: string]: string } = {
-  file: "file_id",
-  vector_store: "tools",
-  extended: "prompt_cache_retention",
-};
-
 /** On the body, before anybody is looked for: nothing under privacy asks to be kept. */
-export function keepsNothing(x: Visit, features: readonly Feature[], body: Body): void {
+export function keepsNothing(x: Visit, { features, named = [] }: Survey): void {
   if (x.op === "relay") conflict(x.path, "What was kept cannot be asked for under Service-ZDR.");
+  lasting(named);
   for (const feature of features) {
     if (feature.startsWith("state.")) conflict(fieldOf(feature));
-    if (feature.startsWith("cache.") && x.privacy === "strict")
-      conflict(
-        fieldOf(feature),
-        "A prompt cache keeps what is sent, which Service-ZDR: strict rules out. Leave it out.",
-      );
+    if (feature.startsWith("cache.") && x.privacy === "strict") remembered(fieldOf(feature));
   }
-  lasting(body);
 }
 
-function lasting(body: { readonly [field: string]: unknown }): void {
-  for (const field of LASTING)
-    if (![undefined, null, false, ""].includes(body[field] as never)) conflict(field);
+/** What names something that is kept, and what asks for it. */
+function lasting(named: Named): void {
+  for (const { kind, field, path } of named)
+    if (kind === "state") conflict(field, `${path}${KEEPS}`);
 }
+
+const remembered = (field: string): never =>
+  conflict(
+    field,
+    "A prompt cache keeps what is sent, which Service-ZDR: strict rules out. Leave it out.",
+  );
+
+/** Features that are called otherwise than the field that asks for them. */
+const FIELDS: { readonly [feature: string]: string } = {
+  extended: "prompt_cache_retention",
+};
 
 const fieldOf = (feature: Feature): string => {
   const [kind, name = ""] = feature.split(".", 2);
@@ -86,14 +76,23 @@ const fieldOf = (feature: Feature): string => {
   return FIELDS[name] ?? (kind === "cache" ? "cache_control" : name);
 };
 
-const conflict = (
-  param: string,
-  message = `${param} keeps what Service-ZDR says must not be kept. Leave it out.`,
-): never => fail("invalid", message, { code: "zdr_feature_conflict", param });
+const KEEPS = " keeps what Service-ZDR says must not be kept, or names it. Leave it out.";
+
+const conflict = (param: string, message = `${param}${KEEPS}`): never =>
+  fail("invalid", message, { code: "zdr_feature_conflict", param });
+
+/**
+ * What of a request is there for this seat to keep, as far as it is known before it is written. A tool or a mark that is lost
+ * on the way there keeps nothing; what does leave is looked at when it does.
+ */
+export const reaching = (seat: Seat, features: readonly Feature[]): readonly Feature[] =>
+  seat.lane === "verbatim" || seat.protocol === null
+    ? features
+    : features.filter((f) => !f.startsWith("hosted.") && !f.startsWith("cache."));
 
 /** What was asked for that this policy says is kept; undefined when there is nothing. */
 export function keptBy(seat: Seat, features: readonly Feature[]): Feature | undefined {
-  return features.find((f) => lasts(f, seat.policy.stateful));
+  return reaching(seat, features).find((f) => lasts(f, seat.policy.stateful));
 }
 
 export const paramOf = fieldOf;
@@ -108,7 +107,7 @@ export function promise(call: Attempt): void {
     x["~"].promised = receiptOf(call, call.policy);
     return;
   }
-  const policy = policyOf(call.seat["~"], call.info, Date.now(), x.features);
+  const policy = policyOf(call.seat["~"], call.info, Date.now(), reaching(call.seat, x.features));
   if (!satisfies(x.privacy, policy) || x["~"].gen.rests.distrusted(call.seat))
     fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
       code: "zdr_unavailable",
@@ -119,17 +118,64 @@ export function promise(call: Attempt): void {
 
 /** Of the request as it will leave: what was promised is in it, and nothing of it asks to be kept, whoever wrote it there. */
 export function keptPromise(call: Attempt, out: Departure): void {
-  if (call.exchange.privacy === "off") return;
+  const { privacy } = call.exchange;
+  if (privacy === "off") return;
   for (const control of call.policy.controls ?? [])
     if (control.protocol === undefined || control.protocol === call.protocol) sent(control, out);
   const body = out.whole();
   if (!body) return;
-  lasting(body);
-  const server = call.seat["~"].endpoint.protocol?.server;
-  const features = server?.survey(body).features ?? [];
-  const kept = features.find((f) => lasts(f, call.policy.stateful));
-  if (kept) conflict(fieldOf(kept));
+  const named = out.named();
+  lasting(named);
+  const { protocol } = call.seat["~"].endpoint;
+  const features = new Set([
+    ...featuresOf(named),
+    ...(protocol?.server?.survey(body).features ?? []),
+  ]);
+  for (const feature of features) {
+    // Where it would be lost on the way, somebody else may still serve it.
+    if (lasts(feature, call.policy.stateful))
+      fail("unsupported", `${fieldOf(feature)}${KEEPS}`, {
+        code: "zdr_feature_conflict",
+        param: fieldOf(feature),
+      });
+    if (privacy === "strict" && feature.startsWith("cache.")) remembered(fieldOf(feature));
+  }
+  if (privacy === "strict")
+    for (const hint of CACHE_HINTS) if (body[hint] != null) remembered(hint);
+  reviewed(call, body, protocol);
 }
+
+/** What nobody has reviewed may ask for anything: it does not leave, unless the operator says that it may. */
+export function reviewed(call: Attempt, body: Body, protocol: Protocol | null | undefined): void {
+  const { provider } = call.seat["~"];
+  const controls = call.policy.controls ?? [];
+  const allowed = allowing([
+    ...provider.zdrFields,
+    ...controls.flatMap((control) => [
+      ...leaves(control.set ?? {}),
+      ...Object.keys(control.add ?? {}),
+    ]),
+  ]);
+  const found = stranger(body, all(protocol?.reviewed ?? []), allowed);
+  if (!found) return;
+  const { path, place } = found;
+  fail(
+    "unsupported",
+    `${path} has not been reviewed for ${call.provider}/${call.protocol ?? "native"}: what becomes of it there is not known, ` +
+      `and under Service-ZDR nothing leaves of which that is so. Leave it out; or the operator allows it, in gateway.yaml ` +
+      `under providers.${call.provider}: zdr_fields: [${JSON.stringify(place)}].`,
+    { code: "zdr_unknown_field", param: path },
+  );
+}
+
+/** Places of the values in what a policy itself has set. */
+const leaves = (of: JsonObject, place = ""): string[] =>
+  Object.entries(of).flatMap(([key, value]) => {
+    const here = place === "" ? key : `${place}.${key}`;
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? leaves(value as JsonObject, here)
+      : [here];
+  });
 
 function sent({ set, add, headers }: Control, out: Departure): void {
   const missing = (what: string) =>

@@ -1,6 +1,6 @@
 import { fail } from "../model/error.ts";
 import type { Body, Json, Opt } from "../model/values.ts";
-import { ROUTING } from "./routing.ts";
+import { ROUTING } from "../protocols/look/index.ts";
 
 /** Members whose names are the client's own: nobody between it and the model reads them. */
 const FREE: ReadonlySet<string> = new Set([

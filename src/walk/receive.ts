@@ -3,7 +3,10 @@ import type { IncomingMessage } from "node:http";
 import { BOUNDS } from "../lib/bounds.ts";
 import { scan, type Scan, type Span } from "../lib/json.ts";
 import { exceed, fail } from "../model/error.ts";
+import type { Kind } from "../model/request.ts";
 import type { Body } from "../model/values.ts";
+import type { ServerHalf, Survey } from "../plugin/protocol.ts";
+import { featuresOf, look } from "../protocols/look/index.ts";
 import type { Received, Visit } from "./exchange.ts";
 import { keepsNothing } from "./privacy.ts";
 import { breath, LARGE, turn, turned } from "./turn.ts";
@@ -42,8 +45,8 @@ export async function receive(x: Visit): Promise<void> {
   }
   const pause = breath(raw.length);
   if (pause) await pause;
-  if (x.privacy !== "off")
-    keepsNothing(x, bodiless ? [] : (frontend.server?.survey(body).features ?? []), body);
+  const sent = bodiless ? NOTHING : surveyed(frontend.server, body);
+  if (x.privacy !== "off") keepsNothing(x, sent);
   const read = route.read && (await route.read(x, body));
   const model = read?.model ?? body["model"];
   const pinned = typeof model === "object" ? (model as Received["pinned"]) : undefined;
@@ -58,7 +61,7 @@ export async function receive(x: Visit): Promise<void> {
     bytes: raw.length + bytesOf(read?.edits),
     spans,
     body: seen,
-    survey: bodiless ? { features: [] } : (frontend.server?.survey(seen) ?? { features: [] }),
+    survey: seen === body ? sent : surveyed(frontend.server, seen),
     model: pinned ? `${pinned.provider}/${pinned.model}` : (model as string),
     pinned,
     stream: (read?.stream ?? seen["stream"]) === true,
@@ -68,6 +71,17 @@ export async function receive(x: Visit): Promise<void> {
     edits: read?.edits,
     record: read?.record,
   };
+}
+
+const NOTHING: Survey = { features: [], named: [] };
+
+/** What a protocol sees in it, and what stands in the tables that hold for all of them. */
+function surveyed(server: ServerHalf<Kind> | undefined, body: Body): Survey {
+  const survey = server?.survey(body) ?? NOTHING;
+  if (survey.named && survey !== NOTHING) return survey;
+  const named = look(body);
+  if (named.length === 0) return { ...survey, named };
+  return { ...survey, named, features: [...new Set([...featuresOf(named), ...survey.features])] };
 }
 
 const bytesOf = (edits: Body | undefined): number =>

@@ -10,7 +10,7 @@ import type { Hook } from "./hooks.ts";
 import { matches } from "./pattern.ts";
 import { permit } from "./pictures.ts";
 import { policyOf } from "./policy.ts";
-import { keptBy, paramOf, told as policyTold } from "./privacy.ts";
+import { keptBy, paramOf, reaching, told as policyTold } from "./privacy.ts";
 import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
@@ -59,8 +59,12 @@ function leave(
 /** By what is known of them and of the request. */
 function sifted(x: Visit, all: readonly Seat[], may: May, out: Out): readonly Seat[] {
   const { pinned, survey } = x["~"].received!;
-  // Who may go on with an answer was settled when it was made: the ledger's row is this key's.
-  const named = pinned !== undefined || may(x.model);
+  // What is read again is this key's: the ledger's row says so. What goes on is asked of a model, which this key must be
+  // allowed, under the name it was asked by or the one it has.
+  const asked = x.body["model"];
+  const named =
+    may(x.model) ||
+    (pinned !== undefined && (x.op === "relay" || (typeof asked === "string" && may(asked))));
   let seats = all.filter((seat) => {
     if (!named && !may(seat.id))
       return leave(out, seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
@@ -205,7 +209,8 @@ function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined 
 }
 
 /** The features asked for may keep more than the model does. */
-function narrowed(seat: Seat, features: readonly Feature[]): Seat {
+function narrowed(seat: Seat, asked: readonly Feature[]): Seat {
+  const features = reaching(seat, asked);
   if (!features.some((f) => lasts(f, seat.policy.stateful))) return seat;
   return { ...seat, policy: policyOf(seat["~"], seat.info, Date.now(), features) };
 }

@@ -277,14 +277,10 @@ describe("the door", () => {
         client().responses.create({
           model: "openai/gpt-6",
           input: "x",
-          tools: [{ type: "wat" } as never],
+          tools: [{ name: "wat" } as never],
         }),
       ),
-    ).toMatchObject({
-      status: 400,
-      param: "tools[0].type",
-      message: expect.stringContaining('"wat"'),
-    });
+    ).toMatchObject({ status: 400, message: expect.stringContaining("type") });
     expect(
       (await raised(client("wrong").responses.create({ model: "openai/gpt-6", input: "x" })))
         .status,

@@ -23,6 +23,7 @@ import {
   defineProvider,
   type Command,
   type Hooks,
+  type Identity,
   type Protocol,
   type Provider,
   type Reserve,
@@ -49,6 +50,8 @@ export interface Scene {
   /** By provider, why `when:` leaves it out. */
   unmounted?: Record<string, string>;
   strict?: boolean;
+  /** Who is asking; nobody in particular, who may use everything. */
+  identity?: Omit<Identity, "id">;
   read?: WalkRoute["read"];
   /** Bytes that may be held at once. */
   room?: number;
@@ -160,7 +163,7 @@ export async function scene(of: Scene) {
           name: "door",
           summary: "door",
           sends: "nowhere",
-          setup: () => ({ admit: (x) => x.identify({ id: "k1" }) }),
+          setup: () => ({ admit: (x) => x.identify({ id: "k1", ...of.identity }) }),
         }),
       ),
       ...(of.hooks ?? []).map(({ id, for: only, sends, ...hooks }, i) =>
@@ -201,6 +204,7 @@ export async function scene(of: Scene) {
             ],
             trustPolicy: true,
             state: "refuse",
+            zdrFields: [],
             onDisconnect: "cancel",
             requireReady: false,
             timeouts: TIMEOUTS,

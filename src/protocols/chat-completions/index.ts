@@ -11,6 +11,7 @@ import { request as requestTo } from "./client/request.ts";
 import { stream as streamFrom } from "./client/stream.ts";
 import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
+import { REVIEWED } from "./reviewed.ts";
 import { fault } from "./server/fault.ts";
 import { head } from "../limits.ts";
 import { knows, request } from "./server/request.ts";
@@ -24,6 +25,7 @@ export type { ChatDialect, ChatTraits, ReasoningTraits } from "./dialect.ts";
 export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => ({
   id: ID,
   kind: "chat",
+  reviewed: REVIEWED,
   headers: {
     request: ["x-client-request-id", "x-session-affinity"],
     response: ["openai-processing-ms", "openai-version"],

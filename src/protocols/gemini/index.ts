@@ -10,6 +10,7 @@ import { onlyPictures, request as draw } from "./image.ts";
 import { cap, prepare, thinks } from "./prepare.ts";
 import { Reading, type ReadingOf } from "./reading.ts";
 import { nameOf, request } from "./request.ts";
+import { REVIEWED } from "./reviewed.ts";
 import { stream } from "./stream.ts";
 import { counted, whole } from "./whole.ts";
 import { survey } from "./survey.ts";
@@ -20,6 +21,7 @@ export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,
   kind: "chat",
+  reviewed: REVIEWED,
   client: {
     paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
@@ -39,6 +41,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
 export const geminiImage = (): Protocol<"image"> => ({
   id: `${ID}-image`,
   kind: "image",
+  reviewed: REVIEWED,
   client: {
     paths: { generate },
     request: draw,

@@ -1,28 +1,14 @@
 // The last look of this protocol at a request before it leaves.
-import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/call.ts";
 import type { Asking } from "../../plugin/protocol.ts";
 import { asksThought } from "../spending.ts";
+import { refuseKept } from "../look/index.ts";
 import { object } from "./words.ts";
 
 /** What an account keeps is there for whoever has its key, and all clients here share ours. */
-const KEPT = ["cachedContent", "cached_content", "continuationToken", "continuation_token"];
-
-export function prepare(out: Outgoing, of: Asking): void {
-  if (of.state === "relay") return;
-  const counted = object(out.get("generateContentRequest"));
-  for (const field of KEPT)
-    if (out.get(field) !== undefined || counted?.[field] !== undefined)
-      fail(
-        "unsupported",
-        `${field} names what Google keeps for somebody. Send the content itself.`,
-        {
-          param: field,
-          code: "state_unsupported",
-        },
-      );
-}
+export const prepare = (out: Outgoing, of: Asking): void =>
+  refuseKept(out, of.state, { code: "state_unsupported" });
 
 /** What is told of thoughts is a digest. */
 export const thinks = (out: Outgoing): boolean => asksThought((field) => out.get(field)) !== "off";

@@ -1,4 +1,5 @@
 // Tool declarations and the choice among them.
+import { refuseTool } from "../foreign-tool.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Tool } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
@@ -82,11 +83,7 @@ function described(tool: Tool): JsonObject {
 function hostedTo(tool: Tool, e: Encoding): JsonObject[] {
   const raw = object(tool.raw) ?? {};
   if (tool.origin === ID) return [raw];
-  if (!tool.name.startsWith("web_search"))
-    return fail("unsupported", `The tool ${tool.name} runs at its own provider only.`, {
-      param: "tools",
-      code: "unsupported_tool",
-    });
+  if (!tool.name.startsWith("web_search")) return refuseTool(tool);
   e.of.lose("tools.web_search", "approximated");
   return [{ googleSearch: {} }];
 }

@@ -50,10 +50,6 @@ const KNOWN: ReadonlySet<string> = new Set([
 const camel = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** "googleSearch" is "google_search" where features are named. */
-export const snake = (name: string): string =>
-  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-
 /** Google's own, of which the common vocabulary has no word: they are the client's to set, or for `prepare` to refuse. */
 const PASSED: ReadonlySet<string> = new Set([
   "cachedContent",

@@ -14,6 +14,8 @@ import { prepare } from "./prepare.ts";
 import { relay } from "./relay.ts";
 import { encode, ID, knows, request, survey } from "./request.ts";
 
+import { REVIEWED } from "./reviewed.ts";
+
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
 export { fitting, ratioOf, sizeOf, type Size, type Wish } from "./size.ts";
 export { formatOf, sniff, type Seen } from "./sniff.ts";
@@ -25,6 +27,7 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   return {
     id: ID,
     kind: "image",
+    reviewed: REVIEWED,
     headers: { response: ["openai-*", "x-ratelimit-*", "retry-after", "retry-after-ms"] },
     server: {
       schema: schema as unknown as JSONSchema,

@@ -3,6 +3,7 @@ import { fail } from "../../model/error.ts";
 import type { ImageRequest } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
+import { featuresOf, look } from "../look/index.ts";
 import { multiplies, spending } from "../spending.ts";
 import { flag, number, object, present, text } from "../responses/wire.ts";
 
@@ -37,9 +38,11 @@ const OWN = [
 ];
 
 export function survey(body: Body): Survey {
-  const spent = spending(body, { output: undefined });
+  const named = look(body);
+  const spent = spending(body, named, { output: undefined });
   return {
-    features: body["stream"] === true ? ["stream"] : [],
+    features: [...(body["stream"] === true ? ["stream" as const] : []), ...featuresOf(named)],
+    ...(named.length > 0 && { named }),
     ...spent,
     n: spent.n ?? 1,
     size: sizeIn(body),

@@ -12,6 +12,7 @@ import { request as encode } from "./client/request.ts";
 import { stream as decoder } from "./client/stream.ts";
 import { counted, whole as decode } from "./client/whole.ts";
 import { settings, type Dialect } from "./dialect.ts";
+import { REVIEWED } from "./reviewed.ts";
 import { fault as refusal, head } from "./server/fault.ts";
 import { request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
@@ -47,6 +48,7 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
   return {
     id: ID,
     kind: "chat",
+    reviewed: REVIEWED,
     headers: { request: betas ? REQUEST : REQUEST.slice(0, 1), response: RESPONSE },
     server: {
       schema: shared,

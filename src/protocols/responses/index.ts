@@ -3,6 +3,7 @@
 // another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
 // neighbours' common parts.
 import type { JSONSchema } from "json-schema-to-ts";
+import { REVIEWED } from "./reviewed.ts";
 import { fail } from "../../model/error.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
@@ -29,6 +30,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
   return {
     id: ORIGIN,
     kind: "chat",
+    reviewed: REVIEWED,
     headers: {
       request: ["openai-beta"],
       // Not the rate limits: those are our account's, and the client has its own.

@@ -1,10 +1,10 @@
-import { fail } from "../../model/error.ts";
 import type { Asking, Outgoing } from "../../plugin/index.ts";
 import { reasonsFor, type ResponsesDialect } from "./dialect.ts";
 import { isSealed, unseal } from "../envelope.ts";
-import { keptIn, noPrevious, noResponse, withoutReferences } from "./state.ts";
+import { refuseKept } from "../look/index.ts";
+import { noResponse, withoutReferences } from "./state.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
-import { ORIGIN, list, text } from "./wire.ts";
+import { ORIGIN, list } from "./wire.ts";
 
 /** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
 export function prepare(out: Outgoing, of: Asking, dialect: ResponsesDialect): void {
@@ -13,7 +13,7 @@ export function prepare(out: Outgoing, of: Asking, dialect: ResponsesDialect): v
     if (!relayed) noResponse(of.params["id"] ?? "");
     return;
   }
-  if (!relayed) refuseState(out);
+  refuseKept(out, of.state);
   // Whoever relays state leaves the input to the upstream that keeps it, but an envelope is ours either way.
   const input = withoutReferences(
     out.get("input"),
@@ -42,15 +42,4 @@ export function prepare(out: Outgoing, of: Asking, dialect: ResponsesDialect): v
       out.drop(field);
       of.lose(field, "dropped");
     }
-}
-
-function refuseState(out: Outgoing): void {
-  const previous = out.get("previous_response_id");
-  if (previous != null) noPrevious(text(previous) ?? "");
-  const [kept] = keptIn((name) => out.get(name));
-  if (kept)
-    fail("unsupported", `${kept.param} is not served here. ${kept.instead}`, {
-      param: kept.param,
-      code: "unsupported_parameter",
-    });
 }

@@ -1,14 +1,14 @@
 import { fail } from "../../model/error.ts";
 import type { Body, Feature, Json, JsonObject, Survey } from "../../plugin/index.ts";
-import { hostedIn, spending } from "../spending.ts";
-import { keptIn } from "./state.ts";
-import { TOOL_TYPES } from "./tools.ts";
+import { featuresOf, hostedBy, look } from "../look/index.ts";
+import { spending } from "../spending.ts";
 import { list, number, object, text } from "./wire.ts";
 
 /** One look, both lanes: what the request needs of a model, and what it would have an upstream keep. */
 export function survey(body: Body): Survey {
   const fields = body as JsonObject;
-  const features = new Set<Feature>();
+  const named = look(body);
+  const features = featuresOf(named);
   if (fields["stream"] === true) features.add("stream");
   const tools = list(fields["tools"]);
   tools.forEach((tool, i) => toolFeature(tool, i, features));
@@ -24,13 +24,10 @@ export function survey(body: Body): Survey {
   const effort = object(fields["reasoning"])?.["effort"];
   if (typeof effort === "string" && effort !== "none") features.add("reasoning");
   if (number(fields["top_logprobs"])) features.add("logprobs");
-  if (fields["store"] === true) features.add("state.store");
-  if (fields["previous_response_id"] != null) features.add("state.previous_response_id");
-  for (const kept of keptIn((name) => fields[name])) features.add(kept.feature);
-  for (const hosted of hostedIn(fields)) features.add(hosted);
   return {
     features: [...features],
-    ...spending(fields, {
+    named,
+    ...spending(fields, named, {
       output: number(fields["max_output_tokens"]),
       runs: number(fields["max_tool_calls"]),
     }),
@@ -38,24 +35,15 @@ export function survey(body: Body): Survey {
   };
 }
 
+/** A type that is newer than us is hosted, as far as anybody knows; whoever translates it names it. */
 function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
-  const type = text(object(raw)?.["type"]);
-  if (type === undefined)
+  const tool = object(raw);
+  if (!tool || text(tool["type"]) === undefined)
     return fail("invalid", `tools[${i}] must be an object with a type.`, {
       param: `tools[${i}].type`,
       code: "invalid_type",
     });
-  if (type === "function" || type === "custom" || type === "namespace") features.add("tools");
-  else if (TOOL_TYPES.includes(type) || type.includes(":")) features.add(`hosted.${type}`);
-  else
-    fail(
-      "invalid",
-      `tools[${i}] has the unknown type "${type}". Known: ${TOOL_TYPES.join(", ")}.`,
-      {
-        param: `tools[${i}].type`,
-        code: "unknown_tool_type",
-      },
-    );
+  if (hostedBy(tool) === null) features.add("tools");
 }
 
 /** Parts whose bytes are what is read. */

@@ -1,34 +1,10 @@
 // Tool declarations and the choice among them, both ways.
+import { refuseTool } from "../foreign-tool.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, Losing, Opt, Tool } from "../../plugin/index.ts";
 import { byName, fitName } from "../names.ts";
 import { carriedTools, flatName, NAME } from "./names.ts";
 import { ORIGIN, came, cameAs, flag, list, object, present, text } from "./wire.ts";
-
-/** Every type that an upstream of this protocol is known to take; a vendor's own are written `vendor:type`. */
-export const TOOL_TYPES: readonly string[] = [
-  "function",
-  "custom",
-  "namespace",
-  "web_search",
-  "web_search_2025_08_26",
-  "web_search_preview",
-  "web_search_preview_2025_03_11",
-  "file_search",
-  "code_interpreter",
-  "image_generation",
-  "mcp",
-  "computer",
-  "computer_use_preview",
-  "local_shell",
-  "shell",
-  "apply_patch",
-  "tool_search",
-  "programmatic_tool_calling",
-  "x_search",
-  "code_execution",
-  "collections_search",
-];
 
 /** What a tool was declared by, where that cannot be read off the tool itself. */
 interface Declaration {
@@ -155,11 +131,7 @@ function formatOf(raw: Opt<Json>): JsonObject | undefined {
 function hostedTo(tool: Tool, of: Losing): JsonObject | undefined {
   const raw = object(tool.raw) ?? {};
   if (tool.origin === ORIGIN) return raw;
-  if (!tool.name.startsWith("web_search"))
-    return fail("unsupported", `The tool ${tool.name} is hosted by another provider.`, {
-      param: "tools",
-      code: "unsupported_tool",
-    });
+  if (!tool.name.startsWith("web_search")) return refuseTool(tool);
   for (const lost of ["max_uses", "blocked_domains"])
     if (raw[lost] !== undefined) of.lose(`tools.web_search.${lost}`, "dropped");
   const place = object(raw["user_location"]);

@@ -279,10 +279,10 @@ describe("the OpenAI SDK", () => {
     expect(slow).toBeInstanceOf(RateLimitError);
     expect(slow).toMatchObject({ code: "rate_limit_exceeded", message: "429 Slow down." });
     const odd = await raised(() =>
-      client.responses.create({ model, input: "Hi", tools: [{ type: "nonsense" } as never] }),
+      client.responses.create({ model, input: "Hi", tool_choice: "nonsense" as never }),
     );
     expect(odd).toBeInstanceOf(BadRequestError);
-    expect(odd).toMatchObject({ param: "tools[0].type", code: "unknown_tool_type" });
+    expect(odd).toMatchObject({ param: "tool_choice", code: "invalid_type" });
     expect(odd.requestID).toMatch(/^x\d+$/);
     const none = await raised(() => client.responses.create({ model } as never));
     expect(none).toBeInstanceOf(BadRequestError);

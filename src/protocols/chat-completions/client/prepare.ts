@@ -3,6 +3,7 @@
 import { fail } from "../../../model/error.ts";
 import type { Asking, Json, Outgoing } from "../../../plugin/index.ts";
 import { asksThought } from "../../spending.ts";
+import { refuseKept } from "../../look/index.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
 import { flag, list, number, object, present } from "../words.ts";
 import { messagesFor } from "./history.ts";
@@ -15,7 +16,7 @@ export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
   limit(out, traits);
   usage(out, of, traits);
   const messages = list(out.get("messages"));
-  if (of.state !== "relay") refuseState(messages);
+  refuseKept(out, of.state);
   const fit = messagesFor(messages, traits);
   if (fit !== messages) out.set("messages", fit);
   tools(out, of, traits);
@@ -32,26 +33,6 @@ export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
     out.drop(field);
     if (value !== null && value !== false) of.lose(field, "dropped");
   }
-}
-
-/** An upstream's files are all its users': an id that one of them was given, another could name. */
-function refuseState(messages: readonly Json[]): void {
-  const no = (param: string, instead: string) =>
-    fail("unsupported", `${param} is not served here. ${instead}`, {
-      code: "unsupported_parameter",
-      param,
-    });
-  messages.forEach((raw, i) => {
-    const message = object(raw);
-    const content = message?.["content"];
-    if (object(message?.["audio"])?.["id"] != null)
-      no(`messages[${i}].audio.id`, "Send what was said as text.");
-    if (Array.isArray(content))
-      content.forEach((part: Json, j) => {
-        if (object(object(part)?.["file"])?.["file_id"] != null)
-          no(`messages[${i}].content[${j}].file.file_id`, "Send the file's bytes.");
-      });
-  });
 }
 
 /** Fields that change what the model must do are not dropped; one choice, though, is what everybody gives. */

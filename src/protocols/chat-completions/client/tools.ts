@@ -1,5 +1,5 @@
 // Tool declarations and the choice among them, as this wire has them.
-import { fail } from "../../../model/error.ts";
+import { refuseTool } from "../../foreign-tool.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
 import { byName } from "../../names.ts";
 import { cameFrom, ID, object, present, text } from "../words.ts";
@@ -29,10 +29,7 @@ export function toolOf(tool: Tool, to: Saying, name: (n: string) => string): Jso
     case "hosted": {
       if (tool.origin === ID) return "type" in (object(tool.raw) ?? {}) ? tool.raw : undefined;
       if (/^(?:web_search|web_fetch|tool_search)/.test(tool.name)) return undefined;
-      return fail("unsupported", `The tool ${tool.name} is hosted by another provider.`, {
-        param: "tools",
-        code: "unsupported_tool",
-      });
+      return refuseTool(tool);
     }
   }
 }

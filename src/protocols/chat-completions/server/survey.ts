@@ -1,6 +1,7 @@
 // One look at a body, on both lanes: what the host must know without decoding it.
 import type { Body, Feature, JsonObject, Survey } from "../../../plugin/index.ts";
-import { hostedIn, spending } from "../../spending.ts";
+import { featuresOf, look } from "../../look/index.ts";
+import { spending } from "../../spending.ts";
 import { list, number, object, text } from "../words.ts";
 
 const PARTS: Readonly<Record<string, Feature>> = {
@@ -25,17 +26,12 @@ const WORDS: ReadonlySet<string> = new Set([
 
 export function survey(body: Body): Survey {
   const fields = body as JsonObject;
-  const found = new Set<Feature>();
+  const named = look(body);
+  const found = featuresOf(named);
   if (fields["stream"] === true) found.add("stream");
   const media = { count: 0, bytes: 0 };
-  for (const message of list(fields["messages"])) look(object(message), found, media);
-  const tools = list(fields["tools"]);
-  if (tools.length > 0 || list(fields["functions"]).length > 0) found.add("tools");
-  for (const tool of tools) {
-    const type = text(object(tool)?.["type"]);
-    if (type !== undefined && type !== "function" && type !== "custom") found.add(`hosted.${type}`);
-  }
-  for (const hosted of hostedIn(fields)) found.add(hosted);
+  for (const message of list(fields["messages"])) needs(object(message), found, media);
+  if (list(fields["tools"]).length > 0 || list(fields["functions"]).length > 0) found.add("tools");
   if (fields["parallel_tool_calls"] === true) found.add("parallel_tools");
   const format = object(fields["response_format"])?.["type"];
   if (format === "json_object") found.add("json");
@@ -45,18 +41,17 @@ export function survey(body: Body): Survey {
   const effort = text(fields["reasoning_effort"]);
   if (object(fields["thinking"])?.["type"] === "enabled" || (effort && effort !== "none"))
     found.add("reasoning");
-  if (fields["store"] === true) found.add("state.store");
-  if (fields["prompt_cache_retention"] === "24h") found.add("cache.extended");
   const bound = number(fields["max_completion_tokens"]) ?? number(fields["max_tokens"]);
   if ((number(fields["n"]) ?? 1) > 1) found.add("n");
   return {
     features: [...found],
-    ...spending(fields, { output: bound }),
+    named,
+    ...spending(fields, named, { output: bound }),
     media: media.count > 0 ? media : undefined,
   };
 }
 
-function look(
+function needs(
   message: JsonObject | undefined,
   found: Set<Feature>,
   media: { count: number; bytes: number },
@@ -69,7 +64,6 @@ function look(
     const part = object(raw);
     if (!part) continue;
     const type = text(part["type"]) ?? "";
-    if (object(part["file"])?.["file_id"] !== undefined) found.add("state.file");
     if (WORDS.has(type)) continue;
     // What is newer than us is no text: how much of it there is to read, only upstream knows.
     media.count++;

@@ -1,16 +1,16 @@
 // The last look of this protocol at a request before it leaves, on both lanes.
-import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/call.ts";
 import type { Asking } from "../../../plugin/protocol.ts";
 import { isSealed, unseal } from "../../envelope.ts";
 import { asksThought } from "../../spending.ts";
+import { refuseKept } from "../../look/index.ts";
 import type { Settings } from "../dialect.ts";
 import { COUNTED, ID, isObject, KNOWN, str } from "../words.ts";
 
 export function prepare(out: Outgoing, of: Asking, settings: Settings): void {
   const messages = out.get("messages");
-  if (of.state !== "relay") stateless(out, messages);
+  refuseKept(out, of.state, { code: "state_unsupported", param: "field" });
   const opened = Array.isArray(messages) ? unsealed(messages as readonly Json[], settings) : null;
   if (opened) out.set("messages", opened);
   if (of.op === "count")
@@ -23,43 +23,6 @@ export function prepare(out: Outgoing, of: Asking, settings: Settings): void {
   }
   if (settings.signer !== ID) withoutAttribution(out);
   if (!settings.betas) out.header("anthropic-beta");
-}
-
-/** One upstream account serves many keys: what one of them left there, another could ask for by its id. */
-function stateless(out: Outgoing, messages: unknown): void {
-  if (out.get("thread"))
-    // The code makes the SDK's tool runner send its whole history instead.
-    refused("Message threads are not kept here. Send the whole history.", {
-      param: "thread",
-      code: "thread_unsupported_request",
-    });
-  const container = out.get("container");
-  if (typeof container === "string" || (isObject(container) && container["id"]))
-    refused("Containers cannot be used again here: leave the id out.", {
-      param: "container",
-      code: "state_unsupported",
-    });
-  if (Array.isArray(messages))
-    for (const message of messages as readonly Json[])
-      if (isObject(message)) withoutFiles(message["content"]);
-}
-
-const refused = (message: string, more: { param: string; code: string }): never =>
-  fail("unsupported", message, more);
-
-function withoutFiles(content: Json | undefined): void {
-  if (!Array.isArray(content)) return;
-  for (const block of content as readonly Json[]) {
-    if (!isObject(block)) continue;
-    const source = block["source"];
-    if (block["file_id"] || (isObject(source) && source["type"] === "file"))
-      refused("File ids cannot be used here: send the file's content.", {
-        param: "messages",
-        code: "state_unsupported",
-      });
-    withoutFiles(block["content"]);
-    if (isObject(source)) withoutFiles(source["content"]);
-  }
 }
 
 /**

@@ -1,3 +1,4 @@
+import { refuseTool } from "../../foreign-tool.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -76,11 +77,7 @@ function described(tool: Tool): string {
 /** Searching the web is the one hosted tool that every vendor has. */
 function hosted(tool: Tool, e: Encoding): JsonObject {
   if (tool.origin === ID && isObject(tool.raw)) return tool.raw;
-  if (tool.name !== "web_search")
-    return fail("unsupported", `The tool ${tool.name} runs at its own provider only.`, {
-      param: "tools",
-      code: "unsupported_tool",
-    });
+  if (tool.name !== "web_search") return refuseTool(tool);
   e.of.lose("tools.web_search", "approximated");
   const raw = isObject(tool.raw) ? tool.raw : {};
   const filters = isObject(raw["filters"]) ? raw["filters"] : {};

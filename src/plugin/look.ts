@@ -1,0 +1,60 @@
+// What is looked for in a body, before it is routed and again when it leaves: what it names that is not its own, and what of it
+// nobody has reviewed. The tables and the walks are in tollgate/protocols/look.
+import type { Feature } from "../model/facts.ts";
+import type { Json, JsonObject, Opt } from "../model/values.ts";
+
+/** names: what was kept before is looked up. asks: what is sent now is kept, which is the client's own affair without privacy. */
+export type Does = "names" | "asks";
+
+export interface StateWord {
+  readonly feature: Feature;
+  readonly does: Does | ((value: Json) => Does);
+  /**
+   * Where the operator relays state. carried: by a client of the upstream's own protocol · bound: only what the host has
+   * bound to the key · never: it goes on after the answer, or is found again by everybody.
+   */
+  readonly relay: "carried" | "bound" | "never";
+  /** What to send in its place. */
+  readonly instead: string;
+  /** The code by which clients know what to do, where there is one; `says` are its words. */
+  readonly code?: string;
+  readonly says?: (value: Json) => string;
+  /** Whether this value says it; absent: any that says anything. */
+  readonly when?: (value: Json, holder: JsonObject) => boolean;
+  /** The member inside that says it. */
+  readonly at?: string;
+}
+
+export type Finding = {
+  /** The top-level field that it stands in. */
+  readonly field: string;
+  /** "tools[0].container", as clients know it. */
+  readonly path: string;
+} & (
+  | { readonly kind: "state"; readonly word: StateWord; readonly does: Does; readonly value: Json }
+  | { readonly kind: "hosted" | "cache"; readonly feature: Feature }
+  /** `uses`: how often it may be asked, as it stands beside its name. */
+  | { readonly kind: "model"; readonly model: string; readonly uses: Opt<Json> }
+  | { readonly kind: "account" }
+);
+
+/** What a body names that is not its own: the first place in each top-level field for each thing that is named. */
+export type Named = readonly Finding[];
+
+/**
+ * What may stand in a member that was reviewed. plain: values and lists of values · free: the client's own words, in which
+ * nobody looks for an order · members by name · or, as a pair, by the `type` that an object says it is: the one that an
+ * object without a type is, and all that were reviewed, with `_*` for a date at the end.
+ */
+export type Inside =
+  | "plain"
+  | "free"
+  | Reviewed
+  | readonly [absent: string | null, types: { readonly [type: string]: Reviewed | "free" }];
+
+export interface Reviewed {
+  readonly [member: string]: Inside;
+}
+
+/** What of a protocol's bodies may leave under Service-ZDR, each group with its reason. What is in none of them stays. */
+export type Review = readonly (readonly [why: string, fields: Reviewed])[];

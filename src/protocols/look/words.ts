@@ -1,0 +1,225 @@
+// The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
+// asked, whose account it is, and what a prompt cache shall remember. Whoever documents a word, and in whose body it stands,
+// it means the same: a body that leaves for one protocol may hold the words of another.
+import type { Json, JsonObject, Opt, StateWord } from "../../plugin/index.ts";
+
+const object = (v: Opt<Json>): JsonObject | undefined =>
+  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
+const isTrue = (value: Json): boolean => value === true;
+const typeOf = (of: JsonObject): string =>
+  typeof of["type"] === "string" ? (of["type"] as string) : "";
+
+/** What stands in a conversation about a hosted tool that has run: a record, by which nobody finds anything. */
+const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
+
+const FILE = "Send the file's bytes or its address.";
+const HISTORY = "Send the whole conversation.";
+
+const file: StateWord = { feature: "state.file", does: "names", relay: "carried", instead: FILE };
+const asksContainer = 'Use container: { "type": "auto" }, or leave the id out.';
+const conversation: StateWord = {
+  feature: "state.conversation",
+  does: "names",
+  relay: "never",
+  instead: HISTORY,
+};
+const thread: StateWord = {
+  feature: "state.thread",
+  does: "names",
+  relay: "carried",
+  instead: HISTORY,
+  // The code makes the SDK's tool runner send its whole history.
+  code: "thread_unsupported_request",
+  says: () => "Message threads are not kept here. Send the whole history.",
+};
+const cached: StateWord = {
+  feature: "state.cached_content",
+  does: "names",
+  relay: "carried",
+  instead: "Send the content itself.",
+};
+const store: StateWord = {
+  feature: "state.vector_store",
+  does: "names",
+  relay: "carried",
+  instead: "Send the documents themselves.",
+};
+
+/** By the member's name, anywhere in a body but where its words are the client's own. */
+export const STATE: { readonly [word: string]: StateWord } = {
+  previous_response_id: {
+    feature: "state.previous_response_id",
+    does: "names",
+    relay: "bound",
+    instead: "Send the whole conversation in input.",
+    code: "previous_response_not_found",
+    // One text for every id that cannot be continued, whoever made it, if anybody did: clients know the code.
+    says: (id) =>
+      `Previous response with id '${typeof id === "string" ? id : ""}' not found. Send the whole conversation in input instead.`,
+  },
+  comparison_response_id: {
+    feature: "state.previous_response_id",
+    does: "names",
+    relay: "carried",
+    instead: "Leave it out.",
+  },
+  conversation,
+  conversation_id: conversation,
+  thread,
+  thread_id: thread,
+  background: {
+    feature: "state.background",
+    does: "names",
+    relay: "never",
+    instead: "Ask with stream: true and wait for the answer.",
+    when: isTrue,
+  },
+  deferred: {
+    feature: "state.deferred",
+    does: "asks",
+    relay: "carried",
+    instead: "Wait for the answer.",
+    when: isTrue,
+  },
+  store: {
+    feature: "state.store",
+    does: "asks",
+    relay: "carried",
+    instead: "Leave it out.",
+    when: isTrue,
+  },
+  prompt: {
+    feature: "state.prompt",
+    does: "names",
+    relay: "carried",
+    instead: "Send the prompt's text in instructions and input.",
+    when: (value) => object(value) !== undefined,
+  },
+  prompt_id: {
+    feature: "state.prompt",
+    does: "names",
+    relay: "carried",
+    instead: "Send the prompt's text in instructions and input.",
+  },
+  container: {
+    feature: "state.container",
+    does: (value) => (typeof value === "string" || object(value)?.["id"] ? "names" : "asks"),
+    relay: "carried",
+    instead: asksContainer,
+  },
+  container_id: {
+    feature: "state.container",
+    does: "names",
+    relay: "carried",
+    instead: asksContainer,
+    when: (_value, holder) => !isRecord(holder),
+  },
+  skill_id: {
+    feature: "state.skill",
+    does: "names",
+    relay: "carried",
+    instead: "Send what the skill says as instructions.",
+    // A vendor's own are everybody's.
+    when: (_value, holder) => typeOf(holder) !== "anthropic",
+  },
+  file_id: file,
+  file_ids: file,
+  vector_store_ids: store,
+  collection_ids: store,
+  fileSearchStoreNames: store,
+  file_search_store_names: store,
+  cachedContent: cached,
+  cached_content: cached,
+  continuationToken: { ...cached, feature: "state.continuation" },
+  continuation_token: { ...cached, feature: "state.continuation" },
+  audio: {
+    feature: "state.audio",
+    does: "names",
+    relay: "carried",
+    instead: "Send what was said as text.",
+    when: (value) => object(value)?.["id"] != null,
+    at: "id",
+  },
+};
+
+/** Marks of what a prompt cache shall remember; how long is in them, or five minutes. */
+export const CACHE_MARKS: ReadonlySet<string> = new Set([
+  "cache_control",
+  "cacheControl",
+  "cachePoint",
+  "cache_point",
+  "prompt_cache_breakpoint",
+]);
+
+/** What steers a prompt cache as a whole; it can be left out, and the answer is the same. */
+export const CACHE_HINTS: readonly string[] = [
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "prompt_cache_options",
+];
+
+/** Members that name models beside the one that is asked: by themselves, in lists, in lists of objects with a `model`. */
+export const MODELS: ReadonlySet<string> = new Set([
+  "allowed_models",
+  "fallback",
+  "fallback_model",
+  "fallback_models",
+  "fallbacks",
+  "model",
+  "models",
+]);
+
+/** What stands for settings that the account has elsewhere, models among them. */
+export const PRESETS: ReadonlySet<string> = new Set(["preset"]);
+
+/** Whose account is used, and what it spends: the operator's, and nobody's to choose who only has a key of the gateway. */
+export const ACCOUNTS: readonly string[] = [
+  "billing_policy",
+  "fallback_credit_token",
+  "user_profile_id",
+  "workspace_id",
+];
+
+/** Names by which a body could choose where it goes, or as whom. */
+export const ROUTING: readonly string[] = [
+  "api_base",
+  "api_key",
+  "api_type",
+  "api_version",
+  "base_url",
+  "custom_llm_provider",
+  "extra_body",
+  "extra_headers",
+  "organization",
+  "proxy",
+];
+
+/** Members whose inside is the client's own words, or a record of an answer: no upstream looks for an order there. */
+export const FREE: ReadonlySet<string> = new Set([
+  "_meta",
+  "annotations",
+  "args",
+  "arguments",
+  "attributes",
+  "chat_template_kwargs",
+  "citations",
+  "client_metadata",
+  "env",
+  "headers",
+  "input_examples",
+  "input_schema",
+  "labels",
+  "logit_bias",
+  "logprobs",
+  "metadata",
+  "output_schema",
+  "parameters",
+  "parametersJsonSchema",
+  "properties",
+  "response",
+  "responseJsonSchema",
+  "responseSchema",
+  "results",
+  "schema",
+  "variables",
+]);

@@ -1,0 +1,194 @@
+// What leaves is what was looked at. Every documented field of every protocol stands in every other protocol's body, nested too,
+// and runs against every target; whatever an upstream must not be sent carries a mark, and no upstream may see it.
+//
+// To add a tripwire: rows with a `what` of their own in `foreign.ts`, and what must not be seen in `TRIPWIRES`.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { DOCUMENTED, FOREIGN, mark, type What } from "./foreign.ts";
+import { isImage, ROADS, roads, type Roads, type Ways } from "./roads.ts";
+
+let all: Roads;
+beforeAll(async () => {
+  all = await roads();
+});
+afterAll(() => all[Symbol.asyncDispose]());
+
+it.each(ROADS)("a plain request of %s reaches %s, whatever is asked of it", async (from, into) => {
+  await using gate = await all.open(from);
+  for (const level of ["off", "required", "strict"])
+    expect((await gate.send(into, {}, { "service-zdr": level })).text).toContain('{"');
+});
+
+/** When each kind of thing may not be seen. */
+interface Setting {
+  readonly name: string;
+  readonly trips: readonly What[];
+  readonly of?: Ways;
+  readonly zdr?: "required" | "strict";
+}
+const TRIPWIRES: readonly Setting[] = [
+  { name: "an ordinary key", trips: ["state", "account"] },
+  {
+    name: "a key of one model",
+    trips: ["models", "state", "account"],
+    of: { identity: { models: ["*/m"] } },
+  },
+  {
+    name: "Service-ZDR: required",
+    trips: ["state", "keeps", "hosted", "account", "unknown"],
+    zdr: "required",
+  },
+  {
+    name: "Service-ZDR: strict",
+    trips: ["state", "keeps", "hosted", "account", "unknown", "cache"],
+    zdr: "strict",
+  },
+];
+/** Marks of a cache are their own mark. */
+const seen = (what: What, text: string): boolean =>
+  what === "cache" ? /cache_?control|prompt_cache/i.test(text) : text.includes(mark(what));
+
+describe.each(TRIPWIRES)("for $name", ({ trips, of, zdr: level }) => {
+  const headers: Record<string, string> = level ? { "service-zdr": level } : {};
+  it.each(ROADS)("nothing that trips leaves %s for %s", async (from, into) => {
+    await using gate = await all.open(from, of);
+    const wrong: string[] = [];
+    for (const foreign of FOREIGN) {
+      if (!trips.includes(foreign.what)) continue;
+      const { text, status, error } = await gate.send(into, foreign.fields, headers);
+      if (seen(foreign.what, text)) wrong.push(`${foreign.name}: ${text}`);
+      if (status >= 500 && error?.code === undefined && text === "")
+        wrong.push(`${foreign.name}: ${status} ${JSON.stringify(error)}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("where the operator relays state", () => {
+  it.each(ROADS)("none of %s's leaves for %s but in its own protocol", async (from, into) => {
+    await using gate = await all.open(from, { state: "relay" });
+    const wrong: string[] = [];
+    for (const foreign of FOREIGN.filter(({ what }) => what === "state")) {
+      const { text } = await gate.send(into, foreign.fields);
+      if (!seen("state", text)) continue;
+      const bound = /previous_response_id"|"conversation|"background"/.test(text);
+      if (from !== into || bound) wrong.push(`${foreign.name}: ${text}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("what names state on another's side is carried or refused", () => {
+  const lost = FOREIGN.filter(({ what }) => what === "state");
+  it.each(ROADS)("never dropped on the way from %s to %s", async (from, into) => {
+    await using gate = await all.open(from);
+    const answered: string[] = [];
+    for (const { name, fields } of lost) {
+      const { status, text } = await gate.send(into, fields);
+      if (status === 200 || text !== "") answered.push(name);
+    }
+    expect(answered).toEqual([]);
+  });
+
+  it.each(ROADS.filter(([from]) => from === "messages"))(
+    "a thread of %s to %s has the code by which the SDK sends its history",
+    async (from, into) => {
+      await using gate = await all.open(from);
+      const { error, status } = await gate.send(into, {
+        thread: { type: "continue", previous_message_id: "msg_1" },
+      });
+      expect(status).toBe(400);
+      expect(error.details.error_code).toBe("thread_unsupported_request");
+    },
+  );
+});
+
+describe("under Service-ZDR a refusal says which field, and what the operator may write", () => {
+  it.each(ROADS.filter(([from, into]) => from === into))("%s", async (from, into) => {
+    await using gate = await all.open(from);
+    const { status, error } = await gate.send(
+      into,
+      { brand_new: 1 },
+      { "service-zdr": "required" },
+    );
+    expect(status).toBe(400);
+    expect(error.code ?? error.details.error_code).toBe("zdr_unknown_field");
+    expect(error.param ?? error.details.param).toBe("brand_new");
+    expect(error.message).toContain(`providers.${into}: zdr_fields: ["brand_new"]`);
+  });
+});
+
+describe.each(["required", "off"])("with Service-ZDR: %s", (level) => {
+  it.each(ROADS.filter(([from]) => !isImage(from)))(
+    "every documented field in a body of %s for %s leaves as its own protocol has it, or is refused by name",
+    async (from, into) => {
+      await using gate = await all.open(from);
+      const wrong: string[] = [];
+      for (const fields of DOCUMENTED) {
+        const got = await gate.send(into, fields, { "service-zdr": level });
+        if (got.status >= 500 && into !== "gemini")
+          wrong.push(`${JSON.stringify(fields)}: ${got.status} ${JSON.stringify(got.error)}`);
+        if (level === "off" && got.error?.code === "zdr_unknown_field")
+          wrong.push(`${JSON.stringify(fields)}: refused without privacy`);
+      }
+      expect(wrong).toEqual([]);
+    },
+  );
+});
+
+const chats = ROADS.filter(([from]) => !isImage(from));
+/** A tool of a type that nobody has heard of, as each protocol's clients would declare it. */
+const strange = (from: string) => ({ tools: [{ type: "wat_tool", name: from }] });
+
+describe("a tool of a type that is newer than us", () => {
+  it.each(chats)(
+    "in %s for %s passes in its own protocol, and is refused by name",
+    async (from, into) => {
+      await using gate = await all.open(from);
+      const open = await gate.send(into, strange(from));
+      if (from === into) expect([open.status, open.text.includes("wat_tool")]).toEqual([200, true]);
+      else {
+        expect([open.status, open.text]).toEqual([400, ""]);
+        expect(open.error.message).toContain("wat_tool");
+      }
+      const secret = await gate.send(into, strange(from), { "service-zdr": "required" });
+      expect([secret.status, secret.text]).toEqual([400, ""]);
+    },
+  );
+});
+
+describe("a tool that the client runs", () => {
+  const bash = { tools: [{ type: "bash_20250124", name: "bash" }] };
+  it.each(chats.filter(([from, into]) => from === "messages" && into !== from))(
+    "is no one's hosted one: bash from %s to %s",
+    async (from, into) => {
+      await using gate = await all.open(from);
+      const { status, error } = await gate.send(into, bash);
+      expect([status, error.details.error_code]).toEqual([400, "unsupported_tool"]);
+      expect(error.message).toContain("bash_20250124");
+      expect(error.message).not.toMatch(/another provider|own provider/);
+    },
+  );
+  it.each(chats)("of the plain name bash goes from %s to %s", async (from, into) => {
+    const described = { name: "bash", description: "d" };
+    const tool = {
+      messages: { ...described, input_schema: { type: "object" } },
+      responses: { ...described, type: "function", parameters: { type: "object" } },
+      "chat-completions": { type: "function", function: described },
+    }[from];
+    await using gate = await all.open(from);
+    const { text } = await gate.send(into, { tools: [tool] });
+    expect(text).toContain('"bash"');
+  });
+});
+
+it.each(chats.filter(([from, into]) => from !== into))(
+  "mcp_servers are refused like mcp, from %s to %s",
+  async (from, into) => {
+    await using gate = await all.open(from);
+    const servers = [{ type: "url", url: "https://e", name: "x" }];
+    const { status, text, error } = await gate.send(into, { mcp_servers: servers });
+    expect([status, text]).toEqual([400, ""]);
+    expect(error.code ?? error.details.error_code).toBe("unsupported_tool");
+    expect(error.param ?? error.details.param).toBe("mcp_servers");
+  },
+);
