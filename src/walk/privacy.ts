@@ -48,8 +48,8 @@ export function keepsNothing(x: Visit, { features, named = [] }: Survey): void {
   if (x.op === "relay") conflict(x.path, "What was kept cannot be asked for under Service-ZDR.");
   lasting(named);
   for (const feature of features) {
-    if (feature.startsWith("state.")) conflict(fieldOf(feature));
-    if (feature.startsWith("cache.") && x.privacy === "strict") remembered(fieldOf(feature));
+    if (feature.startsWith("state.")) conflict(paramOf(feature, named));
+    if (feature.startsWith("cache.") && x.privacy === "strict") remembered(paramOf(feature, named));
   }
 }
 
@@ -65,16 +65,14 @@ const remembered = (field: string): never =>
     "A prompt cache keeps what is sent, which Service-ZDR: strict rules out. Leave it out.",
   );
 
-/** Features that are called otherwise than the field that asks for them. */
-const FIELDS: { readonly [feature: string]: string } = {
-  extended: "prompt_cache_retention",
-};
-
-const fieldOf = (feature: Feature): string => {
+/** The field in which it is asked for; of what the tables do not know, the feature's own name. */
+export function paramOf(feature: Feature, named: Named): string {
+  for (const one of named)
+    if ((one.kind === "hosted" || one.kind === "cache") && one.feature === feature)
+      return one.kind === "cache" ? one.path.slice(one.path.lastIndexOf(".") + 1) : one.field;
   const [kind, name = ""] = feature.split(".", 2);
-  if (kind === "hosted") return "tools";
-  return FIELDS[name] ?? (kind === "cache" ? "cache_control" : name);
-};
+  return kind === "hosted" ? "tools" : kind === "cache" ? "cache_control" : name;
+}
 
 const KEEPS = " keeps what Service-ZDR says must not be kept, or names it. Leave it out.";
 
@@ -82,20 +80,18 @@ const conflict = (param: string, message = `${param}${KEEPS}`): never =>
   fail("invalid", message, { code: "zdr_feature_conflict", param });
 
 /**
- * What of a request is there for this seat to keep, as far as it is known before it is written. A tool or a mark that is lost
- * on the way there keeps nothing; what does leave is looked at when it does.
+ * What of a request is there for this seat to keep, as far as it is known before it is written. A tool that is lost on the
+ * way there keeps nothing; what does leave is looked at when it does.
  */
 export const reaching = (seat: Seat, features: readonly Feature[]): readonly Feature[] =>
   seat.lane === "verbatim" || seat.protocol === null
     ? features
-    : features.filter((f) => !f.startsWith("hosted.") && !f.startsWith("cache."));
+    : features.filter((f) => !f.startsWith("hosted."));
 
 /** What was asked for that this policy says is kept; undefined when there is nothing. */
 export function keptBy(seat: Seat, features: readonly Feature[]): Feature | undefined {
   return reaching(seat, features).find((f) => lasts(f, seat.policy.stateful));
 }
-
-export const paramOf = fieldOf;
 
 /**
  * Before every call: what holds at this moment for the one who is about to hear of it. A policy that a plugin, an
@@ -133,12 +129,10 @@ export function keptPromise(call: Attempt, out: Departure): void {
   ]);
   for (const feature of features) {
     // Where it would be lost on the way, somebody else may still serve it.
+    const field = paramOf(feature, named);
     if (lasts(feature, call.policy.stateful))
-      fail("unsupported", `${fieldOf(feature)}${KEEPS}`, {
-        code: "zdr_feature_conflict",
-        param: fieldOf(feature),
-      });
-    if (privacy === "strict" && feature.startsWith("cache.")) remembered(fieldOf(feature));
+      fail("unsupported", `${field}${KEEPS}`, { code: "zdr_feature_conflict", param: field });
+    if (privacy === "strict" && feature.startsWith("cache.")) remembered(field);
   }
   if (privacy === "strict")
     for (const hint of CACHE_HINTS) if (body[hint] != null) remembered(hint);

@@ -234,7 +234,8 @@ function nobody(x: Visit, out: readonly Excluded[], may: May): never {
   return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
     code: worst.code,
     ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
-    ...(worst.code === "zdr_feature_conflict" && kept && { param: paramOf(kept) }),
+    ...(worst.code === "zdr_feature_conflict" &&
+      kept && { param: paramOf(kept, x["~"].received!.survey.named ?? []) }),
     details: {
       ...(x.privacy !== "off" && { requested: x.privacy }),
       considered: told.map((e) => ({
