@@ -2,18 +2,32 @@ import type { Check, Spoken } from "tollgate/testing";
 import { claudeCode } from "./claude-code.ts";
 import type { Client } from "./client.ts";
 import { codex } from "./codex.ts";
+import { four } from "./four.ts";
 import { installed } from "./install.ts";
+import { PYTHON } from "./python/plays.ts";
 import { stage } from "./stage.ts";
+import { toolRunner } from "./tool-runner.ts";
 import { turns } from "./turns.ts";
 
 export const CLIENTS: readonly Client[] = [claudeCode, codex];
 
 const SPOKEN: readonly Spoken[] = ["messages", "chat-completions", "responses"];
 
+/** Checks, and what they need while they run. */
+export interface Cast extends AsyncDisposable {
+  readonly checks: readonly Check[];
+}
+
+/** What is played as one: a client with all that is asked of it. */
+export interface Play {
+  /** As one asks for it, the first and any more that mean several. */
+  readonly names: readonly string[];
+  readonly title: string;
+  cast(): Promise<Cast>;
+}
+
 /** Installs a client, and sets a stage for all that is asked of it. */
-export async function checksOf(
-  client: Client,
-): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
+export async function checksOf(client: Client): Promise<Cast> {
   const script = await installed(client.package);
   const at = await stage(client.models);
   return {
@@ -21,3 +35,22 @@ export async function checksOf(
     [Symbol.asyncDispose]: () => at[Symbol.asyncDispose](),
   };
 }
+
+const RUNNER: Play = {
+  names: ["tool-runner"],
+  title: "the tool runner of @anthropic-ai/sdk",
+  async cast() {
+    const at = await four();
+    return { checks: toolRunner(at), [Symbol.asyncDispose]: () => at[Symbol.asyncDispose]() };
+  },
+};
+
+export const PLAYS: readonly Play[] = [
+  ...CLIENTS.map((client): Play => ({
+    names: [client.name],
+    title: `${client.package.name} ${client.package.version}`,
+    cast: () => checksOf(client),
+  })),
+  RUNNER,
+  ...PYTHON,
+];

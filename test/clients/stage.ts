@@ -151,7 +151,7 @@ function playing(script: Script): Routes {
 
 /** Nobody answers at the proxy: what a client wants from anywhere but loopback, it does not get. */
 const NOWHERE = "http://127.0.0.1:9";
-const ALONE = {
+export const ALONE = {
   HTTP_PROXY: NOWHERE,
   HTTPS_PROXY: NOWHERE,
   ALL_PROXY: NOWHERE,

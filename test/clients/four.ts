@@ -1,0 +1,185 @@
+// Where SDKs are judged: the real daemon, and behind it a model in each of the four protocols that upstreams speak. It says
+// what fits the question, and refuses what no provider of that protocol would take: a result without its call, a history
+// that has lost its beginning. What a call cost stands in the daemon's own ledger, under the name of its check.
+import type { JsonObject, Usage } from "tollgate/plugin";
+import {
+  failing,
+  json,
+  say,
+  speaking,
+  think,
+  upstream,
+  type Answer,
+  type Asked,
+  type Reaction,
+  type Routes,
+  type Speech,
+} from "tollgate/testing";
+import { startGateway } from "../gateway.ts";
+import { speakingGemini } from "../protocols/gemini/speech.ts";
+import { heard, refusal, type Heard } from "./heard.ts";
+import { PICTURE, USAGE } from "./scripts.ts";
+
+/** The models that talk, by the protocol their provider speaks. */
+export const TALKS = {
+  mchat: "mchat/llama-4",
+  mresp: "mresp/gpt-5.5",
+  mmsg: "mmsg/claude-sonnet-4-6",
+  mgem: "mgem/gemini-3.5-flash",
+} as const;
+
+/** The models that draw. */
+export const DRAWS = {
+  mchat: "mchat/sdxl",
+  mresp: "mresp/gpt-image-2",
+  mgem: "mgem/gemini-3-pro-image",
+} as const;
+
+export interface Four extends AsyncDisposable {
+  /** Of the daemon, without /v1. */
+  readonly url: string;
+  readonly key: string;
+  /** What all calls of this check were billed. */
+  billed(check: string): Promise<readonly Usage[]>;
+}
+
+/** The header that tells calls of one check from calls of another. */
+export const CHECK = "x-check";
+
+/** What these models say to whoever asks nothing else. */
+export const HELLO = "Grüße aus Oslo 🌍";
+const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
+
+function saying({ words, results, tools, pictures }: Heard): Speech {
+  if (results.length > 0) return say(`They say: ${results.join(" ")}`);
+  if (pictures > 0) return say("A dot.");
+  if (words.includes("weather") && tools.includes("get_weather"))
+    return think("I should look.", SIGNATURE)
+      .say("Let me see.")
+      .call("get_weather", { city: "Oslo" })
+      .call("get_weather", { city: 'R"ome' });
+  // Some ask for a shape by a tool of their own, some by a schema.
+  const shaped = tools.find((name) => /^(Place|final_result|json)$/.test(name));
+  if (shaped !== undefined) return say("").call(shaped, { city: "Oslo" });
+  if (words.includes("Which city")) return say('{"city":"Oslo"}');
+  return think("Hm, hm.", SIGNATURE).say(HELLO);
+}
+
+/** Whatever is refused is refused as a provider would, and shows in the client. */
+const judged =
+  (then: (speech: Speech, asked: Asked) => Answer | Promise<Answer>): Reaction =>
+  (asked) => {
+    const why = refusal(asked);
+    if (why === undefined) return then(saying(heard(asked)).usage(USAGE), asked);
+    const refused = failing(400, why);
+    return typeof refused === "function" ? refused(asked) : (refused as Answer);
+  };
+
+const B64 = PICTURE.toString("base64");
+/** A picture is counted on these hosts, by what it took to draw it. */
+const drawn = json({
+  created: 1,
+  data: [{ b64_json: B64 }],
+  usage: {
+    input_tokens: 9,
+    output_tokens: 1000,
+    total_tokens: 1009,
+    input_tokens_details: { text_tokens: 9, image_tokens: 0 },
+    output_tokens_details: { text_tokens: 0, image_tokens: 1000 },
+  },
+});
+const drawnByGemini = json({
+  candidates: [
+    {
+      content: { role: "model", parts: [{ inlineData: { mimeType: "image/png", data: B64 } }] },
+      finishReason: "STOP",
+    },
+  ],
+  usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 1120, totalTokenCount: 1125 },
+});
+
+const listed = (...ids: string[]) => json({ object: "list", data: ids.map((id) => ({ id })) });
+
+function routes(): Routes {
+  const gemini = (asked: Asked): Answer | Promise<Answer> => {
+    if (asked.path.includes("-image:")) return drawnByGemini;
+    if (asked.path.endsWith(":countTokens")) return json({ totalTokens: 42 });
+    const talk = judged((speech, one) => {
+      const route = speakingGemini(speech)["POST /v1beta/models/*"] as (a: Asked) => Answer;
+      return route(one);
+    }) as (a: Asked) => Answer;
+    return talk(asked);
+  };
+  const inOwn = judged((speech, asked) => speech.to(asked));
+  const model = (name: string) => ({
+    name: `models/${name}`,
+    supportedGenerationMethods: ["generateContent", "countTokens"],
+    thinking: true,
+  });
+  return {
+    "POST /chat/v1/chat/completions": inOwn,
+    "POST /chat/v1/images/generations": json({ created: 1, data: [{ b64_json: B64 }] }),
+    "GET /chat/v1/models": listed("llama-4", "sdxl"),
+    "POST /openai/v1/responses": inOwn,
+    "POST /openai/v1/responses/input_tokens": json({
+      object: "response.input_tokens",
+      input_tokens: 42,
+    }),
+    "POST /openai/v1/images/generations": drawn,
+    "GET /openai/v1/models": listed("gpt-5.5", "gpt-image-2"),
+    "POST /anthropic/v1/messages": inOwn,
+    "POST /anthropic/v1/messages/count_tokens": json({ input_tokens: 42 }),
+    "GET /anthropic/v1/models": speaking(say(""), ["claude-sonnet-4-6"])["GET /v1/models"]!,
+    "POST /v1beta/models/*": gemini,
+    "GET /v1beta/models": json({
+      models: [model("gemini-3.5-flash"), model("gemini-3-pro-image")],
+    }),
+  };
+}
+
+const yaml = (url: string) => `
+frontends: [chat-completions, messages, responses, images, models]
+middleware: [auth, { use: usage, with: { label_headers: [${CHECK}] } }]
+store: memory
+providers:
+  mchat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k, images: ["sd*"] } }
+  mresp:
+    use: openai
+    with: { base_url: "${url}/openai/v1", api_key: k }
+    models: { gpt-5.5: { protocols: [responses] } }
+  mmsg: { use: anthropic, with: { base_url: "${url}/anthropic/v1", api_key: k } }
+  mgem: { use: google, with: { base_url: "${url}", api_key: k } }
+`;
+
+interface Row {
+  readonly kind: string;
+  readonly usage: Usage;
+  readonly labels: JsonObject;
+}
+
+export async function four(): Promise<Four> {
+  const up = await upstream(routes());
+  const gateway = await startGateway({ yaml: yaml(up.url) });
+  return {
+    url: gateway.url,
+    key: gateway.key,
+    async billed(check) {
+      const usages: Usage[] = [];
+      let after: string | undefined;
+      do {
+        const page = (await gateway.ask("ledger.entries", {
+          limit: 500,
+          ...(after !== undefined && { after }),
+        })) as unknown as { items: readonly Row[]; next?: string };
+        for (const { kind, usage, labels } of page.items)
+          if (kind === "settle" && labels[CHECK] === check) usages.push(usage);
+        after = page.next;
+      } while (after !== undefined);
+      return usages;
+    },
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await up.close();
+    },
+  };
+}

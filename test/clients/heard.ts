@@ -1,0 +1,133 @@
+// What an upstream reads of a request, in whichever of the four protocols it came: enough to know what to answer, and what
+// no provider would take.
+import assert from "node:assert/strict";
+import { spokenAt, type Asked } from "tollgate/testing";
+import { judged } from "../protocols/gemini/judge.ts";
+
+export interface Heard {
+  /** All that people wrote, in one text. */
+  readonly words: string;
+  /** What tools gave back last; empty when a person spoke last. */
+  readonly results: readonly string[];
+  /** The tools there are. */
+  readonly tools: readonly string[];
+  readonly pictures: number;
+}
+
+export interface Said extends Heard {
+  /** Calls in the history, and results that answer one, by what each wire joins them with. */
+  readonly calls: readonly string[];
+  readonly answers: readonly string[];
+}
+
+/** Why this would be refused; undefined: it would not. */
+export function refusal(asked: Asked): string | undefined {
+  try {
+    if (spokenAt(asked.path) === undefined) judged(asked.json());
+    const { words, calls, answers, results, tools } = reads(asked);
+    assert.ok(words.trim() !== "", "Nobody has asked anything.");
+    for (const id of answers)
+      assert.ok(calls.includes(id), `The result of ${id} answers no call in this conversation.`);
+    for (const id of calls) assert.ok(answers.includes(id), `The call ${id} has no result.`);
+    if (results.length > 0) assert.ok(tools.length > 0, "Results, and no tools are declared.");
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+export const heard = (asked: Asked): Heard => reads(asked);
+
+function reads(asked: Asked): Said {
+  const body = asked.json();
+  const spoken = spokenAt(asked.path);
+  if (spoken === "chat-completions") return inChat(body);
+  if (spoken === "messages") return inMessages(body);
+  return spoken === "responses" ? inResponses(body) : inGemini(body);
+}
+
+/** A content that is a text, or parts of which some are. */
+const textOf = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : list(content)
+        .map(({ text }) => text ?? "")
+        .join("");
+const list = (value: unknown): any[] => (Array.isArray(value) ? value : []);
+/** The tail of a list that is of a kind. */
+const tail = (all: readonly any[], is: (one: any) => boolean): any[] =>
+  all.slice(all.findLastIndex((one) => !is(one)) + 1);
+
+function inChat(body: any): Said {
+  const turns = list(body.messages);
+  const isResult = ({ role }: any) => role === "tool";
+  const parts = turns.flatMap(({ content }) => list(content));
+  return {
+    words: turns
+      .filter(({ role }) => role === "user")
+      .map(({ content }) => textOf(content))
+      .join("\n"),
+    results: tail(turns, isResult).map(({ content }) => textOf(content)),
+    tools: list(body.tools).map((tool) => tool.function?.name ?? tool.custom?.name),
+    pictures: parts.filter(({ type }) => type === "image_url").length,
+    calls: turns.flatMap(({ tool_calls: calls }) => list(calls).map(({ id }) => id)),
+    answers: turns.filter(isResult).map(({ tool_call_id: id }) => id),
+  };
+}
+
+function inMessages(body: any): Said {
+  const turns = list(body.messages);
+  const parts = turns.flatMap(({ content }) => list(content));
+  const results = parts.filter(({ type }) => type === "tool_result");
+  const last = list(turns.at(-1)?.content).filter(({ type }) => type === "tool_result");
+  const inside = [...parts, ...results.flatMap(({ content }) => list(content))];
+  return {
+    words: turns
+      .filter(({ role }) => role === "user")
+      .map(({ content }) => textOf(content))
+      .join("\n"),
+    results: last.map(({ content }) => textOf(content)),
+    tools: list(body.tools).map(({ name }) => name),
+    pictures: inside.filter(({ type }) => type === "image").length,
+    calls: parts.filter(({ type }) => type === "tool_use").map(({ id }) => id),
+    answers: results.map(({ tool_use_id: id }) => id),
+  };
+}
+
+function inResponses(body: any): Said {
+  const items =
+    typeof body.input === "string" ? [{ role: "user", content: body.input }] : list(body.input);
+  const isResult = ({ type }: any) => (type ?? "").endsWith("_call_output");
+  const parts = items.flatMap(({ content }) => list(content));
+  return {
+    words: items
+      .filter(({ role }) => role === "user")
+      .map(({ content }) => textOf(content))
+      .join("\n"),
+    results: tail(items, isResult).map(({ output }) => textOf(output)),
+    tools: list(body.tools).map(({ name }) => name),
+    pictures: parts.filter(({ type }) => type === "input_image").length,
+    calls: items.filter(({ type }) => type === "function_call").map(({ call_id: id }) => id),
+    answers: items.filter(isResult).map(({ call_id: id }) => id),
+  };
+}
+
+/** Its calls may come without ids: what joins them is judged apart. */
+function inGemini(body: any): Said {
+  const turns = list(body.contents);
+  const partsOf = (some: readonly any[]) => some.flatMap(({ parts }) => list(parts));
+  const resultsIn = (some: readonly any[]) =>
+    partsOf(some).flatMap(({ functionResponse: of }) =>
+      of ? [String(of.response?.output ?? JSON.stringify(of.response))] : [],
+    );
+  return {
+    words: textOf(partsOf(turns.filter(({ role }) => role === "user"))),
+    results: resultsIn(turns.slice(-1)),
+    tools: list(body.tools).flatMap(({ functionDeclarations: all }) =>
+      list(all).map(({ name }) => name),
+    ),
+    pictures: partsOf(turns).filter(({ inlineData }) => inlineData).length,
+    calls: [],
+    answers: [],
+  };
+}

@@ -1,0 +1,114 @@
+// Clients in Python: one process for each library, told check by check what to do. It judges what the library made of the
+// answers; here it is judged whether the library counted what the ledger says.
+import assert from "node:assert/strict";
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Check } from "tollgate/testing";
+import { countsOf, type Counts } from "../counts.ts";
+import { DRAWS, TALKS, type Four } from "../four.ts";
+import { ALONE } from "../stage.ts";
+import { older, python } from "./venv.ts";
+
+export interface Library {
+  /** As the registry names it. */
+  readonly name: string;
+  /** The script beside this file. */
+  readonly script: string;
+  /** It is given the older line of Anthropic's SDK. */
+  readonly older?: boolean;
+}
+
+export const LIBRARIES: readonly Library[] = [
+  { name: "openai", script: "openai_sdk.py" },
+  { name: "anthropic", script: "anthropic_sdk.py" },
+  { name: "anthropic", script: "anthropic_sdk.py", older: true },
+  { name: "langchain-openai", script: "langchain_openai_client.py" },
+  { name: "llama-index-llms-openai-like", script: "llama_index_client.py" },
+  // It takes any line by its own word, and knows none but this.
+  { name: "pydantic-ai-slim", script: "pydantic_ai_client.py", older: true },
+];
+
+/** A library that says nothing for so long hangs. */
+const SILENT_MS = 60_000;
+
+type Count = Pick<Counts, "input" | "output"> & Partial<Counts>;
+interface Told {
+  readonly checks?: readonly string[];
+  readonly counts?: readonly Count[];
+  readonly why?: string;
+}
+
+/** As people ask for it, told from its other lines. */
+export const titleOf = ({ name, script, older: isOlder = false }: Library): string =>
+  isOlder && script === "anthropic_sdk.py" ? `${name} 0` : name;
+
+export async function pythonChecks(
+  library: Library,
+  at: Four,
+  env: Readonly<Record<string, string>> = {},
+): Promise<AsyncDisposable & { readonly checks: readonly Check[] }> {
+  const title = titleOf(library);
+  const child = spawn(await python(), [join(import.meta.dirname, library.script)], {
+    env: {
+      ...(library.older && { PYTHONPATH: older }),
+      PATH: process.env["PATH"] ?? "",
+      LANG: "C.UTF-8",
+      PYTHONDONTWRITEBYTECODE: "1",
+      ...ALONE,
+      GATEWAY_URL: at.url,
+      GATEWAY_KEY: at.key,
+      TALKS: JSON.stringify(TALKS),
+      DRAWS: JSON.stringify(DRAWS),
+      CLIENT: title,
+      ...env,
+    },
+  });
+  const said = listening(child);
+  const { checks = [] } = await said();
+  return {
+    checks: checks.map((each) => ({
+      name: `${title}: ${each}`,
+      async run() {
+        child.stdin.write(`${JSON.stringify(each)}\n`);
+        const { counts = [], why } = await said();
+        if (why !== undefined) throw new Error(why);
+        await agree(counts, `${title}: ${each}`, at);
+      },
+    })),
+    async [Symbol.asyncDispose]() {
+      child.stdin.end();
+      if (child.exitCode === null) await once(child, "exit");
+    },
+  };
+}
+
+/** The next line it says; what it prints beside that is shown when it ends without a word. */
+function listening(child: ChildProcessWithoutNullStreams): () => Promise<Told> {
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  let beside = "";
+  child.stderr
+    .setEncoding("utf8")
+    .on("data", (text: string) => (beside = (beside + text).slice(-20_000)));
+  return async () => {
+    const timer = setTimeout(() => child.kill("SIGKILL"), SILENT_MS);
+    const { value, done } = await lines.next().finally(() => clearTimeout(timer));
+    if (done) throw new Error(`it ended without a word:\n${beside}`);
+    return JSON.parse(value) as Told;
+  };
+}
+
+/** Sums over all calls of the check; what a library does not count is not compared. */
+async function agree(counts: readonly Count[], check: string, at: Four): Promise<void> {
+  const billed = (await at.billed(check)).map(countsOf);
+  if (counts.length === 0) return;
+  const due: Record<string, number> = {};
+  const got: Record<string, number> = {};
+  for (const unit of ["input", "cached", "output", "reasoning", "images"] as const) {
+    if (!counts.some((count) => unit in count)) continue;
+    got[unit] = counts.reduce((sum, count) => sum + (count[unit] ?? 0), 0);
+    due[unit] = billed.reduce((sum, count) => sum + count[unit], 0);
+  }
+  assert.deepEqual(got, due, "it counted something else than the ledger");
+}

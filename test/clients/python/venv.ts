@@ -1,0 +1,72 @@
+// Python's own shelf: a virtual environment with the newest clients that have been tried here, made once for each list of
+// them, in a temporary folder. On a machine that has Python but cannot make one, the missing package is installed first.
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const SHELF = join(tmpdir(), "tollgate-clients");
+const WANTED = join(import.meta.dirname, "requirements.txt");
+/** What stands beside these in an older line, because one of them wants it, or because it speaks otherwise. */
+const OLDER = join(import.meta.dirname, "requirements-older.txt");
+const INSTALL_MS = 300_000;
+const QUIETLY = ["--quiet", "--disable-pip-version-check", "--no-input", "--prefer-binary"];
+
+const text = readFileSync(WANTED, "utf8");
+const olderText = readFileSync(OLDER, "utf8");
+const FOLDER = join(
+  SHELF,
+  `python-${createHash("sha256")
+    .update(text + olderText)
+    .digest("hex")
+    .slice(0, 12)}`,
+);
+const PYTHON = join(FOLDER, "bin/python");
+/** Written last: what broke off while it was made is made anew. */
+const WHOLE = join(FOLDER, "whole");
+
+/** Goes before the others on the path of a library that is to have the older ones. */
+export const older = join(FOLDER, "older");
+
+/** Of a package, as it is wanted. */
+export const versionOf = (name: string, isOlder = false): string =>
+  new RegExp(`^${name}(?:\\[.*\\])?==(.*)$`, "m").exec(isOlder ? olderText : text)?.[1] ??
+  (isOlder ? versionOf(name) : "");
+
+const isMade = (): boolean => existsSync(WHOLE);
+
+/** The path of an interpreter that has all of them. */
+export async function python(): Promise<string> {
+  if (isMade()) return PYTHON;
+  await mkdir(SHELF, { recursive: true });
+  await rm(FOLDER, { recursive: true, force: true });
+  const own = await interpreter();
+  const options = { timeout: INSTALL_MS, maxBuffer: 1 << 26 };
+  await run(own, ["-m", "venv", FOLDER], options);
+  const install = ["-m", "pip", "install", ...QUIETLY];
+  await run(PYTHON, [...install, "-r", WANTED], options);
+  await run(PYTHON, [...install, "--no-deps", "--target", older, "-r", OLDER], options);
+  await writeFile(WHOLE, text);
+  return PYTHON;
+}
+
+/** One that can make environments. Without the package for it, the module is there and fails. */
+async function interpreter(): Promise<string> {
+  const able = () =>
+    run("python3", ["-c", "import ensurepip, venv"]).then(
+      () => true,
+      () => false,
+    );
+  if (await able()) return "python3";
+  await run("apt-get", ["update", "-qq"], { timeout: INSTALL_MS });
+  await run("apt-get", ["install", "-y", "-qq", "python3", "python3-venv"], {
+    timeout: INSTALL_MS,
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+  });
+  if (await able()) return "python3";
+  throw new Error("There is no Python here that can make a virtual environment.");
+}
