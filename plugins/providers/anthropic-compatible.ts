@@ -1,6 +1,6 @@
 // Any backend that speaks messages and is not Anthropic: a vendor's `/anthropic` endpoint, a local server, another gateway.
-import { defineProvider, fail, type Line, type ModelInfo } from "tollgate/plugin";
-import { optionalKey } from "tollgate/protocols/compatible";
+import { defineProvider, type Line, type ModelInfo } from "tollgate/plugin";
+import { countIn, optionalKey, page, textIn } from "tollgate/protocols/compatible";
 import { messages } from "tollgate/protocols/messages";
 
 export default defineProvider({
@@ -103,18 +103,11 @@ const versioned = (base: string): string => {
 
 /** In either of the two shapes that such servers use: only ids are in both. */
 async function listed(line: Line): Promise<ModelInfo[]> {
-  const answer = await line.fetch("models?limit=1000");
-  if (!answer.ok)
-    fail("upstream", `The list of models was answered with status ${answer.status}.`, {
-      code: "models_unavailable",
-    });
-  const { data } = (await answer.json()) as {
-    data: readonly { id: string; display_name?: string; max_model_len?: number }[];
-  };
-  return data.map(({ id, display_name, max_model_len }) => ({
-    model: id,
-    kind: "chat",
-    name: display_name,
-    limits: { context: max_model_len },
-  }));
+  const { rows } = await page(line, "models?limit=1000", { under: ["data"] });
+  return rows.flatMap((row) => {
+    const model = textIn(row["id"]);
+    const name = textIn(row["display_name"]);
+    const limits = { context: countIn(row["max_model_len"]) };
+    return model === undefined ? [] : [{ model, kind: "chat", name, limits }];
+  });
 }

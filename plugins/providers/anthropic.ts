@@ -2,13 +2,13 @@
 import {
   apiKey,
   defineProvider,
-  fail,
   type Call,
   type JsonObject,
   type Line,
   type ModelInfo,
   type Outgoing,
 } from "tollgate/plugin";
+import { countIn, objectIn, page, textIn } from "tollgate/protocols/compatible";
 import { messages } from "tollgate/protocols/messages";
 import { claude, facts } from "./claude.ts";
 
@@ -100,56 +100,45 @@ const PAGES = 20;
 async function listed(line: Line, version: string): Promise<ModelInfo[]> {
   const models: ModelInfo[] = [];
   let after = "";
-  for (let page = 0; page < PAGES; page++) {
-    const answer = await line.fetch(`models?limit=1000${after}`, {
+  for (let turn = 0; turn < PAGES; turn++) {
+    const { rows, beside } = await page(line, `models?limit=1000${after}`, {
+      under: ["data"],
       headers: { "anthropic-version": version },
     });
-    if (!answer.ok)
-      fail("upstream", `The list of models was answered with status ${answer.status}.`, {
-        code: "models_unavailable",
-      });
-    const { data, has_more, last_id } = (await answer.json()) as {
-      data: readonly Listed[];
-      has_more?: boolean;
-      last_id?: string | null;
-    };
-    models.push(...data.filter((m) => m.lifecycle !== "retired").map(infoOf));
-    if (!has_more || !last_id) break;
-    after = `&after_id=${encodeURIComponent(last_id)}`;
+    for (const row of rows) if (row["lifecycle"] !== "retired") models.push(...infoOf(row));
+    const last = textIn(beside["last_id"]);
+    if (!beside["has_more"] || last === undefined) break;
+    after = `&after_id=${encodeURIComponent(last)}`;
   }
   return models;
 }
 
-interface Listed {
-  id: string;
-  display_name?: string;
-  created_at?: string;
-  max_input_tokens?: number | null;
-  max_tokens?: number | null;
-  lifecycle?: string;
-  retires_at?: string | null;
-  capabilities?: JsonObject | null;
+function infoOf(row: JsonObject): readonly ModelInfo[] {
+  const model = textIn(row["id"]);
+  if (model === undefined) return [];
+  const can = objectIn(row["capabilities"]);
+  const able = (name: string): boolean | undefined => {
+    const said = objectIn(can?.[name])?.["supported"];
+    return typeof said === "boolean" ? said : undefined;
+  };
+  return [
+    {
+      model,
+      kind: "chat",
+      name: textIn(row["display_name"]),
+      can: {
+        vision: able("image_input"),
+        documents: able("pdf_input"),
+        json_schema: able("structured_outputs"),
+        reasoning: able("thinking"),
+      },
+      limits: { input: countIn(row["max_input_tokens"]), output: countIn(row["max_tokens"]) },
+      released: dayOf(textIn(row["created_at"])),
+      retires: dayOf(textIn(row["retires_at"])),
+    },
+  ];
 }
 
-const infoOf = (m: Listed): ModelInfo => {
-  const able = (name: string) =>
-    (m.capabilities?.[name] as { supported?: boolean } | null | undefined)?.supported;
-  return {
-    model: m.id,
-    kind: "chat",
-    name: m.display_name,
-    can: {
-      vision: able("image_input"),
-      documents: able("pdf_input"),
-      json_schema: able("structured_outputs"),
-      reasoning: able("thinking"),
-    },
-    limits: { input: m.max_input_tokens ?? undefined, output: m.max_tokens ?? undefined },
-    released: dayOf(m.created_at),
-    retires: dayOf(m.retires_at),
-  };
-};
-
 /** A model whose birthday is not known is said to be born with the epoch. */
-const dayOf = (time: string | null | undefined): string | undefined =>
+const dayOf = (time: string | undefined): string | undefined =>
   time && !time.startsWith("1970") ? time.slice(0, 10) : undefined;

@@ -1,7 +1,14 @@
 // Google's Gemini API: its own protocol, for chats and for pictures, and the live list of models. Its imitation of chat
 // completions is offered too, for those who want what only that has; the reasons stand in the README beside this.
-import { apiKey, defineProvider, fail, type Line, type ModelInfo } from "tollgate/plugin";
+import {
+  apiKey,
+  defineProvider,
+  type JsonObject,
+  type Line,
+  type ModelInfo,
+} from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { countIn, page, textIn } from "tollgate/protocols/compatible";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
 
 const VERSION = "v1beta";
@@ -78,47 +85,39 @@ const OTHER = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
 /** Nobody has more pages of models than this. */
 const PAGES = 20;
 
-interface Listed {
-  name: string;
-  displayName?: string;
-  inputTokenLimit?: number;
-  outputTokenLimit?: number;
-  supportedGenerationMethods?: readonly string[];
-  thinking?: boolean;
-}
-
 async function listed(line: Line): Promise<ModelInfo[]> {
   const models: ModelInfo[] = [];
   let token = "";
-  for (let page = 0; page < PAGES; page++) {
-    const answer = await line.fetch(`models?pageSize=1000${token}`);
-    if (!answer.ok)
-      fail("upstream", `The list of models was answered with status ${answer.status}.`, {
-        code: "models_unavailable",
-      });
-    const said = (await answer.json()) as {
-      models?: readonly Listed[];
-      nextPageToken?: string;
-    };
-    for (const one of said.models ?? [])
-      if (one.supportedGenerationMethods?.includes("generateContent") && !OTHER.test(one.name))
-        models.push(infoOf(one));
-    if (!said.nextPageToken) break;
-    token = `&pageToken=${encodeURIComponent(said.nextPageToken)}`;
+  for (let turn = 0; turn < PAGES; turn++) {
+    const { rows, beside } = await page(line, `models?pageSize=1000${token}`, {
+      under: ["models"],
+      absent: true,
+    });
+    for (const row of rows) models.push(...infoOf(row));
+    const next = textIn(beside["nextPageToken"]);
+    if (next === undefined) break;
+    token = `&pageToken=${encodeURIComponent(next)}`;
   }
   return models;
 }
 
-function infoOf(one: Listed): ModelInfo {
-  const model = one.name.replace(/^models\//, "");
+function infoOf(row: JsonObject): readonly ModelInfo[] {
+  const name = textIn(row["name"]);
+  const methods = row["supportedGenerationMethods"];
+  if (name === undefined || !Array.isArray(methods)) return [];
+  if (!methods.includes("generateContent") || OTHER.test(name)) return [];
+  const model = name.replace(/^models\//, "");
   const drawing = draws(model);
-  return {
-    model,
-    kind: drawing ? "image" : "chat",
-    name: one.displayName,
-    limits: drawing
-      ? { images: 1 }
-      : { context: one.inputTokenLimit, output: one.outputTokenLimit },
-    ...(one.thinking !== undefined && !drawing && { can: { reasoning: one.thinking } }),
-  };
+  const thinks = row["thinking"];
+  return [
+    {
+      model,
+      kind: drawing ? "image" : "chat",
+      name: textIn(row["displayName"]),
+      limits: drawing
+        ? { images: 1 }
+        : { context: countIn(row["inputTokenLimit"]), output: countIn(row["outputTokenLimit"]) },
+      ...(typeof thinks === "boolean" && !drawing && { can: { reasoning: thinks } }),
+    },
+  ];
 }

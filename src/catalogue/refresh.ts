@@ -1,6 +1,6 @@
 // When live lists are asked for: at once when a line is new, then now and again, sooner after a failure, never twice at
 // the same time, never on the way of a request. What asking means is handed in; the clock may be too.
-import { faultOf } from "../model/error.ts";
+import { sayable } from "../model/error.ts";
 import type { Lists } from "./lists.ts";
 
 /** One credential of one provider, and how to ask for its list. */
@@ -24,6 +24,16 @@ export interface LineStatus {
   readonly lastError: { readonly at: number; readonly message: string } | undefined;
   readonly nextAt: number | undefined;
 }
+
+/** For people and logs: moments as dates. */
+export const datedLine = ({ lastOk, lastError, nextAt, ...line }: LineStatus) => ({
+  ...line,
+  lastOk: dateOf(lastOk),
+  lastError: lastError && { ...lastError, at: dateOf(lastError.at) },
+  nextAt: dateOf(nextAt),
+});
+const dateOf = (at: number | undefined): string | undefined =>
+  at === undefined ? undefined : new Date(at).toISOString();
 
 export interface Refresh extends Disposable {
   /**
@@ -89,7 +99,7 @@ export function createRefresh(
     pace?: Partial<Pace>;
     clock?: Clock;
     /** A line fails that did not, or works again. */
-    tell?: (status: LineStatus) => void;
+    tell?: (status: LineStatus, error?: unknown) => void;
   } = {},
 ): Refresh {
   const { deadlineMs } = { ...PACE, ...options.pace };
@@ -112,6 +122,7 @@ export function createRefresh(
   const asked = async (f: Followed): Promise<void> => {
     const { provider, credential } = f.line;
     const failing = f.failures > 0;
+    let broken: unknown;
     try {
       const models = await within(f, clock, Math.min(deadlineMs, Math.max(everyMs, LEAST_MS)));
       if (f.stop.signal.aborted) return;
@@ -121,10 +132,11 @@ export function createRefresh(
     } catch (error) {
       if (f.stop.signal.aborted) return;
       f.failures++;
+      broken = error;
       f.lastError = { at: clock.now(), message: wordsOf(error) };
     }
     plan(f, pause(f.failures, everyMs, clock.random()));
-    if (f.failures > 0 !== failing) options.tell?.(statusOf(f));
+    if (f.failures > 0 !== failing) options.tell?.(statusOf(f), broken);
   };
 
   const statusOf = (f: Followed): LineStatus => {
@@ -221,8 +233,9 @@ function within(f: Followed, clock: Clock, deadlineMs: number): Promise<unknown>
   });
 }
 
+/** The engine's own words say nothing to an operator; they go to the log, with the place that they come from. */
 const wordsOf = (error: unknown): string =>
-  (faultOf(error)?.message ?? (error instanceof Error ? error.message : String(error))).slice(
-    0,
-    500,
-  );
+  sayable(
+    error,
+    "the plugin could not read the answer, which is its mistake; the log says where",
+  ).slice(0, 500);

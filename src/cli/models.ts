@@ -1,4 +1,5 @@
 import type { Listing } from "../catalogue/catalogue.ts";
+import { datedLine } from "../catalogue/refresh.ts";
 import type { Source } from "../catalogue/merge.ts";
 import { askControl } from "../gateway/control.ts";
 import type { ExplainedModel, ExplainedName, Fact } from "../gateway/model-commands.ts";
@@ -119,7 +120,7 @@ async function refresh(given: Given, provider: string | undefined): Promise<numb
         : Promise.reject(error),
   )) as unknown as Status;
   const lists = status.lists.filter((l) => provider === undefined || l.provider === provider);
-  if (given.json) sayJson({ lists });
+  if (given.json) sayJson({ lists: lists.map(datedLine) });
   else if (lists.length === 0)
     remark("There is nobody to ask: what is known of them is what exists.");
   else

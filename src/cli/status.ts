@@ -1,3 +1,4 @@
+import { datedLine } from "../catalogue/refresh.ts";
 import { askControl } from "../gateway/control.ts";
 import type { Status } from "../gateway/types.ts";
 import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
@@ -15,7 +16,7 @@ export const command: Command = {
   async run(given) {
     const answer = await askControl(await stateDirOf(given), "status");
     const status = answer as unknown as Status;
-    if (given.json) sayJson(status);
+    if (given.json) sayJson({ ...status, lists: status.lists.map(datedLine) });
     else say(inWords(status));
     return EXIT.fine;
   },
@@ -41,9 +42,11 @@ function inWords(of: Status): string {
     ],
     ["last reload", lastReload(of)],
     ...(of.leftOut.length > 0 ? [["left out", sayLeftOut(of.leftOut)]] : []),
-    ...of.lists.map(({ provider, count, lastError }) => [
+    ...of.lists.map(({ provider, count, lastError, nextAt }) => [
       `models of ${provider}`,
-      `${count ?? "not known yet"}${lastError ? paint("yellow", `; ${lastError.message}`) : ""}`,
+      `${count ?? "not known yet"}${
+        lastError ? paint("yellow", `; ${moment(lastError.at)}: ${lastError.message}`) : ""
+      }${lastError && nextAt ? `; asked again ${moment(nextAt)}` : ""}`,
     ]),
     ...(of.files.kept + of.files.files > 0 ? [["image files", fileCounts(of.files)]] : []),
     ...(of.workers ?? []).map(({ pid, startedAt, generations }, i) => [

@@ -4,6 +4,7 @@ import { originsOf } from "../config/origins.ts";
 import { problem, type Words } from "../config/problems.ts";
 import type { GatewayConfig, Located, Mounted, ProviderConfig } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
+import { sayable } from "../model/error.ts";
 import { Scope } from "../lib/scope.ts";
 import type { Kind } from "../model/request.ts";
 import type { Json } from "../model/values.ts";
@@ -286,7 +287,7 @@ async function ready(
           lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
         );
       } catch (error) {
-        const why = house.mask.text((error as Error).message);
+        const why = house.mask.text(sayable(error, "its own check broke; the log says where"));
         if (mounted.requireReady)
           found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
         else house.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");

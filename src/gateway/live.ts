@@ -1,19 +1,29 @@
 // What providers say of themselves: asked in the background, for as long as a generation follows them.
-import { createRefresh, type Line, type Refresh } from "../catalogue/refresh.ts";
+import { createRefresh, datedLine, type Line, type Refresh } from "../catalogue/refresh.ts";
 import { revalidating } from "../catalogue/revalidate.ts";
+import { faultOf } from "../model/error.ts";
 import type { Built } from "./generation.ts";
 import type { House } from "./house.ts";
 import { lineTo } from "./mounting.ts";
 
 export const refreshing = ({ lists, log }: House): Refresh =>
   createRefresh(lists, {
-    tell: (line) =>
-      line.lastError
-        ? log.warn({ ...line }, "a provider's model list cannot be had; the last good one stays")
-        : log.info(
-            { provider: line.provider, count: line.count },
-            "a provider's model list is back",
-          ),
+    tell: (line, error) => {
+      const { provider, credential, count, lastError } = line;
+      if (!lastError) return log.info({ provider, count }, "a provider's model list is back");
+      const { failures, nextAt, lastError: last } = datedLine(line);
+      log.warn(
+        {
+          provider,
+          credential,
+          failures,
+          nextAt,
+          lastError: last,
+          ...(faultOf(error) || error === undefined ? {} : { err: error }),
+        },
+        `a provider's model list cannot be had; the last good one stays: ${lastError.message}`,
+      );
+    },
   });
 
 /** One line for each credential of each provider that can be asked; each remembers what it was told. */

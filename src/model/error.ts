@@ -76,6 +76,20 @@ export const fail = (
 export const faultOf = (error: unknown): Fault | undefined =>
   (error as { [FAULT]?: Fault } | null | undefined)?.[FAULT];
 
+/** Made by V8 for what a program does wrong: their words are about code, and may quote what was sent. */
+const ENGINE = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, EvalError];
+
+/**
+ * What may be said of an error where a client, a log's message or a status shows it: a fault's words, or those of an error
+ * that was written to be read. The engine's are for the log's `err`, beside the place that they come from.
+ */
+export function sayable(error: unknown, otherwise: string): string {
+  const fault = faultOf(error);
+  if (fault) return fault.message;
+  if (!(error instanceof Error) || ENGINE.some((kind) => error instanceof kind)) return otherwise;
+  return error.message;
+}
+
 /** There is more of something than there may be. `most`: an operator's own number. */
 export function exceed(
   bound: BoundName,

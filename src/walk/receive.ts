@@ -168,7 +168,8 @@ function parsed(text: string, seen: Scan): Understood {
   try {
     body = JSON.parse(text);
   } catch (error) {
-    bad(`The body is not JSON: ${(error as Error).message}`, "invalid_json");
+    const [, at] = /position (\d+)/.exec((error as Error).message) ?? [];
+    bad(`The body is not JSON${at ? `: see character ${at}` : ""}.`, "invalid_json");
   }
   if (seen.flaw) return bad(seen.flaw.message, seen.flaw.code);
   return { body: body as Body, spans: seen.spans, odd: seen.odd };

@@ -20,6 +20,7 @@ import type { Row, Where } from "./row.ts";
 
 export type { Row, Where } from "./row.ts";
 export { listed, modelsIn, type Shape } from "./listed.ts";
+export { countIn, type Listing, objectIn, type Page, page, textIn } from "./listing.ts";
 
 type Spoken = keyof Row["speaks"];
 

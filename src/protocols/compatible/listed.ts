@@ -1,15 +1,15 @@
 // Lists of models, as compatible servers answer them: the ids are in all of them, the rest is where it happens to be.
-import {
-  fail,
-  type Json,
-  type JsonObject,
-  type Kind,
-  type Line,
-  type ModelInfo,
-  type Opt,
-  type Price,
-} from "../../plugin/index.ts";
+import type { Json, JsonObject, Kind, Line, ModelInfo, Opt, Price } from "../../plugin/index.ts";
 import { fits } from "../pattern.ts";
+import {
+  countIn,
+  type Listing,
+  objectIn as object,
+  type Page,
+  page,
+  pageOf,
+  textIn as text,
+} from "./listing.ts";
 
 export interface Shape {
   /** Below the base; absent: `models`. */
@@ -20,34 +20,22 @@ export interface Shape {
   images?: readonly string[];
 }
 
-const object = (v: unknown): JsonObject | undefined =>
-  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
-const text = (v: unknown): string | undefined =>
-  typeof v === "string" && v !== "" ? v : undefined;
+/** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
+const LISTING: Listing = { under: ["data", "models"], bare: true };
 
 export async function listed(line: Line, shape: Shape): Promise<readonly ModelInfo[]> {
-  const answer = await line.fetch(shape.path ?? "models");
-  if (!answer.ok)
-    fail("upstream", `The list of models was answered with status ${answer.status}.`, {
-      code: "models_unavailable",
-    });
-  return modelsIn((await answer.json()) as Json, shape);
+  return infosOf(await page(line, shape.path ?? "models", LISTING), shape);
 }
 
-/** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
-export function modelsIn(body: Json, shape: Shape): readonly ModelInfo[] {
-  const rows: unknown = Array.isArray(body)
-    ? body
-    : (object(body)?.["data"] ?? object(body)?.["models"]);
-  if (!Array.isArray(rows))
-    return fail("upstream", "The list of models is not a list.", { code: "models_unavailable" });
-  return rows.flatMap((raw) => {
-    const row = object(raw);
-    const model = text(row?.["id"]) ?? text(row?.["model"]) ?? text(row?.["name"]);
-    const kind = row && model !== undefined ? kindOf(model, row, shape) : undefined;
-    return row && model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
+export const modelsIn = (body: Json, shape: Shape): readonly ModelInfo[] =>
+  infosOf(pageOf(body, LISTING), shape);
+
+const infosOf = ({ rows }: Page, shape: Shape): readonly ModelInfo[] =>
+  rows.flatMap((row) => {
+    const model = text(row["id"]) ?? text(row["model"]) ?? text(row["name"]);
+    const kind = model === undefined ? undefined : kindOf(model, row, shape);
+    return model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
   });
-}
 
 /** What neither chats nor draws: it would be offered, and fail. */
 const OTHER =
@@ -85,8 +73,8 @@ function infoOf(model: string, kind: Kind, row: JsonObject, shape: Shape): Model
 
 function first(row: JsonObject, ...names: readonly string[]): number | undefined {
   for (const name of names) {
-    const value = row[name];
-    if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
+    const value = countIn(row[name]);
+    if (value !== undefined) return value;
   }
   return undefined;
 }

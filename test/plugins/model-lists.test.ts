@@ -1,0 +1,148 @@
+// Upstream answers the question for its models with anything: what is said of that is ours, in words, and never the engine's.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { builtin } from "../../plugins/index.ts";
+import { createLists } from "../../src/catalogue/lists.ts";
+import { createRefresh } from "../../src/catalogue/refresh.ts";
+import { faultOf, sayable } from "../../src/model/error.ts";
+
+/** Words that V8 has for what a program does wrong. */
+const ENGINE =
+  /Cannot (read|set|convert|destructure)|is not (a function|iterable|defined|valid JSON)|reading '|Unexpected (token|end|non)|JSON at position|of undefined|of null|Invalid (array length|time value)/;
+
+type Models = (line: object) => Promise<unknown>;
+
+/** Every provider that asks, with as few options as it takes. */
+const asking: [string, Models][] = [];
+for (const [name, load] of Object.entries(builtin.provider)) {
+  const { default: definition } = (await load()) as { default: any };
+  const options: Record<string, unknown> = {};
+  for (const [key, schema] of Object.entries<any>(definition.options?.properties ?? {}))
+    if (schema.default !== undefined) options[key] = schema.default;
+    else if (definition.options.required?.includes(key))
+      options[key] = /url|endpoint|base/.test(key) ? "https://models.test/v1" : "x";
+  const made = await definition.setup(options, { log: { warn() {}, info() {} } });
+  if (made.models) asking.push([name, made.models.bind(made)]);
+}
+
+const answering = (body: string) => ({
+  credential: { name: "default", fields: {} },
+  fetch: async () => new Response(body, { status: 200 }),
+  signal: new AbortController().signal,
+});
+const caught = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => undefined,
+    (e) => e,
+  );
+
+const name = fc.constantFrom(
+  "data",
+  "models",
+  "id",
+  "name",
+  "object",
+  "error",
+  "has_more",
+  "pricing",
+  "limits",
+);
+const { value: json } = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small" },
+    fc.constantFrom(null, true, 0, -1, 1e300, "", "x", "models/x", "1970", "gpt-6"),
+    fc.array(tie("value"), { maxLength: 4 }),
+    fc.dictionary(
+      fc.oneof(
+        name,
+        fc.constantFrom(
+          "supportedGenerationMethods",
+          "capabilities",
+          "created_at",
+          "lifecycle",
+          "top_provider",
+          "type",
+        ),
+      ),
+      tie("value"),
+      { maxKeys: 6 },
+    ),
+  ),
+}));
+
+const rows = fc.array(json, { maxLength: 4 });
+const body = fc.oneof(
+  json.map((value) => JSON.stringify(value)),
+  rows.map((data) => JSON.stringify({ data })),
+  rows.map((models) => JSON.stringify({ models })),
+  fc.constantFrom("", "<html>busy</html>", "{", "[1", "\u0000", '{"data":'),
+);
+
+it("some ask", () => expect(asking.length).toBeGreaterThan(20));
+
+describe.each(asking)("%s", (_, models) => {
+  it("whatever comes: a list, or what was expected and what came", async () => {
+    await fc.assert(
+      fc.asyncProperty(body, async (text) => {
+        const error = await caught(models(answering(text)));
+        if (error === undefined) return;
+        expect(faultOf(error)?.message ?? `engine: ${String(error)}`).toMatch(
+          /^The answer is not a list of models: .* was expected, and .* came\.$/,
+        );
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it.each([
+    ['{"object":"error"}', '{"object"} came'],
+    ['"busy"', "a text came"],
+    ["<html>", "no JSON came"],
+    ["", "nothing came"],
+    ["null", "null came"],
+  ])("%s", async (text, came) => {
+    const fault = faultOf(await caught(models(answering(text))));
+    expect([fault?.code, fault?.message]).toEqual([
+      "models_unavailable",
+      expect.stringContaining(came),
+    ]);
+  });
+});
+
+it("a plugin that breaks on an answer is said to, in status too, and the engine's words go beside it", async () => {
+  const told: [string | undefined, unknown][] = [];
+  using refresh = createRefresh(createLists(), {
+    tell: ({ lastError }, error) => void told.push([lastError?.message, error]),
+  });
+  const models = async () => (undefined as any).map((x: unknown) => x);
+  refresh.follow([{ provider: "p", credential: "c", models }]);
+  await refresh.now();
+  const [status] = refresh.status();
+  expect(status!.lastError!.message).not.toMatch(ENGINE);
+  expect(told[0]![0]).toBe(status!.lastError!.message);
+  expect(told[0]![1]).toBeInstanceOf(TypeError);
+});
+
+it("what may be said of an error is its author's words, never the engine's", () => {
+  const broken: (() => unknown)[] = [
+    () => (undefined as any).x,
+    () => JSON.parse("{,"),
+    () => (1 as any)(),
+    () => [...(1 as any)],
+    () => (1).toFixed(1_000),
+    () => new Date(Number.NaN).toISOString(),
+    () => decodeURIComponent("%"),
+    () => BigInt("x"),
+  ];
+  for (const break_ of broken) {
+    let error: unknown;
+    try {
+      break_();
+    } catch (thrown) {
+      error = thrown;
+    }
+    expect(sayable(error, "ours"), String(error)).toBe("ours");
+  }
+  expect(sayable(new Error("no such region"), "ours")).toBe("no such region");
+  expect(sayable("a text", "ours")).toBe("ours");
+});
