@@ -8,10 +8,14 @@ const limit = {
   required: ["unit", "max", "per"],
   properties: {
     unit: {
-      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "nano_usd"],
-      description: "What is counted",
+      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "usd", "nano_usd"],
+      description: "What is counted; usd is a budget in dollars",
     },
-    max: { type: "integer", minimum: 0, description: "How much of it" },
+    max: {
+      type: ["number", "string"],
+      minimum: 0,
+      description: "How much of it: a whole number; of usd a decimal, as in 12.50",
+    },
     per: {
       enum: ["minute", "hour", "day", "week", "month", "total", "open"],
       description: "In which time; open is for concurrent",
@@ -81,6 +85,13 @@ export default defineMiddleware({
       if (twin !== undefined)
         yield { path: `/keys/${i}/digest`, message: `is the digest of keys[${twin}] too` };
       seen.set(key.digest, i);
+      for (const [j, { unit, max }] of (key.limits ?? []).entries())
+        if (amountOf(unit, max) === undefined)
+          yield {
+            path: `/keys/${i}/limits/${j}/max`,
+            message: unit === "usd" ? "is no amount of dollars" : "is not a whole number",
+            ...(unit === "usd" && { hint: "write it as 12.50, with at most nine decimals" }),
+          };
       if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires)))
         yield {
           path: `/keys/${i}/expires`,
@@ -95,7 +106,7 @@ export default defineMiddleware({
       expires: expires === undefined ? Infinity : Date.parse(expires),
       identity: {
         ...who,
-        limits: limits?.map((l): Limit => ({ ...l, scope: `key:${who.id}` })),
+        limits: limits?.map((l) => limitOf(l, `key:${who.id}`)),
       } as Identity,
     }));
     /** All of them are compared, whichever matches. */
@@ -128,3 +139,24 @@ export default defineMiddleware({
     };
   },
 });
+
+interface Said {
+  readonly unit: Limit["unit"] | "usd";
+  readonly max: number | string;
+  readonly per: Limit["per"];
+}
+
+function limitOf({ unit, max, per }: Said, scope: string): Limit {
+  const amount = amountOf(unit, max) ?? 0n;
+  return unit === "usd"
+    ? { scope, unit: "nano_usd", max: amount, per }
+    : { scope, unit, max: Number(amount), per };
+}
+
+/** Dollars as nano-dollars, to the last digit that was written; undefined where it is none. */
+function amountOf(unit: Said["unit"], max: Said["max"]): bigint | undefined {
+  const [, whole, fraction = ""] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(String(max)) ?? [];
+  if (unit === "usd")
+    return whole === undefined ? undefined : BigInt(whole + fraction.padEnd(9, "0"));
+  return /^\d{1,16}$/.test(String(max)) ? BigInt(max) : undefined;
+}

@@ -5,7 +5,7 @@ import type { Given, Options } from "./command.ts";
 
 /** Shared by all that read the ledger. */
 export const WHICH: Options = {
-  key: { value: "id", about: "only of this key" },
+  key: { value: "key", about: "only of this key: its id or its name" },
   since: { value: "when", about: "from 24h ago, or from 2026-11-01 on (UTC)" },
   until: { value: "when", about: "up to then" },
 };

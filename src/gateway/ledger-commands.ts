@@ -47,13 +47,13 @@ export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
   const nothing: Sum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
   return {
     "ledger.totals": async (input): Promise<Sums> => {
-      const query = queryOf(input);
+      const query = await queryOf(input, store);
       const by = dimensions(input["by"]);
       const [rows, [total = nothing]] = await Promise.all([sums(query, by), sums(query, [])]);
       return { rows, total };
     },
     "ledger.entries": async (input): Promise<Listed<Entry>> =>
-      store.entries(queryOf(input), {
+      store.entries(await queryOf(input, store), {
         after: text(input, "after"),
         limit: Math.min(number(input, "limit") ?? 100, MOST),
       }),
@@ -70,18 +70,47 @@ export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
   };
 }
 
-function queryOf(input: JsonObject): LedgerQuery {
+async function queryOf(input: JsonObject, store: Store): Promise<LedgerQuery> {
   const state = text(input, "state");
   if (state !== undefined && !STATES.includes(state))
     fail("invalid", `state is one of ${STATES.join(", ")}.`, { param: "state" });
   return {
-    key: text(input, "key"),
+    key: await keyOf(text(input, "key"), store),
     attempt: text(input, "attempt"),
     upstreamId: text(input, "upstreamId"),
     from: number(input, "from"),
     to: number(input, "to"),
     state: state as LedgerQuery["state"],
   };
+}
+
+/** By id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
+async function keyOf(said: string | undefined, store: Store): Promise<string | undefined> {
+  if (said === undefined) return undefined;
+  const named = new Set<string>();
+  let after: string | undefined;
+  do {
+    const page = await store.keys({ after, limit: 500 });
+    for (const { id, name } of page.items) {
+      if (id === said) return id;
+      if (name === said) named.add(id);
+    }
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  const [id, ...others] = named;
+  if (others.length > 0)
+    fail("invalid", `Several keys are named "${said}": say the id. ${[...named].join(", ")}`, {
+      param: "key",
+    });
+  if (id !== undefined) return id;
+  const { items } = await store.entries({ key: said }, { limit: 1 });
+  if (items.length === 0)
+    fail(
+      "not_found",
+      `There is no key "${said}", and no row of one. A key that stands in gateway.yaml is known here by its id.`,
+      { param: "key", code: "no_such_key" },
+    );
+  return said;
 }
 
 export function dimensions(value: unknown): readonly Dimension[] {

@@ -11,6 +11,7 @@ import { matches } from "./pattern.ts";
 import { permit } from "./pictures.ts";
 import { policyOf } from "./policy.ts";
 import { keptBy, paramOf, reaching, told as policyTold } from "./privacy.ts";
+import { spread } from "./spread.ts";
 import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
@@ -32,7 +33,8 @@ export function route(x: Visit): Plan | Promise<Plan> {
   const may: May = (name) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
   const resolution = gen.switchboard.resolve(frontend, x.model, x.stream, may);
   const out: Out = [];
-  const list = hooked(x, sifted(x, resolution.seats, may, out), out);
+  // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
+  const list = hooked(x, spread(sifted(x, resolution.seats, may, out), resolution.pick), out);
   return "then" in list
     ? list.then((seats) => planned(x, seats, resolution, may, out))
     : planned(x, list, resolution, may, out);
@@ -165,7 +167,7 @@ function planned(
   if (chosen.length === 1) return { seats: chosen, on, resolution, out };
   const rested = chosen.filter((seat) => rests.resting(seat));
   const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
-  return { seats: [...spread(fresh), ...rested], on, resolution, out };
+  return { seats: [...fresh, ...rested], on, resolution, out };
 }
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>
@@ -179,22 +181,6 @@ function first(list: readonly Seat[]): Seat[] {
     const key = `${seat.id}\n${seat.credential}`;
     return !seen.has(key) && seen.add(key);
   });
-}
-
-/** Credentials of one provider and model share its load by weight; the order of models stays. */
-function spread(seats: readonly Seat[]): readonly Seat[] {
-  if (seats.length < 2) return seats;
-  const groups = Map.groupBy(seats, (seat) => seat.id);
-  if (groups.size === seats.length) return seats;
-  return [...groups.values()].flatMap((group) =>
-    group
-      .map((seat) => ({
-        seat,
-        at: Math.random() ** (1 / Math.max(seat["~"].credential.weight, 1e-9)),
-      }))
-      .toSorted((a, b) => b.at - a.at)
-      .map(({ seat }) => seat),
-  );
 }
 
 /** What a model that lacks it can be asked without: a stream is made, and codecs leave out what is said of thinking. */

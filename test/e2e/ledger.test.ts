@@ -51,12 +51,12 @@ describe("what was used", () => {
     await ask("up/other", "hi");
   });
 
-  const MODEL = /^model +3 +\S+ +\S+ +\$\S+ +1 estimated$/m;
+  const MODEL = /^up\/model +3 +\S+ +\S+ +\$\S+ +1 estimated$/m;
 
   it("is summed up by model, with what is unpriced and estimated called out", async () => {
     const { code, out, err } = await tollgate(at, ["usage", "--by", "model"]);
     expect(out).toMatch(MODEL);
-    expect(out).toMatch(/^other +1 +10 +2 +\$0\.00 +1 unpriced$/m);
+    expect(out).toMatch(/^up\/other +1 +10 +2 +\$0\.00 +1 unpriced$/m);
     expect(out).toMatch(/^all +4 .*1 unpriced, 1 estimated$/m);
     expect(err).toContain("1 call without a known price");
     expect(code).toBe(0);
@@ -88,7 +88,7 @@ describe("what was used", () => {
       object: "usage",
       total: { calls: 4, unpriced_calls: 1, estimated_calls: 1 },
     });
-    expect(mine.data.map((row: any) => row.model).sort()).toEqual(["model", "other"]);
+    expect(mine.data.map((row: any) => row.model).sort()).toEqual(["up/model", "up/other"]);
     expect(mine.data.find((row: any) => row.model === "model").cost_usd).toBe(mine.total.cost_usd);
     const theirs = await (await get(secret)).json();
     expect(theirs).toMatchObject({ total: { calls: 0, cost_usd: "0" }, data: [] });

@@ -55,7 +55,7 @@ function groupsOf(row: Summand, by: TotalsQuery["by"]): HeadersOut[] {
   for (const dimension of by)
     if (dimension === "key") one["key"] = row.key;
     else if (dimension === "provider") one["provider"] = row.target.provider;
-    else if (dimension === "model") one["model"] = row.target.model;
+    else if (dimension === "model") one["model"] = `${row.target.provider}/${row.target.model}`;
     else if (dimension === "day") one["day"] = new Date(row.at).toISOString().slice(0, 10);
   if (!by.includes("label")) return [one];
   const labels = Object.entries(row.labels).filter(([, value]) => value !== undefined);

@@ -1,0 +1,55 @@
+// The ledger as an operator asks for it: a key is meant by its id or its name, and a model is said as clients write it.
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { faultOf, type Store } from "tollgate/plugin";
+import { context } from "../../../src/testing/context.ts";
+import { reserve, settle } from "../../../src/testing/store.ts";
+import { ledgerCommands } from "../../../src/gateway/ledger-commands.ts";
+import memory from "../../../plugins/stores/memory.ts";
+
+let store: Store;
+let ask: (name: string, input: object) => Promise<any>;
+beforeEach(async () => {
+  const lent = context();
+  onTestFinished(() => lent.end());
+  store = await memory.setup({ keep: 1_000 }, lent.ctx);
+  await store.open({ instance: "i", leaseMs: 1_000 });
+  const key = (id: string, name: string) =>
+    ({ do: "key", at: 1, key: { id, name, digest: `d-${id}`, created: 1 } }) as const;
+  const target = { provider: "demo", model: "echo", protocol: null, credential: "c" };
+  await store.apply([
+    key("k1", "laptop"),
+    key("k2", "twin"),
+    key("k3", "twin"),
+    ...["k1", "k2", "elsewhere"].flatMap((of, i) => [
+      reserve(`a${i}`, { key: of, target }),
+      settle(`a${i}`),
+    ]),
+  ]);
+  const commands = ledgerCommands(store);
+  ask = async (name, input) => commands[name]!(input as never);
+});
+
+describe.each([
+  ["ledger.totals", (said: any) => said.total.calls],
+  ["ledger.entries", (said: any) => said.items.length / 2],
+])("%s", (name, calls) => {
+  it.each(["k1", "laptop", "elsewhere", "k2"])("of the key %s is of its calls", async (key) => {
+    expect(calls(await ask(name, { key }))).toBe(1);
+  });
+  it("of a name that two have asks which", async () => {
+    const fault = await ask(name, { key: "twin" }).catch(faultOf);
+    expect(fault).toMatchObject({ kind: "invalid" });
+    expect(fault.message).toContain("k2, k3");
+  });
+  it("of a key that nobody has is no empty answer", async () => {
+    expect(await ask(name, { key: "desktop" }).catch(faultOf)).toMatchObject({
+      kind: "not_found",
+      code: "no_such_key",
+    });
+  });
+});
+
+it("a model is said with its provider", async () => {
+  const { rows } = await ask("ledger.totals", { by: ["model"] });
+  expect(rows.map((row: any) => row.by)).toEqual([{ model: "demo/echo" }]);
+});
