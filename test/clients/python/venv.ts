@@ -39,8 +39,12 @@ export const versionOf = (name: string, isOlder = false): string =>
 
 const isMade = (): boolean => existsSync(WHOLE);
 
-/** The path of an interpreter that has all of them. */
-export async function python(): Promise<string> {
+let making: Promise<string> | undefined;
+
+/** The path of an interpreter that has all of them. What cannot be installed is not tried again for each of them. */
+export const python = (): Promise<string> => (making ??= make());
+
+async function make(): Promise<string> {
   if (isMade()) return PYTHON;
   await mkdir(SHELF, { recursive: true });
   await rm(FOLDER, { recursive: true, force: true });
