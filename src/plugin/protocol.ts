@@ -47,6 +47,11 @@ export interface ServerHalf<K extends Kind> {
    * `application/x-ndjson` here.
    */
   type?(asked: Pick<Answering, "stream" | "body" | "query">): string;
+  /**
+   * How the client that wrote this body spells a field that a client half names in the common words: `stop` is
+   * `stop_sequences` to some. Errors and warnings name the client's own. Absent: as it is.
+   */
+  spelling?(field: string, body: Body): string;
   /** Writes whole events in the client's dialect. */
   stream(write: (text: string) => void, to: Answering): Encoder;
   whole(answer: ModelAnswer, to: Answering): JsonObject;

@@ -96,7 +96,8 @@ export class Attempt implements Call {
     else this.#ending.push(end);
   }
 
-  lose(field: string, how: "dropped" | "approximated", code: string = how): void {
+  lose(named: string, how: "dropped" | "approximated", code: string = how): void {
+    const field = this.spelling(named);
     if (this.exchange["~"].strict)
       fail(
         "unsupported",
@@ -110,6 +111,13 @@ export class Attempt implements Call {
     if (this.#lost?.has(said)) return;
     (this.#lost ??= new Set()).add(said);
     this.losses.push({ field, how, code });
+  }
+
+  /** As the client spells it; on the verbatim lane the words are its own already. */
+  spelling(field: string): string {
+    const x = this.exchange;
+    const { server } = x["~"].frontend;
+    return (this.lane === "translated" && server?.spelling?.(field, x.body)) || field;
   }
 
   /** Every loss by name, in at most 1 KB: what does not fit is counted. */

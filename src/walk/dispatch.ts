@@ -37,9 +37,11 @@ export async function dispatch(
   let told: Told | undefined;
   let problem: unknown;
   const tried: string[] = [];
-  for (const seat of plan.seats) {
-    if (n >= MOST_CALLS) break;
+  let { seats, others } = plan;
+  for (let i = 0; i < seats.length && n < MOST_CALLS; i++) {
+    const seat = seats[i]!;
     const call = new Attempt(x, seat, ++n, fetch);
+    x["~"].lane = call.lane;
     try {
       await once(call, answer, present, told);
       return;
@@ -48,9 +50,16 @@ export async function dispatch(
       const fault = faultOf(thrown) ?? internal(call, thrown);
       if (!faultOf(thrown)) problem = error(fault.kind, fault.message);
       tried.push(`${seat.id}[${seat.credential}]: ${fault.kind}`);
+      if (fault.param !== undefined) fault.param = call.spelling(fault.param);
       x["~"].losses = call.losses;
       heed(call, fault);
       if (x["~"].gone || answer.committed || !next(fault, plan)) break;
+      if (fault.kind === "unsupported" && others.length > 0) {
+        const alike = ({ id, credential }: Seat) =>
+          id === seat.id && credential === seat.credential;
+        seats = seats.toSpliced(i + 1, 0, ...others.filter(alike));
+        others = others.filter((other) => !alike(other));
+      }
       if (answer.opened) told ??= { warnings: call.warnings, seat };
     }
   }
@@ -159,7 +168,6 @@ async function once(
   };
   try {
     const got = await onion();
-    x["~"].lane = call.lane;
     x["~"].losses = call.losses;
     if ("body" in got) {
       replay(x, call, answer, got);

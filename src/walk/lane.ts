@@ -181,7 +181,10 @@ export function written(
         return tally.saw(event);
       case "start":
         tally.began(event.id);
-        break;
+        if (!encoder) break;
+        encoder.event(event);
+        // Where a wire tells counts at its beginning, clients show them: a guess until upstream's own come.
+        return encoder.event({ type: "usage", usage: { input: tally.inputEstimate } });
       case "open":
         if (++blocks > BOUNDS.blocks.most) exceed("blocks");
         break;
@@ -196,7 +199,7 @@ export function written(
         tally.ended = true;
         if (encoder) {
           course.finishing(event.reason);
-          encoder.event({ type: "usage", usage: tally.usage().usage });
+          encoder.event({ type: "usage", usage: { input: 0, ...tally.usage().usage } });
           encoder.event(event);
           return course.finished();
         }

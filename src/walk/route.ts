@@ -16,6 +16,8 @@ import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
   readonly seats: readonly Seat[];
+  /** Other endpoints of the same candidates: what one wire cannot say, another may. */
+  readonly others: readonly Seat[];
   readonly on: ReadonlySet<ErrorKind>;
   readonly resolution: Resolution;
   /** Who was left out, by whom and why; `explain` prints them. */
@@ -48,13 +50,7 @@ function leave(
   code: string,
   message: string,
 ): false {
-  out.push({
-    candidate: seat,
-    by,
-    kind,
-    code,
-    message: `${seat.id}[${seat.credential}]: ${message}`,
-  });
+  out.push({ candidate: seat, by, kind, code, message: `${seat.id}: ${message}` });
   return false;
 }
 
@@ -164,10 +160,11 @@ function planned(
   const chosen = first(list);
   const { on } = resolution;
   if (chosen.length === 0) nobody(x, out, may);
-  if (chosen.length === 1) return { seats: chosen, on, resolution, out };
+  const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
+  if (chosen.length === 1) return { seats: chosen, others, on, resolution, out };
   const rested = chosen.filter((seat) => rests.resting(seat));
   const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
-  return { seats: [...fresh, ...rested], on, resolution, out };
+  return { seats: [...fresh, ...rested], others, on, resolution, out };
 }
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>
@@ -214,7 +211,8 @@ function nobody(x: Visit, out: readonly Excluded[], may: May): never {
     return fail("unavailable", `Nobody is left to serve ${x.model}.`, { code: "no_candidates" });
   const told = out.filter((e) => worst.kind !== "privacy" || e.code !== "model_not_allowed");
   const others = worst.kind === "privacy" ? alternatives(x, out, may) : undefined;
-  const reasons = told.map((e) => e.message).join("; ");
+  // Which credentials there are is the operator's: to a client, those that are alike are one.
+  const reasons = [...new Set(told.map((e) => e.message))].join("; ");
   const kept = keptBy(worst.candidate as Seat, x.features);
   const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";
   return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
@@ -226,10 +224,12 @@ function nobody(x: Visit, out: readonly Excluded[], may: May): never {
       ...(x.privacy !== "off" && { requested: x.privacy }),
       considered: told.map((e) => ({
         model: e.candidate.id,
-        credential: e.candidate.credential,
         code: e.code,
         reason: e.message,
-        ...(e.kind === "privacy" && policyTold(e.candidate.policy)),
+        ...(e.kind === "privacy" && {
+          credential: e.candidate.credential,
+          ...policyTold(e.candidate.policy),
+        }),
       })) satisfies JsonObject[],
       ...(others && { alternatives: others }),
     },

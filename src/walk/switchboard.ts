@@ -121,6 +121,11 @@ export class Switchboard {
         param: "model",
         code: "invalid_model",
       });
+    if (model.endsWith("/") && this.#lines.providers.has(model.slice(0, -1)))
+      fail("invalid", `${model} names a provider and no model: write ${model}<model>.`, {
+        param: "model",
+        code: "invalid_model",
+      });
     const found = this.#look(frontend, model, stream, now);
     const { seats, closed, route, absent, unserved } = found;
     if (seats.length === 0) {

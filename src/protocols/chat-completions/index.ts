@@ -16,6 +16,7 @@ import { fault } from "./server/fault.ts";
 import { head } from "../limits.ts";
 import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
+import { CHAT, spelt } from "../spelling.ts";
 import { survey } from "./server/survey.ts";
 import { whole } from "./server/whole.ts";
 import { ID } from "./words.ts";
@@ -36,6 +37,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
     request,
     stream,
     whole,
+    spelling: (field, body) => spelt(CHAT, field, body),
     fault,
     head,
     ping: ": ping\n\n",

@@ -61,14 +61,23 @@ function infoOf(model: string, kind: Kind, row: JsonObject, shape: Shape): Model
   const output =
     first(row, "max_output_tokens", "max_completion_tokens", "max_output_length") ??
     first(top ?? {}, "max_completion_tokens");
+  const released = momentOf(row["created"] ?? row["created_at"]);
   const name = text(row["display_name"]) ?? (text(row["id"]) ? text(row["name"]) : undefined);
   return {
     model,
     kind,
     ...(name !== undefined && { name }),
+    ...(released !== undefined && { released }),
     ...((context !== undefined || output !== undefined) && { limits: { context, output } }),
     ...priced(object(row["pricing"]), shape),
   };
+}
+
+/** Seconds, as OpenAI says it, or a date. Zero is what those say who do not know. */
+function momentOf(said: unknown): string | undefined {
+  const date = new Date(typeof said === "number" ? said * 1000 : (text(said) ?? Number.NaN));
+  const at = date.getTime();
+  return at > 0 && at < 1e14 ? date.toISOString() : undefined;
 }
 
 function first(row: JsonObject, ...names: readonly string[]): number | undefined {

@@ -17,6 +17,7 @@ import { fault as refusal, head } from "./server/fault.ts";
 import { request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { whole } from "./server/whole.ts";
+import { MESSAGES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
 import { ID, knows } from "./words.ts";
 
@@ -56,6 +57,7 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
       request: (body) => request(body),
       stream,
       whole,
+      spelling: (field, body) => spelt(MESSAGES, field, body),
       fault: refusal,
       count: (tokens) => ({ input_tokens: tokens }),
       head,

@@ -18,6 +18,7 @@ import { relay } from "./relay.ts";
 import { knows, request } from "./request.ts";
 import { stream, whole } from "./stream.ts";
 import { asksThought } from "../spending.ts";
+import { RESPONSES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
 import { number, ORIGIN, parsed } from "./wire.ts";
 
@@ -42,6 +43,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       request: (body) => request(body),
       stream: (write, to) => stream(write, to, dialect),
       whole: (answer, to) => whole(answer, to, dialect),
+      spelling: (field, body) => spelt(RESPONSES, field, body),
       fault,
       count: (tokens) => ({ object: "response.input_tokens", input_tokens: tokens }),
       head,

@@ -14,6 +14,8 @@ const MOST = 65_536;
 type Wish = "off" | "on" | { effort: string };
 
 export function think(out: Outgoing, of: Asking, traits: ChatTraits): void {
+  // Not to ask is what clients mean by it, and a backend that does not document the field refuses any word there.
+  if (out.get("thinking") === null) out.drop("thinking");
   const told = traits.reasoning;
   const { can } = reasonsOf(of.info, told);
   const reasoning: ReasoningTraits | undefined =

@@ -1,0 +1,70 @@
+// How each protocol's clients spell what client halves name in the common words: an error and a warning name the field that
+// the client wrote. Several spellings: the one that stands in the body, or the first.
+import type { Body } from "../model/values.ts";
+
+interface Spelling {
+  readonly [field: string]: readonly string[];
+}
+
+/** No field of ours is longer; what is, a client made up. */
+const LONGEST = 256;
+
+export const CHAT: Spelling = {
+  reasoning: ["reasoning_effort", "thinking"],
+  "reasoning.effort": ["reasoning_effort", "thinking"],
+  "reasoning.budget": ["thinking.budget_tokens"],
+  thinking: ["thinking", "reasoning_effort"],
+  max_tokens: ["max_completion_tokens", "max_tokens"],
+  max_output_tokens: ["max_completion_tokens", "max_tokens"],
+  input: ["messages"],
+  system: ["messages"],
+  instructions: ["messages"],
+  user: ["user", "safety_identifier"],
+  "tools.web_search": ["web_search_options", "tools"],
+};
+
+export const MESSAGES: Spelling = {
+  stop: ["stop_sequences"],
+  effort_without_thinking: ["output_config.effort"],
+  between_tools: ["thinking.type"],
+  thinking_display: ["thinking.display"],
+  reasoning: ["thinking", "output_config.effort"],
+  reasoning_effort: ["output_config.effort", "thinking"],
+  "reasoning.effort": ["output_config.effort", "thinking"],
+  "reasoning.budget": ["thinking.budget_tokens"],
+  response_format: ["output_config.format", "output_format"],
+  user: ["metadata.user_id"],
+  input: ["messages"],
+  instructions: ["system"],
+  parallel_tool_calls: ["tool_choice.disable_parallel_tool_use"],
+  max_output_tokens: ["max_tokens"],
+  max_completion_tokens: ["max_tokens"],
+};
+
+export const RESPONSES: Spelling = {
+  max_tokens: ["max_output_tokens"],
+  max_completion_tokens: ["max_output_tokens"],
+  messages: ["input"],
+  system: ["instructions", "input"],
+  thinking: ["reasoning"],
+  reasoning_effort: ["reasoning.effort"],
+  "thinking.budget_tokens": ["reasoning.effort"],
+  "reasoning.budget": ["reasoning.effort"],
+  response_format: ["text.format"],
+  verbosity: ["text.verbosity"],
+  user: ["user", "safety_identifier"],
+  logprobs: ["top_logprobs", "include"],
+};
+
+/** A path keeps its tail where the tail means the same; places in a list that was made anew mean nothing. */
+export function spelt(table: Spelling, field: string, body: Body): string {
+  if (field.length > LONGEST) return field;
+  for (let end = field.length; end > 0; end = field.slice(0, end).search(/[.[][^.[]*$/)) {
+    const head = field.slice(0, end);
+    if (!Object.hasOwn(table, head)) continue;
+    const names = table[head]!;
+    const name = names.find((one) => body[one.split(".", 1)[0]!] !== undefined) ?? names[0]!;
+    return field[end] === "." ? name + field.slice(end) : name;
+  }
+  return field;
+}
