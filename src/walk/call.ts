@@ -115,9 +115,9 @@ export class Attempt implements Call {
 
   /** As the client spells it; on the verbatim lane the words are its own already. */
   spelling(field: string): string {
+    if (this.lane !== "translated") return field;
     const x = this.exchange;
-    const { server } = x["~"].frontend;
-    return (this.lane === "translated" && server?.spelling?.(field, x.body)) || field;
+    return x["~"].frontend.server?.spelling?.(field, x.body) ?? field;
   }
 
   /** Every loss by name, in at most 1 KB: what does not fit is counted. */
