@@ -6,7 +6,7 @@ import { errorsIn } from "./report.ts";
 import { columns, paint, remark, say, sayJson } from "./terminal.ts";
 
 export const command: Command = {
-  usage: "list [frontend|middleware|provider|store] [options]",
+  usage: "list [frontend|middleware|observer|provider|store] [options]",
   about:
     "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.\nWhat they claim of others without having checked it stands beside them.",
   options: CONFIG,

@@ -12,7 +12,13 @@ export interface KnownPlugin {
   readonly definition: Definition;
 }
 
-export const KINDS: readonly PluginKind[] = ["frontend", "middleware", "provider", "store"];
+export const KINDS: readonly PluginKind[] = [
+  "frontend",
+  "middleware",
+  "observer",
+  "provider",
+  "store",
+];
 
 export async function knownPlugins(loaded: LoadedConfig): Promise<KnownPlugin[]> {
   const ours = KINDS.flatMap((kind) =>
@@ -23,7 +29,13 @@ export async function knownPlugins(loaded: LoadedConfig): Promise<KnownPlugin[]>
   );
   const { config } = loaded;
   const mounted = config
-    ? [config.store, ...config.frontends, ...config.middleware, ...config.providers.values()]
+    ? [
+        config.store,
+        ...config.frontends,
+        ...config.middleware,
+        ...config.observers,
+        ...config.providers.values(),
+      ]
     : [];
   const others = new Map<string, KnownPlugin>();
   for (const { definition, use, from } of mounted) {

@@ -5,7 +5,7 @@ import type { Problem } from "../plugin/plugin.ts";
 import { NOTHING, type Schema } from "./dialect.ts";
 import { isTemplate, parseTemplate } from "./interpolate.ts";
 import { originAt } from "./origins.ts";
-import { problem } from "./problems.ts";
+import { problem, SECTION } from "./problems.ts";
 import type { Report, Substituted } from "./substitute.ts";
 import { below, isMapping, locate, type Mapping, steps, type Tree, valueAt } from "./tree.ts";
 import type { Load } from "./types.ts";
@@ -97,8 +97,8 @@ function entriesOf(root: Mapping, { substituted: { unmounted, holes } }: Desk): 
     entries.push({ kind, pointer, use, useAt, said: long });
   };
   add("store", "/store", root["store"]);
-  for (const kind of ["frontend", "middleware"] as const) {
-    const section = kind === "frontend" ? "frontends" : kind;
+  for (const kind of ["frontend", "middleware", "observer"] as const) {
+    const section = SECTION[kind];
     const list = root[section];
     if (Array.isArray(list))
       for (const [i, each] of list.entries()) add(kind, `/${section}/${i}`, each);

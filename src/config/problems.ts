@@ -45,12 +45,15 @@ const PACKAGE = {
   provider: "a provider",
   frontend: "a frontend",
   middleware: "a middleware",
+  observer: "an observer",
   store: "a store",
 };
-const SECTION = {
+/** Where each kind of plugin stands in the file. */
+export const SECTION = {
   provider: "providers",
   frontend: "frontends",
   middleware: "middleware",
+  observer: "observers",
   store: "store",
 };
 
@@ -303,7 +306,7 @@ export const problem = {
       "plugin/no-default-export",
       `${from} exports no plugin as its default`,
       named === undefined
-        ? "export default defineProvider({ … }), or defineFrontend, defineMiddleware, defineStore"
+        ? "export default defineProvider({ … }), or defineFrontend, defineMiddleware, defineObserver, defineStore"
         : `it exports one as ${quote(named)}: make it the default`,
     ),
   wrongKind: (from: string, is: PluginKind, wanted: PluginKind) =>

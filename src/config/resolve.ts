@@ -80,6 +80,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     store: mountedOf(mounts.find((m) => m.kind === "store")!),
     frontends: mounts.filter((m) => m.kind === "frontend").map(mountedOf),
     middleware: mounts.filter((m) => m.kind === "middleware").map((m) => middlewareOf(m, root)),
+    observers: mounts.filter((m) => m.kind === "observer").map(mountedOf),
     providers: new Map(
       mounts
         .filter((m) => m.kind === "provider")

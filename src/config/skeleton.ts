@@ -117,6 +117,9 @@ const skeleton = (facts: Schema) => ({
     middleware: list(mounted(middleware), "What every request passes, in this order", {
       default: DEFAULT_MIDDLEWARE,
     }),
+    observers: list(mounted(plugin), "Who is told what happened, and changes nothing", {
+      default: [],
+    }),
     providers: {
       type: "object",
       propertyNames: name("a provider's key"),

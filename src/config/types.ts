@@ -5,6 +5,7 @@ import type { ModelInfo, Price } from "../model/facts.ts";
 import type { Branded, PluginKind } from "../plugin/define.ts";
 import type { FrontendDef } from "../plugin/frontend.ts";
 import type { MiddlewareDef } from "../plugin/middleware.ts";
+import type { ObserverDef } from "../plugin/observer.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { StoreDef } from "../plugin/store.ts";
 
@@ -63,6 +64,7 @@ export interface GatewayConfig {
   readonly store: Mounted<StoreDef<any> & Branded<"store">>;
   readonly frontends: readonly Mounted<FrontendDef<any> & Branded<"frontend">>[];
   readonly middleware: readonly MountedMiddleware[];
+  readonly observers: readonly Mounted<ObserverDef<any> & Branded<"observer">>[];
   /** Mounted ones only, in the file's order. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** Declared ones that `when:` left out, with the reason in words. A candidate on one of them is skipped with a note. */

@@ -4,12 +4,12 @@ import { originsOf } from "../config/origins.ts";
 import { problem, type Words } from "../config/problems.ts";
 import type { GatewayConfig, Located, Mounted, ProviderConfig } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
-import { sayable } from "../model/error.ts";
 import { Scope } from "../lib/scope.ts";
 import type { Kind } from "../model/request.ts";
 import type { Json } from "../model/values.ts";
 import type { Frontend } from "../plugin/frontend.ts";
 import { strangerMade } from "../plugin/members.ts";
+import type { Observer } from "../plugin/observer.ts";
 import type { Commands } from "../plugin/plugin.ts";
 import type { Provider } from "../plugin/provider.ts";
 import { compile, type MountedMiddleware } from "../walk/hooks.ts";
@@ -18,11 +18,12 @@ import { Switchboard } from "../walk/switchboard.ts";
 import { bearer } from "./bearer.ts";
 import { createContext } from "./context.ts";
 import type { House } from "./house.ts";
+import type { MountedObserver } from "./observing/audience.ts";
+import { ready } from "./ready.ts";
 import { stockCatalogue } from "./listings.ts";
-import { lineTo, mountEndpoint, validator } from "./mounting.ts";
+import { mountEndpoint, validator } from "./mounting.ts";
 
 const SETUP_MS = 10_000;
-const READY_MS = 5_000;
 /** An update takes some time to reach everybody. */
 const WARN_MS = 30 * 86_400_000;
 
@@ -31,6 +32,8 @@ export interface Built {
   readonly frontends: readonly MountedFrontend[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly middleware: readonly MountedMiddleware[];
+  /** In the process that has them. */
+  readonly observers: readonly MountedObserver[];
   readonly commands: ReadonlyMap<string, NonNullable<Commands["commands"]>>;
   readonly inFlight: () => number;
   /** Signals plugins that it leaves; resolves when its last exchange is over and everything in it has ended. */
@@ -47,6 +50,8 @@ export async function build(of: {
   place: Place;
   /** False: providers are not asked whether they are ready, and nobody upstream hears of it. */
   probe?: boolean;
+  /** False: observers are in another process. */
+  observers?: boolean;
 }): Promise<Built | { problems: readonly Located[] }> {
   const { config, house, place } = of;
   const scope = new Scope();
@@ -160,6 +165,12 @@ export async function build(of: {
     });
   }
 
+  const observers: MountedObserver[] = [];
+  for (const mounted of of.observers === false ? [] : config.observers) {
+    const observer = await setup<Observer>(mounted);
+    if (observer) observers.push({ id: mounted.id, observer, sends: mounted.definition.sends });
+  }
+
   const frontends: MountedFrontend[] = [];
   const doors = new Map<Kind, string>();
   const routes = new Map<string, string>();
@@ -228,6 +239,7 @@ export async function build(of: {
     rests: house.rests,
     retiring: house.retiring,
     watchdog: house.watchdog,
+    seen: config.observers.length > 0 ? (record) => house.observing.seen(record) : undefined,
     room: house.room,
     turnstile: house.turnstile,
     usual: house.usual,
@@ -249,11 +261,13 @@ export async function build(of: {
     frontends,
     providers,
     middleware,
+    observers,
     commands,
     inFlight: () => inFlight,
     async retire() {
       scope.leave();
       if (inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
+      await house.observing.end(observers);
       await scope[Symbol.asyncDispose]().catch((error: unknown) =>
         house.log.error({ generation: of.number, err: error }, "a generation did not end well"),
       );
@@ -267,32 +281,4 @@ function atHome({ definition, options }: ProviderConfig): boolean {
   const given = (options as { base_url?: unknown }).base_url;
   if (typeof usual !== "string" || typeof given !== "string") return true;
   return URL.parse(given)?.origin === new URL(usual).origin;
-}
-
-/** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */
-async function ready(
-  config: GatewayConfig,
-  providers: ReadonlyMap<string, MountedProvider>,
-  house: House,
-  scope: Scope,
-  place: Place,
-): Promise<Located[]> {
-  const found: Located[] = [];
-  await Promise.all(
-    [...config.providers.values()].map(async (mounted) => {
-      const provider = providers.get(mounted.name);
-      if (!provider?.provider.ready) return;
-      try {
-        await provider.provider.ready(
-          lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
-        );
-      } catch (error) {
-        const why = house.mask.text(sayable(error, "its own check broke; the log says where"));
-        if (mounted.requireReady)
-          found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
-        else house.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
-      }
-    }),
-  );
-  return found;
 }

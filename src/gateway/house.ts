@@ -17,6 +17,7 @@ import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type Ledger } from "./ledger.ts";
+import { Audience, type Observing } from "./observing/audience.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import type { Twins } from "./twins.ts";
@@ -37,6 +38,8 @@ export interface House {
   readonly keys: Keys;
   /** What providers said of themselves; read live by every generation. */
   readonly lists: Lists;
+  /** Where observers hear of what happens. */
+  readonly observing: Observing;
   readonly rests: Rests;
   readonly retiring: Retiring;
   readonly usual: Usual;
@@ -64,14 +67,20 @@ export async function openHouse(
     store: Store | Promise<Store>;
     /** Another process's; without them our own, in the state folder. */
     lists?: Lists;
+    /** Where the observers are, when not in this process. */
+    observing?: Observing;
   },
 ): Promise<House> {
   const { ground, mask, scope } = of;
   const { log } = ground;
+  const observing = of.observing ?? new Audience(log);
   const house = {
     ...ground,
     mask,
-    rests: new Rests(),
+    observing,
+    rests: new Rests(Date.now, (rest) =>
+      observing.told({ type: "rests", at: Date.now(), ...rest }),
+    ),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
@@ -97,10 +106,12 @@ export async function openHouse(
   };
   house.store = await of.store;
   house.ledger = createLedger(house.store, {
-    tell: (trouble) =>
-      trouble === undefined
-        ? log.info({}, "the ledger takes rows again")
-        : log.error({ trouble }, "the ledger takes no rows; new calls are refused"),
+    tell(trouble) {
+      const ok = trouble === undefined;
+      if (ok) log.info({}, "the ledger takes rows again");
+      else log.error({ trouble }, "the ledger takes no rows; new calls are refused");
+      observing.told({ type: "ledger", at: Date.now(), ok });
+    },
   });
   scope.defer(() => house.ledger.close());
   house.keys = createKeys(house.store);

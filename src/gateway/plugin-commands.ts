@@ -116,15 +116,17 @@ const commandsOf = ({ built, store }: Mounts, id: string): NonNullable<Commands[
   (id === "store" ? store.commands : built.commands.get(id)) ?? {};
 
 function shown(now: Mounts): ShownPlugin[] {
-  const { store, frontends, middleware, providers } = now.config;
-  return [store, ...frontends, ...middleware, ...providers.values()].map((mounted) => ({
-    id: mounted.id,
-    use: mounted.use,
-    summary: mounted.definition.summary,
-    commands: Object.entries(commandsOf(now, mounted.id)).map(([name, { summary, input }]) => ({
-      name,
-      summary,
-      input: (input as Schema | undefined) ?? NOTHING,
-    })),
-  }));
+  const { store, frontends, middleware, observers, providers } = now.config;
+  return [store, ...frontends, ...middleware, ...observers, ...providers.values()].map(
+    (mounted) => ({
+      id: mounted.id,
+      use: mounted.use,
+      summary: mounted.definition.summary,
+      commands: Object.entries(commandsOf(now, mounted.id)).map(([name, { summary, input }]) => ({
+        name,
+        summary,
+        input: (input as Schema | undefined) ?? NOTHING,
+      })),
+    }),
+  );
 }

@@ -30,6 +30,7 @@ import { createLedger } from "./ledger.ts";
 import { modelCommands } from "./model-commands.ts";
 import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts";
 import { policyCommands } from "./policy-commands.ts";
+import { Audience } from "./observing/audience.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import { makeStateFolder } from "./state-folder.ts";
@@ -148,6 +149,7 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     keys: createKeys(store),
     shared: new Shared(),
     twins: createTwins(),
+    observing: new Audience(log),
     rests: new Rests(),
     retiring: new Retiring(log),
     usual: createUsual(),

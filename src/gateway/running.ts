@@ -109,7 +109,10 @@ export class Running implements Gateway {
 
   readonly reload = latest(async (why: Why) => {
     const result = await this.#reload(why);
-    this.#lastReload = { ...result, at: Date.now(), why };
+    const at = Date.now();
+    this.#lastReload = { ...result, at, why };
+    const { ok, generation, unchanged } = result;
+    if (!unchanged) this.#house.observing.told({ type: "reloaded", at, why, ok, generation });
     return result;
   });
 

@@ -59,6 +59,7 @@ export class Stage {
     loaded: LoadedConfig;
     config: GatewayConfig;
     probe?: boolean;
+    observers?: boolean;
   }): Promise<Serving | { problems: readonly Located[] }> {
     const { loaded, config } = of;
     this.#house.log.secrets(secretsOf(config));
@@ -83,6 +84,7 @@ export class Stage {
   swap(serving: Serving): void {
     const old = this.#current?.built;
     this.#current = serving;
+    this.#house.observing.mount(serving.built.observers);
     this.#house.log.level(serving.config.log.level);
     this.#house.files.limit(serving.config.files);
     this.#listening?.limit(serving.config.bounds);

@@ -14,6 +14,7 @@ const KINDS: readonly string[] = [
   "provider",
   "frontend",
   "middleware",
+  "observer",
   "store",
 ] satisfies PluginKind[];
 
@@ -58,7 +59,7 @@ function flawOf(
   const stranger = strangerIn(definition, DEFINITION[kind]);
   if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.near);
   if (typeof setup !== "function") return problem.badDefinition(from, "it has no setup");
-  if (kind === "middleware" && definition["sends"] === undefined)
+  if ((kind === "middleware" || kind === "observer") && definition["sends"] === undefined)
     return problem.badDefinition(
       from,
       'it does not say where it sends what people wrote (sends: "nowhere")',

@@ -9,7 +9,7 @@ import { problem, type Words } from "../config/problems.ts";
 
 /** By kind and name, a module whose default export is a definition. Imported when named. */
 export type Builtin = Readonly<
-  Record<PluginKind, Readonly<Record<string, () => Promise<unknown>>>>
+  Partial<Record<PluginKind, Readonly<Record<string, () => Promise<unknown>>>>>
 >;
 
 export type Found =
@@ -41,14 +41,15 @@ export async function find(
   if (why !== undefined) return { words: problem.badSpecifier(use, why) };
   if (/^(\.{0,2})\//.test(use))
     return findFile(resolve(dirname(fromFile), use), fromFile, resolveEntry);
-  const known = Object.keys(builtin[kind]);
+  const ours = builtin[kind] ?? {};
+  const known = Object.keys(ours);
   if (use.includes("/") || use.startsWith("@"))
     return (
       (await findPackage(use, fromFile, resolveEntry)) ?? {
         words: problem.pluginNotFound(use, kind, PACKAGE.exec(use)![0], []),
       }
     );
-  if (Object.hasOwn(builtin[kind], use)) return { from: "built-in", module: builtin[kind][use]! };
+  if (Object.hasOwn(ours, use)) return { from: "built-in", module: ours[use]! };
   const short = use.startsWith(conventional(kind, "")) && use.slice(conventional(kind, "").length);
   if (short && isName(short)) return { words: problem.fullPackageName(use, short) };
   if (!isName(use))

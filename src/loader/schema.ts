@@ -27,6 +27,7 @@ export function editorSchema(plugins: readonly Known[]): Mapping {
     provider: [],
     frontend: [],
     middleware: [],
+    observer: [],
     store: [],
   };
   const byKey: Mapping = {};
@@ -52,13 +53,14 @@ export function editorSchema(plugins: readonly Known[]): Mapping {
     const alone = { if: { type: "object", not: { required: ["use"] } }, then: { $ref: at } };
     byKey[use] = { ...about, allOf: [{ $ref: "#/definitions/provider" }, alone] };
   }
-  const { store, frontends, middleware, providers } = schema.properties;
+  const { store, frontends, middleware, observers, providers } = schema.properties;
   definitions["provider"] = providers.additionalProperties;
   providers.additionalProperties = { $ref: "#/definitions/provider" };
   providers.properties = byKey;
   addRules(store, rules.store);
   addRules(frontends.items, rules.frontend);
   addRules(middleware.items, rules.middleware);
+  addRules(observers.items, rules.observer);
   addRules(definitions["provider"] as Mapping, rules.provider);
   return { ...schema, definitions };
 }

@@ -1,5 +1,6 @@
 import type { FrontendDef } from "./frontend.ts";
 import type { MiddlewareDef } from "./middleware.ts";
+import type { ObserverDef } from "./observer.ts";
 import type { ProviderDef } from "./provider.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 import type { StoreDef } from "./store.ts";
@@ -38,6 +39,14 @@ export const defineMiddleware = <const O extends ObjectSchema = None>(
 ): Def<MiddlewareDef<O>, "middleware"> => ({ ...d, "~tollgate": "middleware" });
 
 /**
+ * An observer: it is told what happened, in batches, in the primary process, and changes nothing. The default export of its
+ * module; it only marks the definition, and nothing of it runs before the gateway mounts it.
+ */
+export const defineObserver = <const O extends ObjectSchema = None>(
+  d: ObserverDef<O>,
+): Def<ObserverDef<O>, "observer"> => ({ ...d, "~tollgate": "observer" });
+
+/**
  * Declares a store: a module's default export. The primary process calls `setup` once at start; a reload does not
  * replace it.
  */
@@ -46,7 +55,7 @@ export const defineStore = <const O extends ObjectSchema = None>(
 ): Def<StoreDef<O>, "store"> => ({ ...d, "~tollgate": "store" });
 
 /** What a definition's brand may say. Each kind has a section of its own in `gateway.yaml`. */
-export type PluginKind = "provider" | "frontend" | "middleware" | "store";
+export type PluginKind = "provider" | "frontend" | "middleware" | "observer" | "store";
 
 /** Any definition, as the loader holds it: options and credentials are unknown until validated. */
 export type Definition = Branded<PluginKind> &
@@ -54,5 +63,6 @@ export type Definition = Branded<PluginKind> &
     | (ProviderDef<any, any> & Branded<"provider">)
     | (FrontendDef<any> & Branded<"frontend">)
     | (MiddlewareDef<any> & Branded<"middleware">)
+    | (ObserverDef<any> & Branded<"observer">)
     | (StoreDef<any> & Branded<"store">)
   );

@@ -16,6 +16,7 @@ export * from "./call.ts";
 export * from "./provider.ts";
 export * from "./frontend.ts";
 export * from "./middleware.ts";
+export * from "./observer.ts";
 export * from "./store.ts";
 export * from "./context.ts";
 export * from "./define.ts";

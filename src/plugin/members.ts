@@ -3,6 +3,7 @@
 import { nearest } from "../lib/text.ts";
 import type { Frontend, FrontendDef, ServeRoute, WalkRoute } from "./frontend.ts";
 import type { Hooks, MiddlewareDef } from "./middleware.ts";
+import type { Observer, ObserverDef } from "./observer.ts";
 import type { Commands } from "./plugin.ts";
 import type { NativeEndpoint, Provider, ProviderDef, WireEndpoint } from "./provider.ts";
 import type { Store, StoreDef } from "./store.ts";
@@ -26,11 +27,13 @@ export const DEFINITION = {
   provider: { ...PLUGIN, credential: true, data: true, exceptions: true, facts: true },
   frontend: PLUGIN,
   middleware: { ...PLUGIN, sends: true },
+  observer: { ...PLUGIN, sends: true },
   store: PLUGIN,
 } as const satisfies {
   provider: Names<ProviderDef>;
   frontend: Names<FrontendDef>;
   middleware: Names<MiddlewareDef>;
+  observer: Names<ObserverDef>;
   store: Names<StoreDef>;
 };
 
@@ -51,6 +54,7 @@ export const MADE = {
     event: true,
     settle: true,
   },
+  observer: { ...COMMANDS, seen: true, told: true },
   store: {
     ...COMMANDS,
     reach: true,
@@ -67,6 +71,7 @@ export const MADE = {
   provider: Names<Provider & Commands>;
   frontend: Names<Frontend & Commands>;
   middleware: Names<Hooks & Commands>;
+  observer: Names<Observer & Commands>;
   store: Names<Store & Commands>;
 };
 

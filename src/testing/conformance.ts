@@ -11,6 +11,7 @@ import { frontend } from "./conformance/frontend.ts";
 import { innocence } from "./conformance/innocence.ts";
 import { filled, manners, secretsIn } from "./conformance/manners.ts";
 import { middleware } from "./conformance/middleware.ts";
+import { observer } from "./conformance/observer.ts";
 import { provider } from "./conformance/provider.ts";
 import { leakIn, type Subject } from "./conformance/subject.ts";
 
@@ -37,6 +38,7 @@ export function conformance(definition: Definition, options: Conforming = {}): C
     ...(kind === "provider" ? provider(subject) : []),
     ...(kind === "frontend" ? frontend(subject) : []),
     ...(kind === "middleware" ? middleware(subject) : []),
+    ...(kind === "observer" ? observer(subject) : []),
   ];
   // It searches what all the others have heard, so it listens for itself where it is run alone.
   const secrecy = check("its secrets are in no log line, error or event", async () => {

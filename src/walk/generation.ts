@@ -2,6 +2,7 @@
 // May import: plugin (types), protocols' interface, model, money, catalogue, lib. May not: config values, loader, gateway.
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.
+import type { Seen } from "../plugin/observer.ts";
 import type { Pool } from "undici";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Timeouts } from "../config/types.ts";
@@ -42,6 +43,8 @@ export interface Generation {
   /** What a key usually gets out of a model: what an expected hold sets aside. */
   readonly usual: Usual;
   readonly watchdog: Watchdog;
+  /** Where observers hear of a request that is over; undefined: there are none. */
+  readonly seen: ((record: Seen) => void) | undefined;
   /** What may be held and who may come in at once, of the whole process. */
   readonly room: Room;
   readonly turnstile: Turnstile;

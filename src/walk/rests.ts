@@ -6,15 +6,27 @@ const MOST_MS = 300_000;
 /** A broken promise is not mended in a minute, and each try costs somebody their privacy. */
 const DISTRUST_MS = 3_600_000;
 
+/** What rests, why, and until when. `model` null: all of the credential's. */
+export interface Rest {
+  provider: string;
+  credential: string;
+  model: string | null;
+  kind: Fault["kind"];
+  until: number;
+}
+
 /** Who is given a rest after a failure: candidates that rest are tried last, never dropped. One per process, read live. */
 export class Rests {
   readonly #until = new Map<string, number>();
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
   readonly #distrusted = new Map<string, number>();
   readonly #now: () => number;
+  readonly #tell: (rest: Rest) => void;
 
-  constructor(now: () => number = Date.now) {
+  /** `tell`: hears of each rest that begins or grows. */
+  constructor(now: () => number = Date.now, tell: (rest: Rest) => void = () => {}) {
     this.#now = now;
+    this.#tell = tell;
   }
 
   /** What rests is decided by the kind of failure, for how long by what upstream said of it. */
@@ -25,7 +37,12 @@ export class Rests {
       this.#distrusted.set(credentialKey(seat), this.#now() + DISTRUST_MS);
     const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
     const key = what === "credential" ? credentialKey(seat) : modelKey(seat);
-    if (until > (this.#until.get(key) ?? 0)) this.#until.set(key, until);
+    if (until > (this.#until.get(key) ?? 0)) {
+      this.#until.set(key, until);
+      const { provider, credential } = seat;
+      const model = what === "credential" ? null : seat.model;
+      this.#tell({ provider, credential, model, kind: fault.kind, until });
+    }
     if (this.#until.size > 10_000) this.#sweep();
   }
 

@@ -1,6 +1,7 @@
 import { ERRORS, type Fault } from "../model/error.ts";
 import type { Outcome } from "../plugin/exchange.ts";
 import type { Visit } from "./exchange.ts";
+import { seenOf } from "./seen.ts";
 
 /** Wraps the walk: whatever happens inside, there is one outcome, told once to every settle hook. */
 export async function settled(
@@ -15,7 +16,8 @@ export async function settled(
   }
   const inner = x["~"];
   const hooks = inner.frontend.chain.settle;
-  if (hooks.length === 0 && !inner.fault && !slow(x)) return;
+  const { seen } = inner.gen;
+  if (hooks.length === 0 && !inner.fault && !seen && !slow(x)) return;
   const outcome = outcomeOf(x);
   for (const hook of hooks) {
     if (!hook.applies(x.model || undefined, undefined)) continue;
@@ -26,6 +28,7 @@ export async function settled(
       inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
     }
   }
+  seen?.(seenOf(x, outcome));
   report(x, outcome);
 }
 

@@ -3,6 +3,7 @@ import {
   apiKey,
   defineFrontend,
   defineMiddleware,
+  defineObserver,
   defineProvider,
   defineStore,
   type Definition,
@@ -268,4 +269,62 @@ export const slow = defineMiddleware({
     ctx.id = "y";
     return { commands: { count: { summary: "Counts", run: async () => 1 } } };
   },
+});
+
+// ── an observer is told, and changes nothing ──
+export const observer = defineObserver({
+  api: 1,
+  name: "counts",
+  summary: "Counts requests",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: { by: { type: "string", enum: ["key", "model"], description: "By what" } },
+  },
+  setup({ by }, ctx) {
+    is<Same<typeof by, "key" | "model" | undefined>>();
+    const counts = ctx.shared("counts", () => new Map<string, bigint>());
+    return {
+      seen(batch) {
+        for (const { key, model, calls, fault } of batch) {
+          const cost = calls.reduce((sum, { costNano }) => sum + (costNano ?? 0n), 0n);
+          const name = `${by === "key" ? (key ?? "") : model} ${fault?.kind ?? ""}`;
+          counts.set(name, (counts.get(name) ?? 0n) + cost);
+        }
+      },
+      async told(notice) {
+        if (notice.type === "rests") is<Same<typeof notice.model, string | null>>();
+        if (notice.type === "dropped") is<Same<typeof notice.records, number>>();
+      },
+      commands: {
+        counts: { summary: "What was counted", run: async () => [...counts.keys()] },
+      },
+    };
+  },
+});
+is<Same<(typeof observer)["~tollgate"], "observer">>();
+export const anObserver: Definition = observer;
+const plain = { api: 1, name: "x", summary: "x" } as const;
+// @ts-expect-error It says where it sends what it is told.
+defineObserver({ ...plain, setup: () => ({}) });
+// @ts-expect-error It has no hooks: it changes nothing.
+defineObserver({ ...plain, sends: "nowhere", setup: () => ({ settle() {} }) });
+defineObserver({
+  ...plain,
+  sends: "nowhere",
+  setup: () => ({
+    seen(batch) {
+      // @ts-expect-error Nothing that it is handed may be changed.
+      batch[0]!.status = 200;
+      // @ts-expect-error Nor the list.
+      batch.push(batch[0]!);
+      // @ts-expect-error Words of an error may quote a prompt: they are not here.
+      return void batch[0]?.fault?.message;
+    },
+    told(notice) {
+      // @ts-expect-error What a notice has depends on its type.
+      return void notice.generation;
+    },
+  }),
 });

@@ -138,6 +138,7 @@ export async function scene(of: Scene) {
         },
       ]),
     ),
+    observers: [],
     frontends: [
       mounted(
         "frontends.toy",

@@ -170,6 +170,7 @@ export class Crew {
       store: house.store,
       reports: house.reports,
       apply: this.#apply,
+      observing: house.observing,
       ailing: () => this.#relieve(member),
       late: (asked, withinMs) =>
         house.log.error(
@@ -216,10 +217,7 @@ export class Crew {
     this.#serving.delete(member);
     this.#all.delete(member);
     if (!this.#ending && this.#opened) {
-      this.#of.house.log.error(
-        { worker: member.place, pid: member.pid, how, calls: member.holds.size },
-        "a worker has ended; what it had open is settled as estimated",
-      );
+      tellEnd(this.#of.house, member, how);
       if (!this.#relieved.has(member)) void this.#replace(member, how);
     }
     // A store that says nothing keeps nobody from ending: the next start finds what is open.
@@ -281,6 +279,12 @@ export class Crew {
       await member.ask("commit", WORD_MS, this.#port!);
     } while (order !== this.#order);
   }
+}
+
+function tellEnd({ log, observing }: House, { place, pid, holds }: Member, how: string): void {
+  const of = { worker: place, pid, how, calls: holds.size };
+  log.error(of, "a worker has ended; what it had open is settled as estimated");
+  observing.told({ type: "worker_gone", at: Date.now(), ...of });
 }
 
 const tellList = (member: Member, lists: Lists, provider: string): void =>

@@ -2,7 +2,9 @@
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Notice, Seen } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
+import type { Observing } from "../observing/audience.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel, type Link } from "./link.ts";
 import { lending } from "./lent-store.ts";
@@ -44,6 +46,8 @@ export function hire(
     ailing: () => void;
     /** It does not answer, and is ended. */
     late: (asked: string, withinMs: number) => void;
+    /** What it has to tell observers. */
+    observing: Pick<Observing, "seen" | "told">;
     /** It asks on behalf of a plugin what that plugin's others know. */
     twins: (id: string, question: unknown) => Promise<unknown>;
   },
@@ -57,6 +61,8 @@ export function hire(
     ...lending(of.store, of.reports, holds.apply),
     ailing: of.ailing,
     twins: of.twins,
+    seen: (records: readonly Seen[]) => records.forEach((each) => of.observing.seen(each)),
+    told: (notice: Notice) => of.observing.told(notice),
   });
   const over = ending(child);
   return {

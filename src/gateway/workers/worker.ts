@@ -10,6 +10,7 @@ import type { Mask } from "../../lib/mask.ts";
 import { Scope, Shared } from "../../lib/scope.ts";
 import { openHouse, type House } from "../house.ts";
 import type { Listening } from "../listener.ts";
+import { forwarding } from "../observing/forwarding.ts";
 import { share } from "../port.ts";
 import { Stage, type Serving } from "../stage.ts";
 import { createTwins } from "../twins.ts";
@@ -56,7 +57,13 @@ export function work(
       if (!config) return loaded.problems;
       here ??= await open(config);
       // The primary has asked providers whether they are ready, for everybody.
-      const serving = await here.stage.build({ number, loaded, config, probe: false });
+      const serving = await here.stage.build({
+        number,
+        loaded,
+        config,
+        probe: false,
+        observers: false,
+      });
       if ("problems" in serving) return serving.problems;
       next = serving;
       return [];
@@ -99,6 +106,7 @@ export function work(
       const cut = (await listening?.close(drainMs)) ?? 0;
       await asked.abandon();
       await here?.stage.end();
+      observing.flush();
       await scope[Symbol.asyncDispose]();
       // The answer goes first.
       setImmediate(over.resolve);
@@ -106,6 +114,7 @@ export function work(
     },
   };
 
+  const observing = forwarding(() => link);
   const link = createLink(channel, asked);
   const twins = createTwins((id, question) => link.ask("twins", id, question));
   channel.once("disconnect", over.resolve);
@@ -120,6 +129,7 @@ export function work(
       publicUrl: () => here!.stage.current.config.publicUrl ?? url,
       store: borrowed(link),
       lists,
+      observing,
     });
     return { house, stage: new Stage(house) };
   }

@@ -9,6 +9,7 @@ import {
   apiKey,
   defineFrontend,
   defineMiddleware,
+  defineObserver,
   defineProvider,
   fail,
   type Definition,
@@ -524,5 +525,49 @@ describe("an import", () => {
     ["throws", 'throw new Error("No.");', "No."],
   ])("is caught when it %s", async (_what, code, words) =>
     expect(await importing(code)).toContain(words),
+  );
+});
+
+describe("an observer", () => {
+  const observer = (made: object) =>
+    defineObserver({
+      api: 1,
+      name: "acme",
+      summary: "Acme's eye",
+      sends: "nowhere",
+      setup: () => made,
+    } as any);
+
+  it("that is good passes", async () => {
+    const counts = new Map<string, number>();
+    const good = {
+      seen: (batch: any) => {
+        for (const { status } of batch) counts.set(status, (counts.get(status) ?? 0) + 1);
+      },
+      told: async () => {},
+    };
+    expect(await broken(observer(good))).toEqual([]);
+  });
+
+  it.each<[string, object, string]>([
+    ["changes a record", { seen: (batch: any) => (batch[0].status = 1) }, "seen:"],
+    ["sorts what it was handed", { seen: (batch: any) => void batch.sort() }, "seen:"],
+    [
+      "expects a call in every request",
+      { seen: (b: any) => b.map((r: any) => r.calls[0].n) },
+      "seen:",
+    ],
+    [
+      "expects a price",
+      { seen: (b: any) => b.map((r: any) => r.calls[0]?.costNano.toString()) },
+      "seen:",
+    ],
+    [
+      "knows only some notices",
+      { told: (n: any) => ({ ledger: () => {} })[n.type as "ledger"]() },
+      "told:",
+    ],
+  ])("that %s is caught", async (_what, made, law) =>
+    expect((await broken(observer(made))).join()).toContain(law),
   );
 });

@@ -61,7 +61,8 @@ async function made(size: number, first: Order) {
   const { store } = await makeMemory();
   const log = createLog({ level: "silent" as never, mask: new Mask(), pretty: false });
   const lists = createLists();
-  const house = { store, log, lists, ledger: createLedger(store) } as unknown as House;
+  const observing = { seen() {}, told() {} };
+  const house = { store, log, lists, observing, ledger: createLedger(store) } as unknown as House;
   const broken = vi.fn<(error: Error) => void>();
   const listen = { host: "127.0.0.1", port: 0 } as never;
   return new Crew({ size, program, house, listen, drainMs: () => 100, broken }, first);

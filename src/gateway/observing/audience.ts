@@ -1,0 +1,152 @@
+// What observers are told, in the process that has them. Each has a queue of its own with a bound, and is told one thing at a
+// time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
+import type { Log } from "../../lib/log.ts";
+import type { Notice, Observer, ObserverDef, Seen } from "../../plugin/observer.ts";
+
+/** Where records and notices go in a process: to its observers, or to the process that has them. */
+export interface Observing {
+  seen(record: Seen): void;
+  told(notice: Notice): void;
+  /** From here on these are told, and those before get what is left for them. */
+  mount(observers: readonly MountedObserver[]): void;
+  /** Resolves when these have got what is left for them, or have had their time. */
+  end(observers: readonly MountedObserver[]): Promise<void>;
+}
+
+export interface MountedObserver {
+  /** "observers.metrics" */
+  readonly id: string;
+  readonly observer: Observer;
+  readonly sends: ObserverDef["sends"];
+}
+
+export const EVERY_MS = 200;
+export const BATCH = 256;
+const MOST = 10_000;
+const END_MS = 5_000;
+
+export class Audience implements Observing {
+  readonly #log: Log;
+  #seats: readonly Seat[] = [];
+  readonly #all = new Map<MountedObserver, Seat>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  seen(record: Seen): void {
+    for (const seat of this.#seats) seat.seen(record);
+  }
+
+  told(notice: Notice): void {
+    for (const seat of this.#seats) seat.told(notice);
+  }
+
+  mount(observers: readonly MountedObserver[]): void {
+    this.#seats = observers.map((mounted) => {
+      const seat = new Seat(mounted, this.#log);
+      this.#all.set(mounted, seat);
+      return seat;
+    });
+  }
+
+  async end(observers: readonly MountedObserver[]): Promise<void> {
+    await Promise.all(
+      observers.map(async (mounted) => {
+        await this.#all.get(mounted)?.end();
+        this.#all.delete(mounted);
+      }),
+    );
+  }
+}
+
+/** One observer, with what waits for it. */
+class Seat {
+  readonly #of: MountedObserver;
+  readonly #log: Log;
+  #records: Seen[] = [];
+  #notices: Notice[] = [];
+  #dropped = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #telling: Promise<void> | undefined;
+
+  constructor(of: MountedObserver, log: Log) {
+    this.#of = of;
+    this.#log = log;
+  }
+
+  seen(record: Seen): void {
+    const { observer, sends } = this.#of;
+    if (!observer.seen) return;
+    if (this.#records.length >= MOST) return void this.#dropped++;
+    // A label may be a person, and elsewhere is not here.
+    const bare = sends !== "nowhere" && record.privacy !== "off";
+    this.#records.push(bare ? { ...record, labels: {} } : record);
+    if (this.#records.length >= BATCH) this.#tell();
+    else this.#timer ??= setTimeout(() => this.#tell(), EVERY_MS).unref();
+  }
+
+  told(notice: Notice): void {
+    if (!this.#of.observer.told) return;
+    if (this.#notices.length < MOST) this.#notices.push(notice);
+    this.#tell();
+  }
+
+  async end(): Promise<void> {
+    this.#tell();
+    let late: NodeJS.Timeout | undefined;
+    const over = new Promise<"late">((resolve) => {
+      late = setTimeout(() => resolve("late"), END_MS);
+    });
+    if ((await Promise.race([this.#telling, over])) === "late")
+      this.#log.warn(
+        { plugin: this.#of.id, records: this.#records.length },
+        "an observer does not end; what is left for it is given up",
+      );
+    clearTimeout(late);
+  }
+
+  #tell(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#telling ??= this.#all().finally(() => {
+      this.#telling = undefined;
+      if (this.#notices.length > 0 || this.#records.length >= BATCH) this.#tell();
+    });
+  }
+
+  /** One thing at a time, until nothing is left. */
+  async #all(): Promise<void> {
+    // Not in the turn of the request that was over.
+    await new Promise(setImmediate);
+    const { observer } = this.#of;
+    for (;;) {
+      const notice = this.#notices.shift();
+      if (notice) await this.#safely(() => observer.told!(notice));
+      else if (this.#records.length > 0) {
+        const batch = this.#records.splice(0, BATCH);
+        await this.#safely(() => observer.seen!(batch));
+        this.#tellDropped();
+      } else return;
+    }
+  }
+
+  #tellDropped(): void {
+    const records = this.#dropped;
+    if (records === 0) return;
+    this.#dropped = 0;
+    this.#log.warn(
+      { plugin: this.#of.id, records },
+      "an observer is too slow: records were not kept for it",
+    );
+    if (this.#of.observer.told) this.#notices.push({ type: "dropped", records, at: Date.now() });
+  }
+
+  async #safely(tell: () => unknown): Promise<void> {
+    try {
+      await tell();
+    } catch (err) {
+      this.#log.error({ plugin: this.#of.id, err }, "an observer failed");
+    }
+  }
+}

@@ -1,0 +1,153 @@
+// The fifth kind of plugin: it is told what happened, and changes nothing. Metrics, an access log, traces and alerts are
+// observers. Everything that it is handed is plain data: it may be kept, written as JSON or sent to another process.
+import type { ErrorKind } from "../model/error.ts";
+import type { FinishReason } from "../model/event.ts";
+import type { DataPolicy, Lane, Privacy } from "../model/facts.ts";
+import type { Kind } from "../model/request.ts";
+import type { Usage } from "../model/usage.ts";
+import type { HeadersOut, Opt } from "../model/values.ts";
+import type { CallState } from "./call.ts";
+import type { Plugin, Setup } from "./plugin.ts";
+import type { Op } from "./protocol.ts";
+import type { None, ObjectSchema } from "./schema.ts";
+
+/** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
+export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
+  /**
+   * Where it sends what it is told. An observer that sends it anywhere gets records of private requests (`Service-ZDR`)
+   * without labels, for a label may be a person.
+   */
+  sends: "nowhere" | DataPolicy;
+  /**
+   * Called once for each generation, in the primary process alone, before that generation answers anybody. A throw, or
+   * more than 10 s, refuses the config. What is counted goes into `ctx.shared`, which outlives a reload.
+   */
+  setup: Setup<O, Observer>;
+}
+
+/** What an observer's `setup` gives. Both members may be absent. */
+export interface Observer {
+  /**
+   * What was asked and answered: every request that reached a frontend, refused ones too, once, when its last byte has
+   * left and its bill is settled. In the order of each process, those of several processes mixed.
+   *
+   * Called by the primary process, also for what its workers served, within a fifth of a second, with 1 to 256 records.
+   * One call at a time: the next waits for the promise of the one before. Nothing else waits for it: no request, no
+   * reload, no other observer. While it is busy at most 10,000 records are kept for it; what is beyond that is lost,
+   * counted, and told by a `dropped` notice.
+   *
+   * It may do anything but change what it is handed. If it throws or rejects, these records are gone for it, the error is
+   * in the log, and the next batch comes all the same. At the end of the gateway or of its generation it gets what is left,
+   * and has 5 s. What a worker that is killed had not yet handed on, a fifth of a second at most, is lost; bills are not,
+   * for they go their own way.
+   */
+  seen?(batch: readonly Seen[]): void | Promise<void>;
+  /**
+   * What the gateway tells of itself, as it happens, one at a time, in the primary process. Under the rules of `seen`: it
+   * changes nothing, nothing waits for it, and a throw is logged.
+   */
+  told?(notice: Notice): void | Promise<void>;
+}
+
+/** One request, when it is over. No word of a prompt, an answer or an error's message is in it, and no address. */
+export type Seen = Readonly<{
+  /** Unix milliseconds, when it was over. */
+  at: number;
+  /** The `x-request-id` of the answer. */
+  id: string;
+  /** The name of its frontend in gateway.yaml. */
+  frontend: string;
+  /** The frontend's protocol; "" where it has none. */
+  protocol: string;
+  kind: Kind;
+  op: Op;
+  /** The operation within its protocol: "generate", "count". */
+  name: string;
+  method: string;
+  /** As the client wrote it; "" when the request was refused before its body was read. */
+  model: string;
+  stream: boolean;
+  /** null: no provider was asked. */
+  lane: Lane | null;
+  /** What the client was told, or 499 when it went away first. */
+  status: number;
+  /** Why it failed, without the words, which may quote what was sent. */
+  fault?: Opt<{ readonly kind: ErrorKind; readonly code: string | undefined }>;
+  finish?: Opt<FinishReason>;
+  /** Answered by a middleware's recording: nothing was asked of a provider. */
+  cached: boolean;
+  /** The id of its key; undefined for what nobody was identified for. */
+  key: Opt<string>;
+  /** Of its key. */
+  labels: HeadersOut;
+  privacy: Privacy;
+  /** What a translation could not carry, counted. */
+  losses: number;
+  bytesOut: number;
+  /** From its first byte to its end. */
+  ms: number;
+  /** Every attempt, in order; the last one answered, if any did. */
+  calls: readonly SeenCall[];
+}>;
+
+/** One attempt of a request: one entry of the ledger. */
+export type SeenCall = Readonly<{
+  n: number;
+  provider: string;
+  /** Upstream's own name. */
+  model: string;
+  credential: string;
+  protocol: string | null;
+  lane: Lane;
+  state: CallState;
+  usage: Usage;
+  /** null: it has no known price. */
+  costNano: bigint | null;
+  fault?: Opt<{ readonly kind: ErrorKind; readonly code: string | undefined }>;
+  ms: { readonly head?: Opt<number>; readonly content?: Opt<number>; readonly total: number };
+}>;
+
+/** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */
+export type Notice = Readonly<{ at: number }> &
+  (
+    | Readonly<{
+        /** A reload that was asked for, or that a changed file brought. */
+        type: "reloaded";
+        why: "file" | "signal" | "command";
+        /** False: the config was refused, and the generation before goes on. */
+        ok: boolean;
+        /** The one that answers now. */
+        generation: number;
+      }>
+    | Readonly<{
+        /** After a failure a provider's credential, for one model or for all, is tried last for a while. */
+        type: "rests";
+        provider: string;
+        credential: string;
+        /** null: all of its models. */
+        model: string | null;
+        kind: ErrorKind;
+        /** Unix milliseconds. */
+        until: number;
+      }>
+    | Readonly<{
+        /** False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
+        type: "ledger";
+        ok: boolean;
+      }>
+    | Readonly<{
+        /** A worker process has ended by itself; another one takes its place. */
+        type: "worker_gone";
+        worker: number;
+        pid: number;
+        /** "SIGKILL", "exit code 1". */
+        how: string;
+        /** Calls that it had open, settled as estimated. */
+        calls: number;
+      }>
+    | Readonly<{
+        /** This observer was too slow: so many records were not kept for it since the last such notice. */
+        type: "dropped";
+        records: number;
+      }>
+  );

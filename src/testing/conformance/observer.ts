@@ -1,0 +1,95 @@
+// An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
+import type { Notice, Observer, Seen } from "../../plugin/observer.ts";
+import type { Check } from "../check.ts";
+import { freeze } from "../freeze.ts";
+import { running } from "./innocence.ts";
+import type { Subject } from "./subject.ts";
+
+const SERVED: Seen = {
+  at: 1795000000000,
+  id: "x1",
+  frontend: "chat-completions",
+  protocol: "chat-completions",
+  kind: "chat",
+  op: "generate",
+  name: "generate",
+  method: "POST",
+  model: "fast",
+  stream: true,
+  lane: "verbatim",
+  status: 200,
+  finish: "stop",
+  cached: false,
+  key: "k1",
+  labels: { team: "web" },
+  privacy: "off",
+  losses: 0,
+  bytesOut: 512,
+  ms: 420,
+  calls: [
+    {
+      n: 1,
+      provider: "acme",
+      model: "m",
+      credential: "default",
+      protocol: "chat-completions",
+      lane: "verbatim",
+      state: "exact",
+      usage: { input: 20, output: 7 },
+      costNano: 140n,
+      ms: { head: 80, content: 90, total: 400 },
+    },
+  ],
+};
+
+/** Refused before anybody was asked, unpriced, private, and with what this contract does not know. */
+const RECORDS: readonly Seen[] = [
+  SERVED,
+  {
+    ...SERVED,
+    id: "x2",
+    status: 401,
+    lane: null,
+    key: undefined,
+    model: "",
+    calls: [],
+    fault: { kind: "unauthenticated", code: undefined },
+  },
+  {
+    ...SERVED,
+    id: "x3",
+    privacy: "strict",
+    labels: {},
+    calls: [{ ...SERVED.calls[0]!, protocol: null, state: "unpriced", costNano: null, usage: {} }],
+  },
+  { ...SERVED, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
+];
+
+const NOTICES: readonly Notice[] = [
+  { type: "reloaded", at: 1, why: "file", ok: false, generation: 1 },
+  {
+    type: "rests",
+    at: 1,
+    provider: "acme",
+    credential: "default",
+    model: null,
+    kind: "overloaded",
+    until: 2,
+  },
+  { type: "ledger", at: 1, ok: false },
+  { type: "worker_gone", at: 1, worker: 1, pid: 2, how: "SIGKILL", calls: 0 },
+  { type: "dropped", at: 1, records: 3 },
+  { type: "weather", at: 1 } as unknown as Notice,
+];
+
+export function observer(subject: Subject): Check[] {
+  const each = running<Observer>(subject);
+  return [
+    each("seen: takes every kind of record, and changes none", async (it) => {
+      for (const batch of [RECORDS, ...RECORDS.map((one) => [one])]) await it.seen?.(freeze(batch));
+    }),
+    each("told: takes every kind of notice, unknown ones too", async (it) => {
+      for (const notice of NOTICES) await it.told?.(freeze(notice));
+    }),
+  ];
+}

@@ -1,0 +1,161 @@
+// What observers get: everything in order, in batches with a bound; nothing waits for one, and one does not wait for another.
+import { setTimeout as sleep } from "node:timers/promises";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Notice, Observer, Seen } from "tollgate/plugin";
+import { Audience, type MountedObserver } from "../../../src/gateway/observing/audience.ts";
+import { forwarding } from "../../../src/gateway/observing/forwarding.ts";
+
+const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
+const say = (level: string) => (fields: Record<string, unknown>, message: string) =>
+  void logs.push({ level, message, fields });
+const log = { warn: say("warn"), error: say("error") } as never;
+
+const record = (id: number, more: Partial<Seen> = {}): Seen =>
+  ({ id: String(id), privacy: "off", labels: { team: "web" }, ...more }) as Seen;
+const mounted = (observer: Observer, sends: MountedObserver["sends"] = "nowhere") => ({
+  id: "observers.x",
+  observer,
+  sends,
+});
+
+describe("an observer", () => {
+  it("gets every record once, in order, one batch at a time, whatever comes when and however slow it is", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ many: fc.nat(700), pause: fc.boolean() }), { maxLength: 6 }),
+        fc.nat(3),
+        async (bursts, slowness) => {
+          const got: string[] = [];
+          let inside = 0;
+          const one = mounted({
+            async seen(batch) {
+              expect(++inside).toBe(1);
+              expect(batch.length).toBeGreaterThan(0);
+              expect(batch.length).toBeLessThanOrEqual(256);
+              if (slowness > 0) await sleep(slowness);
+              got.push(...batch.map(({ id }) => id));
+              inside--;
+            },
+          });
+          const audience = new Audience(log);
+          audience.mount([one]);
+          let n = 0;
+          for (const { many, pause } of bursts) {
+            for (let i = 0; i < many; i++) audience.seen(record(n++));
+            if (pause) await sleep(1);
+          }
+          await audience.end([one]);
+          expect(got).toEqual(Array.from({ length: n }, (_, i) => String(i)));
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  it("that hangs loses what is beyond its bound, is told how much, and keeps nobody", async () => {
+    logs.length = 0;
+    const gate = Promise.withResolvers<void>();
+    const notices: Notice[] = [];
+    let got = 0;
+    let quick = 0;
+    const slow = mounted({
+      async seen(batch) {
+        await gate.promise;
+        got += batch.length;
+      },
+      told: (notice) => void notices.push(notice),
+    });
+    const other = mounted({ seen: (batch) => void (quick += batch.length) });
+    const audience = new Audience(log);
+    audience.mount([slow, other]);
+    for (let i = 0; i < 300; i++) audience.seen(record(i));
+    await sleep(20);
+    for (let i = 0; i < 30_000; i++) {
+      audience.seen(record(i));
+      if (i % 2_000 === 0) await sleep(1);
+    }
+    await audience.end([other]);
+    expect(quick).toBe(30_300);
+    gate.resolve();
+    await audience.end([slow]);
+    const [dropped] = notices;
+    expect(dropped).toMatchObject({ type: "dropped" });
+    expect(got + (dropped as Extract<Notice, { type: "dropped" }>).records).toBe(30_300);
+    expect(got).toBeGreaterThanOrEqual(10_000);
+    expect(logs).toContainEqual(expect.objectContaining({ level: "warn" }));
+  });
+
+  it("that throws is told of in the log, and gets the next batch all the same", async () => {
+    logs.length = 0;
+    let batches = 0;
+    const one = mounted({
+      seen: () => {
+        batches++;
+        throw new Error("no luck");
+      },
+      told: () => Promise.reject(new Error("nor here")),
+    });
+    const audience = new Audience(log);
+    audience.mount([one]);
+    for (let i = 0; i < 600; i++) audience.seen(record(i));
+    audience.told({ type: "ledger", at: 1, ok: false });
+    await audience.end([one]);
+    expect(batches).toBe(3);
+    expect(logs.map(({ message }) => message)).toEqual(
+      Array.from({ length: 4 }, () => "an observer failed"),
+    );
+  });
+
+  it("that sends what it hears elsewhere gets private requests without labels", async () => {
+    const heard: Record<string, unknown>[] = [];
+    const see = (to: string): Observer => ({
+      seen: (batch) => void heard.push({ [to]: batch.map(({ labels }) => labels["team"]) }),
+    });
+    const home = mounted(see("home"));
+    const abroad = mounted(see("abroad"), { retention: "unknown" } as never);
+    const audience = new Audience(log);
+    audience.mount([home, abroad]);
+    for (const privacy of ["off", "required", "strict"] as const)
+      audience.seen(record(1, { privacy }));
+    await audience.end([home, abroad]);
+    expect(heard).toEqual([
+      { home: ["web", "web", "web"] },
+      { abroad: ["web", undefined, undefined] },
+    ]);
+  });
+
+  it("of an earlier generation gets what was left for it, and nothing that comes after", async () => {
+    const got: Record<string, string[]> = { old: [], new: [] };
+    const see = (who: string) =>
+      mounted({ seen: (batch) => void got[who]!.push(...batch.map(({ id }) => id)) });
+    const [old, young] = [see("old"), see("new")];
+    const audience = new Audience(log);
+    audience.mount([old]);
+    audience.seen(record(1));
+    audience.mount([young]);
+    audience.seen(record(2));
+    await audience.end([old]);
+    await audience.end([young]);
+    expect(got).toEqual({ old: ["1"], new: ["2"] });
+  });
+});
+
+it("a worker hands on all that it has, in order, many at a time, and the rest when it ends", async () => {
+  const told: [string, unknown][] = [];
+  const to = forwarding(() => ({ tell: (name, ...args) => void told.push([name, args[0]]) }));
+  for (let i = 0; i < 600; i++) to.seen(record(i));
+  to.told({ type: "ledger", at: 1, ok: true });
+  to.flush();
+  expect(told.map(([name, said]) => [name, Array.isArray(said) ? said.length : 1])).toEqual([
+    ["seen", 256],
+    ["seen", 256],
+    ["told", 1],
+    ["seen", 88],
+  ]);
+  to.seen(record(1));
+  await sleep(300);
+  expect(told).toHaveLength(5);
+  to.flush();
+  expect(told).toHaveLength(5);
+});
