@@ -77,7 +77,7 @@ const pathOf = (path: Path, call: Attempt): string =>
   typeof path === "string" ? path : path(call);
 
 /** Headers that a protocol lets through; a trailing * is a prefix. */
-export function passing(
+function passing(
   list: readonly string[] | undefined,
   headers: HeadersIn,
   each: (name: string, value: string) => void,
@@ -97,6 +97,20 @@ export function passing(
   }
 }
 
+/** Of whose account it is: no protocol's list lets these through. */
+const ACCOUNT =
+  /rate-?limit|organi[sz]ation|project|workspace|account|tenant|cookie|credit|balance|quota/;
+
+/** What of an upstream's head reaches a client, by the protocol's list. */
+export const answering = (
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  each: (name: string, value: string) => void,
+): void =>
+  passing(list, headers, (name, value) => {
+    if (!ACCOUNT.test(name)) each(name, value);
+  });
+
 /** Everything the client may know before the first byte of an answer. */
 export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
@@ -110,7 +124,7 @@ export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
   for (const name in receipt) head[name] = receipt[name];
   const protocol = call.seat["~"].endpoint.protocol;
   if (call.lane === "verbatim" && protocol)
-    passing(protocol.headers?.response, upstream, (name, value) => {
+    answering(protocol.headers?.response, upstream, (name, value) => {
       head[name] ??= gen.mask(value);
     });
   return head;

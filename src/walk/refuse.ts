@@ -2,7 +2,7 @@ import { ERRORS, faultOf, type Fault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Refusal } from "../plugin/protocol.ts";
 import { isHopeless, providerOf, shown } from "./blame.ts";
-import { passing } from "./encode.ts";
+import { answering } from "./encode.ts";
 import type { Visit } from "./exchange.ts";
 import { refusalOf } from "./fly.ts";
 import type { Generation } from "./generation.ts";
@@ -103,7 +103,7 @@ function passed(x: Visit, problem: unknown, fault: Fault): Told | undefined {
   if (isHopeless(fault)) return undefined;
   if (!String(refusal.headers["content-type"]).includes("json")) return undefined;
   const headers: [string, string][] = [];
-  passing(inner.frontend.protocol?.headers?.response, refusal.headers, (name, value) =>
+  answering(inner.frontend.protocol?.headers?.response, refusal.headers, (name, value) =>
     headers.push([name, inner.gen.mask(value)]),
   );
   const body = withoutSecrets(inner.gen, refusal.body.toString());

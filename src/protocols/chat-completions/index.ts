@@ -13,6 +13,7 @@ import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
 import { fault } from "./server/fault.ts";
+import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
 import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
@@ -29,7 +30,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
   reviewed: REVIEWED,
   headers: {
     request: ["x-client-request-id", "x-session-affinity"],
-    response: ["openai-processing-ms", "openai-version"],
+    response: ANSWER_HEADERS,
   },
   server: {
     schema: schema as unknown as JSONSchema,

@@ -4,6 +4,7 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { Asking, Protocol } from "../../plugin/protocol.ts";
+import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
 import * as answer from "./answer.ts";
 import * as decode from "./decode.ts";
@@ -28,7 +29,7 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
     id: ID,
     kind: "image",
     reviewed: REVIEWED,
-    headers: { response: ["openai-*", "x-ratelimit-*", "retry-after", "retry-after-ms"] },
+    headers: { response: ANSWER_HEADERS },
     server: {
       schema: schema as unknown as JSONSchema,
       survey,

@@ -11,6 +11,7 @@ import { relay } from "./client/relay.ts";
 import { request as encode } from "./client/request.ts";
 import { stream as decoder } from "./client/stream.ts";
 import { counted, whole as decode } from "./client/whole.ts";
+import { ANSWER_HEADERS } from "../headers.ts";
 import { settings, type Dialect } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
 import { fault as refusal, head } from "./server/fault.ts";
@@ -37,7 +38,6 @@ const REQUEST = [
   "x-app",
   "x-claude-code-*",
 ];
-const RESPONSE = ["anthropic-ratelimit-*", "retry-after", "retry-after-ms", "x-should-retry"];
 
 export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
   const at = (of: Asking) => settings(dialect, of.model);
@@ -50,7 +50,7 @@ export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
     id: ID,
     kind: "chat",
     reviewed: REVIEWED,
-    headers: { request: betas ? REQUEST : REQUEST.slice(0, 1), response: RESPONSE },
+    headers: { request: betas ? REQUEST : REQUEST.slice(0, 1), response: ANSWER_HEADERS },
     server: {
       schema: shared,
       survey,

@@ -10,6 +10,7 @@ import schema from "../../../schemas/responses.request.json" with { type: "json"
 import { bodyOf } from "./body.ts";
 import { decodeStream, decodeWhole } from "./decode.ts";
 import type { ResponsesDialect } from "./dialect.ts";
+import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
 import { failure } from "../failure.ts";
 import { fault } from "./fault.ts";
@@ -34,8 +35,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
     reviewed: REVIEWED,
     headers: {
       request: ["openai-beta"],
-      // Not the rate limits: those are our account's, and the client has its own.
-      response: ["openai-processing-ms", "openai-version"],
+      response: ANSWER_HEADERS,
     },
     server: {
       schema: schema as JSONSchema,
