@@ -1,4 +1,5 @@
 // Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
+import { reachable } from "./kept.ts";
 import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ImageRequest, Media } from "../../model/request.ts";
@@ -25,6 +26,11 @@ export function request(r: ImageRequest, of: Asking): Body {
   );
   if (r.n > 1)
     fail("unsupported", `${of.model} makes one image at a time. Ask for n: 1.`, { param: "n" });
+  if (r.background === "transparent")
+    fail("unsupported", `${of.model} draws no transparent background. Ask for auto or opaque.`, {
+      param: "background",
+      code: "unsupported_value",
+    });
   if (r.mask)
     fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
       param: "mask",
@@ -32,7 +38,9 @@ export function request(r: ImageRequest, of: Asking): Body {
   const { config, kept } = restOf(r, of);
   foreign(r, of);
   return {
-    contents: [{ role: "user", parts: [...r.refs.map(picture), { text: r.prompt }] }],
+    contents: [
+      { role: "user", parts: [...r.refs.map((ref) => picture(ref, of)), { text: r.prompt }] },
+    ],
     generationConfig: {
       ...config,
       seed: r.seed,
@@ -58,9 +66,11 @@ function shape(r: ImageRequest, of: Asking): { [field: string]: Json | undefined
   return { aspectRatio: ratioOf(size, RATIOS), imageSize: word === "1K" ? undefined : word };
 }
 
-function picture(media: Media): Json {
-  if ("url" in media)
-    return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri: media.url } };
+function picture(media: Media, of: Asking): Json {
+  if ("url" in media) {
+    const fileUri = reachable(media.url, "image", of);
+    return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri } };
+  }
   if ("fileId" in media)
     return fail("unsupported", "A file id of another provider cannot be drawn from.", {
       param: "image",

@@ -7,6 +7,7 @@ import type { JsonObject, Opt } from "../../model/values.ts";
 import { mimeOf } from "../images/sniff.ts";
 import { inputOf } from "../messages/arguments.ts";
 import { nameTo, unsayable, type Encoding } from "./encoding.ts";
+import { reachable } from "./kept.ts";
 import { signatureOf, signed } from "./signatures.ts";
 import { ID, object } from "./words.ts";
 
@@ -67,18 +68,13 @@ function thought(
   return spoken({ text: said, thought: true }, proof, e);
 }
 
-/** Files that an account keeps are reached by anybody who has its key, and all clients here share ours. */
-const KEPT = /^https:\/\/[^/]*googleapis\.com\/[^?]*\bfiles\/|^gs:/i;
-
 function mediaTo(media: Media, usual: string, at: string, e: Encoding): JsonObject {
   if ("fileId" in media) return unsayable("A file id", at, "foreign_file_id");
   if ("url" in media) {
-    if (KEPT.test(media.url) && e.of.state !== "relay")
-      return unsayable("A file that Google keeps for somebody", at, "state_unsupported");
     if (!e.with.urls && !isVideoPage(media.url))
       return unsayable("A file by its address", at, "unsupported_media_source");
     const mimeType = media.mime ?? typeOf(media.url);
-    return { fileData: { ...(mimeType && { mimeType }), fileUri: media.url } };
+    return { fileData: { ...(mimeType && { mimeType }), fileUri: reachable(media.url, at, e.of) } };
   }
   const said = media.mime?.toLowerCase().replace("image/jpg", "image/jpeg");
   const mimeType = said ?? (usual === "image/png" ? mimeOf(media) : usual);
