@@ -10,6 +10,7 @@ import {
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { countIn, page, textIn } from "tollgate/protocols/compatible";
 import { gemini, geminiImage } from "tollgate/protocols/gemini";
+import { several } from "./google/several.ts";
 
 const VERSION = "v1beta";
 
@@ -44,7 +45,16 @@ export default defineProvider({
     return {
       endpoints: [
         { protocol: gemini(), base, auth, serves: (model: string) => !draws(model) },
-        { protocol: geminiImage(), base, auth, serves: draws },
+        { protocol: geminiImage(), base, auth, serves: draws, can: { n: false } },
+        // One request makes one picture: more of them are as many requests.
+        {
+          kind: "image" as const,
+          run: several,
+          base,
+          auth,
+          serves: draws,
+          streams: "never" as const,
+        },
         ...(compatible
           ? [
               {

@@ -94,6 +94,12 @@ export default defineProvider({
         description:
           "How it is asked for an image's bytes: response_format b64_json or base64; bytes: not at all; url: it only has addresses",
       },
+      image_streams: {
+        type: "boolean",
+        default: false,
+        description:
+          "Streams its images, with partial ones on the way; without it the gateway makes the stream and warns that partial_images is dropped",
+      },
     },
   },
   setup(o, ctx) {
@@ -119,7 +125,13 @@ export default defineProvider({
           }),
         },
         ...(o.responses && { responses: { drop: o.drop } }),
-        ...(o.images && { images: { responseFormat: o.image_bytes, serves: o.images } }),
+        ...(o.images && {
+          images: {
+            responseFormat: o.image_bytes,
+            serves: o.images,
+            streams: o.image_streams ? "asked" : "never",
+          },
+        }),
       },
     };
     return {

@@ -1,8 +1,9 @@
 // A client's words in the common vocabulary, and back in this wire's.
 import { fail } from "../../model/error.ts";
+import type { Feature } from "../../model/facts.ts";
 import type { ImageRequest } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import type { Survey } from "../../plugin/protocol.ts";
+import type { Asking, Survey } from "../../plugin/protocol.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { multiplies, spending } from "../spending.ts";
 import { flag, number, object, present, text } from "../responses/wire.ts";
@@ -40,11 +41,15 @@ const OWN = [
 export function survey(body: Body): Survey {
   const named = look(body);
   const spent = spending(body, named, { output: undefined });
+  const n = spent.n ?? 1;
+  const features: Feature[] = [];
+  if (body["stream"] === true) features.push("stream");
+  if (n > 1) features.push("n");
   return {
-    features: [...(body["stream"] === true ? ["stream" as const] : []), ...featuresOf(named)],
+    features: [...features, ...featuresOf(named)],
     ...(named.length > 0 && { named }),
     ...spent,
-    n: spent.n ?? 1,
+    n,
     size: sizeIn(body),
     quality: text(body["quality"]),
     // An address is made of bytes, or bytes are fetched, by the gateway: not while they pass.
@@ -102,7 +107,8 @@ function picked(body: Body, wanted: (field: string) => boolean): JsonObject {
 }
 
 /** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
-export function encode(r: ImageRequest, of: { model: string; stream: boolean }): Body {
+export function encode(r: ImageRequest, of: Pick<Asking, "model" | "stream" | "lose">): Body {
+  if (r.partials && !of.stream) of.lose("partial_images", "dropped");
   if (r.refs.length > 0 || r.mask)
     fail("unsupported", "This endpoint makes images from words alone, not from other images.", {
       param: "image",

@@ -125,10 +125,23 @@ describe("the request", () => {
       translate: false,
     });
     expect(server.survey({ n: 3, stream: true, response_format: "url" })).toEqual({
-      features: ["stream"],
+      features: ["stream", "n"],
       n: 3,
       translate: true,
     });
+  });
+
+  it("drafts are asked of whom a stream is asked, and else named", () => {
+    const r = server.request(
+      { model: "m", prompt: "x", stream: true, partial_images: 2 },
+      "generate",
+    );
+    const streamed = asking({ stream: true });
+    expect(client.request(r, streamed)).toMatchObject({ stream: true, partial_images: 2 });
+    expect(streamed.lost).toEqual([]);
+    const whole = asking({ stream: false });
+    expect(client.request(r, whole)).not.toHaveProperty("partial_images");
+    expect(whole.lost).toMatchObject([{ field: "partial_images", how: "dropped" }]);
   });
 
   it("pictures to start from are refused, not forgotten", () => {

@@ -1,0 +1,124 @@
+// Pictures through a gateway: of models that make one at a time, and of hosts that stream them or do not.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { eventStream, json, upstream, type Upstream } from "tollgate/testing";
+import { png } from "../protocols/images/pictures.ts";
+import { gateway, type House } from "./gateway.ts";
+
+const data = png(32, 24).toString("base64");
+const drawn = {
+  responseId: "r",
+  modelVersion: "gemini-3-pro-image",
+  candidates: [
+    {
+      content: { role: "model", parts: [{ inlineData: { mimeType: "image/png", data } }] },
+      finishReason: "STOP",
+    },
+  ],
+  usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 100 },
+};
+
+let up: Upstream;
+let house: House;
+let open = 0;
+let most = 0;
+let failing = 0;
+beforeAll(async () => {
+  up = await upstream({
+    "POST /v1beta/models/gemini-3-pro-image:generateContent": async () => {
+      most = Math.max(most, ++open);
+      await new Promise((r) => setTimeout(r, 20));
+      open--;
+      if (failing-- > 0)
+        return json({ error: { code: 400, message: "No.", status: "INVALID_ARGUMENT" } }, 400);
+      return json(drawn);
+    },
+    "POST /slow/images/generations": json({ created: 1, data: [{ b64_json: data }] }),
+    "POST /live/images/generations": eventStream([
+      `data: ${JSON.stringify({ type: "image_generation.completed", b64_json: data })}\n\n`,
+    ]),
+    "GET /slow/models": json({ data: [{ id: "m" }] }),
+    "GET /live/models": json({ data: [{ id: "m" }] }),
+    "GET /v1beta/models": json({
+      models: [
+        { name: "models/gemini-3-pro-image", supportedGenerationMethods: ["generateContent"] },
+      ],
+    }),
+  });
+  house = await gateway(`
+frontends: [images]
+providers:
+  google: { use: google, with: { api_key: k, base_url: "${up.url}" } }
+  slow: { use: openai-compatible, with: { base_url: "${up.url}/slow", images: ["*"] } }
+  live: { use: openai-compatible, with: { base_url: "${up.url}/live", images: ["*"], image_streams: true } }
+`);
+  // Its models are listed in the background.
+  await vi.waitFor(async () => expect((await ask({ n: 11 })).status).toBe(400), 10_000);
+});
+afterAll(async () => {
+  await house[Symbol.asyncDispose]();
+  await up[Symbol.asyncDispose]();
+});
+
+const ask = async (more: object) => {
+  const before = up.requests.length;
+  const answer = await fetch(`${house.url}/v1/images/generations`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${house.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "google/gemini-3-pro-image", prompt: "a harbour", ...more }),
+  });
+  const body = (await answer.json()) as any;
+  return {
+    status: answer.status,
+    body,
+    asked: up.requests.slice(before).filter((r) => r.method === "POST"),
+  };
+};
+
+describe("a stream of pictures", () => {
+  it.each([
+    ["slow", undefined, "dropped;field=partial_images"],
+    ["live", true, null],
+  ])("of %s", async (provider, stream, warned) => {
+    const answer = await fetch(`${house.url}/v1/images/generations`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${house.key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model: `${provider}/m`,
+        prompt: "x",
+        stream: true,
+        partial_images: 1,
+      }),
+    });
+    expect(await answer.text()).toContain("image_generation.completed");
+    expect(answer.headers.get("x-tollgate-warnings")).toBe(warned);
+    expect((up.requests.at(-1)!.json() as any).stream).toBe(stream);
+  });
+});
+
+describe("pictures", () => {
+  it("one is one request", async () => {
+    const { status, body, asked } = await ask({});
+    expect([status, body.data?.length, asked.length]).toEqual([200, 1, 1]);
+  });
+  it("several are as many, a few at once, and their counts add up", async () => {
+    most = 0;
+    const { status, body, asked } = await ask({ n: 7 });
+    expect([status, body.data?.length, asked.length]).toEqual([200, 7, 7]);
+    expect(most).toBeGreaterThan(1);
+    expect(most).toBeLessThanOrEqual(4);
+    expect(body.usage).toMatchObject({ input_tokens: 35, output_tokens: 700 });
+  });
+  it("one that fails fails them all", async () => {
+    failing = 1;
+    const { status, body } = await ask({ n: 2 });
+    expect([status, body.error?.message]).toEqual([400, expect.stringContaining("No.")]);
+  });
+  it("more than ten are too many", async () => {
+    const { status, body, asked } = await ask({ n: 11 });
+    expect([status, body.error?.param, asked.length]).toEqual([400, "n", 0]);
+  });
+  it("none is without a background", async () => {
+    const { status, body, asked } = await ask({ background: "transparent" });
+    expect([status, body.error?.param, asked.length]).toEqual([400, "background", 0]);
+  });
+});
