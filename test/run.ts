@@ -1,5 +1,5 @@
-// `npm test`: types, lint, format, leftovers, tests, one after the other. Says little while all is well; what fails is
-// shown at length. Ends with a line `N passed, N failed`: the tests, and one for each tool.
+// `npm test`: types, lint, format, leftovers, tests, one after the other. Says a line for each as it finishes, and for each
+// file of tests; what fails is shown at length. Ends with a line `N passed, N failed`: the tests, and one for each tool.
 //
 //     npm test                       everything
 //     npm test -- walk config        only tests whose path has one of these words, and every tool
@@ -36,7 +36,10 @@ interface Ended {
   readonly seconds: string;
 }
 
-function run([tool, ...rest]: readonly [string, ...string[]]): Promise<Ended> {
+function run(
+  [tool, ...rest]: readonly [string, ...string[]],
+  heard: (text: string) => void = () => {},
+): Promise<Ended> {
   const began = performance.now();
   // The tools run on the Node that the checkout brought, whatever is first on the machine's own path.
   const { FORCE_COLOR: _, ...env } = process.env;
@@ -48,7 +51,10 @@ function run([tool, ...rest]: readonly [string, ...string[]]): Promise<Ended> {
       stdio: ["ignore", "pipe", "pipe"],
     });
     const parts: Buffer[] = [];
-    child.stdout.on("data", (part: Buffer) => parts.push(part));
+    child.stdout.on("data", (part: Buffer) => {
+      parts.push(part);
+      heard(part.toString());
+    });
     child.stderr.on("data", (part: Buffer) => parts.push(part));
     const end = (code: number, more = "") =>
       resolve({
@@ -78,16 +84,19 @@ for (const { name, command } of TOOLS) {
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-run-"));
 const report = join(folder, "vitest.json");
-const { code, output, seconds } = await run([
-  "vitest",
-  "run",
-  "--config=test/vitest.config.ts",
-  "--reporter=default",
-  "--reporter=json",
-  `--outputFile.json=${report}`,
-  ...(quick ? SLOW.map((folder) => `--exclude=${folder}/**`) : []),
-  ...words,
-]);
+const { code, output, seconds } = await run(
+  [
+    "vitest",
+    "run",
+    "--config=test/vitest.config.ts",
+    "--reporter=default",
+    "--reporter=json",
+    `--outputFile.json=${report}`,
+    ...(quick ? SLOW.map((folder) => `--exclude=${folder}/**`) : []),
+    ...words,
+  ],
+  finished(),
+);
 const tests = counted(report);
 passed += tests.passed;
 failed += tests.failed;
@@ -100,6 +109,22 @@ rmSync(folder, { recursive: true, force: true });
 
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
+
+/** A line as each file finishes, so that it is seen to live. */
+function finished(): (text: string) => void {
+  let rest = "";
+  let files = 0;
+  return (text) => {
+    const lines = (rest + text).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) {
+      const [, mark, file, more = ""] = /^ ?(✓|❯|×|↓) (test\/\S+\.test\.ts) (.*)$/.exec(line) ?? [];
+      if (file === undefined) continue;
+      const how = mark === "✓" ? "" : mark === "↓" ? " skipped" : " FAILED";
+      console.log(`  ${String(++files).padStart(3)}  ${file}${how}  ${more.replace(/[()]/g, "")}`);
+    }
+  };
+}
 
 function counted(path: string): { passed: number; failed: number; skipped: number } {
   try {

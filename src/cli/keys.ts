@@ -133,6 +133,7 @@ export const command: Command = {
 };
 
 interface Answer {
+  readonly warnings?: readonly string[];
   readonly secret?: string;
   readonly key?: ShownKey;
   readonly keys?: readonly ShownKey[];
@@ -183,7 +184,8 @@ function parseLabel(text: string): [string, string] {
     : [name, value!];
 }
 
-function tell(what: string, { secret, key, keys = [] }: Answer): void {
+function tell(what: string, { secret, key, keys = [], warnings = [] }: Answer): void {
+  for (const warning of warnings) remark(`${paintRemark("yellow", "warning")}  ${warning}`);
   if (secret !== undefined && key) {
     // Alone on stdout, so that it can be piped to where it belongs.
     say(secret);

@@ -1,5 +1,6 @@
 // How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
 import type { GatewayConfig } from "../config/types.ts";
+import { aroundOf } from "../gateway/around.ts";
 import { askControl, type ControlCommandsOf } from "../gateway/control.ts";
 import { keyCommands } from "../gateway/key-commands.ts";
 import { ledgerCommands } from "../gateway/ledger-commands.ts";
@@ -43,10 +44,14 @@ export async function storeDoor(given: Given): Promise<StoreDoor> {
   const { store } = opened;
   const commands: ControlCommandsOf = {
     ...ledgerCommands(store),
-    ...keyCommands({
-      list: (page) => store.keys(page),
-      write: async (key) => void (await store.apply([{ do: "key", at: Date.now(), key }])),
-    }),
+    ...keyCommands(
+      {
+        list: (page) => store.keys(page),
+        write: async (key) => void (await store.apply([{ do: "key", at: Date.now(), key }])),
+      },
+      Date.now,
+      () => aroundOf(config, []),
+    ),
   };
   return {
     ask: async (command, input) =>

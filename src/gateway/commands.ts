@@ -1,5 +1,6 @@
 // What the control socket of a running gateway answers to.
 import type { Refresh } from "../catalogue/refresh.ts";
+import { aroundOf } from "./around.ts";
 import type { ControlCommandsOf } from "./control.ts";
 import type { House } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
@@ -35,10 +36,20 @@ export const commandsOf = (of: {
     ...policyCommands(built),
     ...pluginCommands(mounts),
     ...ledgerCommands(house.store),
-    ...keyCommands({
-      list: (page) => house.store.keys(page),
-      write: (record) => house.ledger.key(record).then(forget),
-    }),
+    ...keyCommands(
+      {
+        list: (page) => house.store.keys(page),
+        write: (record) => house.ledger.key(record).then(forget),
+      },
+      Date.now,
+      () =>
+        aroundOf(
+          current().config,
+          built()
+            .gen.catalogue.list()
+            .map(({ id }) => id),
+        ),
+    ),
   };
   return { commands, own: (name: string) => pluginCommand(mounts, name) };
 };

@@ -13,6 +13,13 @@ export interface KeyShelf {
   write(record: KeyRecord): Promise<void>;
 }
 
+/** What a key's grants are compared with. Nothing is refused: what they name may come later. */
+export interface Around {
+  /** Whether there is a model, an alias or a provider that a pattern means. */
+  model(pattern: string): boolean;
+  frontend(name: string): boolean;
+}
+
 /** A key as it may be shown. Times are Unix milliseconds. */
 export interface ShownKey extends Omit<KeyRecord, "digest"> {
   readonly state: "valid" | "expired" | "revoked";
@@ -22,7 +29,11 @@ const UNITS = ["requests", "concurrent", "tokens", "input", "output", "images", 
 const SPANS = ["minute", "hour", "day", "week", "month", "total", "open"];
 const PRIVACY = ["off", "required", "strict"];
 
-export function keyCommands(shelf: KeyShelf, now: () => number = Date.now): ControlCommandsOf {
+export function keyCommands(
+  shelf: KeyShelf,
+  now: () => number = Date.now,
+  around?: () => Around,
+): ControlCommandsOf {
   const shown = ({ digest: _, ...rest }: KeyRecord): ShownKey => ({
     ...rest,
     state: ended(rest.revoked) ? "revoked" : ended(rest.expires) ? "expired" : "valid",
@@ -60,6 +71,15 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now): Cont
       : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
   }
 
+  /** A command that says a name then needs the id. */
+  async function sameName({ id, name }: KeyRecord): Promise<string[]> {
+    if (name === undefined) return [];
+    const same = (await all()).find((key) => key.name === name && shown(key).state === "valid");
+    return same
+      ? [`${same.id} is named "${name}" too: commands then need an id, this one's is ${id}.`]
+      : [];
+  }
+
   return {
     "keys.create": async (input) => {
       const key = mint();
@@ -70,8 +90,9 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now): Cont
         created: now(),
         expires: number(input, "expires"),
       };
+      const warnings = [...(await sameName(record)), ...meansNothing(record, around?.())];
       await shelf.write(record);
-      return { secret: key.secret, key: shown(record) };
+      return { secret: key.secret, key: shown(record), warnings };
     },
     "keys.list": async () => ({ keys: (await all()).map(shown) }),
     "keys.show": async (input) => ({ keys: (await find(input)).map(shown) }),
@@ -96,6 +117,16 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now): Cont
       return { secret: key.secret, key: shown(record) };
     },
   };
+}
+
+function meansNothing({ models, frontends }: KeyRecord, around?: Around): string[] {
+  if (!around) return [];
+  const model = (models ?? []).filter((pattern) => !around.model(pattern));
+  const frontend = (frontends ?? []).filter((name) => !around.frontend(name));
+  return [
+    ...model.map((pattern) => `Nothing that is here matches the model "${pattern}".`),
+    ...frontend.map((name) => `No frontend that is here is named "${name}".`),
+  ];
 }
 
 function grants(input: JsonObject, id: string): Omit<KeyRecord, "id" | "digest" | "created"> {

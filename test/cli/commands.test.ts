@@ -278,6 +278,14 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
   expect([code, stdout]).toEqual([0, `${digest(secret)}\n`]);
   const typo = await here.tollgate(["keys", "hash"], { input: `${secret.slice(0, -1)}!` });
   expect([typo.code, typo.stdout]).toEqual([1, ""]);
+  // Another system's keys may begin as they like; one that can be guessed is warned of.
+  for (const foreign of ["sk-proj-0123456789abcdef0123456789", "tg_bot_0123456789abcdef0123"]) {
+    const args = ["keys", "hash", "--foreign", "--json"];
+    const said = JSON.parse((await here.tollgate(args, { input: foreign })).stdout) as unknown;
+    expect(said).toEqual({ id: null, foreign: true, digest: digest(foreign) });
+  }
+  const short = await here.tollgate(["keys", "hash", "--foreign"], { input: "secret" });
+  expect([short.code, short.stderr]).toEqual([0, expect.stringContaining("can be guessed")]);
   expect((await here.tollgate(["keys", "hash"])).stderr).toContain("no key on stdin");
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
 });

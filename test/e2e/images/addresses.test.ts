@@ -68,24 +68,29 @@ describe("an address", () => {
     await using s = await studio({ hosts: ["demo"], yaml: settings("2s") });
     const from = Date.now();
     const url = await draw(s);
-    expect(Number(url.searchParams.get("e")) * 1000 - from).toBeLessThanOrEqual(4_000);
-    let last = 200;
+    const end = Number(url.searchParams.get("e")) * 1000;
+    // Two seconds from some moment of the drawing, in whole seconds.
+    expect(end).toBeGreaterThan(from + 1_000);
+    expect(end).toBeLessThanOrEqual(Date.now() + 3_000);
+    // How long an answer is on its way depends on the machine; on which side of the end it was made does not.
     let good = 0;
-    while (last === 200) {
-      last = (await get(s, url)).status;
-      good = last === 200 ? Date.now() : good;
+    for (;;) {
+      const asked = Date.now();
+      const { status } = await get(s, url);
+      if (status !== 200) {
+        expect([status, Date.now() >= end]).toEqual([404, true]);
+        break;
+      }
+      good++;
+      expect(asked).toBeLessThan(end);
       await sleep(20);
     }
-    expect(last).toBe(404);
-    const end = Number(url.searchParams.get("e")) * 1000;
-    expect(good).toBeGreaterThan(end - 200);
-    expect(good).toBeLessThan(end);
     expect(await (await get(s, url)).json()).toMatchObject({
       error: { code: "file_expired", message: expect.stringContaining("temporary") },
     });
     expect(await files(s)).toHaveLength(1);
     const { served, refused } = await counts(s);
-    expect(served).toBeGreaterThan(1);
+    expect(served).toBe(good);
     expect(refused).toBe(2);
     // The next start sweeps; so does the clock, once a minute.
     await s.restart();

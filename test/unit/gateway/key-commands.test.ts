@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { parseLimit, sayLimit } from "../../../src/cli/limit.ts";
+import { aroundOf } from "../../../src/gateway/around.ts";
 import { keyCommands, type ShownKey } from "../../../src/gateway/key-commands.ts";
 import { digest, parse } from "../../../src/lib/key.ts";
 import { faultOf } from "../../../src/model/error.ts";
@@ -152,4 +153,50 @@ test.each([
   "",
 ])("no limit: %j", (text) => {
   expect(() => parseLimit(text)).toThrow("--limit is like");
+});
+
+test("a name that a valid key has already, and grants that name nothing here, are warned of", async () => {
+  const config = {
+    providers: new Map([
+      ["demo", {}],
+      ["local", {}],
+    ]),
+    unmounted: new Map([["openai", "OPENAI_API_KEY is not set"]]),
+    models: new Map([
+      ["fast", {}],
+      ["claude-*", {}],
+    ]),
+    frontends: [{ id: "frontends.messages", use: "messages" }],
+  };
+  const around = aroundOf(config as never, ["demo/echo", "demo/image"]);
+  const warned = keyCommands(
+    {
+      list: async () => ({ items: [...records.values()] }),
+      write: async (record) => void records.set(record.digest, record),
+    },
+    () => now,
+    () => around,
+  );
+  const create = async (input: JsonObject) =>
+    (await warned["keys.create"]!(input)) as { warnings: string[]; key: ShownKey };
+  const first = await create({
+    name: "laptop",
+    models: ["demo/*", "*", "fast", "claude-opus-5", "openai/gpt-6", "local/any", "*/echo"],
+    frontends: ["messages"],
+  });
+  expect(first.warnings).toEqual([]);
+  const second = await create({
+    name: "laptop",
+    models: ["demo/ehco", "opnai/*", "fsat", "demo/echo"],
+    frontends: ["mesages"],
+  });
+  expect(second.warnings).toEqual([
+    expect.stringContaining(`${first.key.id} is named "laptop" too`),
+    'Nothing that is here matches the model "demo/ehco".',
+    'Nothing that is here matches the model "opnai/*".',
+    'Nothing that is here matches the model "fsat".',
+    'No frontend that is here is named "mesages".',
+  ]);
+  for (const { key } of [first, second]) await warned["keys.revoke"]!({ id: key.id });
+  expect((await create({ name: "laptop" })).warnings).toEqual([]);
 });

@@ -1,0 +1,22 @@
+// What a key's grants may name: models that are listed, aliases, providers that forward more than they list, frontends.
+import type { GatewayConfig } from "../config/types.ts";
+import { matches } from "../walk/pattern.ts";
+import type { Around } from "./key-commands.ts";
+
+/** `listed`: ids of models, as far as they are known. */
+export function aroundOf(
+  { providers, unmounted, models, frontends }: GatewayConfig,
+  listed: readonly string[],
+): Around {
+  const aliases = [...models.keys()];
+  const told = new Set(listed.map((id) => id.slice(0, id.indexOf("/"))));
+  // Of the others any name may be one of theirs.
+  const untold = [...providers.keys(), ...unmounted.keys()].filter((name) => !told.has(name));
+  return {
+    model: (pattern) =>
+      listed.some((id) => matches(pattern, id)) ||
+      aliases.some((alias) => matches(pattern, alias) || matches(alias, pattern)) ||
+      untold.some((name) => pattern.startsWith(`${name}/`) || matches(pattern, `${name}/`)),
+    frontend: (name) => frontends.some((f) => f.id === `frontends.${name}` || f.use === name),
+  };
+}
