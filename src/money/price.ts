@@ -135,7 +135,9 @@ type Rate = (unit: Unit, first?: boolean) => Fraction | undefined;
 /** Pico-dollars a unit, under these circumstances. Undefined as a whole: the tier has no known price. */
 function rates(price: Price, usage: Usage, c: Circumstances): Rate | undefined {
   const named = c.tier !== undefined && !PLAIN.has(c.tier) ? c.tier : undefined;
-  const tier = named && (price.tiers?.[named] ?? price.tiers?.["*"]);
+  // The name is a client's word.
+  const tiers = price.tiers ?? {};
+  const tier = named && tiers[Object.hasOwn(tiers, named) ? named : "*"];
   const facts = { ...c.facts, tier: named };
   const factors = (price.multipliers ?? []).filter(({ when }) =>
     Object.entries(when).every(([fact, value]) => facts[fact as "tier"] === value),
