@@ -6,6 +6,7 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
+import { DOCUMENTED } from "../walk/foreign.ts";
 import { backend, scene } from "../walk/house.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
@@ -126,6 +127,8 @@ function body(from: string, of: Chance): Fields {
     const [name, values] = of.one(DEAR);
     made[name] = of.one(values);
   }
+  // And what some protocol documents, in whichever body it stands.
+  if (from !== "images" && of.often(0.4)) Object.assign(made, of.one(DOCUMENTED));
   return made;
 }
 
@@ -158,7 +161,8 @@ const HOSTED = /web_search|google_?search|advisor|web_search_options/i;
 export function worst(text: string): bigint {
   const asked = JSON.parse(text) as Fields;
   const hosted = HOSTED.test(text);
-  const opaque = hosted || TEXT.test(text) || /fileData|previous_response_id/.test(text);
+  const said = JSON.stringify([asked["messages"], asked["input"], asked["contents"]]);
+  const opaque = hosted || TEXT.test(said) || /fileData|previous_response_id/.test(text);
   // The bound of one wire is read by that wire alone.
   const calls = asked["input"] === undefined ? undefined : most(asked, ["max_tool_calls"]);
   const uses = list(asked["tools"]).map((tool) => Number(object(tool)["max_uses"] ?? 10));
