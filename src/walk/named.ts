@@ -70,7 +70,8 @@ function permitted(call: Attempt, named: Named): void {
   const x = call.exchange;
   for (const info of othersIn(call, named)) {
     const id = `${call.provider}/${info.model}`;
-    if (!may(x, id, info.model))
+    // A preset that is part of the model's own name was allowed with it.
+    if (!call.model.endsWith(info.model) && !may(x, id, info.model))
       fail(
         "forbidden",
         `This key may not use ${id}, which this request names beside its own model.`,

@@ -100,12 +100,13 @@ export class Departure implements Outgoing {
   /** As whoever gets it will read it. */
   whole(): Body | null {
     if (!this.#body) return null;
-    const whole: Record<string, Opt<Field>> = { ...this.#body };
-    for (const [field, value] of this.#edits) {
-      if (value === undefined) delete whole[field];
-      else whole[field] = value;
-    }
-    return whole;
+    if (this.#edits.size === 0) return this.#body;
+    // Made of entries: an assignment to "__proto__" is none.
+    const fields = new Map(Object.entries(this.#body));
+    for (const [field, value] of this.#edits)
+      if (value === undefined) fields.delete(field);
+      else fields.set(field, value);
+    return Object.fromEntries(fields);
   }
 
   #written(): Buffer {

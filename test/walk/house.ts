@@ -23,6 +23,7 @@ import {
   defineProvider,
   type Command,
   type Hooks,
+  type PolicyException,
   type Identity,
   type Protocol,
   type Provider,
@@ -44,7 +45,10 @@ const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
 
 export interface Scene {
   frontend?: Protocol;
-  providers: Record<string, Provider<any> & Partial<ProviderConfig>>;
+  providers: Record<
+    string,
+    Provider<any> & Partial<ProviderConfig> & { exceptions?: readonly PolicyException[] }
+  >;
   hooks?: (Hooks & { id?: string; for?: MountedMiddleware["for"]; sends?: any })[];
   models?: Record<string, string[]>;
   /** By provider, why `when:` leaves it out. */
@@ -182,38 +186,41 @@ export async function scene(of: Scene) {
       ),
     ],
     providers: new Map(
-      Object.entries(of.providers).map(([name, { endpoints, models, ready, ...more }]) => [
-        name,
-        mounted(
-          `providers.${name}`,
-          defineProvider({
-            api: 1,
-            name,
-            summary: name,
-            setup: () => ({ endpoints, ...(models && { models }), ...(ready && { ready }) }),
-          }),
-          {
-            name,
-            credentials: [
-              {
-                name: "default",
-                fields: { api_key: `secret-${name}` },
-                weight: 1,
-                models: undefined,
-                zdr: undefined,
-              },
-            ],
-            trustPolicy: true,
-            state: "refuse",
-            zdrFields: [],
-            onDisconnect: "cancel",
-            requireReady: false,
-            timeouts: TIMEOUTS,
-            facts: new Map(),
-            ...more,
-          },
-        ),
-      ]),
+      Object.entries(of.providers).map(
+        ([name, { endpoints, models, ready, exceptions, ...more }]) => [
+          name,
+          mounted(
+            `providers.${name}`,
+            defineProvider({
+              api: 1,
+              name,
+              summary: name,
+              ...(exceptions && { exceptions }),
+              setup: () => ({ endpoints, ...(models && { models }), ...(ready && { ready }) }),
+            }),
+            {
+              name,
+              credentials: [
+                {
+                  name: "default",
+                  fields: { api_key: `secret-${name}` },
+                  weight: 1,
+                  models: undefined,
+                  zdr: undefined,
+                },
+              ],
+              trustPolicy: true,
+              state: "refuse",
+              zdrFields: [],
+              onDisconnect: "cancel",
+              requireReady: false,
+              timeouts: TIMEOUTS,
+              facts: new Map(),
+              ...more,
+            },
+          ),
+        ],
+      ),
     ),
   } as unknown as GatewayConfig;
   const built = await build({

@@ -6,7 +6,8 @@ import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { json, say, spokenAt, upstream, type Upstream } from "tollgate/testing";
-import type { DataPolicy, Hooks, Identity, Protocol } from "tollgate/plugin";
+import type { DataPolicy, Hooks, Identity, Protocol, WalkRoute } from "tollgate/plugin";
+import { mark } from "./foreign.ts";
 import { scene } from "./house.ts";
 
 const hi = { role: "user", content: "Hi" };
@@ -39,9 +40,17 @@ export interface Ways {
   state?: "refuse" | "relay";
   identity?: Omit<Identity, "id">;
   zdrFields?: readonly string[];
+  /** Where the frontend says that it goes. */
+  read?: WalkRoute["read"];
   /** What the provider says of data, beside what the operator has declared of its account. */
   data?: DataPolicy;
 }
+
+/** Whatever was signed: these are kept, and learnt from. */
+const KEPT = [`*${mark("models")}`, "*:online", "@preset/*"].map((model) => ({
+  model,
+  data: { requires: "unavailable" as const, retention: { kind: "unknown" as const } },
+}));
 
 const DECLARED = { declared: true, until: "2099-01-01" };
 
@@ -60,7 +69,13 @@ export interface Roads extends AsyncDisposable {
 }
 
 export interface Road extends AsyncDisposable {
-  send(into: string, fields: object, headers?: Record<string, string>): Promise<Sent>;
+  /** `path`: "/toy/count" asks how many tokens it would be. */
+  send(
+    into: string,
+    fields: object,
+    headers?: Record<string, string>,
+    path?: string,
+  ): Promise<Sent>;
 }
 
 export async function roads(): Promise<Roads> {
@@ -83,6 +98,7 @@ function provider(up: Upstream, id: string, { state, zdrFields, data }: Ways) {
     ],
     state: state ?? "refuse",
     zdrFields: zdrFields ?? [],
+    exceptions: KEPT,
     credentials: [{ name: "main", fields: {}, weight: 1, models: undefined, zdr: DECLARED }],
     ...(isImage(id) && {
       facts: new Map([["m", { kind: "image" as const }]]),
@@ -100,17 +116,19 @@ async function open(up: Upstream, from: string, ways: Ways): Promise<Road> {
     ) as never,
     hooks: [hooks],
     ...(ways.identity && { identity: ways.identity }),
+    ...(ways.read && { read: ways.read }),
   });
   return {
-    async send(into, fields, headers = {}) {
+    async send(into, fields, headers = {}, path = "/toy") {
       up.forget();
       const body = { model: `${into}/m`, ...CLIENTS[from]!.least, ...fields };
-      const got = await gate.ask(body, { headers });
+      const got = await gate.ask(body, { headers, path });
       const said = await got.text();
+      const refused = got.status !== 200 && said.startsWith("{");
       return {
         text: up.requests.map((asked) => asked.body.toString()).join("\n"),
         status: got.status,
-        error: got.status === 200 ? undefined : JSON.parse(said).error,
+        error: refused ? JSON.parse(said).error : undefined,
         warnings: got.headers.get("x-tollgate-warnings") ?? "",
       };
     },

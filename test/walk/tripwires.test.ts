@@ -34,12 +34,12 @@ const TRIPWIRES: readonly Setting[] = [
   },
   {
     name: "Service-ZDR: required",
-    trips: ["state", "keeps", "hosted", "account", "unknown"],
+    trips: ["state", "keeps", "hosted", "models", "account", "unknown"],
     zdr: "required",
   },
   {
     name: "Service-ZDR: strict",
-    trips: ["state", "keeps", "hosted", "account", "unknown", "cache"],
+    trips: ["state", "keeps", "hosted", "models", "account", "unknown", "cache"],
     zdr: "strict",
   },
 ];
@@ -58,6 +58,19 @@ describe.each(TRIPWIRES)("for $name", ({ trips, of, zdr: level }) => {
       if (seen(foreign.what, text)) wrong.push(`${foreign.name}: ${text}`);
       if (status >= 500 && error?.code === undefined && text === "")
         wrong.push(`${foreign.name}: ${status} ${JSON.stringify(error)}`);
+    }
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("nor to be counted", () => {
+  const counting = ROADS.filter(([from]) => from === "messages" || from === "responses");
+  it.each(counting)("under Service-ZDR: strict, from %s to %s", async (from, into) => {
+    await using gate = await all.open(from);
+    const wrong: string[] = [];
+    for (const { what, name, fields } of FOREIGN) {
+      const { text } = await gate.send(into, fields, { "service-zdr": "strict" }, "/toy/count");
+      if (seen(what, text)) wrong.push(`${name}: ${text}`);
     }
     expect(wrong).toEqual([]);
   });
@@ -100,6 +113,25 @@ describe("what names state on another's side is carried or refused", () => {
       expect(error.details.error_code).toBe("thread_unsupported_request");
     },
   );
+});
+
+describe("a model that goes on with an answer", () => {
+  const target = { provider: "responses", model: "m", credential: "main" };
+  const asked = { previous_response_id: "resp_1" };
+  it.each([
+    ["one that the key may use, by its own name", ["responses/m"], "responses/m", 200],
+    ["one that the key may use, by the name it was asked by", ["fast"], "fast", 200],
+    ["one that the key may not use", ["responses/other"], "responses/m", 403],
+    ["one that the key may not use, by another name", ["responses/other"], "fast", 403],
+  ])("is %s", async (_name, models, model, status) => {
+    await using gate = await all.open("responses", {
+      state: "relay",
+      identity: { models },
+      read: () => ({ model: target }),
+    });
+    const got = await gate.send("responses", { ...asked, model });
+    expect([got.status, got.text !== ""]).toEqual([status, status === 200]);
+  });
 });
 
 describe("under Service-ZDR a refusal says which field, and what the operator may write", () => {

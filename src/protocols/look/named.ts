@@ -121,7 +121,11 @@ class Walk {
   }
   /** The model at the top is the one that the request is for. */
   models(name: string, value: Json, holder: JsonObject): void {
-    if (name === "model" && this.#isRequest()) return;
+    if (name === "model" && this.#isRequest()) {
+      const at = typeof value === "string" ? value.indexOf("@preset/") : -1;
+      if (at >= 0) this.#model((value as string).slice(at), undefined);
+      return;
+    }
     for (const one of Array.isArray(value) ? (value as readonly Json[]) : [value])
       if (typeof one === "string" && one !== "") this.#model(one, holder["max_uses"]);
   }

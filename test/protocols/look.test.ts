@@ -1,0 +1,146 @@
+// The one walk over a body: what is found after edits is what is found in the body that leaves, words that objects have by
+// themselves are no words of the tables, and it takes as long as the body is large.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Body, Finding, Json } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { gemini } from "tollgate/protocols/gemini";
+import { images } from "tollgate/protocols/images";
+import { all, allowing, look, stranger } from "tollgate/protocols/look";
+import { messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { Departure } from "../../src/walk/outgoing.ts";
+import { FOREIGN } from "../walk/foreign.ts";
+
+const KEYS = [
+  ...new Set(FOREIGN.flatMap(({ fields }) => keysIn(fields))),
+  "content",
+  "__proto__",
+  "constructor",
+  "toString",
+];
+function keysIn(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  const inner = Object.values(value).flatMap(keysIn);
+  return Array.isArray(value) ? inner : [...Object.keys(value), ...inner];
+}
+
+const { value } = fc.letrec<{ value: Json }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    fc.constantFrom<Json[]>(true, false, null, "", "id", 1, "24h", "web", "function", "mcp"),
+    fc.array(tie("value"), { maxLength: 4 }),
+    fc
+      .array(fc.tuple(fc.constantFrom(...KEYS), tie("value")), { maxLength: 5 })
+      .map((entries) => Object.fromEntries(entries)),
+  ),
+}));
+const field = fc.constantFrom(...KEYS);
+const body = fc.dictionary(field, value, { maxKeys: 6 });
+
+const said = (named: readonly Finding[]): string[] =>
+  named
+    .map((one) => {
+      if (one.kind === "state") return `${one.field} ${one.does} ${one.word.feature}`;
+      if (one.kind === "model") return `${one.field} ${one.model}`;
+      return `${one.field} ${one.kind} ${"feature" in one ? one.feature : ""}`;
+    })
+    .toSorted();
+
+describe("what is found", () => {
+  it("after edits is what is found in the body that leaves", () => {
+    fc.assert(
+      fc.property(body, fc.array(fc.tuple(field, fc.option(value))), (came, edits) => {
+        const out = new Departure({ method: "POST", path: "/", body: came as Body });
+        for (const [name, edit] of edits) {
+          // Somebody looks in between, as codecs and hooks do.
+          out.named();
+          out.set(name, edit === null ? undefined : edit);
+        }
+        expect(said(out.named())).toEqual(said(look(out.whole()!)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("is the same however often it is looked for, and nothing is changed by it", () => {
+    fc.assert(
+      fc.property(body, (came) => {
+        const before = JSON.stringify(came);
+        expect(said(look(came))).toEqual(said(look(came)));
+        expect(JSON.stringify(came)).toBe(before);
+      }),
+    );
+  });
+
+  it.each(["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"])(
+    "in a member or a type that is called %s is nothing, and throws nothing",
+    (name) => {
+      const odd = JSON.parse(
+        `{"${name}":{"${name}":[1]},"tools":[{"type":"function","name":"f","${name}":1}],"messages":[{"role":"user","content":[{"type":"${name}"}]}]}`,
+      ) as Body;
+      expect(look(odd)).toEqual([]);
+      for (const { reviewed } of [chatCompletions(), messages(), responses(), images(), gemini()])
+        expect(stranger(odd, all(reviewed!), allowing([]))).toBeDefined();
+    },
+  );
+
+  it("is in no place where a client's own words stand", () => {
+    const words = { file_id: "f", model: "x", tools: [{ type: "mcp" }], cache_control: {} };
+    const own = [
+      { tools: [{ name: "f", input_schema: { properties: words, ...words } }] },
+      { tools: [{ type: "function", function: { name: "f", parameters: words } }] },
+      { messages: [{ role: "assistant", content: [{ type: "tool_use", input: words }] }] },
+      { contents: [{ parts: [{ functionCall: { name: "f", args: words } }] }] },
+      { contents: [{ parts: [{ functionResponse: { name: "f", response: words } }] }] },
+      { metadata: words, client_metadata: words },
+      { text: { format: { type: "json_schema", schema: words } } },
+    ];
+    for (const one of own) expect(look(one)).toEqual([]);
+  });
+});
+
+describe("the time that it takes grows with the body and not faster", () => {
+  const part = (i: number) => ({ type: "text", text: `t${i}`, [`k${i}`]: { a: [i] } });
+  const SHAPES: { readonly [name: string]: (n: number) => object } = {
+    "many small parts": (n) => ({
+      messages: [{ role: "user", content: Array.from({ length: n }, () => ({})) }],
+    }),
+    "many messages": (n) => ({
+      messages: Array.from({ length: n }, (_, i) => ({ role: "user", content: [part(i)] })),
+    }),
+    "many fields": (n) =>
+      Object.fromEntries(Array.from({ length: n }, (_, i) => [`f${i}`, { a: 1 }])),
+    "many of one word": (n) => ({
+      input: Array.from({ length: n }, (_, i) => ({ content: [{ file_id: `f${i}` }] })),
+    }),
+    "many tools of one type": (n) => ({
+      tools: Array.from({ length: n }, () => ({ type: "mcp", server_label: "x" })),
+    }),
+    "deep lists": (n) => ({ messages: Array.from({ length: n / 50 }, () => nested(50)) }),
+  };
+  const nested = (depth: number): unknown => (depth === 0 ? {} : [nested(depth - 1)]);
+  const review = all(chatCompletions().reviewed!);
+  const allowed = allowing(["messages[].content[].nothing"]);
+  const time = (body: object): number => {
+    let best = Infinity;
+    for (let n = 0; n < 7; n++) {
+      const from = performance.now();
+      look(body as Body);
+      stranger(body as Body, review, allowed);
+      best = Math.min(best, performance.now() - from);
+    }
+    return best;
+  };
+  it.each(Object.entries(SHAPES))("%s", (_name, shape) => {
+    const [small, large] = [shape(10_000), shape(80_000)];
+    time(small);
+    // Eight times the work, with room for a machine that is busy.
+    expect(time(large)).toBeLessThan(time(small) * 24 + 5);
+  });
+
+  it("and what is named has a bound", () => {
+    const tools = Array.from({ length: 5_000 }, (_, i) => ({ type: `x_${i}` }));
+    expect(() => look({ tools })).toThrow(/More than 1024/);
+  });
+});
