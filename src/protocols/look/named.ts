@@ -32,23 +32,41 @@ KNOWN.set("prompt_cache_retention", (walk, value) => walk.retention(value));
 
 /** Looks over all of a body, or over some of its fields. */
 export function look(body: { readonly [field: string]: unknown }): Named {
-  const walk = new Walk();
-  walk.members(body as JsonObject, false);
-  return walk.found ?? NOTHING;
+  return walk.over(body as JsonObject) ?? NOTHING;
 }
 
 /** What is named once some fields were set or left out: the others are as they were looked at. */
 export function lookAgain(named: Named, edits: ReadonlyMap<string, unknown>): Named {
-  const now = look(Object.fromEntries(edits));
+  let edited: [string, unknown][] | undefined;
+  for (const [field, value] of edits)
+    if (!isMute(field, value)) (edited ??= []).push([field, value]);
+  const now = edited ? look(Object.fromEntries(edited)) : NOTHING;
   if (named.length === 0) return now;
   const left = named.filter(({ field }) => !edits.has(field));
   return now.length === 0 ? left : [...left, ...now];
 }
 
+/** A value that says nothing, whatever it is: most edits are such. */
+const isMute = (field: string, value: unknown): boolean =>
+  typeof value !== "object" &&
+  (!KNOWN.has(field) || (field === "model" && !String(value).includes(PRESET)));
+
+const PRESET = "@preset/";
+
 class Walk {
-  found: Finding[] | undefined;
+  #found: Finding[] | undefined;
   #seen: Set<string> | undefined;
   readonly #path: (string | number)[] = [];
+
+  over(body: JsonObject): Named | undefined {
+    this.#path.length = 0;
+    try {
+      this.members(body, false);
+      return this.#found;
+    } finally {
+      this.#found = this.#seen = undefined;
+    }
+  }
 
   /** `hosted`: inside of a tool that runs elsewhere everything is an order to whoever runs it. */
   members(of: JsonObject, hosted: boolean): void {
@@ -122,7 +140,7 @@ class Walk {
   /** The model at the top is the one that the request is for. */
   models(name: string, value: Json, holder: JsonObject): void {
     if (name === "model" && this.#isRequest()) {
-      const at = typeof value === "string" ? value.indexOf("@preset/") : -1;
+      const at = typeof value === "string" ? value.indexOf(PRESET) : -1;
       if (at >= 0) this.#model((value as string).slice(at), undefined);
       return;
     }
@@ -130,7 +148,7 @@ class Walk {
       if (typeof one === "string" && one !== "") this.#model(one, holder["max_uses"]);
   }
   preset(value: Json): void {
-    if (typeof value === "string") this.#model(`@preset/${value}`, undefined);
+    if (typeof value === "string") this.#model(`${PRESET}${value}`, undefined);
   }
   account(): void {
     // At the top they are left out before anything leaves.
@@ -153,14 +171,17 @@ class Walk {
     const key = `${field}\n${what}`;
     if (this.#seen?.has(key)) return;
     (this.#seen ??= new Set()).add(key);
-    (this.found ??= []).push(make({ field, path: written(this.#path) }));
-    if (this.found.length > MOST)
+    (this.#found ??= []).push(make({ field, path: written(this.#path) }));
+    if (this.#found.length > MOST)
       fail("invalid", `More than ${MOST} tools, models and stored things are named here.`, {
         param: field,
         code: "too_many_named",
       });
   }
 }
+
+/** One for all bodies: a walk waits for nobody, and holds nothing of a body when it is over. */
+const walk = new Walk();
 
 /** The content of what a hosted tool found, which stands in a conversation as a record. */
 const isRecord = (key: string, of: JsonObject): boolean => {
