@@ -7,6 +7,7 @@ import { toHandler } from "../../src/gateway/adapter.ts";
 import { createApp } from "../../src/gateway/app.ts";
 import { build } from "../../src/gateway/generation.ts";
 import type { House } from "../../src/gateway/house.ts";
+import { Audience } from "../../src/gateway/observing/audience.ts";
 import { lineOf } from "../../src/gateway/line.ts";
 import { Pools } from "../../src/gateway/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
@@ -82,6 +83,7 @@ export async function scene(of: Scene) {
   const house = {
     log,
     mask: new Mask(),
+    observing: new Audience(log),
     shared: new Shared(),
     pools: new Pools(),
     rests: new Rests(),
