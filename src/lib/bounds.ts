@@ -31,7 +31,7 @@ export const BOUNDS = {
     key: "max_body",
   },
   values: {
-    most: 150_000,
+    most: 100_000,
     of: "values in the JSON of a body",
     error: ["too_large", "too_many_values"],
     beyond: "The body has more than # values in its JSON. Send fewer messages, parts or tools.",

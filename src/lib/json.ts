@@ -58,6 +58,9 @@ function isEscaped(text: string, quote: number): boolean {
 /** Above this many bytes without a quote, the native search is cheaper than our loop. */
 const LONG = 32;
 
+/** Where there was an escape there are more: so far our loop goes before it asks for the next one. */
+const AMONG_ESCAPES = 256;
+
 /** As much of a key as an error quotes. */
 const LONGEST_NAME = 100;
 
@@ -82,82 +85,121 @@ interface Keys {
 /** Of objects that were closed, for the next ones: small, for a wide object keeps its keys elsewhere. */
 const spare: Keys[] = [];
 
-export function scan(b: Buffer, most: number = BOUNDS.values.most): Scan {
-  const spans = new Map<string, Span>();
-  const open: (Keys | null)[] = [];
-  const strings = new Strings(b);
-  let here: Keys | null = null;
-  let depth = 0;
-  let odd = false;
-  let expectKey = false;
-  let member: Span | undefined;
-  let values = 1;
-  let i = 0;
-  const flaw = (code: Flaw["code"], message: string): Scan => ({ flaw: { code, message } });
-  while (i < b.length) {
-    const c = b[i]!;
-    if (c === 34 && depth > 0) {
-      const end = strings.end(i);
-      if (strings.escapes > BOUNDS.escapes.most) return past("escapes");
-      if (expectKey) {
-        expectKey = false;
-        const found = looks(b, i + 1, end);
-        const escaped = (found & ESCAPED) !== 0;
-        odd ||= found !== 0;
-        if (escaped && HIDDEN.test(b.toString("latin1", i + 1, end)))
-          return flaw("escaped_key", `The key ${key(b, i, end)} hides letters behind escapes.`);
-        const name = escaped || depth === 1 ? nameOf(b, i, end, escaped) : undefined;
-        if (taken(b, here!, i + 1, end, escaped, name))
-          return flaw("duplicate_key", `The key ${key(b, i, end)} stands twice in one object.`);
-        if (depth === 1) spans.set(name!, (member = { key: i, from: -1, to: -1 }));
-      } else if (depth === 1 && member && member.from < 0) member.from = i;
-      i = end + 1;
-      continue;
-    }
-    if (c === 123 || c === 91) {
-      if (depth === 1 && member && member.from < 0) member.from = i;
-      if (depth === 0 && c === 91) return flaw("not_an_object", "The body must be a JSON object.");
-      if (++depth > BOUNDS.depth.most) return past("depth");
-      if (++values > most) return past("values", most);
-      open.push(here);
-      here =
-        c === 123 ? (spare.pop() ?? { hashes: [], starts: [], ends: [], names: undefined }) : null;
-      expectKey = c === 123;
-      elements[depth] = 1;
-    } else if (c === 125 || c === 93) {
-      if (depth === 1 && member) member.to = trimmed(b, i);
-      if (here) {
-        here.hashes.length = here.starts.length = here.ends.length = 0;
-        here.names = undefined;
-        spare.push(here);
-      }
-      here = open.pop() ?? null;
-      depth--;
-      expectKey = false;
-    } else if (c === 44) {
-      if (depth === 1 && member) {
-        member.to = trimmed(b, i);
-        member = undefined;
-      }
-      expectKey = here !== null;
-      if (++values > most) return past("values", most);
-      if (++elements[depth]! > BOUNDS.parts.most) return past("parts");
-    } else if (depth === 0 && c > 32) {
-      return flaw("not_an_object", "The body must be a JSON object.");
-    } else if (depth === 1 && member && member.from < 0 && c > 32 && c !== 58) {
-      member.from = i;
-    }
-    i++;
+export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).look(b.length)!;
+
+/** The same look, in as many steps as somebody likes. */
+export class Scanner {
+  readonly #b: Buffer;
+  readonly #most: number;
+  readonly #strings: Strings;
+  readonly #spans = new Map<string, Span>();
+  readonly #open: (Keys | null)[] = [];
+  readonly #elements: number[] = [];
+  #here: Keys | null = null;
+  #depth = 0;
+  #odd = false;
+  #expectKey = false;
+  #member: Span | undefined;
+  #values = 1;
+  #i = 0;
+
+  constructor(b: Buffer, most: number = BOUNDS.values.most) {
+    this.#b = b;
+    this.#most = most;
+    this.#strings = new Strings(b);
   }
-  return { spans, odd };
+
+  /** So many bytes further, and to the end of the string there; undefined: there is more to look at. */
+  look(bytes: number): Scan | undefined {
+    const b = this.#b;
+    const spans = this.#spans;
+    const open = this.#open;
+    const strings = this.#strings;
+    const elements = this.#elements;
+    let here = this.#here;
+    let depth = this.#depth;
+    let odd = this.#odd;
+    let expectKey = this.#expectKey;
+    let member = this.#member;
+    let values = this.#values;
+    let i = this.#i;
+    const till = Math.min(b.length, i + bytes);
+    while (i < till) {
+      const c = b[i]!;
+      if (c === 34 && depth > 0) {
+        const end = strings.end(i);
+        if (strings.escapes > BOUNDS.escapes.most) return this.#past("escapes");
+        if (expectKey) {
+          expectKey = false;
+          const found = looks(b, i + 1, end);
+          const escaped = (found & ESCAPED) !== 0;
+          odd ||= found !== 0;
+          if (escaped && HIDDEN.test(b.toString("latin1", i + 1, end)))
+            return flaw("escaped_key", `The key ${key(b, i, end)} hides letters behind escapes.`);
+          const name = escaped || depth === 1 ? nameOf(b, i, end, escaped) : undefined;
+          if (taken(b, here!, i + 1, end, escaped, name))
+            return flaw("duplicate_key", `The key ${key(b, i, end)} stands twice in one object.`);
+          if (depth === 1) spans.set(name!, (member = { key: i, from: -1, to: -1 }));
+        } else if (depth === 1 && member && member.from < 0) member.from = i;
+        i = end + 1;
+        continue;
+      }
+      if (c === 123 || c === 91) {
+        if (depth === 1 && member && member.from < 0) member.from = i;
+        if (depth === 0 && c === 91)
+          return flaw("not_an_object", "The body must be a JSON object.");
+        if (++depth > BOUNDS.depth.most) return this.#past("depth");
+        if (++values > this.#most) return this.#past("values");
+        open.push(here);
+        here =
+          c === 123
+            ? (spare.pop() ?? { hashes: [], starts: [], ends: [], names: undefined })
+            : null;
+        expectKey = c === 123;
+        elements[depth] = 1;
+      } else if (c === 125 || c === 93) {
+        if (depth === 1 && member) member.to = trimmed(b, i);
+        if (here) {
+          here.hashes.length = here.starts.length = here.ends.length = 0;
+          here.names = undefined;
+          spare.push(here);
+        }
+        here = open.pop() ?? null;
+        depth--;
+        expectKey = false;
+      } else if (c === 44) {
+        if (depth === 1 && member) {
+          member.to = trimmed(b, i);
+          member = undefined;
+        }
+        expectKey = here !== null;
+        if (++values > this.#most) return this.#past("values");
+        if (++elements[depth]! > BOUNDS.parts.most) return this.#past("parts");
+      } else if (depth === 0 && c > 32) {
+        return flaw("not_an_object", "The body must be a JSON object.");
+      } else if (depth === 1 && member && member.from < 0 && c > 32 && c !== 58) {
+        member.from = i;
+      }
+      i++;
+    }
+    if (i >= b.length) return { spans, odd };
+    this.#here = here;
+    this.#depth = depth;
+    this.#odd = odd;
+    this.#expectKey = expectKey;
+    this.#member = member;
+    this.#values = values;
+    this.#i = i;
+    return undefined;
+  }
+
+  #past(bound: BoundName): Scan {
+    const message = beyond(bound, bound === "values" ? this.#most : undefined);
+    return { flaw: { code: BOUNDS[bound].error![1], message, bound } };
+  }
 }
 
-/** Of each open level, how many it has. One for all: a scan is never interrupted. */
-const elements = new Uint32Array(BOUNDS.depth.most + 1);
-
-const past = (bound: BoundName, most?: number): Scan => ({
-  flaw: { code: BOUNDS[bound].error![1], message: beyond(bound, most), bound },
-});
+const flaw = (code: Flaw["code"], message: string): Scan => ({ flaw: { code, message } });
 
 const key = (b: Buffer, from: number, end: number): string => {
   const text = b.toString("utf8", from, Math.min(end + 1, from + LONGEST_NAME));
@@ -182,8 +224,9 @@ class Strings {
   end(i: number): number {
     const b = this.#b;
     let j = i + 1;
+    let run = LONG;
     while (j < b.length && this.escapes <= BOUNDS.escapes.most) {
-      for (const near = Math.min(j + LONG, b.length); j < near; j++) {
+      for (const near = Math.min(j + run, b.length); j < near; j++) {
         const c = b[j];
         if (c === 34) return j;
         if (c === 92) {
@@ -191,6 +234,7 @@ class Strings {
           j++;
         }
       }
+      run = AMONG_ESCAPES;
       if (this.#quote < j) this.#quote = orNever(b.indexOf(34, j));
       if (this.#slash < j) this.#slash = orNever(b.indexOf(92, j));
       if (this.#quote < this.#slash) return this.#quote;

@@ -125,6 +125,8 @@ async function once(
     if (pause) await pause;
     if (!endpoint.wire) mayBegin(call);
     const out = endpoint.wire ? encode(call, endpoint.protocol!, endpoint.wire.endpoint) : null;
+    const again = breath(x["~"].received!.bytes);
+    if (again) await again;
     if (told) keepWord(call, told);
     await reserve(call, out, tally);
     reserved = true;

@@ -1,7 +1,7 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { BOUNDS } from "../lib/bounds.ts";
-import { scan, type Scan, type Span } from "../lib/json.ts";
+import { scan, Scanner, type Scan, type Span } from "../lib/json.ts";
 import { exceed, fail } from "../model/error.ts";
 import type { Kind } from "../model/request.ts";
 import type { Body } from "../model/values.ts";
@@ -9,11 +9,14 @@ import type { ServerHalf, Survey } from "../plugin/protocol.ts";
 import { featuresOf, look } from "../protocols/look/index.ts";
 import type { Received, Visit } from "./exchange.ts";
 import { keepsNothing } from "./privacy.ts";
-import { breath, LARGE, turn, turned } from "./turn.ts";
+import { breath, LARGE, turn } from "./turn.ts";
 import { oneReading } from "./reading.ts";
 
 /** A body of unknown length gets its room in pieces of this. */
 const PIECE = 64 * 1024;
+
+/** What a look over a large body does at once. */
+const STEP = 4 * 1024 * 1024;
 
 /** The body, now: size, UTF-8, one meaning only, JSON, schema. The arrival becomes an exchange. */
 export async function receive(x: Visit): Promise<void> {
@@ -150,17 +153,35 @@ interface Understood {
 
 const bad = (message: string, code: string): never => fail("invalid", message, { code });
 
-/** A large one in three turns: nobody else waits for all of it. */
+/** A large one in several turns: nobody else waits for all of it. */
 function understand(raw: Buffer, values: number): Understood | Promise<Understood> {
   if (raw.length === 0) bad("The body is empty.", "invalid_json");
   const ascii = isAscii(raw);
   if (!ascii && !isUtf8(raw)) bad("The body is not valid UTF-8.", "invalid_utf8");
-  const seen = scan(raw, values);
-  if (seen.flaw?.bound) exceed(seen.flaw.bound, seen.flaw.bound === "values" ? values : undefined);
-  const parse = (text: string) => parsed(text, seen);
   const written = () => raw.toString(ascii ? "latin1" : "utf8");
-  if (raw.length < LARGE) return parse(written());
-  return turn().then(written).then(turned).then(parse).then(turned);
+  if (raw.length >= LARGE) return slowly(raw, values, written);
+  const seen = bounded(scan(raw, values), values);
+  return parsed(written(), seen);
+}
+
+async function slowly(raw: Buffer, values: number, written: () => string): Promise<Understood> {
+  const scanner = new Scanner(raw, values);
+  let seen: Scan | undefined;
+  while (!(seen = scanner.look(STEP))) await turn();
+  bounded(seen, values);
+  await turn();
+  const text = written();
+  await turn();
+  const understood = parsed(text, seen);
+  await turn();
+  return understood;
+}
+
+/** What is too much is not parsed. */
+function bounded(seen: Scan, values: number): Scan {
+  const bound = seen.flaw?.bound;
+  if (bound) exceed(bound, bound === "values" ? values : undefined);
+  return seen;
 }
 
 function parsed(text: string, seen: Scan): Understood {

@@ -6,10 +6,6 @@ export const LARGE = 1024 * 1024;
 
 export const turn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
-/** The same value, a turn later. */
-export const turned = <T>(value: T): Promise<T> =>
-  new Promise((resolve) => void setImmediate(resolve, value));
-
 /** Nothing to wait for where nothing is large. */
 export const breath = (bytes: number): Promise<void> | undefined =>
   bytes < LARGE ? undefined : turn();
