@@ -31,6 +31,11 @@ export class Held {
     x["~"].stay.hold(more);
     this.#room += more;
   }
+
+  /** All of it has gone on. */
+  none(): void {
+    this.#size = 0;
+  }
 }
 
 /** About how many bytes of it stay with whoever keeps the answer; a partial picture is not kept. */

@@ -148,9 +148,18 @@ export function translated(
     const passage = { push() {}, end() {}, fail: failed, between: true };
     return whole(call, passage, (body) => client.whole(body, emit, call, source.headers));
   }
-  const decoder = client.stream(emit, call, source.headers);
+  // What brings no event the decoder keeps: the rest of one, or a whole answer where a stream was expected.
+  const unread = new Held(call);
+  const heard = (event: ModelEvent) => {
+    unread.none();
+    emit(event);
+  };
+  const decoder = client.stream(heard, call, source.headers);
   return {
-    push: (chunk) => decoder.push(chunk),
+    push(chunk) {
+      unread.add(chunk.length);
+      decoder.push(chunk);
+    },
     end: () => decoder.end(),
     fail: failed,
     between: true,

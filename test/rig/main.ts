@@ -8,6 +8,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   usage: () => import("./usage.ts"),
   disconnect: () => import("./disconnect.ts"),
   zdr: () => import("./zdr.ts"),
+  attack: () => import("./attack.ts"),
   canary: () => import("./canary.ts"),
 };
 

@@ -255,6 +255,7 @@ describe("an upstream that does not end", () => {
   const lanes = [
     ["verbatim, what its relay keeps", toy(), "x".repeat(60_000)],
     ["translated", toy("other", { relay: false }), line({ say: "x".repeat(1000) })],
+    ["translated, what its decoder keeps", toy("other", { relay: false }), "x".repeat(60_000)],
   ] as const;
   it.each(lanes)("%s: ends with the protocol's error at its bound", async (_, protocol, piece) => {
     await using up = await endless(piece, START);
@@ -267,6 +268,23 @@ describe("an upstream that does not end", () => {
     expect(text.slice(-300)).toContain("larger than 3000000 bytes");
     await until(() => s.house.room.taken === 0);
     expect(s.journal.filter((c) => c.do === "settle")).toMatchObject([{ state: "estimated" }]);
+  });
+
+  it("as a stream that a client wants whole: a refusal", async () => {
+    await using up = await endless("x".repeat(60_000));
+    for (const protocol of [toy(), toy("other", { relay: false })]) {
+      await using s = await scene({
+        frontend: toy(),
+        providers: to(up.base, protocol),
+        bounds: { answerBytes: 3_000_000 },
+      });
+      const answer = await s.ask(ASK);
+      expect([answer.status, await answer.text()]).toEqual([
+        502,
+        expect.stringContaining("larger than 3000000 bytes"),
+      ]);
+      await until(() => s.house.room.taken === 0);
+    }
   });
 
   it("held whole: a refusal, and its room comes back", async () => {

@@ -1,0 +1,83 @@
+// The daemon under attack: what one client, one upstream or one body can do to everybody else. Each family of attacks is a file
+// in attack/; each attack judges how it went, and after each the daemon still serves, and what it held is free.
+import { attacks as crowd } from "./attack/crowd.ts";
+import { bodiesAttack } from "./attack/bodies.ts";
+import { attacks as foreign } from "./attack/foreign.ts";
+import { attacks as hostile } from "./attack/hostile.ts";
+import { mutantsAttack } from "./attack/mutants.ts";
+import { openSite, type Attack } from "./attack/site.ts";
+import { chance, type Rig, type Verdict } from "./rig.ts";
+
+/** Memory that may be in use more than at the start. */
+const MORE = 100e6;
+const SMALL = '{"model":"chat/m","messages":[{"role":"user","content":"a"}]}';
+
+export interface AttackOptions {
+  readonly seed: number;
+  readonly requests: number;
+  /** Of the bodies one in so many. */
+  readonly every: number;
+  /** Those whose name has this in it. */
+  readonly only: string;
+  /** The long ones too. */
+  readonly long: boolean;
+}
+
+export const list = ({ requests, every }: Pick<AttackOptions, "requests" | "every">): Attack[] => [
+  mutantsAttack(requests),
+  ...foreign,
+  ...hostile,
+  bodiesAttack(every),
+  ...crowd,
+];
+
+export async function attack(of: AttackOptions, say: (line: string) => void): Promise<Verdict> {
+  const wrong: string[] = [];
+  await using site = await openSite(chance(of.seed));
+  for (let i = 0; i < 50; i++) await site.post("/v1/chat/completions", SMALL);
+  const before = await site.settled();
+  let run = 0;
+  for (const { name, long, ...each } of list(of)) {
+    if (!name.includes(of.only) || (long && !of.long)) continue;
+    const found = await each.run(site);
+    run++;
+    const after = await site.settled();
+    const { status } = await site.post("/v1/chat/completions", SMALL);
+
+    wrong.push(...found);
+    if (status !== 200) wrong.push(`${name}: nobody is served after it (${status})`);
+    if (after.live - before.live > MORE)
+      wrong.push(`${name}: ${((after.live - before.live) / 1e6).toFixed(0)} MB stay in use`);
+    say(
+      `${found.length === 0 ? "held " : "BROKE"}  ${name}  (${(after.live / 1e6).toFixed(0)} MB in use)`,
+    );
+  }
+  const end = await site.settled();
+  const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)}MB`;
+  return {
+    wrong,
+    counts: {
+      attacks: run,
+      requests: of.requests,
+      held: `${site.held.toFixed(0)}ms`,
+      rss: `${mb(before.rss)}-${mb(end.rss)}`,
+      live: `${mb(before.live)}-${mb(end.live)}`,
+    },
+    seed: of.seed,
+  };
+}
+
+export const rig: Rig = {
+  options: { requests: 100_000, every: 1, only: "", long: 1, seed: Date.now() % 1e6 },
+  run: ({ requests, every, only, long, seed }, say) =>
+    attack(
+      {
+        requests: Number(requests),
+        every: Number(every),
+        only: only ?? "",
+        long: long !== "0",
+        seed: Number(seed),
+      },
+      say,
+    ),
+};

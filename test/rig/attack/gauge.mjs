@@ -1,0 +1,40 @@
+// Loaded into the daemon beside it (`node --import`): how long its loop was held at a time, in time of the processor, so that
+// a machine that is busy with others does not count, and what memory it has after a collection.
+import { createServer } from "node:http";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { isMainThread } from "node:worker_threads";
+
+const port = Number(process.env.ATTACK_GAUGE);
+if (isMainThread && port > 0) {
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc");
+  let worst = 0;
+  const cpu = () => {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1000;
+  };
+  let [at, used] = [performance.now(), cpu()];
+  const look = () => {
+    const [now, spent] = [performance.now(), cpu()];
+    worst = Math.max(worst, Math.min(now - at, spent - used));
+    [at, used] = [now, spent];
+  };
+  const turn = () => {
+    look();
+    setTimeout(turn, 2).unref();
+  };
+  turn();
+  createServer((req, res) => {
+    look();
+    const held = worst;
+    if (req.url === "/settle") for (let i = 0; i < 3; i++) gc();
+    const { rss, heapUsed, external } = process.memoryUsage();
+    [at, used] = [performance.now(), cpu()];
+    worst = 0;
+    res.setHeader("connection", "close");
+    res.end(JSON.stringify({ held, rss, live: heapUsed + external }));
+  })
+    .listen(port, "127.0.0.1")
+    .unref();
+}

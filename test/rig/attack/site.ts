@@ -1,0 +1,168 @@
+// What is attacked: the daemon as an operator runs it, with a gauge in it, and an upstream that does as it is told.
+import { createServer } from "node:http";
+import { Agent, request } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { join } from "node:path";
+import { startGateway, type Daemon } from "../../gateway.ts";
+import type { Chance } from "../rig.ts";
+import { upstream, type Upstream } from "./upstream.ts";
+
+export interface Told {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: string;
+}
+
+/** `held`: the longest that the loop was held since the last look, in ms. `live`: bytes in use. */
+export interface Gauge {
+  readonly held: number;
+  readonly rss: number;
+  readonly live: number;
+}
+
+export interface Site extends AsyncDisposable {
+  readonly daemon: Daemon;
+  readonly up: Upstream;
+  readonly chance: Chance;
+  key(name: string, more?: object): Promise<string>;
+  /** Status 0: it was cut off. */
+  post(
+    path: string,
+    body: string | Buffer,
+    of?: { key?: string; headers?: Record<string, string> },
+  ): Promise<Told>;
+  /** A socket that has said so much. */
+  dial(text: string): Promise<Socket & { said(): string }>;
+  gauge(): Promise<Gauge>;
+  /** Notes how long a loop was held by one request alone. */
+  worst(held: number): void;
+  readonly held: number;
+  /** The same, when it has had time to let go. */
+  settled(): Promise<Gauge>;
+}
+
+/** What an attacker does, and what is wrong with how it went: nothing, when it held. */
+export interface Attack {
+  readonly name: string;
+  /** Too long for the short form. */
+  readonly long?: boolean;
+  run(site: Site): Promise<readonly string[]>;
+}
+
+const yaml = (url: string) => `
+frontends: [chat-completions, messages, responses, images, models, usage]
+store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+drain: 2s
+providers:
+  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-one, images: [draw] } }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-two } }
+  responses: { use: openai, with: { base_url: "${url}/r/v1", api_key: sk-three } }
+  gemini: { use: google, with: { base_url: "${url}", api_key: sk-four } }
+`;
+
+async function free(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export async function openSite(chance: Chance): Promise<Site> {
+  const up = await upstream();
+  const gaugePort = await free();
+  const daemon = await startGateway({
+    yaml: yaml(up.url),
+    env: {
+      ATTACK_GAUGE: String(gaugePort),
+      NODE_OPTIONS: `--import=${join(import.meta.dirname, "gauge.mjs")}`,
+    },
+  });
+  const { port } = new URL(daemon.url);
+  const agent = new Agent({ keepAlive: true, maxSockets: 200 });
+  const first = daemon.key;
+
+  const ask = (of: {
+    port: string | number;
+    method: string;
+    path: string;
+    headers?: object;
+    body?: string | Buffer;
+    agent?: Agent;
+  }) =>
+    new Promise<Told>((resolve) => {
+      const lost = () => resolve({ status: 0, headers: {}, body: "" });
+      const asked = request(
+        {
+          host: "127.0.0.1",
+          port: of.port,
+          method: of.method,
+          path: of.path,
+          headers: { ...of.headers },
+          ...(of.agent && { agent: of.agent }),
+        },
+        (answer) => {
+          const pieces: Buffer[] = [];
+          answer.on("data", (piece: Buffer) => pieces.push(piece));
+          answer.on("error", lost);
+          answer.on("end", () =>
+            resolve({
+              status: answer.statusCode ?? 0,
+              headers: answer.headers,
+              body: Buffer.concat(pieces).toString(),
+            }),
+          );
+        },
+      );
+      asked.on("error", lost);
+      asked.end(of.body);
+    });
+  const gauge = async (path: string) =>
+    JSON.parse((await ask({ port: gaugePort, method: "GET", path })).body) as Gauge;
+
+  let worst = 0;
+  return {
+    daemon,
+    up,
+    worst: (held) => void (worst = Math.max(worst, held)),
+    get held() {
+      return worst;
+    },
+    chance,
+    key: async (name, more = {}) =>
+      ((await daemon.ask("keys.create", { name, ...more } as never)) as { secret: string }).secret,
+    post: (path, body, { key = first, headers = {} } = {}) =>
+      ask({
+        port,
+        method: "POST",
+        path,
+        agent,
+        body,
+        headers: {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+          [path.startsWith("/v1/messages") ? "x-api-key" : "authorization"]: path.startsWith(
+            "/v1/messages",
+          )
+            ? key
+            : `Bearer ${key}`,
+          ...headers,
+        },
+      }),
+    dial: async (text) => {
+      const socket = connect(Number(port), "127.0.0.1").on("error", () => {});
+      await new Promise((resolve) => socket.once("connect", resolve).once("close", resolve));
+      let said = "";
+      socket.on("data", (piece) => (said += piece));
+      socket.write(text);
+      return Object.assign(socket, { said: () => said });
+    },
+    gauge: () => gauge("/"),
+    settled: () => gauge("/settle"),
+    async [Symbol.asyncDispose]() {
+      agent.destroy();
+      await daemon[Symbol.asyncDispose]();
+      await up[Symbol.asyncDispose]();
+    },
+  };
+}
