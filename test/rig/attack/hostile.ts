@@ -13,6 +13,7 @@ const isError = (body: string) =>
   /"error"|"type":"response\.failed"/.test(body.slice(0, 2_000) + body.slice(-20_000));
 /** Not an attack's end but an answer's: what it said too much of was left out. */
 const HARMLESS = new Set(["large-id"]);
+const PASSING = new Set(["endless-words", "endless-letters"]);
 const SOON_MS = 60_000;
 
 export const attacks: readonly Attack[] = Object.keys(HOSTILE).map((model) => ({
@@ -21,6 +22,8 @@ export const attacks: readonly Attack[] = Object.keys(HOSTILE).map((model) => ({
     const wrong: string[] = [];
     for (const [client, [path, ask]] of Object.entries(CLIENTS))
       for (const stream of [true, false]) {
+        // Verbatim, words go on as they come and nothing is kept: the client leaves when it has enough.
+        if (stream && client === "chat-completions" && PASSING.has(model)) continue;
         const what = `${model} to ${client}${stream ? ", streamed" : ""}`;
         const since = performance.now();
         const body = JSON.stringify({ model: `chat/${model}`, stream, ...ask });

@@ -1,0 +1,14 @@
+import { expect, it } from "vitest";
+import { attack } from "./attack.ts";
+
+// The long form is `npm run rig attack`. Here one machine runs much else: how long a loop is held is judged there.
+it("holds: clients, bodies, upstreams", async () => {
+  const said: string[] = [];
+  const verdict = await attack(
+    { seed: 7, requests: 1_500, every: 50, only: "", long: false },
+    (line) => said.push(line),
+  );
+  const wrong = verdict.wrong.filter((line) => !line.includes("held the loop"));
+  expect(wrong, said.join("\n")).toEqual([]);
+  expect(verdict.counts["attacks"]).toBeGreaterThan(15);
+}, 240_000);

@@ -1,0 +1,45 @@
+// The list of bounds is whole: each has its words, each is used, and what an operator may set is what the schema says.
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { beyond, BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
+import { parseSize } from "../../../src/lib/duration.ts";
+import { ERRORS, exceed, faultOf } from "../../../src/model/error.ts";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const all = Object.entries(BOUNDS) as [BoundName, Bound][];
+const src = globSync("src/**/*.ts", { cwd: ROOT })
+  .filter((file) => !file.endsWith("lib/bounds.ts"))
+  .map((file) => readFileSync(join(ROOT, file), "utf8"))
+  .join("\n");
+const schema = JSON.parse(readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8")) as any;
+const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+
+describe.each(all)("%s", (name, { most, error, key }) => {
+  it("is a number that something keeps to", () => {
+    expect(most).toBeGreaterThan(0);
+    expect(src).toMatch(
+      new RegExp(`BOUNDS\\.${name}\\b|(?:exceed|past|bound)\\(?\\s*\\(?"${name}"|\\["${name}"`),
+    );
+  });
+
+  it("fails with its own error, which says how much there may be", () => {
+    expect(beyond(name, 12_345)).not.toContain("#");
+    if (!error) return;
+    let fault;
+    try {
+      exceed(name, 12_345);
+    } catch (thrown) {
+      fault = faultOf(thrown);
+    }
+    expect(fault).toMatchObject({ kind: error[0], code: error[1] });
+    expect(Object.keys(ERRORS)).toContain(error[0]);
+  });
+
+  it("is in the schema and in the README where an operator may set it", () => {
+    if (key === undefined) return;
+    const at = key.split(".").reduce((node, part) => node.properties[part], schema);
+    expect(typeof at.default === "number" ? at.default : parseSize(at.default)).toBe(most);
+    expect(readme).toContain(`${key.split(".").at(-1)}:`);
+  });
+});
