@@ -4,7 +4,7 @@
 // the bytes `"name"` followed by a colon can only be a member's key, unless that key itself ends in an escaped quote
 // and `name`; the byte before the match tells. Where the key stands is another matter: `keyAt` finds it at any depth,
 // `valueAt` at one exact place.
-import { endOfString } from "../../lib/json.ts";
+import { endOfString } from "../../lib/json-strings.ts";
 
 export { endOfString };
 

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
-import { endOfString, scan } from "../../../src/lib/json.ts";
+import { endOfString } from "../../../src/lib/json-strings.ts";
+import { scan } from "../../../src/lib/json.ts";
 
 const MAX_DEPTH = BOUNDS.depth.most;
 
