@@ -37,7 +37,7 @@ export interface ListenLimits extends SocketLimits {
 export const LIMITS: ListenLimits = {
   headMs: 10_000,
   receiptMs: 120_000,
-  slowMs: 15_000,
+  slowMs: 10_000,
   stuckMs: 60_000,
   connections: BOUNDS.connections.most,
   connectionsPerAddress: BOUNDS.connectionsPerAddress.most,

@@ -63,7 +63,7 @@ const nearly: Attack = {
       wrong.push(`sockets with bodies: hold ${((during.live - before.live) / 1e6).toFixed(0)} MB`);
     const refused = sockets.filter((socket) => socket.said().includes(" 503 ")).length;
     if (refused < 40) wrong.push(`sockets with bodies: only ${refused} of 60 were refused`);
-    for (let i = 0; i < 25 && sockets.some((socket) => !socket.closed); i++) await sleep(1_000);
+    for (let i = 0; i < 40 && sockets.some((socket) => !socket.closed); i++) await sleep(1_000);
     const open = sockets.filter((socket) => !socket.closed).length;
     if (open > 0) wrong.push(`sockets with bodies: ${open} are still there`);
     for (const socket of sockets) socket.destroy();

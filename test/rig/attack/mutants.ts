@@ -175,7 +175,7 @@ function changed(chance: Chance, good: object): string {
     const what = chance.below(6);
     if (what === 0) delete of[key];
     else if (what === 1) of[key] = structuredClone(chance.one(VALUES));
-    else if (what === 2)
+    else if (what === 2 && !Array.isArray(of))
       Object.defineProperty(of, chance.one(NAMES), {
         value: structuredClone(chance.one(VALUES)),
         enumerable: true,
