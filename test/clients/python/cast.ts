@@ -9,7 +9,7 @@ import type { Check } from "tollgate/testing";
 import { countsOf, type Counts } from "../counts.ts";
 import { DRAWS, TALKS, type Four } from "../four.ts";
 import { ALONE } from "../stage.ts";
-import { older, python } from "./venv.ts";
+import { compiled, older, python } from "./venv.ts";
 
 export interface Library {
   /** As the registry names it. */
@@ -30,8 +30,8 @@ export const LIBRARIES: readonly Library[] = [
   { name: "pydantic-ai-slim", script: "pydantic_ai_client.py", older: true },
 ];
 
-/** A library that says nothing for so long hangs. */
-const SILENT_MS = 60_000;
+/** A library that says nothing for so long hangs; its first word comes when it is imported. */
+const SILENT_MS = 120_000;
 
 type Count = Pick<Counts, "input" | "output"> & Partial<Counts>;
 interface Told {
@@ -55,7 +55,7 @@ export async function pythonChecks(
       ...(library.older && { PYTHONPATH: older }),
       PATH: process.env["PATH"] ?? "",
       LANG: "C.UTF-8",
-      PYTHONDONTWRITEBYTECODE: "1",
+      PYTHONPYCACHEPREFIX: compiled,
       ...ALONE,
       GATEWAY_URL: at.url,
       GATEWAY_KEY: at.key,

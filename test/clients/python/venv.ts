@@ -13,8 +13,10 @@ const SHELF = join(tmpdir(), "tollgate-clients");
 const WANTED = join(import.meta.dirname, "requirements.txt");
 /** What stands beside these in an older line, because one of them wants it, or because it speaks otherwise. */
 const OLDER = join(import.meta.dirname, "requirements-older.txt");
-const INSTALL_MS = 300_000;
-const QUIETLY = ["--quiet", "--disable-pip-version-check", "--no-input", "--prefer-binary"];
+/** A minute on a machine of its own, ten times that on one that is shared. */
+const INSTALL_MS = 900_000;
+/** What is never imported need not be compiled. */
+const QUIETLY = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-compile"];
 
 const text = readFileSync(WANTED, "utf8");
 const olderText = readFileSync(OLDER, "utf8");
@@ -31,6 +33,9 @@ const WHOLE = join(FOLDER, "whole");
 
 /** Goes before the others on the path of a library that is to have the older ones. */
 export const older = join(FOLDER, "older");
+
+/** Where compiled code is kept, that of the scripts beside this file too. */
+export const compiled = join(FOLDER, "compiled");
 
 /** Of a package, as it is wanted. */
 export const versionOf = (name: string, isOlder = false): string =>
