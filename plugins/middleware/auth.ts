@@ -1,6 +1,6 @@
 // Who is asking. Keys live in the store, by their SHA-256, or by the same hash in gateway.yaml; a key's own text is nowhere.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { defineMiddleware, fail, type Identity, type Limit } from "tollgate/plugin";
+import { defineMiddleware, fail, type Identity, type Json, type Limit } from "tollgate/plugin";
 
 const limit = {
   type: "object",
@@ -119,6 +119,16 @@ export default defineMiddleware({
       return found;
     };
     return {
+      commands: {
+        keys: {
+          summary: "The keys that stand in gateway.yaml, without their hashes",
+          run: async () =>
+            keys.map(({ digest: _, expires, ...key }) => ({
+              ...key,
+              ...(expires === undefined ? {} : { expires: Date.parse(expires) }),
+            })) as unknown as Json,
+        },
+      },
       async admit(x, secret) {
         if (x.identity) return;
         if (secret === undefined) {

@@ -15,6 +15,7 @@ import {
   STATE,
 } from "./command.ts";
 import { parseLimit, sayLimit } from "./limit.ts";
+import { ask, mounted } from "./plugin.ts";
 import { storeDoor } from "./store.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
@@ -71,13 +72,19 @@ const parts: Readonly<Record<string, Part>> = {
     },
     grantsOf,
   ),
-  list: onStore("list", {
+  list: {
     usage: "keys list [options]",
     summary: "list keys, those of gateway.yaml too",
     about: `Lists the keys that there are, with what each may use. ${WHERE}`,
     options: BASIC,
     examples: ["tollgate keys list", "tollgate keys list --json"],
-  }),
+    async run(given) {
+      const keys = [...(await inStore(given)), ...(await inFile(given))];
+      if (given.json) sayJson({ keys });
+      else tell("list", { keys });
+      return EXIT.fine;
+    },
+  },
   show: onStore("show", {
     usage: "keys show <id> [options]",
     summary: "show all of one",
@@ -132,11 +139,33 @@ export const command: Command = {
   run: ofParts,
 };
 
+/** A key of gateway.yaml has the plugin that knows it in place of the moment in which it was made. */
+type ListedKey = Omit<ShownKey, "created"> & { readonly created?: number; readonly from?: string };
+
+async function inStore(given: Given): Promise<readonly ListedKey[]> {
+  await using door = await storeDoor(given);
+  return ((await door.ask("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
+}
+
+/** Whatever plugin has a command `keys` says with it whom it lets in. */
+async function inFile(given: Given): Promise<readonly ListedKey[]> {
+  const found: ListedKey[] = [];
+  for (const { id, commands } of await mounted(given))
+    if (commands.some(({ name }) => name === "keys"))
+      for (const key of (await ask(given, `${id}/keys`, {})) as unknown as readonly ListedKey[])
+        found.push({
+          ...key,
+          from: id,
+          state: (key.expires ?? Infinity) <= Date.now() ? "expired" : "valid",
+        });
+  return found;
+}
+
 interface Answer {
   readonly warnings?: readonly string[];
   readonly secret?: string;
   readonly key?: ShownKey;
-  readonly keys?: readonly ShownKey[];
+  readonly keys?: readonly ListedKey[];
 }
 
 function grantsOf(given: Given): JsonObject {
@@ -207,7 +236,7 @@ function tell(what: string, { secret, key, keys = [], warnings = [] }: Answer): 
           each.id,
           each.name ?? "",
           stateOf(each),
-          moment(each.created).slice(0, 10),
+          each.created === undefined ? (each.from ?? "") : moment(each.created).slice(0, 10),
           ends(each),
           (each.models ?? ["everything"]).join(", "),
         ]),
@@ -215,16 +244,17 @@ function tell(what: string, { secret, key, keys = [], warnings = [] }: Answer): 
     );
 }
 
-const stateOf = ({ state }: ShownKey) => paint(state === "valid" ? "green" : "red", state);
-const ends = ({ revoked, expires }: ShownKey) =>
+const stateOf = ({ state }: Pick<ShownKey, "state">) =>
+  paint(state === "valid" ? "green" : "red", state);
+const ends = ({ revoked, expires }: Pick<ShownKey, "revoked" | "expires">) =>
   revoked !== undefined ? moment(revoked) : expires !== undefined ? moment(expires) : "never";
 
-function inFull(key: ShownKey): string {
+function inFull(key: ListedKey): string {
   const rows: [string, string | undefined][] = [
     ["id", key.id],
     ["name", key.name],
     ["state", stateOf(key)],
-    ["made", moment(key.created)],
+    ["made", key.created === undefined ? key.from : moment(key.created)],
     ["ends", ends(key)],
     ["models", (key.models ?? ["everything"]).join(", ")],
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],

@@ -94,7 +94,7 @@ function checked(schema: Schema, input: JsonObject, words: string): JsonObject {
 }
 
 /** What is mounted in the running gateway, or would be. */
-async function mounted(given: Given): Promise<readonly ShownPlugin[]> {
+export async function mounted(given: Given): Promise<readonly ShownPlugin[]> {
   const live = await askLive(given, "plugins.list", {});
   if (live) return (live.answer as unknown as { plugins: ShownPlugin[] }).plugins;
   const rehearsed = await rehearse(await onFiles(given));
@@ -103,7 +103,7 @@ async function mounted(given: Given): Promise<readonly ShownPlugin[]> {
   return ((await rehearsal.commands["plugins.list"]!({})) as { plugins: ShownPlugin[] }).plugins;
 }
 
-async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
+export async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
   const live = await askLive(given, name, input);
   if (live) return live.answer;
   const files = await onFiles(given);

@@ -315,3 +315,24 @@ test("keys: on the store itself while no gateway runs", async () => {
     expect.stringContaining('There is no key "nobody"'),
   ]);
 });
+
+test("keys list: those of gateway.yaml stand beside those of the store, without their hashes", async () => {
+  const hash = digest("sk-another-systems-key");
+  const listed = `{ use: auth, with: { keys: [{ id: ci, name: builds, digest: "${hash}", models: ["demo/*"], expires: "2020-01-31" }] } }`;
+  await using here = await folder({
+    "gateway.yaml": SMALL.replace("memory", "sqlite").replace("[auth]", `[${listed}]`),
+  });
+  await here.tollgate(["keys", "create", "--name", "laptop"]);
+  const { code, stdout } = await here.tollgate(["keys", "list"]);
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(/laptop +valid[\s\S]*ci +builds +expired +middleware\.auth/),
+  ]);
+  expect(stdout).not.toContain(hash);
+  const served = await here.serve();
+  const live = JSON.parse((await here.tollgate(["keys", "list", "--json"])).stdout) as {
+    keys: { id: string; from?: string }[];
+  };
+  expect(live.keys.map(({ from }) => from)).toContain("middleware.auth");
+  served.child.kill("SIGTERM");
+});
