@@ -9,7 +9,6 @@ import { build } from "../../src/gateway/generation.ts";
 import type { House } from "../../src/gateway/house.ts";
 import { Audience } from "../../src/gateway/observing/audience.ts";
 import { lineOf } from "../../src/gateway/line.ts";
-import { Audience } from "../../src/gateway/observing/audience.ts";
 import { Pools } from "../../src/gateway/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Mask } from "../../src/lib/mask.ts";
@@ -87,7 +86,6 @@ export async function scene(of: Scene) {
     observing: new Audience(log),
     shared: new Shared(),
     pools: new Pools(),
-    observing: new Audience(log),
     rests: new Rests(),
     usual: createUsual(),
     watchdog: new Watchdog(),
