@@ -33,13 +33,13 @@ function convict(shape: Shape, n: number): void {
 }
 
 /** So much processor time is measured that the ticks in which it is counted do not matter. */
-const ENOUGH_MS = 40;
+const ENOUGH_MS = 24;
 
 function mean(shape: Shape, n: number): number {
   const run = shape(n);
   let spent = 0;
   let runs = 0;
-  while (spent < ENOUGH_MS && runs < 100) {
+  while (spent < ENOUGH_MS && runs < 20) {
     spent += measured(run).processor;
     runs++;
   }

@@ -22,7 +22,7 @@ import { linear } from "./growth.ts";
 import { bodies, times } from "./requests.ts";
 
 /** Pieces. */
-const N = 6400;
+const N = 3200;
 
 const chats: { readonly [id: string]: Protocol<"chat"> } = {
   "chat-completions": chatCompletions(),

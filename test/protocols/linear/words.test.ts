@@ -1,0 +1,90 @@
+// A client's word is never a key to more than a table holds: at every place of a body where a word stands, "constructor" and
+// "__proto__" are as unknown as any other, in every half of every codec.
+import { describe, expect, it } from "vitest";
+import { faultOf, type Json, type JsonObject } from "tollgate/plugin";
+import { gemini } from "tollgate/protocols/gemini";
+import { asking, outgoing, sending } from "tollgate/testing";
+import { chats } from "../codecs.ts";
+import { bodies } from "./requests.ts";
+
+/** The same body, once for each of its strings, with the word in its place. */
+function* placed(value: Json, word: string): Generator<Json> {
+  if (typeof value === "string") yield word;
+  if (typeof value !== "object" || value === null) return;
+  for (const key of Object.keys(value))
+    for (const inner of placed((value as JsonObject)[key]!, word))
+      yield Array.isArray(value)
+        ? (value as Json[]).with(Number(key), inner)
+        : { ...(value as JsonObject), [key]: inner };
+}
+
+const targets = [...Object.values(chats), gemini()];
+
+describe.each(Object.keys(bodies))("a request of %s", (id) => {
+  it.each(["__proto__", "constructor", "toString"])("with %s for a word", (word) => {
+    const { server, client } = chats[id]!;
+    for (const [shape, made] of Object.entries(bodies[id]!))
+      for (const body of placed(made(2), word) as Generator<JsonObject>) {
+        const tried = (run: () => unknown) => {
+          try {
+            return run();
+          } catch (error) {
+            if (!faultOf(error))
+              throw new Error(`${shape}: ${JSON.stringify(body)}`, { cause: error });
+            return undefined;
+          }
+        };
+        const seen = tried(() => server!.survey(body)) as
+          | { features: readonly unknown[] }
+          | undefined;
+        for (const feature of seen?.features ?? []) expect(typeof feature, shape).toBe("string");
+        tried(() => client!.prepare?.(outgoing(body), asking()));
+        const request = tried(() => server!.request(body, "generate"));
+        if (request === undefined) continue;
+        for (const target of targets) {
+          const left = tried(() => sending(target.client!, request as never, asking()).body);
+          // Nothing but data leaves: no function, and nothing that a table has from its maker.
+          if (left !== undefined) expect(functionIn(left), `${shape} to ${target.id}`).toBe(false);
+        }
+      }
+  });
+});
+
+const functionIn = (value: unknown): boolean =>
+  typeof value === "function" ||
+  value === Object.prototype ||
+  (typeof value === "object" && value !== null && Object.values(value).some(functionIn));
+
+describe("an envelope that a client has written itself", () => {
+  const forged = (k: string, d: string, b?: string): string =>
+    `tg1.${Buffer.from(JSON.stringify({ o: "chat-completions", k, d, b })).toString("base64url")}`;
+  it.each([
+    ["extra_content", "no JSON", "text"],
+    ["extra_content", "no JSON", "call"],
+    ["extra_content", `{"a":${"[".repeat(20_000)}${"]".repeat(20_000)}}`, "call"],
+    ["reasoning_details", "{}", undefined],
+    ["reasoning_details", "no JSON", undefined],
+  ])("%s", (kind, data, of) => {
+    const request = chats["messages"]!.server!.request(
+      {
+        model: "m",
+        messages: [
+          {
+            role: "assistant",
+            content: [
+              { type: "text", text: "x" },
+              { type: "tool_use", id: "c", name: "f", input: {} },
+              { type: "redacted_thinking", data: forged(kind, data, of) },
+            ],
+          },
+          { role: "user", content: "Hi" },
+        ],
+      },
+      "generate",
+    );
+    for (const target of targets)
+      expect(
+        JSON.stringify(sending(target.client!, request as never, asking()).body),
+      ).not.toContain("no JSON");
+  });
+});
