@@ -93,7 +93,7 @@ export async function runPluginCommand(
   await using opened = await openStore(of);
   const { store, house } = opened;
   const { config, mask, loaded } = of;
-  const lived = { ...house, store, keys: createKeys(store) };
+  const lived = { ...house, store, reports: store, keys: createKeys(store) };
   const built = await build({ number: 0, config, house: lived, place: loaded.place, probe: false });
   if ("problems" in built)
     return fail(
