@@ -187,7 +187,7 @@ export async function upstream(): Promise<Upstream> {
         all.toString("latin1", 0, 4_000) +
         all.toString("latin1", Math.max(4_000, all.length - 4_000));
       const model = /"model"\s*:\s*"([^"]*)"/.exec(start)?.[1] ?? "";
-      const hostile = HOSTILE[model];
+      const hostile = Object.hasOwn(HOSTILE, model) ? HOSTILE[model] : undefined;
       if (hostile) return hostile(res);
       return well(path, /"stream"\s*:\s*true/.test(start), res);
     });
