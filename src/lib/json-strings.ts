@@ -1,6 +1,8 @@
 // Strings in the bytes of a JSON text: where they end, whatever they are full of, in time that grows as they do.
 import { BOUNDS } from "./bounds.ts";
 
+export const MOST_ESCAPES = BOUNDS.escapes.most;
+
 /** Above this many bytes without a quote, the native search is cheaper than our loop. */
 const LONG = 32;
 
@@ -26,7 +28,7 @@ export class Strings {
     const b = this.#b;
     let j = i + 1;
     let run = LONG;
-    while (j < b.length && this.escapes <= BOUNDS.escapes.most) {
+    while (j < b.length && this.escapes <= MOST_ESCAPES) {
       for (const near = Math.min(j + run, b.length); j < near; j++) {
         const c = b[j];
         if (c === 34) return j;

@@ -3,7 +3,7 @@
 // whether there is more in it than there may be. It is taken before the object is parsed, for a few bytes make a large
 // object: what it finds in a text that is no JSON counts for nothing.
 import { BOUNDS, beyond, type BoundName } from "./bounds.ts";
-import { Strings } from "./json-strings.ts";
+import { MOST_ESCAPES, Strings } from "./json-strings.ts";
 
 /** Offsets of one top-level member: its key's opening quote, and its value. */
 export interface Span {
@@ -44,7 +44,7 @@ function isDeep(text: string): boolean {
       while (i > 0 && isEscaped(text, i)) i = text.indexOf('"', i + 1);
       if (i < 0) return false;
     } else if (c === 123 || c === 91) {
-      if (++depth > BOUNDS.depth.most) return true;
+      if (++depth > MOST_DEPTH) return true;
     } else if (c === 125 || c === 93) depth--;
   }
   return false;
@@ -55,6 +55,9 @@ function isEscaped(text: string, quote: number): boolean {
   while (text.charCodeAt(quote - 1 - slashes) === 92) slashes++;
   return slashes % 2 === 1;
 }
+
+const MOST_DEPTH = BOUNDS.depth.most;
+const MOST_PARTS = BOUNDS.parts.most;
 
 /** As much of a key as an error quotes. */
 const LONGEST_NAME = 100;
@@ -123,7 +126,7 @@ export class Scanner {
       const c = b[i]!;
       if (c === 34 && depth > 0) {
         const end = strings.end(i);
-        if (strings.escapes > BOUNDS.escapes.most) return this.#past("escapes");
+        if (strings.escapes > MOST_ESCAPES) return this.#past("escapes");
         if (expectKey) {
           expectKey = false;
           const found = looks(b, i + 1, end);
@@ -143,7 +146,7 @@ export class Scanner {
         if (depth === 1 && member && member.from < 0) member.from = i;
         if (depth === 0 && c === 91)
           return flaw("not_an_object", "The body must be a JSON object.");
-        if (++depth > BOUNDS.depth.most) return this.#past("depth");
+        if (++depth > MOST_DEPTH) return this.#past("depth");
         if (++values > this.#most) return this.#past("values");
         open.push(here);
         here =
@@ -169,7 +172,7 @@ export class Scanner {
         }
         expectKey = here !== null;
         if (++values > this.#most) return this.#past("values");
-        if (++elements[depth]! > BOUNDS.parts.most) return this.#past("parts");
+        if (++elements[depth]! > MOST_PARTS) return this.#past("parts");
       } else if (depth === 0 && c > 32) {
         return flaw("not_an_object", "The body must be a JSON object.");
       } else if (depth === 1 && member && member.from < 0 && c > 32 && c !== 58) {
