@@ -74,8 +74,14 @@ describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
           const survey = protocol.server!.survey(written);
           const { tier, facts, n, maxOutput } = survey;
           const held = hold({
-            ...{ tier, facts, n, output: maxOutput, kind: protocol.kind },
-            ...{ mode: "hard", price: TIERED, input: 1 },
+            tier,
+            facts,
+            n,
+            output: maxOutput,
+            kind: protocol.kind,
+            mode: "hard",
+            price: TIERED,
+            input: 1,
           });
           // Of what asks for a tier that nobody knows, the price is not known; never less than that of the plain one.
           if (held.nano !== null && protocol.kind === "chat")
