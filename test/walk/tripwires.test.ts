@@ -63,6 +63,17 @@ describe.each(TRIPWIRES)("for $name", ({ trips, of, zdr: level }) => {
   });
 });
 
+it("a model that is named beside leaves where it may be asked, and kept from, like the one that is called", async () => {
+  await using gate = await all.open("messages", {
+    identity: { models: ["messages/m", "messages/spare"] },
+  });
+  const fields = { fallbacks: [{ model: "spare" }] };
+  for (const level of ["off", "required"]) {
+    const { status, text } = await gate.send("messages", fields, { "service-zdr": level });
+    expect([status, text.includes('"spare"')]).toEqual([200, true]);
+  }
+});
+
 describe("nor to be counted", () => {
   const counting = ROADS.filter(([from]) => from === "messages" || from === "responses");
   it.each(counting)("under Service-ZDR: strict, from %s to %s", async (from, into) => {

@@ -103,6 +103,7 @@ const EDIT: Reviewed = {
 
 export const REVIEWED: Review = [
   ["which model", plain("model")],
+  ["which others: each that is named is asked for its own policy", { fallbacks: plain("model") }],
   ["the conversation itself", { system: BLOCK, messages: { role: "plain", content: BLOCK } }],
   ["the client's own tools, and hosted ones whose policy is known", { tools: TOOL }],
   [
