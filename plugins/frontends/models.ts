@@ -1,5 +1,5 @@
 // GET /v1/models: what the presented key may use, in one body that the SDKs of both families read.
-import { defineFrontend, fail, type Arrival, type Listing } from "tollgate/plugin";
+import { defineFrontend, fail, type Arrival, type ListedModel } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { page } from "./models/page.ts";
@@ -24,7 +24,7 @@ export default defineFrontend({
     properties: { accept: accept("bearer", "x-api-key") },
   },
   setup({ accept: schemes }, ctx) {
-    const listed = (x: Arrival): readonly Listing[] => {
+    const listed = (x: Arrival): readonly ListedModel[] => {
       const { kind, provider, privacy } = wanted(x);
       const all = ctx.catalogue.list({ identity: x.identity, privacy, kind });
       return provider === undefined ? all : all.filter((model) => model.provider === provider);
@@ -52,7 +52,7 @@ export default defineFrontend({
 });
 
 /** A model that the key may not use is not there. */
-function one(models: readonly Listing[], id: string): Listing {
+function one(models: readonly ListedModel[], id: string): ListedModel {
   const clear = unescaped(id);
   return (
     models.find((model) => model.id === id) ??

@@ -8,7 +8,7 @@ import {
   type Entry,
   type Json,
   type JsonObject,
-  type Reading,
+  type RouteInput,
 } from "tollgate/plugin";
 import { noItem, noPrevious, noResponse, responses } from "tollgate/protocols/responses";
 import { ItemMemory, lastWord } from "./item-memory.ts";
@@ -64,7 +64,7 @@ export default defineFrontend({
     const byId = (name: string) => ({
       op: "relay" as const,
       name,
-      async read(x: Arrival): Promise<Reading> {
+      async read(x: Arrival): Promise<RouteInput> {
         const id = x.params["id"] ?? "";
         const entry = await made(x, id);
         return { model: entry?.target ?? noResponse(id), stream: x.query.get("stream") === "true" };
@@ -129,7 +129,7 @@ type Find = (key: string, id: string) => Promise<JsonObject | undefined>;
 
 /** Here, or in the process that answered the key the last time. */
 function finding(memory: ItemMemory, ctx: Context): Find {
-  const elsewhere = ctx.twins(({ key, id }: { key: string; id: string }) => memory.find(key, id));
+  const elsewhere = ctx.peers(({ key, id }: { key: string; id: string }) => memory.find(key, id));
   return async (key, id) => memory.find(key, id) ?? elsewhere({ key, id });
 }
 
@@ -200,7 +200,7 @@ async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | un
 }
 
 /** A continued answer goes on where it was made; whoever cannot be continued is told to send everything again. */
-async function modelOf(x: Arrival, body: Body, made: Made): Promise<Reading["model"]> {
+async function modelOf(x: Arrival, body: Body, made: Made): Promise<RouteInput["model"]> {
   const model = String(body["model"]);
   const previous = body["previous_response_id"];
   if (previous == null) return model;

@@ -6,7 +6,7 @@ import {
   type Call,
   type Candidate,
   type EffectivePolicy,
-  type Excluded,
+  type Exclusion,
   type Json,
   type JsonObject,
   type Logger,
@@ -61,7 +61,7 @@ export default defineMiddleware({
     route: (list, x) =>
       x.privacy === "off"
         ? list
-        : list.map((c): Candidate | Excluded =>
+        : list.map((c): Candidate | Exclusion =>
             good(x.privacy, c.policy)
               ? c
               : {

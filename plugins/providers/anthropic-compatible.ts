@@ -1,5 +1,5 @@
 // Any backend that speaks messages and is not Anthropic: a vendor's `/anthropic` endpoint, a local server, another gateway.
-import { defineProvider, type Line, type ModelInfo } from "tollgate/plugin";
+import { defineProvider, type ProviderAccess, type ModelInfo } from "tollgate/plugin";
 import { countIn, optionalKey, page, textIn } from "tollgate/protocols/compatible";
 import { messages } from "tollgate/protocols/messages";
 
@@ -102,7 +102,7 @@ const versioned = (base: string): string => {
 };
 
 /** In either of the two shapes that such servers use: only ids are in both. */
-async function listed(line: Line): Promise<ModelInfo[]> {
+async function listed(line: ProviderAccess): Promise<ModelInfo[]> {
   const { rows } = await page(line, "models?limit=1000", { under: ["data"] });
   return rows.flatMap((row) => {
     const model = textIn(row["id"]);

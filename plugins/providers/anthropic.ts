@@ -4,7 +4,7 @@ import {
   defineProvider,
   type Call,
   type JsonObject,
-  type Line,
+  type ProviderAccess,
   type ModelInfo,
   type Outgoing,
 } from "tollgate/plugin";
@@ -97,7 +97,7 @@ function onlyBetas(out: Outgoing, allowed: readonly string[]): void {
 /** Nobody has more pages of models than this. */
 const PAGES = 20;
 
-async function listed(line: Line, version: string): Promise<ModelInfo[]> {
+async function listed(line: ProviderAccess, version: string): Promise<ModelInfo[]> {
   const models: ModelInfo[] = [];
   let after = "";
   for (let turn = 0; turn < PAGES; turn++) {

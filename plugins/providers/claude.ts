@@ -1,11 +1,11 @@
 // What is known of Claude models, apart from what they cost.
 import type { Facts, ModelInfo } from "tollgate/plugin";
-import type { Dialect } from "tollgate/protocols/messages";
+import type { MessagesDialect } from "tollgate/protocols/messages";
 
 const LOW_TO_HIGH = ["low", "medium", "high"];
 
 /** How each family is asked to think, and what it refuses. What is newer than this list is taken to be like the newest. */
-export const claude: Dialect = {
+export const claude: MessagesDialect = {
   thinking: "adaptive",
   efforts: [...LOW_TO_HIGH, "xhigh", "max"],
   sampling: "none",

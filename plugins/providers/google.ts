@@ -4,7 +4,7 @@ import {
   apiKey,
   defineProvider,
   type JsonObject,
-  type Line,
+  type ProviderAccess,
   type ModelInfo,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
@@ -95,7 +95,7 @@ const OTHER = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
 /** Nobody has more pages of models than this. */
 const PAGES = 20;
 
-async function listed(line: Line): Promise<ModelInfo[]> {
+async function listed(line: ProviderAccess): Promise<ModelInfo[]> {
   const models: ModelInfo[] = [];
   let token = "";
   for (let turn = 0; turn < PAGES; turn++) {

@@ -6,25 +6,25 @@ import type { Kind } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
 import { shared } from "./alias.ts";
 import { createLists, type Lists } from "./lists.ts";
-import { merge, type Layer, type Said, type Sources } from "./merge.ts";
+import { merge, type FactLayer, type StatedFacts, type FactSources } from "./merge.ts";
 import { near } from "./near.ts";
 import { effectivePolicy, satisfies } from "./policy.ts";
 
 /** One provider, as a config mounts it. */
-export interface Stock {
+export interface ProviderFacts {
   /** The operator's own facts, by upstream model name: they win. One that states a `kind` says that the model exists. */
-  operator?: Opt<ReadonlyMap<string, Said>>;
+  operator?: Opt<ReadonlyMap<string, StatedFacts>>;
   /** What ships beside the provider's code. */
   shipped?: Opt<Facts>;
   /** Whether it can be asked what exists. Otherwise what is known of it is what exists. */
   lists?: Opt<boolean>;
 }
 
-export interface Found {
+export interface CatalogueEntry {
   readonly info: ModelInfo;
   /** It exists, as far as anybody can tell. A chat model that does not is forwarded all the same, an image model is not. */
   readonly listed: boolean;
-  readonly sources: Sources;
+  readonly sources: FactSources;
 }
 
 export interface Listing extends ModelInfo {
@@ -35,7 +35,7 @@ export interface Listing extends ModelInfo {
 }
 
 /** Which listings are wanted. */
-export interface Wanted {
+export interface CatalogueQuery {
   kind?: Opt<Kind>;
   provider?: Opt<string>;
   privacy?: Opt<Privacy>;
@@ -45,18 +45,18 @@ export interface Wanted {
 export interface Catalogue {
   /** Moves whenever anything here changes. */
   readonly version: number;
-  find(provider: string, model: string): Found;
+  find(provider: string, model: string): CatalogueEntry;
   /** Of one provider, as it is known now: what is learned later makes another one. */
-  shelf(provider: string): ReadonlyMap<string, Found>;
+  shelf(provider: string): ReadonlyMap<string, CatalogueEntry>;
   /** Everything that exists: aliases first, then by provider as the config has them, by name. */
-  list(of?: Wanted): readonly Listing[];
+  list(of?: CatalogueQuery): readonly Listing[];
   listing(id: string): Listing | undefined;
   /** For a name that is not known: at most three that are, nearest first. */
   near(id: string, kind?: Kind, may?: (id: string) => boolean): readonly string[];
 }
 
 export interface CatalogueParts {
-  providers?: Opt<ReadonlyMap<string, Stock>>;
+  providers?: Opt<ReadonlyMap<string, ProviderFacts>>;
   /** Names that stand for others; patterns are left out. */
   aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
   lists?: Opt<Lists>;
@@ -67,21 +67,21 @@ export interface CatalogueParts {
 /** Policies carry dates, so nothing computed from them is kept for longer. */
 const KEEP_MS = 60_000;
 const MAX_BORROWS = 4;
-const NOBODY: Sources = {};
-const NOTHING: ReadonlyMap<string, Found> = new Map();
+const NOBODY: FactSources = {};
+const NOTHING: ReadonlyMap<string, CatalogueEntry> = new Map();
 
 /** Disposed with its generation: until then it follows the live lists. */
 export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposable {
   const {
-    providers = new Map<string, Stock>(),
+    providers = new Map<string, ProviderFacts>(),
     aliases = new Map<string, readonly string[]>(),
     lists = createLists(),
     now = Date.now,
     policy = (_: string, info: ModelInfo) =>
       effectivePolicy({ provider: undefined, model: info.data, trusted: true, now: now() }),
   } = parts;
-  const stated = new Map<string, Map<string, Found>>();
-  const known = new Map<string, ReadonlyMap<string, Found>>();
+  const stated = new Map<string, Map<string, CatalogueEntry>>();
+  const known = new Map<string, ReadonlyMap<string, CatalogueEntry>>();
   let version = 0;
   let listings: ReadonlyMap<string, Listing> | undefined;
   let keptAt = 0;
@@ -147,14 +147,14 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
   };
 }
 
-const byName = (a: Found, b: Found): number => (a.info.model < b.info.model ? -1 : 1);
+const byName = (a: CatalogueEntry, b: CatalogueEntry): number => (a.info.model < b.info.model ? -1 : 1);
 
 /** All that anybody says of one provider's models. */
-function stocktake(stock: Stock, heard: ReturnType<Lists["of"]>): Map<string, Found> {
+function stocktake(stock: ProviderFacts, heard: ReturnType<Lists["of"]>): Map<string, CatalogueEntry> {
   const { operator, shipped, lists = false } = stock;
-  const layers = new Map<string, Layer[]>();
+  const layers = new Map<string, FactLayer[]>();
   const live = new Set<string>();
-  const say = (model: string, layer: Layer) => {
+  const say = (model: string, layer: FactLayer) => {
     const mine = layers.get(model);
     if (mine) mine.push(layer);
     else layers.set(model, [layer]);
@@ -169,7 +169,7 @@ function stocktake(stock: Stock, heard: ReturnType<Lists["of"]>): Map<string, Fo
   }
   for (const said of shipped?.models ?? [])
     say(said.model, { from: "shipped", at: shipped!.asOf, said });
-  const found = new Map<string, Found>();
+  const found = new Map<string, CatalogueEntry>();
   for (const [model, said] of layers) {
     const { info, sources } = merge(model, said);
     const named = operator?.get(model)?.kind !== undefined;
@@ -184,23 +184,23 @@ function stocktake(stock: Stock, heard: ReturnType<Lists["of"]>): Map<string, Fo
 /** The same, with prices that are stated as another model's. */
 function borrowed(
   provider: string,
-  stated: ReadonlyMap<string, ReadonlyMap<string, Found>>,
-): ReadonlyMap<string, Found> {
+  stated: ReadonlyMap<string, ReadonlyMap<string, CatalogueEntry>>,
+): ReadonlyMap<string, CatalogueEntry> {
   const models = stated.get(provider)!;
-  const at = (from: string, id: string): [string, Found] | undefined => {
+  const at = (from: string, id: string): [string, CatalogueEntry] | undefined => {
     const mine = stated.get(from)?.get(id);
     if (mine) return [from, mine];
     const slash = id.indexOf("/");
     const other = stated.get(id.slice(0, slash))?.get(id.slice(slash + 1));
     return other && [id.slice(0, slash), other];
   };
-  const resolved = new Map<string, Found>();
+  const resolved = new Map<string, CatalogueEntry>();
   for (const [model, found] of models) {
     let from = provider;
-    let lender: Found | undefined = found;
+    let lender: CatalogueEntry | undefined = found;
     for (let hop = 0; lender && lender.info.price === undefined && hop < MAX_BORROWS; hop++) {
       const { pricedAs }: ModelInfo = lender.info;
-      const next: [string, Found] | undefined =
+      const next: [string, CatalogueEntry] | undefined =
         pricedAs === undefined ? undefined : at(from, pricedAs);
       lender = next?.[1];
       from = next?.[0] ?? from;

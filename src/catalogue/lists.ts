@@ -6,7 +6,7 @@ import type { ModelInfo } from "../model/facts.ts";
 import { readList } from "./reading.ts";
 
 /** One credential's list. */
-export interface Heard {
+export interface LiveList {
   readonly credential: string;
   /** Unix milliseconds: when upstream last said so. */
   readonly at: number;
@@ -17,7 +17,7 @@ export interface Lists {
   /** Moves whenever a list changes. */
   readonly version: number;
   /** In the order in which credentials were first heard; undefined: never heard. */
-  of(provider: string): readonly Heard[] | undefined;
+  of(provider: string): readonly LiveList[] | undefined;
   /** Those that were heard. */
   providers(): readonly string[];
   /** Takes a new list in place of the old one, or throws and keeps the old one. Says whether anything differs. */
@@ -50,7 +50,7 @@ export const createLists = (): Lists => new LiveLists(undefined);
 class LiveLists implements Lists {
   version = 0;
   readonly problems: string[] = [];
-  readonly #heard = new Map<string, readonly Heard[]>();
+  readonly #heard = new Map<string, readonly LiveList[]>();
   readonly #tell = new Set<(provider: string) => void>();
   readonly #writing = new Map<string, Promise<void>>();
   readonly #dirty = new Set<string>();
@@ -60,7 +60,7 @@ class LiveLists implements Lists {
     this.#dir = dir;
   }
 
-  of(provider: string): readonly Heard[] | undefined {
+  of(provider: string): readonly LiveList[] | undefined {
     return this.#heard.get(provider);
   }
 
@@ -69,7 +69,7 @@ class LiveLists implements Lists {
   }
 
   replace(provider: string, credential: string, models: unknown, at: number): boolean {
-    const heard: Heard = { credential, at, models: readList(models) };
+    const heard: LiveList = { credential, at, models: readList(models) };
     const before = this.#heard.get(provider) ?? [];
     const old = before.find((h) => h.credential === credential);
     const changed = !old || JSON.stringify(old.models) !== JSON.stringify(heard.models);
@@ -121,7 +121,7 @@ class LiveLists implements Lists {
   #take(provider: string, kept: { format?: unknown; lists?: unknown } | null): void {
     if (kept?.format !== FORMAT || !Array.isArray(kept.lists))
       throw new Error("it is not a list of models that this version wrote");
-    const heard = kept.lists.map((list: Record<string, unknown> | null): Heard => {
+    const heard = kept.lists.map((list: Record<string, unknown> | null): LiveList => {
       const { credential, at, models } = list ?? {};
       if (typeof credential !== "string" || typeof at !== "number" || !Number.isFinite(at))
         throw new Error("it does not say whose list it is, or from when");

@@ -3,7 +3,7 @@ import type { Opt } from "../model/values.ts";
 import { FREE } from "../money/price.ts";
 
 /** Who says so. */
-export interface Source {
+export interface FactSource {
   from: "operator" | "live" | "shipped";
   /** ISO. For a live list, when it was heard; for shipped facts, when somebody last looked. */
   at?: Opt<string>;
@@ -14,13 +14,13 @@ export interface Source {
 }
 
 /** Field → who says so. Of what is a set of facts itself, each fact: "limits.context". */
-export type Sources = { readonly [field: string]: Source };
+export type FactSources = { readonly [field: string]: FactSource };
 
 /** `free` says that zero is the price; an absent price is unknown, never zero. */
-export type Said = Partial<Omit<ModelInfo, "price">> & { readonly price?: Opt<Price | "free"> };
+export type StatedFacts = Partial<Omit<ModelInfo, "price">> & { readonly price?: Opt<Price | "free"> };
 
-export interface Layer extends Source {
-  said: Said;
+export interface FactLayer extends FactSource {
+  said: StatedFacts;
 }
 
 /** Taken whole: half a price from one list and half from another is nobody's price, and a promise goes with its evidence. */
@@ -34,11 +34,11 @@ const SETS = ["can", "limits", "image"] as const;
  */
 export function merge(
   model: string,
-  layers: readonly Layer[],
-): { info: ModelInfo; sources: Sources } {
+  layers: readonly FactLayer[],
+): { info: ModelInfo; sources: FactSources } {
   const info: Record<string, unknown> = { model, kind: "chat" };
-  const sources: Record<string, Source> = {};
-  const note = (field: string, { from, at, credential }: Layer) => {
+  const sources: Record<string, FactSource> = {};
+  const note = (field: string, { from, at, credential }: FactLayer) => {
     sources[field] = { from, at, ...(credential !== undefined && { credential }) };
   };
   const kind = kindOf(layers);
@@ -76,7 +76,7 @@ export function merge(
  * "chat" is also what a list says that does not tell kinds apart, so below the operator's word "image" counts for more,
  * whoever says it.
  */
-function kindOf(layers: readonly Layer[]): Layer | undefined {
+function kindOf(layers: readonly FactLayer[]): FactLayer | undefined {
   return (
     layers.find((l) => l.from === "operator" && l.said.kind !== undefined) ??
     layers.find((l) => l.said.kind === "image") ??

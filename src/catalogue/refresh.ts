@@ -4,14 +4,14 @@ import { sayable } from "../model/error.ts";
 import type { Lists } from "./lists.ts";
 
 /** One credential of one provider, and how to ask for its list. */
-export interface Line {
+export interface ListSource {
   readonly provider: string;
   readonly credential: string;
   models(signal: AbortSignal): Promise<unknown>;
 }
 
 /** Plain data, for `tollgate status`. Times are Unix milliseconds. */
-export interface LineStatus {
+export interface ListStatus {
   readonly provider: string;
   readonly credential: string;
   /** Models in the list that is in force; undefined: never heard. */
@@ -26,7 +26,7 @@ export interface LineStatus {
 }
 
 /** For people and logs: moments as dates. */
-export const datedLine = ({ lastOk, lastError, nextAt, ...line }: LineStatus) => ({
+export const datedLine = ({ lastOk, lastError, nextAt, ...line }: ListStatus) => ({
   ...line,
   lastOk: dateOf(lastOk),
   lastError: lastError && { ...lastError, at: dateOf(lastError.at) },
@@ -40,10 +40,10 @@ export interface Refresh extends Disposable {
    * These lines from now on, at this pace. One that was there before keeps its rhythm unless that is too slow now; one
    * that is not here any more is let go.
    */
-  follow(lines: readonly Line[], everyMs?: number): void;
+  follow(lines: readonly ListSource[], everyMs?: number): void;
   /** Asks now, all or one provider's; resolves when all have answered or failed. */
   now(provider?: string): Promise<void>;
-  status(): readonly LineStatus[];
+  status(): readonly ListStatus[];
 }
 
 export interface Clock {
@@ -53,12 +53,12 @@ export interface Clock {
   random(): number;
 }
 
-export interface Pace {
+export interface RefreshPace {
   everyMs: number;
   deadlineMs: number;
 }
 
-const PACE: Pace = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
+const PACE: RefreshPace = { everyMs: 10 * 60_000, deadlineMs: 30_000 };
 /** A quick pace has a quick deadline too, but none shorter than this. */
 const LEAST_MS = 1_000;
 /** After a first failure; doubles with each one more, up to the usual pace. */
@@ -84,7 +84,7 @@ export function pause(failures: number, everyMs: number, random: number): number
 }
 
 interface Followed {
-  line: Line;
+  line: ListSource;
   failures: number;
   lastError: { at: number; message: string } | undefined;
   nextAt: number | undefined;
@@ -96,10 +96,10 @@ interface Followed {
 export function createRefresh(
   lists: Lists,
   options: {
-    pace?: Partial<Pace>;
+    pace?: Partial<RefreshPace>;
     clock?: Clock;
     /** A line fails that did not, or works again. */
-    tell?: (status: LineStatus, error?: unknown) => void;
+    tell?: (status: ListStatus, error?: unknown) => void;
   } = {},
 ): Refresh {
   const { deadlineMs } = { ...PACE, ...options.pace };
@@ -139,7 +139,7 @@ export function createRefresh(
     if (f.failures > 0 !== failing) options.tell?.(statusOf(f), broken);
   };
 
-  const statusOf = (f: Followed): LineStatus => {
+  const statusOf = (f: Followed): ListStatus => {
     const { provider, credential } = f.line;
     const heard = lists.of(provider)?.find((h) => h.credential === credential);
     return {

@@ -3,14 +3,14 @@ import { askControl } from "../gateway/control.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import { faultOf } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import type { Given } from "./command.ts";
+import type { CliInput } from "./command.ts";
 import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
 import { counted, reported } from "./report.ts";
 import { paintRemark, remark, sayJson } from "./terminal.ts";
 
 /** Undefined: none runs. Whoever names a state folder means the one that runs there, and no file. */
 export async function askLive(
-  given: Given,
+  given: CliInput,
   name: string,
   input: JsonObject = {},
 ): Promise<{ answer: Json } | undefined> {
@@ -24,7 +24,7 @@ export async function askLive(
 }
 
 /** What would be mounted. Undefined: the file has errors, and they have been told. */
-export async function rehearsed(given: Given) {
+export async function rehearsed(given: CliInput) {
   const file = configFile(given);
   const loaded = await load(file);
   const { config } = loaded;

@@ -1,12 +1,12 @@
 import { inFileOrder } from "../config/report.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import { plural } from "../lib/text.ts";
-import { type Command, CONFIG, EXIT } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./house.ts";
 import { counted, errorsIn, near, reported, sayLeftOut } from "./report.ts";
 import { paint, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "check [options]",
   about:
     "Finds every mistake in gateway.yaml at once: words, values, variables, plugins and their setup. Sends nothing\n" +

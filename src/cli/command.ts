@@ -1,5 +1,5 @@
 // What a command is: a few words for people, its options, and the work.
-export interface Command {
+export interface CliCommand {
   /** After "tollgate": "explain <model>". */
   readonly usage: string;
   /** What it does, in one to three sentences. */
@@ -13,12 +13,12 @@ export interface Command {
   /** Which of them is meant when none is named. */
   readonly usual?: string;
   /** The command that is meant, where words alone do not say which options it takes. Help is of that one too. */
-  narrow?(given: Given): Promise<Command>;
+  narrow?(given: CliInput): Promise<CliCommand>;
   /** The exit code: 0 fine, 1 failed, 78 gateway.yaml has errors. */
-  run(given: Given): Promise<number>;
+  run(given: CliInput): Promise<number>;
 }
 
-export interface Part extends Command {
+export interface Part extends CliCommand {
   /** One line. */
   readonly summary: string;
 }
@@ -37,7 +37,7 @@ export interface Option {
   readonly many?: true;
 }
 
-export interface Given {
+export interface CliInput {
   readonly words: readonly string[];
   readonly json: boolean;
   /** The value of an option, if it was given. */

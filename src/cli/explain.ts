@@ -1,10 +1,10 @@
 import type { Explanation } from "../gateway/types.ts";
 import { sayDuration } from "../lib/duration.ts";
 import { askLive, rehearsed } from "./asking.ts";
-import { type Command, CONFIG, EXIT, type Given, STATE } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
 import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "explain <model> [options]",
   about:
     "Says what a request for a model would meet: who would be tried and in which order, who is left out, by whom and\n" +
@@ -30,14 +30,14 @@ export const command: Command = {
   },
 };
 
-async function fromGateway(given: Given): Promise<Explanation | undefined> {
+async function fromGateway(given: CliInput): Promise<Explanation | undefined> {
   const input = { model: given.words[0]!, frontend: given.text("frontend") };
   const live = await askLive(given, "explain", input);
   if (live) remark(paintRemark("gray", "The running gateway says:"));
   return live?.answer as unknown as Explanation | undefined;
 }
 
-async function fromFile(given: Given): Promise<Explanation | undefined> {
+async function fromFile(given: CliInput): Promise<Explanation | undefined> {
   await using rehearsal = await rehearsed(given);
   return await rehearsal?.explain(given.words[0]!, given.text("frontend"));
 }

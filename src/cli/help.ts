@@ -1,5 +1,5 @@
 // What `--help` says, at the width of the terminal that reads it.
-import { type Command, COMMON, type Option } from "./command.ts";
+import { type CliCommand, COMMON, type Option } from "./command.ts";
 import { paint, widthOf } from "./terminal.ts";
 
 const LEAST_ABOUT = 24;
@@ -62,7 +62,7 @@ export function overview(
   ].join("\n");
 }
 
-export function helpOf(command: Command, width = widthOf()): string {
+export function helpOf(command: CliCommand, width = widthOf()): string {
   const parts = Object.entries(command.parts ?? {});
   const shared = parts.length > 0 ? {} : command.options;
   return [

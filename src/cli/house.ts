@@ -6,12 +6,12 @@ import { parse } from "yaml";
 import { builtin } from "../../plugins/index.ts";
 import { defaultText, packageRoot } from "../config/default.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import type { GatewayConfig, Load } from "../config/types.ts";
+import type { GatewayConfig, LoadPlugin } from "../config/types.ts";
 import { createLog, type Log } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { fail } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import type { Given } from "./command.ts";
+import type { CliInput } from "./command.ts";
 
 const manifest = JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")) as {
   version: string;
@@ -22,7 +22,7 @@ type Imports = Readonly<Record<string, () => Promise<unknown>>>;
 export const builtins: Readonly<Record<PluginKind, Imports>> = builtin;
 
 /** The file that was named, or the one that is here; undefined: what ships with the package. */
-export function configFile(given: Given): string | undefined {
+export function configFile(given: CliInput): string | undefined {
   const named = given.text("config");
   if (named !== undefined) return resolve(named);
   return existsSync("gateway.yaml") ? resolve("gateway.yaml") : undefined;
@@ -32,8 +32,8 @@ export function configFile(given: Given): string | undefined {
 export const nameOf = (file: string | undefined): string => file ?? "the default config";
 
 /** `use` → definition. What comes with us is imported at once; the loader is, when something else is named. */
-export function createLoad(): Load {
-  let others: Promise<Load> | undefined;
+export function createLoad(): LoadPlugin {
+  let others: Promise<LoadPlugin> | undefined;
   return async (use, kind, fromFile) => {
     const ours = builtins[kind as PluginKind];
     if (Object.hasOwn(ours, use)) {
@@ -44,7 +44,7 @@ export function createLoad(): Load {
   };
 }
 
-async function createOtherLoad(): Promise<Load> {
+async function createOtherLoad(): Promise<LoadPlugin> {
   const { createLoader } = await import("../loader/load.ts");
   return createLoader({ builtin: builtins, host: await publicModules() });
 }
@@ -68,7 +68,7 @@ async function publicModules(): Promise<Record<string, unknown>> {
 
 export async function load(
   file: string | undefined,
-  of: { load?: Load } = {},
+  of: { load?: LoadPlugin } = {},
 ): Promise<LoadedConfig> {
   const { loadConfig } = await import("../config/load.ts");
   return loadConfig(file ?? resolve("gateway.yaml"), {
@@ -86,7 +86,7 @@ export function quietLog(): { log: Log; mask: Mask } {
 }
 
 /** Where a running gateway is met. A file with errors, or without its variables, still says it. */
-export async function stateDirOf(given: Given): Promise<string> {
+export async function stateDirOf(given: CliInput): Promise<string> {
   const named = given.text("state-dir");
   if (named !== undefined) return resolve(named);
   const file = configFile(given);

@@ -3,11 +3,11 @@ import { stringify } from "yaml";
 import { defaultText } from "../config/default.ts";
 import { nearest } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
-import { type Command, EXIT } from "./command.ts";
+import { type CliCommand, EXIT } from "./command.ts";
 import { builtins, createLoad } from "./house.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "init [provider…] [options]",
   about:
     "Prints a gateway.yaml to start from: what ships with Tollgate, or the providers that are named, each with what it\n" +

@@ -2,7 +2,7 @@
 import type { Schema } from "../config/dialect.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { CONFIG, type Given, type Option, type Options, STATE } from "./command.ts";
+import { CONFIG, type CliInput, type Option, type Options, STATE } from "./command.ts";
 
 /** Every command's own: a property of such a name is said with --input. */
 const TAKEN = new Set([...Object.keys({ ...CONFIG, ...STATE }), "input", "json", "help"]);
@@ -55,7 +55,7 @@ function valueOf(of: Schema): string | undefined {
 }
 
 /** What was said; text is still text where the schema may want something else. */
-export async function inputOf(schema: Schema, given: Given): Promise<JsonObject> {
+export async function inputOf(schema: Schema, given: CliInput): Promise<JsonObject> {
   const whole = given.text("input");
   const said = whole === undefined ? {} : parsed(whole === "-" ? await stdin() : whole, "--input");
   if (typeof said !== "object" || said === null || Array.isArray(said))

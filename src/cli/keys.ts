@@ -5,10 +5,10 @@ import { digest, parse } from "../lib/key.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import {
-  type Command,
+  type CliCommand,
   CONFIG,
   EXIT,
-  type Given,
+  type CliInput,
   ofParts,
   type Options,
   type Part,
@@ -43,7 +43,7 @@ const WHERE = "In the running gateway, or in its store while none runs.";
 const onStore = (
   does: string,
   of: Omit<Part, "run" | "words"> & { readonly takes?: "id" },
-  input: (given: Given) => JsonObject = () => ({}),
+  input: (given: CliInput) => JsonObject = () => ({}),
 ): Part => ({
   ...of,
   words: { least: of.takes ? 1 : 0, most: of.takes ? 1 : 0 },
@@ -130,7 +130,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
 };
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "keys <command> [options]",
   about: "Makes and ends the keys of clients.",
   options: {},
@@ -142,13 +142,13 @@ export const command: Command = {
 /** A key of gateway.yaml has the plugin that knows it in place of the moment in which it was made. */
 type ListedKey = Omit<ShownKey, "created"> & { readonly created?: number; readonly from?: string };
 
-async function inStore(given: Given): Promise<readonly ListedKey[]> {
+async function inStore(given: CliInput): Promise<readonly ListedKey[]> {
   await using door = await storeDoor(given);
   return ((await door.ask("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
 }
 
 /** Whatever plugin has a command `keys` says with it whom it lets in. */
-async function inFile(given: Given): Promise<readonly ListedKey[]> {
+async function inFile(given: CliInput): Promise<readonly ListedKey[]> {
   const found: ListedKey[] = [];
   for (const { id, commands } of await mounted(given))
     if (commands.some(({ name }) => name === "keys"))
@@ -168,7 +168,7 @@ interface Answer {
   readonly keys?: readonly ListedKey[];
 }
 
-function grantsOf(given: Given): JsonObject {
+function grantsOf(given: CliInput): JsonObject {
   const list = (name: string) => {
     const found = given
       .texts(name)
@@ -187,7 +187,7 @@ function grantsOf(given: Given): JsonObject {
   };
 }
 
-function overlapOf(given: Given): number {
+function overlapOf(given: CliInput): number {
   const text = given.text("overlap") ?? "24h";
   return (
     parseDuration(text) ??
@@ -274,7 +274,7 @@ function inFull(key: ListedKey): string {
 const SHORTEST = 20;
 
 /** A key never stands on a command line, where every process can read it. */
-async function hash(given: Given): Promise<number> {
+async function hash(given: CliInput): Promise<number> {
   if (process.stdin.isTTY) remark("Paste the key, then Enter:");
   const lines = createInterface({ input: process.stdin });
   const { value } = await lines[Symbol.asyncIterator]().next();

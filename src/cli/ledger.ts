@@ -1,11 +1,11 @@
-import type { Verified } from "../gateway/ledger-commands.ts";
+import type { VerifyResult } from "../gateway/ledger-commands.ts";
 import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import {
-  type Command,
+  type CliCommand,
   CONFIG,
   EXIT,
-  type Given,
+  type CliInput,
   ofParts,
   type Options,
   type Part,
@@ -42,7 +42,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
 };
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "ledger <command> [options]",
   about: "Works on the rows of every call that was made.",
   options: {},
@@ -51,10 +51,10 @@ export const command: Command = {
   run: ofParts,
 };
 
-async function verify(given: Given): Promise<number> {
+async function verify(given: CliInput): Promise<number> {
   await using door = await storeDoor(given);
   const hash = given.text("head");
-  const found = (await door.ask("ledger.verify", { hash })) as unknown as Verified;
+  const found = (await door.ask("ledger.verify", { hash })) as unknown as VerifyResult;
   if (!found.verifiable)
     fail("conflict", "This store keeps no chain of hashes, so there is nothing to verify.");
   const { problems, head, holds } = found;
@@ -72,7 +72,7 @@ async function verify(given: Given): Promise<number> {
   return fine ? EXIT.fine : EXIT.failed;
 }
 
-async function exported(given: Given): Promise<number> {
+async function exported(given: CliInput): Promise<number> {
   await using door = await storeDoor(given);
   let count = 0;
   for await (const entry of entries(door, whichOf(given))) {

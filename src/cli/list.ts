@@ -1,11 +1,11 @@
 import { fail } from "../model/error.ts";
-import { type Command, CONFIG, EXIT } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf } from "./house.ts";
 import { KINDS, knownPlugins } from "./plugins.ts";
 import { errorsIn } from "./report.ts";
 import { columns, paint, remark, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "list [frontend|middleware|observer|provider|store] [options]",
   about:
     "Lists the plugins that `use:` may name: what comes with Tollgate, and what gateway.yaml brings.\nWhat they claim of others without having checked it stands beside them.",

@@ -3,14 +3,14 @@
 import { parseArgs } from "node:util";
 import { nearest } from "../lib/text.ts";
 import { faultOf, fail } from "../model/error.ts";
-import { type Command, COMMON, EXIT, type Given, type Options } from "./command.ts";
+import { type CliCommand, COMMON, EXIT, type CliInput, type Options } from "./command.ts";
 import { helpOf, overview } from "./help.ts";
 import { version } from "./house.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 interface Entry {
   readonly summary: string;
-  readonly load: () => Promise<{ readonly command: Command }>;
+  readonly load: () => Promise<{ readonly command: CliCommand }>;
 }
 
 export const COMMANDS: Readonly<Record<string, Entry>> = {
@@ -88,9 +88,9 @@ async function named(argv: readonly string[]): Promise<number> {
 /** Which command of two words is meant, and what follows the second. Help without one is of all of them. */
 function partOf(
   name: string,
-  wide: Command,
+  wide: CliCommand,
   argv: readonly string[],
-): readonly [Command, readonly string[]] {
+): readonly [CliCommand, readonly string[]] {
   const parts = wide.parts!;
   const every = Object.assign({}, ...Object.values(parts).map(({ options }) => options)) as Options;
   const word = parsed({ ...every, ...COMMON }, argv).tokens.find(
@@ -153,7 +153,7 @@ const parsed = (options: Options, argv: readonly string[]) =>
   });
 
 /** What a command can know before it knows all its options: its own ones, and the words before the first strange one. */
-function glance(command: Command, argv: readonly string[]): Given {
+function glance(command: CliCommand, argv: readonly string[]): CliInput {
   const options = { ...command.options, ...COMMON };
   const known: string[] = [];
   let strange = false;
@@ -172,7 +172,7 @@ function glance(command: Command, argv: readonly string[]): Given {
 const nameIn = (usage: string): string => /^\w[\w.-]*( \w[\w.-]*(?![^ ]))*/.exec(usage)![0];
 
 /** The words and options of one command. */
-export function read(command: Command, argv: readonly string[]): Given {
+export function read(command: CliCommand, argv: readonly string[]): CliInput {
   const options = { ...command.options, ...COMMON };
   const help = `tollgate ${nameIn(command.usage)} --help`;
   const { values, positionals, tokens } = parsed(options, argv);

@@ -1,6 +1,6 @@
 import type { Listing } from "../catalogue/catalogue.ts";
 import { datedLine } from "../catalogue/refresh.ts";
-import type { Source } from "../catalogue/merge.ts";
+import type { FactSource } from "../catalogue/merge.ts";
 import { askControl } from "../gateway/control.ts";
 import type { ExplainedModel, ExplainedName, Fact } from "../gateway/model-commands.ts";
 import { rehearse } from "../gateway/rehearse.ts";
@@ -11,10 +11,10 @@ import type { EffectivePolicy, Price } from "../model/facts.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
 import {
-  type Command,
+  type CliCommand,
   CONFIG,
   EXIT,
-  type Given,
+  type CliInput,
   ofParts,
   type Options,
   type Part,
@@ -63,7 +63,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
 };
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "models [command] [options]",
   about: "Lists and explains the models that exist. Without a command it lists them.",
   options: {},
@@ -73,7 +73,7 @@ export const command: Command = {
   run: ofParts,
 };
 
-async function list(given: Given): Promise<number> {
+async function list(given: CliInput): Promise<number> {
   const input = {
     kind: given.text("kind"),
     provider: given.text("provider"),
@@ -101,14 +101,14 @@ async function list(given: Given): Promise<number> {
   return EXIT.fine;
 }
 
-async function explain(given: Given, model: string): Promise<number> {
+async function explain(given: CliInput, model: string): Promise<number> {
   const answer = (await ask(given, "models.explain", { model })) as unknown as ExplainedName;
   if (given.json) sayJson(answer);
   else say(inWords(answer));
   return answer.models.some(({ listed }) => listed) ? EXIT.fine : EXIT.failed;
 }
 
-async function refresh(given: Given, provider: string | undefined): Promise<number> {
+async function refresh(given: CliInput, provider: string | undefined): Promise<number> {
   const status = (await askControl(await stateDirOf(given), "models", { provider }).catch(
     (error: unknown) =>
       faultOf(error)?.code === "not_running"
@@ -139,7 +139,7 @@ async function refresh(given: Given, provider: string | undefined): Promise<numb
 }
 
 /** The running gateway, or what its file says and its providers last said. */
-async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
+async function ask(given: CliInput, name: string, input: JsonObject): Promise<Json> {
   const live = await askLive(given, name, input);
   if (live) return live.answer;
   const file = configFile(given);
@@ -210,7 +210,7 @@ function plain(value: Json): string {
 }
 
 /** Who says so, and since when. */
-function by({ from, at = "", credential, as }: Source): string {
+function by({ from, at = "", credential, as }: FactSource): string {
   const who = {
     operator: "gateway.yaml",
     live: `list${credential === "default" ? "" : ` of ${credential}`}, ${at.slice(0, 16).replace("T", " ")}`,

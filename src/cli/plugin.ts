@@ -10,7 +10,7 @@ import { rehearse, runPluginCommand } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
-import { type Command, CONFIG, EXIT, type Given, type Options, STATE } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT, type CliInput, type Options, STATE } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./house.ts";
 import { flagOf, inputOf, optionsOf, usageOf } from "./input.ts";
 import { refuseMemory } from "./store.ts";
@@ -22,7 +22,7 @@ const SHARED: Options = {
   ...STATE,
 };
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "plugin [id] [command] [options]",
   about:
     "Lists the plugins that are mounted and the commands that they bring, the commands of one, or runs one: in the\n" +
@@ -49,7 +49,7 @@ export const command: Command = {
   },
 };
 
-const narrowed = ({ id }: ShownPlugin, { name, summary, input: schema }: ShownCommand): Command => {
+const narrowed = ({ id }: ShownPlugin, { name, summary, input: schema }: ShownCommand): CliCommand => {
   const words = `plugin ${id} ${name}`;
   const options = optionsOf(schema);
   return {
@@ -94,7 +94,7 @@ function checked(schema: Schema, input: JsonObject, words: string): JsonObject {
 }
 
 /** What is mounted in the running gateway, or would be. */
-export async function mounted(given: Given): Promise<readonly ShownPlugin[]> {
+export async function mounted(given: CliInput): Promise<readonly ShownPlugin[]> {
   const live = await askLive(given, "plugins.list", {});
   if (live) return (live.answer as unknown as { plugins: ShownPlugin[] }).plugins;
   const rehearsed = await rehearse(await onFiles(given));
@@ -103,7 +103,7 @@ export async function mounted(given: Given): Promise<readonly ShownPlugin[]> {
   return ((await rehearsal.commands["plugins.list"]!({})) as { plugins: ShownPlugin[] }).plugins;
 }
 
-export async function ask(given: Given, name: string, input: JsonObject): Promise<Json> {
+export async function ask(given: CliInput, name: string, input: JsonObject): Promise<Json> {
   const live = await askLive(given, name, input);
   if (live) return live.answer;
   const files = await onFiles(given);
@@ -111,15 +111,15 @@ export async function ask(given: Given, name: string, input: JsonObject): Promis
   return runPluginCommand(files, name, input);
 }
 
-async function onFiles(given: Given) {
+async function onFiles(given: CliInput) {
   const loaded = await load(configFile(given));
   return { loaded, config: loaded.config ?? broken(given), ...quietLog() };
 }
 
-const broken = (given: Given): never =>
+const broken = (given: CliInput): never =>
   fail("invalid", `${nameOf(configFile(given))} has errors, see tollgate check.`);
 
-function tellAll(given: Given, plugins: readonly ShownPlugin[]): void {
+function tellAll(given: CliInput, plugins: readonly ShownPlugin[]): void {
   if (given.json) return sayJson({ plugins });
   say(
     columns(
@@ -132,7 +132,7 @@ function tellAll(given: Given, plugins: readonly ShownPlugin[]): void {
   );
 }
 
-function tellOne(given: Given, plugin: ShownPlugin): void {
+function tellOne(given: CliInput, plugin: ShownPlugin): void {
   if (given.json) return sayJson(plugin);
   const { id, use, summary, commands } = plugin;
   say(`${paint("bold", id)}  ${paint("gray", use)}  ${summary}`);

@@ -2,7 +2,7 @@ import type { ExplainedPolicy, ExplainedWay } from "../gateway/policy-commands.t
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
 import { askLive, rehearsed } from "./asking.ts";
-import { type Command, CONFIG, EXIT, type Given, ofParts, type Part, STATE } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT, type CliInput, ofParts, type Part, STATE } from "./command.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const explain: Part = {
@@ -36,7 +36,7 @@ const explain: Part = {
   },
 };
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "policy <command> [options]",
   about: "Says what becomes of data.",
   options: {},
@@ -45,7 +45,7 @@ export const command: Command = {
   run: ofParts,
 };
 
-async function ask(given: Given, input: JsonObject): Promise<ExplainedPolicy | undefined> {
+async function ask(given: CliInput, input: JsonObject): Promise<ExplainedPolicy | undefined> {
   const live = await askLive(given, "policy.explain", input);
   if (live) {
     remark(paintRemark("gray", "The running gateway says:"));

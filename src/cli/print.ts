@@ -1,9 +1,9 @@
-import { type Command, CONFIG, EXIT } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf } from "./house.ts";
 import { counted, reported } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "print [options]",
   about:
     "Shows the config that runs: every default filled in, short forms written out, variables as the file names them,\n" +

@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { editorSchemaText } from "../loader/schema.ts";
-import { type Command, CONFIG, EXIT } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf } from "./house.ts";
 import { knownPlugins } from "./plugins.ts";
 import { errorsIn } from "./report.ts";
@@ -9,7 +9,7 @@ import { remark, say, sayJson } from "./terminal.ts";
 
 const PLACE = "schemas/gateway.schema.json";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "schema [options]",
   about:
     `Writes the JSON Schema of gateway.yaml, with the options of every plugin, to ${PLACE}.\n` +

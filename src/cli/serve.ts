@@ -9,7 +9,7 @@ import { createLog, type Level, type Log } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { fail } from "../model/error.ts";
 import { banner } from "./banner.ts";
-import { type Command, CONFIG, EXIT, type Given } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT, type CliInput } from "./command.ts";
 import { configFile, createLoad, nameOf, version } from "./house.ts";
 import { counted, reported, sayLeftOut } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
@@ -22,7 +22,7 @@ const KILL_MS = 10_000;
 /** npm sends a Ctrl-C on that the terminal has sent already. */
 const ECHO_MS = 300;
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "serve [options]",
   about:
     "Runs the gateway. SIGHUP, or a change of the file, reloads the config; SIGTERM and Ctrl-C let what is in flight\n" +
@@ -69,7 +69,7 @@ export const command: Command = {
   },
 };
 
-function overridesOf(given: Given) {
+function overridesOf(given: CliInput) {
   const level = given.text("log-level");
   const [host, port] = [given.text("host"), given.text("port")];
   if (level !== undefined && !LEVELS.includes(level))

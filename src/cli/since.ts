@@ -1,7 +1,7 @@
 import { parseDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { Given, Options } from "./command.ts";
+import type { CliInput, Options } from "./command.ts";
 
 /** Shared by all that read the ledger. */
 export const WHICH: Options = {
@@ -10,14 +10,14 @@ export const WHICH: Options = {
   until: { value: "when", about: "up to then" },
 };
 
-export const whichOf = (given: Given): JsonObject => ({
+export const whichOf = (given: CliInput): JsonObject => ({
   key: given.text("key"),
   from: moment(given, "since"),
   to: moment(given, "until"),
 });
 
 /** "24h" is a day ago; else a date. */
-function moment(given: Given, name: string): number | undefined {
+function moment(given: CliInput, name: string): number | undefined {
   const text = given.text(name);
   if (text === undefined) return undefined;
   const span = parseDuration(text);

@@ -1,12 +1,12 @@
 import { datedLine } from "../catalogue/refresh.ts";
 import { askControl } from "../gateway/control.ts";
 import type { Status } from "../gateway/types.ts";
-import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { stateDirOf } from "./house.ts";
 import { reported, sayLeftOut } from "./report.ts";
 import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "status [options]",
   about:
     "Says how the running gateway is: where, since when, which config, what is in flight, how the last reload went.\n" +

@@ -8,7 +8,7 @@ import { openStore } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
-import type { Given } from "./command.ts";
+import type { CliInput } from "./command.ts";
 import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
 
 export interface StoreDoor extends AsyncDisposable {
@@ -26,7 +26,7 @@ export function refuseMemory({ store }: Pick<GatewayConfig, "store">): void {
     );
 }
 
-export async function storeDoor(given: Given): Promise<StoreDoor> {
+export async function storeDoor(given: CliInput): Promise<StoreDoor> {
   if (await askLive(given, "status")) {
     const folder = await stateDirOf(given);
     return {

@@ -3,8 +3,8 @@ import { plural } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd } from "../money/format.ts";
-import type { Entry, Listed } from "../plugin/store.ts";
-import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
+import type { Entry, ResultPage } from "../plugin/store.ts";
+import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor, type StoreDoor } from "./store.ts";
 import { columns, moment, paint, remark, say } from "./terminal.ts";
@@ -13,7 +13,7 @@ import { columns, moment, paint, remark, say } from "./terminal.ts";
 const EVERY_MS = 400;
 const PAGE = 500;
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "tail [options]",
   about:
     "Reads the ledger live: a line for each call as it is settled, and for each correction, from the last ten minutes on\n" +
@@ -55,7 +55,7 @@ export async function* entries(
       ...which,
       after,
       limit: PAGE,
-    })) as unknown as Listed<Entry>;
+    })) as unknown as ResultPage<Entry>;
     yield* page.items;
     if (page.next === undefined) return;
     after = page.next;

@@ -2,12 +2,12 @@ import type { Dimension, Sum, Sums } from "../gateway/ledger-commands.ts";
 import { plural } from "../lib/text.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd, nanoToDecimal } from "../money/format.ts";
-import { type Command, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
 import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-export const command: Command = {
+export const command: CliCommand = {
   usage: "usage [options]",
   about:
     "Sums up what was used and what it cost, by key, model, provider, day or label. What has no known price is counted\n" +

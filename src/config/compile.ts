@@ -17,7 +17,7 @@ const require = createRequire(import.meta.url);
 
 /** Beside the program, made by test/validators.ts; from source there are none. */
 const MADE = new URL("./validators/", import.meta.url);
-export type Made = { readonly make: (formats: Options["formats"]) => ValidateFunction };
+export type CompiledSchema = { readonly make: (formats: Options["formats"]) => ValidateFunction };
 
 /** Names what was compiled, to the letter, and how: a schema that has changed since has another name. */
 export const keyOf = (schema: object, { options }: Rules): string =>
@@ -44,7 +44,7 @@ export function compiler(rules: Rules): {
     ajv,
     compile(schema) {
       const file = fileURLToPath(new URL(`${keyOf(schema, rules)}.cjs`, MADE));
-      if (existsSync(file)) return (require(file) as Made).make(rules.options.formats);
+      if (existsSync(file)) return (require(file) as CompiledSchema).make(rules.options.formats);
       const check = ajv().compile(schema);
       // Ajv would keep it for ever; it lives as long as its owner.
       ajv().removeSchema(schema);

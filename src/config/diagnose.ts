@@ -2,22 +2,22 @@
 import { either } from "../lib/text.ts";
 import type { ErrorObject } from "./dialect.ts";
 import { isTemplate } from "./interpolate.ts";
-import { problem, quote, type Words } from "./problems.ts";
+import { problem, quote, type ProblemText } from "./problems.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 
-export interface Complaint {
-  readonly words: Words;
+export interface SchemaError {
+  readonly words: ProblemText;
   /** Below the value that was validated. */
   readonly pointer: string;
   readonly side: "key" | "value";
 }
 
 /** In one sentence, where no file can be pointed at. */
-export const saidOf = ({ words: { message, hint }, pointer }: Complaint): string =>
+export const saidOf = ({ words: { message, hint }, pointer }: SchemaError): string =>
   `${pointer === "" ? "" : `${pointer}: `}${message}${hint === undefined ? "" : ` — ${hint}`}`;
 
 /** How a value stands in the file; a value that came from outside, or is secret, is never repeated. */
-export interface Written {
+export interface ValueText {
   (pointer: string): { readonly text: string; readonly mayShow: boolean };
 }
 
@@ -39,16 +39,16 @@ const FORMATS_IN_WORDS: Readonly<Record<string, string>> = {
 const typeWords = (types: readonly string[]): string =>
   either(types.filter((t) => t !== "null" || types.length === 1).map((t) => TYPES[t] ?? t));
 
-export function diagnose(errors: readonly ErrorObject[], written: Written): Complaint[] {
+export function diagnose(errors: readonly ErrorObject[], written: ValueText): SchemaError[] {
   return untangle(errors).map((error) => complaint(error, written));
 }
 
-function complaint(error: ErrorObject, written: Written): Complaint {
+function complaint(error: ErrorObject, written: ValueText): SchemaError {
   const { keyword, instancePath: pointer, params } = error;
   const schema = (isMapping(error.parentSchema) ? error.parentSchema : {}) as Mapping;
   const properties = isMapping(schema["properties"]) ? schema["properties"] : {};
   const expects = schema["x-expects"];
-  const value = (words: Words): Complaint => ({ words, pointer, side: "value" });
+  const value = (words: ProblemText): SchemaError => ({ words, pointer, side: "value" });
   switch (keyword) {
     case "additionalProperties": {
       const key = params["additionalProperty"] as string;
@@ -106,7 +106,7 @@ const plain = (data: unknown): string | undefined =>
 function valueHint(
   types: readonly string[],
   data: unknown,
-  { text, mayShow }: ReturnType<Written>,
+  { text, mayShow }: ReturnType<ValueText>,
 ): string | false {
   if (!mayShow && isTemplate(text)) return `the value of ${text} is something else`;
   if (typeof data === "object") return false;

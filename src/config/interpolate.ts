@@ -2,9 +2,9 @@
 // already made leaves of, so that no value can become structure, and once: what comes out is not looked at again.
 import { dirname, resolve } from "node:path";
 import type { Disk } from "./disk.ts";
-import { problem, type Words } from "./problems.ts";
+import { problem, type ProblemText } from "./problems.ts";
 
-export type Part =
+export type TemplatePart =
   | { readonly kind: "text"; readonly text: string }
   | {
       readonly kind: "env";
@@ -14,19 +14,19 @@ export type Part =
     }
   | { readonly kind: "file"; readonly path: string; readonly raw: string };
 
-export type Flaw = { readonly words: Words; readonly raw: string };
+export type TemplateError = { readonly words: ProblemText; readonly raw: string };
 
 export const isTemplate = (text: string): boolean => text.includes("${");
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** What a string says. Faults do not end it: the rest is looked at too. */
-export function parseTemplate(text: string): { parts: readonly Part[]; flaws: readonly Flaw[] } {
-  const parts: Part[] = [];
-  const flaws: Flaw[] = [];
+export function parseTemplate(text: string): { parts: readonly TemplatePart[]; flaws: readonly TemplateError[] } {
+  const parts: TemplatePart[] = [];
+  const flaws: TemplateError[] = [];
   let literal = "";
   let i = 0;
-  const add = (part: Part) => {
+  const add = (part: TemplatePart) => {
     if (literal !== "") parts.push({ kind: "text", text: literal });
     literal = "";
     parts.push(part);
@@ -52,7 +52,7 @@ export function parseTemplate(text: string): { parts: readonly Part[]; flaws: re
   return { parts, flaws };
 }
 
-function partOf(raw: string): Part | { words: Words } {
+function partOf(raw: string): TemplatePart | { words: ProblemText } {
   const inside = raw.slice(2, -1);
   if (inside.includes("${")) return { words: problem.nested() };
   const [, kind, rest] = /^(env|file):(.*)$/s.exec(inside) ?? [];
@@ -74,28 +74,28 @@ function split(text: string): [string, string | undefined] {
 /** The other way: a string that stands for itself. */
 export const escapeTemplate = (text: string): string => text.replaceAll("${", () => "$${");
 
-export interface Sources {
+export interface InterpolationSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** By absolute path: what was read, or why not. */
-  readonly files: ReadonlyMap<string, { text: string } | { words: Words }>;
+  readonly files: ReadonlyMap<string, { text: string } | { words: ProblemText }>;
 }
 
 /** The files that a string names, absolute: relative to the file it stands in. */
-export const filesOf = (parts: readonly Part[], from: string): string[] =>
+export const filesOf = (parts: readonly TemplatePart[], from: string): string[] =>
   parts.flatMap((part) => (part.kind === "file" ? [resolve(dirname(from), part.path)] : []));
 
-export async function readFiles(paths: Iterable<string>, disk: Disk): Promise<Sources["files"]> {
+export async function readFiles(paths: Iterable<string>, disk: Disk): Promise<InterpolationSources["files"]> {
   const files = [...new Set(paths)];
   return new Map(await Promise.all(files.map(async (f) => [f, await disk.text(f)] as const)));
 }
 
 /** As in a shell, an empty variable counts as missing where there is a default. A file's last line ends are not part of it. */
 export function fill(
-  parts: readonly Part[],
+  parts: readonly TemplatePart[],
   from: string,
-  of: Sources,
-): { text: string; flaws: readonly Flaw[] } {
-  const flaws: Flaw[] = [];
+  of: InterpolationSources,
+): { text: string; flaws: readonly TemplateError[] } {
+  const flaws: TemplateError[] = [];
   const texts = parts.map((part) => {
     if (part.kind === "text") return part.text;
     if (part.kind === "file") {

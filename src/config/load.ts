@@ -3,23 +3,23 @@
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
 import { keptDisk, realDisk, type Texts } from "./disk.ts";
 import { FACTS } from "./facts.ts";
-import { type Desk, mount } from "./mounts.ts";
+import { type MountInputs, mount } from "./mounts.ts";
 import { readConfig } from "./read.ts";
 import { checkMiddleware, checkModels } from "./references.ts";
-import type { Words } from "./problems.ts";
+import type { ProblemText } from "./problems.ts";
 import { printConfig } from "./redact.ts";
 import { locateAll } from "./report.ts";
 import { checkDurations, type Overrides, resolve } from "./resolve.ts";
 import { SKELETON } from "./skeleton.ts";
-import type { Finding, Spot } from "./source.ts";
+import type { SourceFinding, Spot } from "./source.ts";
 import { type Report, substitute } from "./substitute.ts";
 import { below, isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
-import type { GatewayConfig, Load, Located } from "./types.ts";
+import type { GatewayConfig, LoadPlugin, Located } from "./types.ts";
 import { validate } from "./validate.ts";
 
 export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly load: Load;
+  readonly load: LoadPlugin;
   readonly overrides?: Overrides;
   /** In place of what `file` says; it then need not exist. Paths are still relative to it. */
   readonly text?: string;
@@ -37,7 +37,7 @@ export interface LoadedConfig {
   /** What it was made of, to make it again elsewhere. */
   readonly texts: Texts;
   /** A problem found later with what is mounted by this id, at its place in the file. */
-  place(id: string, words: Words): Located;
+  place(id: string, words: ProblemText): Located;
   /** The config as it may be shown; empty without one. */
   print(json?: boolean): string;
 }
@@ -49,7 +49,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
   const { tree, files, findings, read } = await readConfig(file, disk, of.text);
   if (read === "none") {
     const problems = locateAll(findings, { root: {}, files, hide: [] });
-    const place = (path: string, words: Words) => ({ ...words, file, line: 0, column: 0, path });
+    const place = (path: string, words: ProblemText) => ({ ...words, file, line: 0, column: 0, path });
     return { config: undefined, problems, sources: files, texts, place, print: () => "" };
   }
   const say = reporter(tree, file, findings);
@@ -62,7 +62,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     const hole = side !== "key" && [...holes].some((each) => within(pointer, each));
     if (!hole) say(words, pointer, side, raw);
   };
-  const desk: Desk = {
+  const desk: MountInputs = {
     tree,
     substituted,
     report,
@@ -121,7 +121,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
 }
 
 /** Puts what has come from outside as the numbers it should be. */
-function checkFacts(root: Mapping, desk: Desk): void {
+function checkFacts(root: Mapping, desk: MountInputs): void {
   const providers = isMapping(root["providers"]) ? root["providers"] : {};
   for (const [name, provider] of Object.entries(providers)) {
     const models = isMapping(provider) && isMapping(provider["models"]) ? provider["models"] : {};
@@ -136,7 +136,7 @@ function checkFacts(root: Mapping, desk: Desk): void {
   }
 }
 
-function reporter(tree: Tree, file: string, findings: Finding[]): Report {
+function reporter(tree: Tree, file: string, findings: SourceFinding[]): Report {
   return (words, pointer, side, raw) => {
     const spot = locate(tree, pointer, side);
     const meant = spot && raw !== undefined ? narrowed(spot, raw) : spot;

@@ -6,11 +6,11 @@ import { NOTHING, type Schema } from "./dialect.ts";
 import { isTemplate, parseTemplate } from "./interpolate.ts";
 import { originAt } from "./origins.ts";
 import { problem, SECTION } from "./problems.ts";
-import type { Report, Substituted } from "./substitute.ts";
+import type { Report, Substitution } from "./substitute.ts";
 import { below, isMapping, locate, type Mapping, steps, type Tree, valueAt } from "./tree.ts";
-import type { Load } from "./types.ts";
+import type { LoadPlugin } from "./types.ts";
 import { validate } from "./validate.ts";
-import type { Written } from "./diagnose.ts";
+import type { ValueText } from "./diagnose.ts";
 
 /** The pointer of what says which plugin it is, and the side of it. */
 type UseAt = readonly [pointer: string, side: "key" | "value"];
@@ -31,11 +31,11 @@ export interface Mount {
   readonly credentials: readonly Mapping[];
 }
 
-export interface Desk {
+export interface MountInputs {
   readonly tree: Tree;
-  readonly substituted: Substituted;
+  readonly substituted: Substitution;
   readonly report: Report;
-  readonly written: Written;
+  readonly written: ValueText;
   /** Pointers of every value that some schema calls secret. Grows. */
   readonly secrets: Set<string>;
   /** Files that plugins were read from. Grows. */
@@ -50,7 +50,7 @@ interface Entry {
   readonly said: Mapping;
 }
 
-export async function mount(root: Mapping, mainFile: string, load: Load, desk: Desk) {
+export async function mount(root: Mapping, mainFile: string, load: LoadPlugin, desk: MountInputs) {
   const mounts = await Promise.all(
     entriesOf(root, desk).map(async (entry): Promise<Omit<Mount, "id"> | undefined> => {
       const { kind, pointer, use, useAt } = entry;
@@ -83,7 +83,7 @@ function idOf({ kind, pointer, definition }: Omit<Mount, "id">, taken: Set<strin
 }
 
 /** Whatever has a `use` that can be read, however wrong the rest of it is. */
-function entriesOf(root: Mapping, { substituted: { unmounted, holes } }: Desk): Entry[] {
+function entriesOf(root: Mapping, { substituted: { unmounted, holes } }: MountInputs): Entry[] {
   const entries: Entry[] = [];
   const add = (kind: PluginKind, pointer: string, said: unknown, otherwise?: string) => {
     const long = isMapping(said) ? said : {};
@@ -111,7 +111,7 @@ function entriesOf(root: Mapping, { substituted: { unmounted, holes } }: Desk): 
 }
 
 /** Options are undefined when something is wrong with them. */
-function optionsOf({ kind, pointer, said }: Entry, definition: any, desk: Desk) {
+function optionsOf({ kind, pointer, said }: Entry, definition: any, desk: MountInputs) {
   const at = below(pointer, "with");
   const given = isMapping(said["with"]) ? said["with"] : {};
   const options: Schema = definition.options ?? NOTHING;
@@ -159,7 +159,7 @@ function checked(
   given: Mapping,
   at: string,
   known: readonly string[],
-  desk: Desk,
+  desk: MountInputs,
 ): Mapping | undefined {
   const { substituted, report, secrets, tree } = desk;
   const outside = (pointer: string) => substituted.written.has(at + pointer);
@@ -201,7 +201,7 @@ function complain(
   definition: any,
   from: string,
   options: Mapping,
-  desk: Desk,
+  desk: MountInputs,
 ) {
   const at = below(pointer, "with");
   if (

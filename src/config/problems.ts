@@ -6,11 +6,11 @@ import type { PluginKind } from "../plugin/define.ts";
 import type { Spot } from "./source.ts";
 import type { Located } from "./types.ts";
 
-export type Words = Pick<Located, "id" | "severity" | "message" | "hint">;
+export type ProblemText = Pick<Located, "id" | "severity" | "message" | "hint">;
 
 const saying =
   (severity: Located["severity"]) =>
-  (id: string, message: string, hint?: string | false): Words => ({
+  (id: string, message: string, hint?: string | false): ProblemText => ({
     id,
     severity,
     message,

@@ -3,14 +3,14 @@ import { basename, dirname, resolve } from "node:path";
 import { type Document, isScalar } from "yaml";
 import type { Disk } from "./disk.ts";
 import { problem } from "./problems.ts";
-import { type Finding, parseSource, type Spot } from "./source.ts";
+import { type SourceFinding, parseSource, type Spot } from "./source.ts";
 import { below, isMapping, locate, type Mapping, plant, type Tree, within } from "./tree.ts";
 
 export interface ReadConfig {
   readonly tree: Tree;
   /** Absolute, in the order read: what "file order" means. */
   readonly files: string[];
-  readonly findings: Finding[];
+  readonly findings: SourceFinding[];
   /** all: what is not there is missing. main: it may stand in what could not be read. none: nothing to go on with. */
   readonly read: "all" | "main" | "none";
 }
@@ -47,7 +47,7 @@ async function readTree(file: string, disk: Disk, given?: string, included = fal
   const empty: Tree = { value: {}, places: new Map() };
   const read = given === undefined ? await disk.text(file) : { text: given };
   if ("words" in read) {
-    const missing: Finding = { words: read.words, file, pointer: "" };
+    const missing: SourceFinding = { words: read.words, file, pointer: "" };
     return { tree: empty, findings: [missing], whole: false, missing };
   }
   const { source, document, findings } = parseSource(file, read.text);
@@ -77,7 +77,7 @@ const saysNothing = ({ contents }: Document): boolean =>
 
 type Wanted = { path: string; pointer: string; spot: Spot };
 
-function includesOf(tree: Tree, find: (f: Omit<Finding, "file">) => void): Wanted[] {
+function includesOf(tree: Tree, find: (f: Omit<SourceFinding, "file">) => void): Wanted[] {
   const said = (tree.value as Mapping)["include"];
   if (said === undefined) return [];
   const list = Array.isArray(said) ? said : [said];
@@ -97,7 +97,7 @@ async function expand(
   path: string,
   from: string,
   disk: Disk,
-  say: (words: Finding["words"]) => void,
+  say: (words: SourceFinding["words"]) => void,
 ): Promise<string[]> {
   const full = resolve(dirname(from), path);
   if (!path.includes("*")) return [full];
@@ -121,8 +121,8 @@ async function expand(
   }
 }
 
-function merge(into: Tree, from: Tree, file: string): Finding[] {
-  const findings: Finding[] = [];
+function merge(into: Tree, from: Tree, file: string): SourceFinding[] {
+  const findings: SourceFinding[] = [];
   const target = into.value as Mapping;
   const twice = (pointer: string) => {
     const [first, second] = [into, from].map((tree) => {

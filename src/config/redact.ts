@@ -7,7 +7,7 @@ import { escapeTemplate, parseTemplate } from "./interpolate.ts";
 import { leaves } from "./mounts.ts";
 import { candidatesOf } from "./references.ts";
 import { below, isMapping, type Mapping, valueAt } from "./tree.ts";
-import type { GatewayConfig, Mounted, ProviderConfig, Timeouts } from "./types.ts";
+import type { GatewayConfig, MountConfig, ProviderConfig, Timeouts } from "./types.ts";
 
 export interface Provenance {
   /** The file's own values, short forms as they are. */
@@ -101,7 +101,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
 }
 
 /** A path is relative to the file that it stands in; here it is whole. */
-const mountedView = ({ use, from, options }: Mounted<unknown>) => ({
+const mountedView = ({ use, from, options }: MountConfig<unknown>) => ({
   use: /^\.{1,2}\//.test(use) ? from : use,
   with: filled(options),
 });
@@ -151,7 +151,7 @@ export function secretsOf(config: GatewayConfig): string[] {
     for (const pointer of validator(schema ?? NOTHING)(value).secrets)
       for (const [, text] of leaves(valueAt(value, pointer), "")) if (text !== "") found.add(text);
   };
-  const mounted: readonly Mounted<{ options?: unknown }>[] = [
+  const mounted: readonly MountConfig<{ options?: unknown }>[] = [
     config.store,
     ...config.frontends,
     ...config.middleware,

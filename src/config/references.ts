@@ -12,18 +12,18 @@ export interface Names {
 }
 
 /** A candidate and where it stands. */
-export interface Candidate {
+export interface NameUse {
   readonly name: string;
   readonly pointer: string;
 }
 
-const texts = (list: unknown, pointer: string): Candidate[] =>
+const texts = (list: unknown, pointer: string): NameUse[] =>
   (Array.isArray(list) ? list : []).flatMap((name: unknown, i) =>
     typeof name === "string" ? [{ name, pointer: below(pointer, i) }] : [],
   );
 
 /** The three forms of a model's line, as one. */
-export function candidatesOf(said: unknown, pointer: string): Candidate[] {
+export function candidatesOf(said: unknown, pointer: string): NameUse[] {
   if (typeof said === "string") return [{ name: said, pointer }];
   return isMapping(said)
     ? texts(said["candidates"], below(pointer, "candidates"))
@@ -47,7 +47,7 @@ export function patternFor(name: string, patterns: Iterable<string>): string | u
 
 export function checkModels(models: Mapping, names: Names, report: Report): void {
   const keys = Object.keys(models);
-  const leads = new Map<string, Candidate[]>();
+  const leads = new Map<string, NameUse[]>();
   const folded = new Map<string, string>();
   for (const key of keys) {
     const at = below("/models", key);
@@ -65,13 +65,13 @@ export function checkModels(models: Mapping, names: Names, report: Report): void
 /** → the candidates that are themselves names under `models:`, with the key each of them means. */
 function checkCandidates(
   key: string,
-  candidates: readonly Candidate[],
+  candidates: readonly NameUse[],
   keys: readonly string[],
   { providers, unmounted }: Names,
   report: Report,
-): Candidate[] {
-  const aliases: Candidate[] = [];
-  const skipped: [Candidate, string][] = [];
+): NameUse[] {
+  const aliases: NameUse[] = [];
+  const skipped: [NameUse, string][] = [];
   for (const candidate of candidates) {
     const { name, pointer } = candidate;
     const provider = providerOf(name);
@@ -107,7 +107,7 @@ function checkCandidates(
 const fold = (name: string): string => name.normalize("NFKC").toLowerCase();
 
 /** Each circle once, at the candidate that closes it. */
-function circles(leads: ReadonlyMap<string, readonly Candidate[]>) {
+function circles(leads: ReadonlyMap<string, readonly NameUse[]>) {
   const found: { path: string[]; pointer: string }[] = [];
   const done = new Set<string>();
   const visit = (key: string, path: readonly string[]) => {

@@ -4,7 +4,7 @@ import { relative } from "node:path";
 import { styleText } from "node:util";
 import { codeFrame } from "../lib/text.ts";
 import { count } from "./problems.ts";
-import type { Finding, Source, Spot } from "./source.ts";
+import type { SourceFinding, SourceFile, Spot } from "./source.ts";
 import { pathOf } from "./tree.ts";
 import type { Located } from "./types.ts";
 
@@ -16,8 +16,8 @@ export interface Locating {
   readonly hide: readonly Spot[];
 }
 
-export function locateAll(findings: readonly Finding[], of: Locating): readonly Located[] {
-  const shown = new Map<Source, readonly string[]>();
+export function locateAll(findings: readonly SourceFinding[], of: Locating): readonly Located[] {
+  const shown = new Map<SourceFile, readonly string[]>();
   const all = findings.map(({ words, file, pointer, spot }): Located => {
     const path = pathOf(of.root, pointer);
     if (!spot) return Object.freeze({ ...words, file, line: 0, column: 0, path });
@@ -48,7 +48,7 @@ const SUSPECT = new RegExp(`(${KEY})(["']?)([^\\s"'{[&*$#|>,][^"',}#\\r\\n]*)`, 
 const SUSPECT_DEFAULT = new RegExp(String.raw`(${KEY}["']?\$\{env:\w+:-)([^}\r\n]+)`, "gi");
 
 /** The same text, of the same length, without its secrets. */
-function masked(source: Source, hide: readonly Spot[]): string {
+function masked(source: SourceFile, hide: readonly Spot[]): string {
   let text = source.text;
   for (const { source: its, start, end } of hide)
     if (its === source)

@@ -14,8 +14,8 @@ import { below, isMapping, type Mapping } from "./tree.ts";
 import type {
   CredentialConfig,
   GatewayConfig,
-  Mounted,
-  MountedMiddleware,
+  MountConfig,
+  MiddlewareConfig,
   ProviderConfig,
   Timeouts,
 } from "./types.ts";
@@ -93,7 +93,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
 }
 
-const mountedOf = ({ id, use, definition, from, version, options }: Mount): Mounted<any> => ({
+const mountedOf = ({ id, use, definition, from, version, options }: Mount): MountConfig<any> => ({
   id,
   use,
   definition,
@@ -102,7 +102,7 @@ const mountedOf = ({ id, use, definition, from, version, options }: Mount): Moun
   options,
 });
 
-function middlewareOf(mount: Mount, root: any): MountedMiddleware {
+function middlewareOf(mount: Mount, root: any): MiddlewareConfig {
   const said = root.middleware[Number(mount.pointer.split("/").at(-1))];
   const { for: only, trust_policy } = (isMapping(said) ? said : {}) as any;
   return { ...mountedOf(mount), for: only, trustPolicy: trust_policy ?? false };

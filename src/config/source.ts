@@ -1,10 +1,10 @@
 // One file of the config: bytes → text → YAML document. Whatever is wrong is a finding with its place, never a throw.
 import { readFile, stat } from "node:fs/promises";
 import { type Document, LineCounter, parseDocument } from "yaml";
-import type { Words } from "./problems.ts";
+import type { ProblemText } from "./problems.ts";
 import { problem } from "./problems.ts";
 
-export interface Source {
+export interface SourceFile {
   /** Absolute. */
   readonly file: string;
   readonly text: string;
@@ -13,14 +13,14 @@ export interface Source {
 
 /** Offsets into a source's text. */
 export interface Spot {
-  readonly source: Source;
+  readonly source: SourceFile;
   readonly start: number;
   readonly end: number;
 }
 
 /** Something to say about a place. `pointer` is the path in the merged document; without a spot it is the whole file. */
-export interface Finding {
-  readonly words: Words;
+export interface SourceFinding {
+  readonly words: ProblemText;
   readonly file: string;
   readonly pointer: string;
   readonly spot?: Spot;
@@ -31,7 +31,7 @@ export interface Finding {
 const LARGEST = 1_048_576;
 
 /** A file's text, or what keeps us from it. */
-export async function readText(file: string): Promise<{ text: string } | { words: Words }> {
+export async function readText(file: string): Promise<{ text: string } | { words: ProblemText }> {
   try {
     const found = await stat(file);
     if (!found.isFile()) return { words: problem.notAFile(file) };
@@ -44,7 +44,7 @@ export async function readText(file: string): Promise<{ text: string } | { words
   }
 }
 
-function decode(file: string, bytes: Buffer): { text: string } | { words: Words } {
+function decode(file: string, bytes: Buffer): { text: string } | { words: ProblemText } {
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };
   } catch {
@@ -56,9 +56,9 @@ function decode(file: string, bytes: Buffer): { text: string } | { words: Words 
 export function parseSource(
   file: string,
   text: string,
-): { source: Source; document: Document | undefined; findings: Finding[] } {
-  const source: Source = { file, text, lines: new LineCounter() };
-  const findings: Finding[] = [];
+): { source: SourceFile; document: Document | undefined; findings: SourceFinding[] } {
+  const source: SourceFile = { file, text, lines: new LineCounter() };
+  const findings: SourceFinding[] = [];
   const document = parseDocument(text, {
     lineCounter: source.lines,
     schema: "core",

@@ -1,10 +1,10 @@
 // Which providers are mounted, then every `${…}` in what is. A provider that `when:` leaves out keeps its text as written:
 // a machine without its key can still read the file.
 import type { Disk } from "./disk.ts";
-import { problem, type Words } from "./problems.ts";
+import { problem, type ProblemText } from "./problems.ts";
 import {
-  type Part,
-  type Sources,
+  type TemplatePart,
+  type InterpolationSources,
   fill,
   filesOf,
   isTemplate,
@@ -14,9 +14,9 @@ import {
 import { below, isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
 
 /** `raw`: the part of the value that is meant, when it is not all of it. */
-export type Report = (words: Words, pointer: string, side?: "key" | "value", raw?: string) => void;
+export type Report = (words: ProblemText, pointer: string, side?: "key" | "value", raw?: string) => void;
 
-export interface Substituted {
+export interface Substitution {
   /** By pointer, the text as written of every value that came from outside. */
   readonly written: ReadonlyMap<string, string>;
   /** Where a value should be and is not: what else is wrong with it is only an echo. */
@@ -32,7 +32,7 @@ const USE = /^\/(store|(frontends|middleware)\/\d+|providers\/[^/]+)(\/use)?$/;
 interface Template {
   readonly pointer: string;
   readonly text: string;
-  readonly parts: readonly Part[];
+  readonly parts: readonly TemplatePart[];
   readonly file: string;
   readonly put: (value: string) => void;
 }
@@ -40,11 +40,11 @@ interface Template {
 /** Changes the tree's leaves in place. `known`: the holes that there are already. */
 export async function substitute(
   tree: Tree,
-  env: Sources["env"],
+  env: InterpolationSources["env"],
   disk: Disk,
   report: Report,
   known: Iterable<string>,
-): Promise<Substituted> {
+): Promise<Substitution> {
   const written = new Map<string, string>();
   const holes = new Set(known);
   const files = new Set<string>();
@@ -53,7 +53,7 @@ export async function substitute(
   const apply = async (some: readonly Template[]) => {
     const named = some.flatMap((t) => filesOf(t.parts, t.file));
     for (const file of named) files.add(file);
-    const of: Sources = { env, files: await readFiles(named, disk) };
+    const of: InterpolationSources = { env, files: await readFiles(named, disk) };
     for (const { pointer, text, parts, file, put } of some) {
       const filled = fill(parts, file, of);
       for (const { words, raw } of filled.flaws) report(words, pointer, "value", raw);
@@ -105,7 +105,7 @@ function leftOut(
   tree: Tree,
   written: ReadonlyMap<string, string>,
   holes: ReadonlySet<string>,
-  env: Sources["env"],
+  env: InterpolationSources["env"],
 ): Map<string, string> {
   const providers = (tree.value as Mapping)["providers"];
   const out = new Map<string, string>();
@@ -128,7 +128,7 @@ function leftOut(
 }
 
 /** Which variables would fill it: "OPENAI_API_KEY is not set". */
-function missingIn(text: string, env: Sources["env"]): string {
+function missingIn(text: string, env: InterpolationSources["env"]): string {
   const names = [...text.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => name!);
   return [...new Set(names)]
     .map((name) => `${name} is ${env[name] === undefined ? "not set" : "empty"}`)

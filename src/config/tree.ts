@@ -1,10 +1,10 @@
 // A YAML document as plain values, and for each path the place it came from. Structure is decided here and never again:
 // interpolation happens later, on strings that are already leaves.
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
-import { problem, type Words } from "./problems.ts";
-import type { Finding, Source, Spot } from "./source.ts";
+import { problem, type ProblemText } from "./problems.ts";
+import type { SourceFinding, SourceFile, Spot } from "./source.ts";
 
-export interface Place {
+export interface NodePosition {
   /** None for an element of a list. */
   readonly key?: Spot;
   readonly value: Spot;
@@ -13,7 +13,7 @@ export interface Place {
 export interface Tree {
   value: unknown;
   /** By JSON pointer. */
-  readonly places: Map<string, Place>;
+  readonly places: Map<string, NodePosition>;
 }
 
 export type Mapping = Record<string, unknown>;
@@ -79,10 +79,10 @@ const PLAIN_TAG = /^tag:yaml\.org,2002:(str|int|float|bool|null|map|seq)$/;
 
 export function plant(
   document: Document,
-  source: Source,
-): { tree: Tree; findings: readonly Finding[] } {
-  const places = new Map<string, Place>();
-  const findings: Finding[] = [];
+  source: SourceFile,
+): { tree: Tree; findings: readonly SourceFinding[] } {
+  const places = new Map<string, NodePosition>();
+  const findings: SourceFinding[] = [];
   let copies = 0;
   let aliases = 0;
   let exhausted = false;
@@ -93,9 +93,9 @@ export function plant(
     start: node.range?.[0] ?? 0,
     end: node.range?.[1] ?? 0,
   });
-  const find = (words: Words, pointer: string, spot: Spot) =>
+  const find = (words: ProblemText, pointer: string, spot: Spot) =>
     findings.push({ words, file: source.file, pointer, spot });
-  const hole = (words: Words, pointer: string, spot: Spot): undefined => {
+  const hole = (words: ProblemText, pointer: string, spot: Spot): undefined => {
     findings.push({ words, file: source.file, pointer, spot, hole: true });
   };
 

@@ -61,10 +61,10 @@ export interface GatewayConfig {
     /** A request slower than this to its first byte gets a line. */
     readonly slowMs: number;
   };
-  readonly store: Mounted<StoreDef<any> & Branded<"store">>;
-  readonly frontends: readonly Mounted<FrontendDef<any> & Branded<"frontend">>[];
-  readonly middleware: readonly MountedMiddleware[];
-  readonly observers: readonly Mounted<ObserverDef<any> & Branded<"observer">>[];
+  readonly store: MountConfig<StoreDef<any> & Branded<"store">>;
+  readonly frontends: readonly MountConfig<FrontendDef<any> & Branded<"frontend">>[];
+  readonly middleware: readonly MiddlewareConfig[];
+  readonly observers: readonly MountConfig<ObserverDef<any> & Branded<"observer">>[];
   /** Mounted ones only, in the file's order. */
   readonly providers: ReadonlyMap<string, ProviderConfig>;
   /** Declared ones that `when:` left out, with the reason in words. A candidate on one of them is skipped with a note. */
@@ -79,7 +79,7 @@ export interface Timeouts {
   readonly totalMs: number;
 }
 
-export interface Mounted<D> {
+export interface MountConfig<D> {
   /** The path in gateway.yaml: "providers.anthropic", "middleware.auth", "frontends.messages", "store". */
   readonly id: string;
   readonly use: string;
@@ -91,7 +91,7 @@ export interface Mounted<D> {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-export interface MountedMiddleware extends Mounted<MiddlewareDef<any> & Branded<"middleware">> {
+export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Branded<"middleware">> {
   /** Narrows the middleware, and so the lanes that it closes. Absent = everywhere. */
   readonly for:
     | {
@@ -104,7 +104,7 @@ export interface MountedMiddleware extends Mounted<MiddlewareDef<any> & Branded<
   readonly trustPolicy: boolean;
 }
 
-export interface ProviderConfig extends Mounted<ProviderDef<any, any> & Branded<"provider">> {
+export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Branded<"provider">> {
   /** Its key under `providers:`; what stands before the first "/" of a model id. */
   readonly name: string;
   /** At least one; a provider that takes no credential has one named "default" with no fields. */
@@ -167,7 +167,7 @@ export interface Located {
 }
 
 /** `use` → definition; the loader's promise to the config. A problem here has no place yet: the config knows the line. */
-export type Load = (
+export type LoadPlugin = (
   use: string,
   kind: PluginKind,
   fromFile: string,

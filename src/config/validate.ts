@@ -1,13 +1,13 @@
 // A value against a schema. What came from outside is text, and becomes a number or a truth value exactly where the
 // schema wants one; what YAML has typed stays as it is, so that 0123 and 1.10 are never silently something else.
-import { diagnose, type Complaint, type Written } from "./diagnose.ts";
+import { diagnose, type SchemaError, type ValueText } from "./diagnose.ts";
 import { type ErrorObject, type Schema, validator } from "./dialect.ts";
 import { type Mapping, steps, valueAt } from "./tree.ts";
 
-export interface Checked {
+export interface ValidationResult {
   /** Defaults filled in, outside text turned into what it should be. */
   readonly value: unknown;
-  readonly complaints: readonly Complaint[];
+  readonly complaints: readonly SchemaError[];
   /** Pointers below the value. */
   readonly secrets: ReadonlySet<string>;
   readonly origins: ReadonlySet<string>;
@@ -18,8 +18,8 @@ export function validate(
   schema: Schema,
   value: unknown,
   outside: (pointer: string) => boolean,
-  written: Written,
-): Checked {
+  written: ValueText,
+): ValidationResult {
   const check = validator(schema);
   let given = value;
   for (;;) {
@@ -30,7 +30,7 @@ export function validate(
       return to === undefined ? [] : [{ pointer: error.instancePath, to }];
     });
     if (turned.length === 0) {
-      const hiding: Written = (pointer) => {
+      const hiding: ValueText = (pointer) => {
         const { text, mayShow } = written(pointer);
         return { text, mayShow: mayShow && !secrets.has(pointer) };
       };

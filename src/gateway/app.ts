@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { ERRORS, fail, faultOf, type Fault } from "../model/error.ts";
-import type { Line } from "../plugin/call.ts";
+import type { ProviderAccess } from "../plugin/call.ts";
 import type { Route } from "../plugin/frontend.ts";
-import type { Attempt } from "../walk/call.ts";
+import type { HostCall } from "../walk/call.ts";
 import type { Generation, MountedFrontend, MountedRoute } from "../walk/generation.ts";
 import { NOBODY } from "../walk/privacy.ts";
 import { plain } from "../walk/refuse.ts";
@@ -18,7 +18,7 @@ const HANDLED = Symbol.for("h3.handled");
 export interface AppOptions {
   gen: Generation;
   frontends: readonly MountedFrontend[];
-  fetch: (call: Attempt) => Line["fetch"];
+  fetch: (call: HostCall) => ProviderAccess["fetch"];
   /** For /readyz. */
   ready: () => { ready: boolean; state: string };
   /** Pictures that somebody asked for by address. */

@@ -2,7 +2,7 @@
 import type { Refresh } from "../catalogue/refresh.ts";
 import { aroundOf } from "./around.ts";
 import type { ControlCommandsOf } from "./control.ts";
-import type { House } from "./house.ts";
+import type { Services } from "./house.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
@@ -12,7 +12,7 @@ import type { Gateway } from "./types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  house: Pick<House, "store" | "ledger" | "mask">;
+  house: Pick<Services, "store" | "ledger" | "mask">;
   /** Resolves when nobody remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;

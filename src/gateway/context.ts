@@ -4,14 +4,14 @@ import type { Scope } from "../lib/scope.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Context } from "../plugin/context.ts";
 import { matches } from "../walk/pattern.ts";
-import type { Ground, House } from "./house.ts";
+import type { ContextServices, Services } from "./house.ts";
 
 export interface ContextOptions {
   /** The path in gateway.yaml. */
   id: string;
   scope: Scope;
   /** Of a store, which is the first to move in, the ground alone. */
-  house: Ground & Partial<Pick<House, "keys" | "reports">>;
+  house: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
   /** Reached as they are: the operator's own options name them. */
   origins: ReadonlySet<string>;
   /** The generation's own; there once its providers are. */
@@ -29,9 +29,9 @@ export function createContext({ id, scope, house, origins, catalogue }: ContextO
     every: (ms, tick) =>
       scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
     shared: (key, create, end) => house.shared.take(scope, `${id}\n${key}`, create, end),
-    twins<Q, A>(answer: (question: Q) => A | undefined) {
-      house.twins.answers(scope, id, answer);
-      return (question: Q) => house.twins.ask(id, question) as Promise<A | undefined>;
+    peers<Q, A>(answer: (question: Q) => A | undefined) {
+      house.peers.answers(scope, id, answer);
+      return (question: Q) => house.peers.ask(id, question) as Promise<A | undefined>;
     },
     // Most ask nobody, and the way out is a long import.
     fetch: async (to, init) => {

@@ -9,7 +9,7 @@ import { fail } from "../model/error.ts";
 /** The kernel's own limit is 104 on some systems and 108 on others, its last byte included. */
 const LONGEST = 100;
 
-export interface Place {
+export interface ControlSocketPath {
   readonly socket: string;
   /** The socket and everything that was made for it. */
   remove(): Promise<void>;
@@ -26,7 +26,7 @@ export async function placeOf(stateDir: string): Promise<string> {
 }
 
 /** The state folder, private, and a path in it or elsewhere that a socket may have. */
-export async function makePlace(stateDir: string): Promise<Place> {
+export async function makePlace(stateDir: string): Promise<ControlSocketPath> {
   await mkdir(stateDir, { recursive: true, mode: 0o700 });
   if (process.platform === "win32") return { socket: pipe(stateDir), remove: async () => {} };
   await chmod(stateDir, 0o700);

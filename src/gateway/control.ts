@@ -11,7 +11,7 @@ import { makePlace, placeOf } from "./control-path.ts";
 export type ControlCommand = (input: JsonObject) => Promise<unknown>;
 export type ControlCommandsOf = Readonly<Record<string, ControlCommand>>;
 
-export interface Control extends AsyncDisposable {
+export interface ControlSocket extends AsyncDisposable {
   /** Of the socket itself. */
   readonly path: string;
 }
@@ -24,7 +24,7 @@ export async function serveControl(of: {
   readonly commands: ControlCommandsOf;
   /** A plugin's own, "<plugin id>/<command>": they come and go with what is mounted. */
   readonly own?: (name: string) => ControlCommand | undefined;
-}): Promise<Control> {
+}): Promise<ControlSocket> {
   const place = await makePlace(of.path);
   await alone(of.path);
   // What a dead one left behind.

@@ -4,14 +4,14 @@ import { Agent } from "undici";
 import { guard, type Guard } from "../lib/egress.ts";
 import { fail, faultOf } from "../model/error.ts";
 
-export interface Limits {
+export interface DownloadLimits {
   maxBytes: number;
   deadlineMs: number;
   /** Redirects that are followed. */
   hops: number;
 }
 
-export interface Asked extends Partial<Limits> {
+export interface DownloadRequest extends Partial<DownloadLimits> {
   /** An origin that may stand on a private network: the operator wrote it. */
   own?: string | undefined;
 }
@@ -23,10 +23,10 @@ export interface Downloaded {
 }
 
 export interface Downloads extends AsyncDisposable {
-  get(url: string | URL, signal?: AbortSignal, asked?: Asked): Promise<Downloaded>;
+  get(url: string | URL, signal?: AbortSignal, asked?: DownloadRequest): Promise<Downloaded>;
 }
 
-const LIMITS: Limits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
+const LIMITS: DownloadLimits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
 
 export function downloads(through: Guard = guard()): Downloads {
   const pool = { connections: 16, keepAliveTimeout: 1_000 };

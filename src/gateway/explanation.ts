@@ -2,11 +2,11 @@
 import type { GatewayConfig } from "../config/types.ts";
 import { fail, faultOf } from "../model/error.ts";
 import { explain } from "../walk/explain.ts";
-import type { Built } from "./generation.ts";
+import type { BuiltGeneration } from "./generation.ts";
 import type { Explanation } from "./types.ts";
 
 export async function explainIn(
-  built: Built,
+  built: BuiltGeneration,
   config: GatewayConfig,
   model: string,
   name?: string,
@@ -22,7 +22,7 @@ export async function explainIn(
       `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
     );
   const explained = await explain(built.gen, frontend, model).catch((error: unknown) => {
-    const absent = built.gen.switchboard.absent(model);
+    const absent = built.gen.resolver.absent(model);
     const fault = faultOf(error);
     if (!fault || absent.length === 0) throw error;
     return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
@@ -30,7 +30,7 @@ export async function explainIn(
       param: fault.param,
     });
   });
-  const provider = explained.seats[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
+  const provider = explained.candidates[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
   const hooks = Object.fromEntries(
     Object.entries(frontend.chain)
       .filter(([hook]) => hook !== "senders")
@@ -40,7 +40,7 @@ export async function explainIn(
     model,
     frontend: frontend.name,
     candidates: [
-      ...explained.seats.map(({ seat, closedBy }) => ({
+      ...explained.candidates.map(({ seat, closedBy }) => ({
         id: seat.id,
         credential: seat.credential,
         protocol: seat.protocol,
@@ -62,11 +62,11 @@ export async function explainIn(
 }
 
 /** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
-function speaker({ frontends, gen }: Built, model: string): Built["frontends"][number] | undefined {
+function speaker({ frontends, gen }: BuiltGeneration, model: string): BuiltGeneration["frontends"][number] | undefined {
   const lanes = frontends.flatMap((frontend) => {
     if (!frontend.server) return [];
     try {
-      const [seat] = gen.switchboard.resolve(frontend, model, false).seats;
+      const [seat] = gen.resolver.resolve(frontend, model, false).candidates;
       return seat ? [{ frontend, lane: seat.lane }] : [];
     } catch {
       return [];

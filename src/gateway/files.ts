@@ -25,7 +25,7 @@ const LIMITS: FileLimits = {
 };
 const MOST_TTL_MS = 7 * 24 * 60 * 60_000;
 
-export interface Kept {
+export interface KeptFile {
   /** "/files/<id>.png?e=…&s=…", below the address by which clients reach us. */
   path: string;
   /** Unix milliseconds. */
@@ -51,7 +51,7 @@ export interface FileCounts {
 
 export interface Files {
   /** The longest life is a week; without one, the configured. `who`: the id of the key that asked for it. */
-  keep(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<Kept>;
+  keep(bytes: Buffer, mime: string, ttlMs?: number, who?: string): Promise<KeptFile>;
   /** `name` is what follows /files/. Refuses what was never given out and what has ended. */
   serve(name: string, query: URLSearchParams): Promise<ServedFile>;
   /** Removes what has ended, and what a crash left half written. Says how many. */
@@ -114,7 +114,7 @@ class FileShelf implements Files {
     this.#now = now;
   }
 
-  async keep(bytes: Buffer, mime: string, ttlMs = this.#limits.ttlMs, who = ""): Promise<Kept> {
+  async keep(bytes: Buffer, mime: string, ttlMs = this.#limits.ttlMs, who = ""): Promise<KeptFile> {
     const { maxFileBytes, maxKeyBytes } = this.#limits;
     const owner = this.#owner(who);
     if (bytes.length > maxFileBytes)

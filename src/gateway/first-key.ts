@@ -1,9 +1,9 @@
 import type { GatewayConfig } from "../config/types.ts";
 import { digest, mint } from "../lib/key.ts";
-import type { House } from "./house.ts";
+import type { Services } from "./house.ts";
 
 /** A store without keys gets its first one, unless the file has keys of its own or lets everybody in. */
-export async function firstKey(config: GatewayConfig, house: House): Promise<string | undefined> {
+export async function firstKey(config: GatewayConfig, house: Services): Promise<string | undefined> {
   const auth = config.middleware.find((m) => m.use === "auth")?.options as
     | { anonymous?: boolean; keys?: readonly unknown[] }
     | undefined;

@@ -7,17 +7,17 @@ import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import { problem } from "../config/problems.ts";
 import { inFileOrder } from "../config/report.ts";
 import type { Overrides } from "../config/resolve.ts";
-import type { Load, Located } from "../config/types.ts";
+import type { LoadPlugin, Located } from "../config/types.ts";
 import type { Mask } from "../lib/mask.ts";
 import type { Log } from "../lib/log.ts";
 import { Scope, Shared } from "../lib/scope.ts";
 import { refuseSecond } from "./alone.ts";
-import type { Ground } from "./house.ts";
+import type { ContextServices } from "./house.ts";
 import type { Running } from "./running.ts";
 import { makeStateFolder } from "./state-folder.ts";
 import { openStore } from "./store.ts";
 import { warn } from "./telling.ts";
-import { createTwins } from "./twins.ts";
+import { createPeers } from "./twins.ts";
 import type { Gateway } from "./types.ts";
 
 export interface GatewayOptions {
@@ -27,7 +27,7 @@ export interface GatewayOptions {
   log: Log;
   mask: Mask;
   version: string;
-  load: Load;
+  load: LoadPlugin;
   overrides?: Overrides;
   /** Reload when a file of the config changes. */
   watch?: boolean;
@@ -55,11 +55,11 @@ export async function createGateway(
   try {
     await refuseSecond(config.stateDir);
     await makeStateFolder(config.stateDir);
-    const ground: Ground = {
+    const ground: ContextServices = {
       log,
       stateDir: config.stateDir,
       shared: new Shared(),
-      twins: createTwins(async (id, question) => running?.twins(id, question)),
+      peers: createPeers(async (id, question) => running?.twins(id, question)),
     };
     const store = openStore(config, ground, scope);
     // Whoever waits for it hears of it; nobody does yet.

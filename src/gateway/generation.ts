@@ -1,8 +1,8 @@
 // Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
 // it ends when it has been replaced and its last exchange is over.
 import { originsOf } from "../config/origins.ts";
-import { problem, type Words } from "../config/problems.ts";
-import type { GatewayConfig, Located, Mounted, ProviderConfig } from "../config/types.ts";
+import { problem, type ProblemText } from "../config/problems.ts";
+import type { GatewayConfig, Located, MountConfig, ProviderConfig } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { Scope } from "../lib/scope.ts";
 import type { Kind } from "../model/request.ts";
@@ -14,20 +14,20 @@ import type { Commands } from "../plugin/plugin.ts";
 import type { Provider } from "../plugin/provider.ts";
 import { compile, type MountedMiddleware } from "../walk/hooks.ts";
 import type { Generation, MountedFrontend, MountedProvider } from "../walk/generation.ts";
-import { Switchboard } from "../walk/switchboard.ts";
+import { CandidateResolver } from "../walk/switchboard.ts";
 import { bearer } from "./bearer.ts";
 import { createContext } from "./context.ts";
-import type { House } from "./house.ts";
+import type { Services } from "./house.ts";
 import type { MountedObserver } from "./observing/audience.ts";
 import { ready } from "./ready.ts";
-import { stockCatalogue } from "./listings.ts";
+import { fillCatalogue } from "./listings.ts";
 import { mountEndpoint, validator } from "./mounting.ts";
 
 const SETUP_MS = 10_000;
 /** An update takes some time to reach everybody. */
 const WARN_MS = 30 * 86_400_000;
 
-export interface Built {
+export interface BuiltGeneration {
   readonly gen: Generation;
   readonly frontends: readonly MountedFrontend[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
@@ -41,18 +41,18 @@ export interface Built {
 }
 
 /** A place in gateway.yaml for something that went wrong with what stands there. */
-export type Place = (id: string, words: Words) => Located;
+export type ProblemLocator = (id: string, words: ProblemText) => Located;
 
 export async function build(of: {
   number: number;
   config: GatewayConfig;
-  house: House;
-  place: Place;
+  house: Services;
+  place: ProblemLocator;
   /** False: providers are not asked whether they are ready, and nobody upstream hears of it. */
   probe?: boolean;
   /** False: observers are in another process. */
   observers?: boolean;
-}): Promise<Built | { problems: readonly Located[] }> {
+}): Promise<BuiltGeneration | { problems: readonly Located[] }> {
   const { config, house, place } = of;
   const scope = new Scope();
   const problems: Located[] = [];
@@ -62,7 +62,7 @@ export async function build(of: {
 
   /** One plugin's setup, under a deadline, every failure at its own line. */
   const setup = async <T extends object>(
-    mounted: Mounted<any>,
+    mounted: MountConfig<any>,
   ): Promise<(T & Commands) | undefined> => {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<"late">((resolve) => {
@@ -129,7 +129,7 @@ export async function build(of: {
     });
   }
 
-  catalogue = scope.own(stockCatalogue(config, providers, house));
+  catalogue = scope.own(fillCatalogue(config, providers, house));
 
   const middleware: MountedMiddleware[] = [];
   for (const mounted of config.middleware) {
@@ -226,7 +226,7 @@ export async function build(of: {
     maxValues: config.bounds.values,
     maxAnswerBytes: config.bounds.answerBytes,
     slowMs: config.log.slowMs,
-    switchboard: new Switchboard({
+    resolver: new CandidateResolver({
       providers,
       unmounted: config.unmounted,
       models: config.models,

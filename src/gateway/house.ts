@@ -8,7 +8,7 @@ import type { Scope, Shared } from "../lib/scope.ts";
 import { createUsual, type Usual } from "../money/usual.ts";
 import type { Store } from "../plugin/store.ts";
 import type { Pictures } from "../walk/pictures.ts";
-import { Rests } from "../walk/rests.ts";
+import { RestingTargets } from "../walk/rests.ts";
 import { Room } from "../walk/room.ts";
 import { Turnstile } from "../walk/turnstile.ts";
 import { Watchdog } from "../walk/watchdog.ts";
@@ -16,23 +16,23 @@ import { createDesk, desked } from "./desk.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
-import { createLedger, type Ledger } from "./ledger.ts";
+import { createLedger, type LedgerQueue } from "./ledger.ts";
 import { Audience, type Observing } from "./observing/audience.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
-import type { Twins } from "./twins.ts";
+import type { Peers } from "./twins.ts";
 
 const SWEEP_MS = 60_000;
 /** A report may take longer than a look-up; a client waits for it all the same. */
 const READ_MS = 15_000;
 
-export interface House {
+export interface Services {
   readonly log: Log;
   readonly mask: Mask;
   readonly shared: Shared;
   readonly pools: Pools;
   readonly store: Store;
-  readonly ledger: Ledger;
+  readonly ledger: LedgerQueue;
   /** The store's readings, as clients get them. */
   readonly reports: Pick<Store, "entries" | "totals">;
   readonly keys: Keys;
@@ -40,7 +40,7 @@ export interface House {
   readonly lists: Lists;
   /** Where observers hear of what happens. */
   readonly observing: Observing;
-  readonly rests: Rests;
+  readonly rests: RestingTargets;
   readonly retiring: Retiring;
   readonly usual: Usual;
   readonly watchdog: Watchdog;
@@ -48,18 +48,18 @@ export interface House {
   readonly turnstile: Turnstile;
   readonly pictures: Pictures;
   readonly files: Files;
-  readonly twins: Twins;
+  readonly peers: Peers;
   readonly stateDir: string;
 }
 
 /** What is there before the rest, for the store to stand on. */
-export type Ground = Pick<House, "log" | "shared" | "twins" | "stateDir">;
+export type ContextServices = Pick<Services, "log" | "shared" | "peers" | "stateDir">;
 
 /** Everything that is there once per process; `scope` ends it in reverse order. */
-export async function openHouse(
+export async function openServices(
   config: GatewayConfig,
   of: {
-    ground: Ground;
+    ground: ContextServices;
     mask: Mask;
     scope: Scope;
     publicUrl: () => string;
@@ -70,7 +70,7 @@ export async function openHouse(
     /** Where the observers are, when not in this process. */
     observing?: Observing;
   },
-): Promise<House> {
+): Promise<Services> {
   const { ground, mask, scope } = of;
   const { log } = ground;
   const observing = of.observing ?? new Audience(log);
@@ -78,7 +78,7 @@ export async function openHouse(
     ...ground,
     mask,
     observing,
-    rests: new Rests(Date.now, (rest) =>
+    rests: new RestingTargets(Date.now, (rest) =>
       observing.told({ type: "rests", at: Date.now(), ...rest }),
     ),
     retiring: new Retiring(log),
@@ -89,7 +89,7 @@ export async function openHouse(
     pools: scope.own(new Pools()),
     lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),
-  } as { -readonly [K in keyof House]: House[K] };
+  } as { -readonly [K in keyof Services]: Services[K] };
   scope.defer(() => house.lists.saved());
   scope.every(
     SWEEP_MS,

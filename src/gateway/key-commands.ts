@@ -3,12 +3,12 @@
 import { mint } from "../lib/key.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { KeyRecord, Limit, Listed, Page } from "../plugin/store.ts";
+import type { KeyRecord, Limit, ResultPage, PageRequest } from "../plugin/store.ts";
 import type { ControlCommandsOf } from "./control.ts";
 import { number } from "./asked.ts";
 
 export interface KeyShelf {
-  list(page: Page): Promise<Listed<KeyRecord>>;
+  list(page: PageRequest): Promise<ResultPage<KeyRecord>>;
   /** Durable, and known everywhere, when it resolves. */
   write(record: KeyRecord): Promise<void>;
 }

@@ -3,7 +3,7 @@
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { Commands, Problem } from "../plugin/plugin.ts";
-import type { Entry, LedgerQuery, Listed, Store, Total } from "../plugin/store.ts";
+import type { Entry, LedgerQuery, ResultPage, Store, Total } from "../plugin/store.ts";
 import type { ControlCommandsOf } from "./control.ts";
 import { number } from "./asked.ts";
 
@@ -21,7 +21,7 @@ export interface Sums {
   readonly total: Sum;
 }
 
-export interface Verified {
+export interface VerifyResult {
   readonly problems: readonly Problem[];
   /** Whether the store keeps a chain of hashes at all. */
   readonly verifiable: boolean;
@@ -52,18 +52,18 @@ export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
       const [rows, [total = nothing]] = await Promise.all([sums(query, by), sums(query, [])]);
       return { rows, total };
     },
-    "ledger.entries": async (input): Promise<Listed<Entry>> =>
+    "ledger.entries": async (input): Promise<ResultPage<Entry>> =>
       store.entries(await queryOf(input, store), {
         after: text(input, "after"),
         limit: Math.min(number(input, "limit") ?? 100, MOST),
       }),
-    "ledger.verify": async (input): Promise<Verified> => {
+    "ledger.verify": async (input): Promise<VerifyResult> => {
       const hash = text(input, "hash");
       const { head, holds } = store.commands ?? {};
       return {
         problems: (await store.verify?.()) ?? [],
         verifiable: store.verify !== undefined,
-        head: (await head?.run({})) as Verified["head"],
+        head: (await head?.run({})) as VerifyResult["head"],
         holds: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
       };
     },

@@ -14,13 +14,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fail } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
 import { priceHash } from "../money/price.ts";
-import { hint, impossible, isNew, said, tooLate, unavailable, type Waiting } from "./waiting.ts";
-import type { Command, KeyRecord, Reserve, Settle, Store, Verdict } from "../plugin/store.ts";
+import { hint, impossible, isNew, said, tooLate, unavailable, type QueuedCommand } from "./waiting.ts";
+import type { StoreCommand, KeyRecord, Reserve, Settle, Store, Verdict } from "../plugin/store.ts";
 
 type Stamped<T> = T & { at: number };
-type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
+type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
-export interface Ledger {
+export interface LedgerQueue {
   /** Barrier B1: resolved means durable. The price is the row behind the hash that the command pins. */
   reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict>;
   /** Barrier B2. It waits as long as it takes; how long a client waits for it (B3) is the caller's. */
@@ -62,9 +62,9 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 export function createLedger(
   store: Pick<Store, "apply" | "reach">,
   { now = Date.now, tell = () => {}, patienceMs = PATIENCE_MS }: LedgerOptions = {},
-): Ledger {
+): LedgerQueue {
   const healMs = Math.min(HEAL_MS, patienceMs);
-  let queue: Waiting[] = [];
+  let queue: QueuedCommand[] = [];
   const heard = new Map<string, Told<"progress">>();
   const pinned = new Set<string>();
   /** Refused after a batch with them was rejected. A store whose answer was lost on its way may have them all the same. */
@@ -78,9 +78,9 @@ export function createLedger(
   const beat =
     store.reach === "fleet" ? setInterval(() => push(hint(alive())), ALIVE_MS).unref() : undefined;
 
-  const alive = (): Command => ({ do: "alive", at: now() });
+  const alive = (): StoreCommand => ({ do: "alive", at: now() });
   /** Whoever asks for no verdict need not look at it. */
-  const put = <T extends Verdict | void = Verdict>(command: Command): Promise<T> =>
+  const put = <T extends Verdict | void = Verdict>(command: StoreCommand): Promise<T> =>
     new Promise((resolve, reject) =>
       push({
         command,
@@ -98,7 +98,7 @@ export function createLedger(
     void put({ do: "price", at, hash, price }).catch(() => pinned.delete(hash));
   }
 
-  function push(waiting: Waiting): void {
+  function push(waiting: QueuedCommand): void {
     queue.push(waiting);
     wake();
   }
@@ -122,14 +122,14 @@ export function createLedger(
   const idle = (): boolean => ended || (queue.length === 0 && heard.size === 0 && !trouble);
 
   /** The next batch: mostly all that waits. */
-  function taken(): Waiting[] {
+  function taken(): QueuedCommand[] {
     if (queue.length > MOST_IN_BATCH) return queue.splice(0, MOST_IN_BATCH);
     const all = queue;
     queue = [];
     return all;
   }
 
-  function progress(): Waiting[] {
+  function progress(): QueuedCommand[] {
     const told = [...heard.values()].map(hint);
     heard.clear();
     return told;
@@ -139,7 +139,7 @@ export function createLedger(
   async function recover(): Promise<void> {
     await sleep(pauseMs, undefined, { ref: false });
     refuseLate();
-    const [must, may] = [[] as Waiting[], [] as Waiting[]];
+    const [must, may] = [[] as QueuedCommand[], [] as QueuedCommand[]];
     for (const one of queue) (isNew(one.command) ? may : must).push(one);
     const batch = must.splice(0, MOST_IN_BATCH);
     queue = [...must, ...may];
@@ -159,7 +159,7 @@ export function createLedger(
   }
 
   /** Undefined: it is done. */
-  async function attempt(batch: readonly Waiting[]): Promise<unknown> {
+  async function attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
     let waiting = true;
     const slow = setInterval(async () => {
       // Was it we who did not listen? Then its answer lies there, and timers only came first.
@@ -178,7 +178,7 @@ export function createLedger(
     }
   }
 
-  async function send(batch: readonly Waiting[]): Promise<void> {
+  async function send(batch: readonly QueuedCommand[]): Promise<void> {
     const recovering = trouble !== undefined;
     const error = await attempt(batch);
     if (error === undefined) {
@@ -192,7 +192,7 @@ export function createLedger(
    * One of them cannot be obeyed, and the others get what they asked for: half of them with what is left of it, so that finding
    * it costs its neighbours a few commits and not one each.
    */
-  async function halved(batch: readonly Waiting[]): Promise<void> {
+  async function halved(batch: readonly QueuedCommand[]): Promise<void> {
     const waiting = [batch.slice(batch.length >> 1), batch.slice(0, batch.length >> 1)];
     for (let half = waiting.pop(); half !== undefined; half = waiting.pop()) {
       const error = await attempt(half);
@@ -203,13 +203,13 @@ export function createLedger(
     }
   }
 
-  function landed({ command, resolve, abandoned }: Waiting, verdict: Verdict): void {
+  function landed({ command, resolve, abandoned }: QueuedCommand, verdict: Verdict): void {
     resolve(verdict);
     if (abandoned && verdict.ok && command.do === "reserve")
       push({ ...hint(tooLate(command.attempt, now())), again: true });
   }
 
-  function rejected(batch: readonly Waiting[], error: unknown): void {
+  function rejected(batch: readonly QueuedCommand[], error: unknown): void {
     health(said(error));
     for (const one of batch) {
       one.tried = true;
@@ -220,7 +220,7 @@ export function createLedger(
   }
 
   /** The store takes its time. Reserves in the batch may still land, so they are only given up. */
-  function stalled(batch: readonly Waiting[]): void {
+  function stalled(batch: readonly QueuedCommand[]): void {
     health(`The store has not answered for ${patienceMs} ms.`, patienceMs);
     for (const waiting of batch)
       if (waiting.command.do === "reserve") {

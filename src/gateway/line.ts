@@ -4,11 +4,11 @@ import { BOUNDS } from "../lib/bounds.ts";
 import { guard } from "../lib/egress.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { HeadersOut } from "../model/values.ts";
-import type { Line } from "../plugin/call.ts";
+import type { ProviderAccess } from "../plugin/call.ts";
 import type { Auth, Reach } from "../plugin/provider.ts";
 import type { Credential } from "../walk/generation.ts";
-import type { Attempt } from "../walk/call.ts";
-import { Departure } from "../walk/outgoing.ts";
+import type { HostCall } from "../walk/call.ts";
+import { OutgoingRequest } from "../walk/outgoing.ts";
 import { scan } from "../lib/json.ts";
 
 const NO_BODY = new Set([101, 204, 205, 304]);
@@ -28,10 +28,10 @@ export interface LineOptions {
   /** Of one answer. */
   maxBytes?: number;
   /** The last word on what leaves; of a call, its prepare hooks. */
-  prepare?: (out: Departure) => void;
+  prepare?: (out: OutgoingRequest) => void;
 }
 
-export function createLine(of: LineOptions): Line {
+export function createLine(of: LineOptions): ProviderAccess {
   return {
     credential: of.credential.name,
     signal: of.signal,
@@ -102,7 +102,7 @@ const relative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace
 function prepare(
   of: LineOptions,
   url: URL,
-  init: NonNullable<Parameters<Line["fetch"]>[1]>,
+  init: NonNullable<Parameters<ProviderAccess["fetch"]>[1]>,
 ): { headers: HeadersOut; body: Buffer | null } {
   const raw = init.body === undefined ? null : Buffer.from(init.body);
   const headers: HeadersOut = {
@@ -120,7 +120,7 @@ function prepare(
   if (typeof body !== "object" || body === null || Array.isArray(body))
     return { headers, body: raw };
   const seen = scan(raw);
-  const out = new Departure({
+  const out = new OutgoingRequest({
     method: init.method ?? "POST",
     path: url.pathname,
     body: body as never,
@@ -179,8 +179,8 @@ async function toResponse(answer: Dispatcher.ResponseData, maxBytes: number): Pr
 }
 
 /** The line of one call to a native endpoint. */
-export function lineOf(call: Attempt): Line["fetch"] {
-  const { endpoint, credential, provider } = call.seat["~"];
+export function lineOf(call: HostCall): ProviderAccess["fetch"] {
+  const { endpoint, credential, provider } = call.candidate["~"];
   const x = call.exchange;
   return createLine({
     origins: provider.origins,

@@ -1,5 +1,5 @@
 // A generation's catalogue: what its providers ship, what the operator says of them, what they say of themselves.
-import { createCatalogue, type Catalogue, type Stock } from "../catalogue/catalogue.ts";
+import { createCatalogue, type Catalogue, type ProviderFacts } from "../catalogue/catalogue.ts";
 import { satisfies } from "../catalogue/policy.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import { FREE } from "../money/price.ts";
@@ -8,14 +8,14 @@ import type { MountedProvider } from "../walk/generation.ts";
 import { matches } from "../walk/pattern.ts";
 import { policyOf } from "../walk/policy.ts";
 import { serves } from "../walk/switchboard.ts";
-import type { House } from "./house.ts";
+import type { Services } from "./house.ts";
 
-export function stockCatalogue(
+export function fillCatalogue(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
-  house: House,
+  house: Services,
 ): Catalogue & Disposable {
-  const stocks = new Map<string, Stock>();
+  const stocks = new Map<string, ProviderFacts>();
   for (const mounted of config.providers.values())
     stocks.set(mounted.name, {
       operator: new Map(

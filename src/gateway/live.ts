@@ -1,12 +1,12 @@
 // What providers say of themselves: asked in the background, for as long as a generation follows them.
-import { createRefresh, datedLine, type Line, type Refresh } from "../catalogue/refresh.ts";
+import { createRefresh, datedLine, type ListSource, type Refresh } from "../catalogue/refresh.ts";
 import { revalidating } from "../catalogue/revalidate.ts";
 import { faultOf } from "../model/error.ts";
-import type { Built } from "./generation.ts";
-import type { House } from "./house.ts";
+import type { BuiltGeneration } from "./generation.ts";
+import type { Services } from "./house.ts";
 import { lineTo } from "./mounting.ts";
 
-export const refreshing = ({ lists, log }: House): Refresh =>
+export const refreshing = ({ lists, log }: Services): Refresh =>
   createRefresh(lists, {
     tell: (line, error) => {
       const { provider, credential, count, lastError } = line;
@@ -27,7 +27,7 @@ export const refreshing = ({ lists, log }: House): Refresh =>
   });
 
 /** One line for each credential of each provider that can be asked; each remembers what it was told. */
-export const linesOf = ({ providers }: Pick<Built, "providers">): Line[] =>
+export const linesOf = ({ providers }: Pick<BuiltGeneration, "providers">): ListSource[] =>
   [...providers.values()].flatMap((provider) =>
     provider.provider.models
       ? provider.credentials.map(({ name }, i) => {

@@ -1,7 +1,7 @@
 // Models, as an operator asks for them: what there is, and what is known of one, by whom, at what cost, until when. The
 // same on the control socket of a running gateway and on a rehearsal of its file.
-import type { Catalogue, Found, Listing } from "../catalogue/catalogue.ts";
-import type { Source } from "../catalogue/merge.ts";
+import type { Catalogue, CatalogueEntry, Listing } from "../catalogue/catalogue.ts";
+import type { FactSource } from "../catalogue/merge.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { EffectivePolicy, Privacy } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
@@ -10,14 +10,14 @@ import type { Unit, Usage } from "../model/usage.ts";
 import { example } from "../money/example.ts";
 import { nanoToDecimal } from "../money/format.ts";
 import type { ControlCommandsOf } from "./control.ts";
-import type { Built } from "./generation.ts";
+import type { BuiltGeneration } from "./generation.ts";
 
 /** One fact, and who says so. */
 export interface Fact {
   /** "limits.context" */
   readonly field: string;
   readonly value: Json;
-  readonly source: Source;
+  readonly source: FactSource;
 }
 
 export interface ExplainedModel {
@@ -55,7 +55,7 @@ export interface ExplainedName {
 const DAY_MS = 86_400_000;
 const PRIVACY: readonly unknown[] = ["off", "required", "strict"];
 
-export function modelCommands(built: () => Built, now: () => number = Date.now) {
+export function modelCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
   return {
     "models.list": async (input) => ({ models: list(built(), input) }),
     "models.explain": async ({ model }): Promise<ExplainedName> =>
@@ -68,7 +68,7 @@ export function modelCommands(built: () => Built, now: () => number = Date.now) 
 }
 
 function list(
-  { gen, providers }: Built,
+  { gen, providers }: BuiltGeneration,
   { kind, provider, privacy = "off" }: JsonObject,
 ): readonly Listing[] {
   if (kind !== undefined && kind !== "chat" && kind !== "image")
@@ -84,7 +84,7 @@ function list(
 }
 
 /** Fails unless gateway.yaml mounts a provider of this name. */
-export function mounted(providers: Built["providers"], name: string): string {
+export function mounted(providers: BuiltGeneration["providers"], name: string): string {
   return providers.has(name)
     ? name
     : fail(
@@ -94,7 +94,7 @@ export function mounted(providers: Built["providers"], name: string): string {
       );
 }
 
-function explained(built: Built, name: string, now: number): ExplainedName {
+function explained(built: BuiltGeneration, name: string, now: number): ExplainedName {
   const { catalogue } = built.gen;
   const models = behind(built, name).map((id) => about(catalogue, id, now));
   const strange = models.every(({ listed }) => !listed);
@@ -102,12 +102,12 @@ function explained(built: Built, name: string, now: number): ExplainedName {
 }
 
 /** The models that a name leads to: those that a request for it would meet, whichever frontend it comes to. */
-function behind({ gen, frontends, providers }: Built, name: string): readonly string[] {
+function behind({ gen, frontends, providers }: BuiltGeneration, name: string): readonly string[] {
   let refused: unknown;
   for (const frontend of frontends) {
     if (!frontend.server) continue;
     try {
-      const { seats } = gen.switchboard.resolve(frontend, name, false);
+      const { candidates: seats } = gen.resolver.resolve(frontend, name, false);
       return [...new Set(seats.map(({ id }) => id))];
     } catch (problem) {
       if (!faultOf(problem)) throw problem;
@@ -138,7 +138,7 @@ function about(catalogue: Catalogue, id: string, now: number): ExplainedModel {
   };
 }
 
-function priced({ kind, price }: Found["info"], now: number): ExplainedModel["example"] {
+function priced({ kind, price }: CatalogueEntry["info"], now: number): ExplainedModel["example"] {
   const { about, usage, nano, lines } = example(kind, price, now);
   return {
     about,
@@ -148,7 +148,7 @@ function priced({ kind, price }: Found["info"], now: number): ExplainedModel["ex
   };
 }
 
-function facts({ info, sources }: Found): readonly Fact[] {
+function facts({ info, sources }: CatalogueEntry): readonly Fact[] {
   return Object.entries(sources).map(([field, source]) => {
     // A set and one fact of it, whose own name may have a dot: "can.state.store".
     const [, set = field, fact] = /^(\w+)\.(.+)$/.exec(field) ?? [];

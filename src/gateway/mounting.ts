@@ -4,13 +4,13 @@ import { compiler, type Rules } from "../config/compile.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { Provider } from "../plugin/provider.ts";
 import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../walk/generation.ts";
-import type { House } from "./house.ts";
+import type { Services } from "./house.ts";
 import { createLine } from "./line.ts";
 
 export function mountEndpoint(
   endpoint: Provider["endpoints"][number],
   connectMs: number,
-  house: House,
+  house: Services,
   scope: Scope,
 ): MountedEndpoint | { why: string } {
   const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
@@ -35,7 +35,7 @@ export function mountEndpoint(
   };
 }
 
-function taken(origin: string, connectMs: number, house: House, scope: Scope) {
+function taken(origin: string, connectMs: number, house: Services, scope: Scope) {
   const { pool, release } = house.pools.take(origin, connectMs);
   scope.defer(release);
   return pool;

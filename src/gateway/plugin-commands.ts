@@ -5,7 +5,7 @@ import { NOTHING, type Schema } from "../config/dialect.ts";
 import { saidOf } from "../config/diagnose.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import { valueAt } from "../config/tree.ts";
-import { type Checked, validate } from "../config/validate.ts";
+import { type ValidationResult, validate } from "../config/validate.ts";
 import type { Mask } from "../lib/mask.ts";
 import { nearest } from "../lib/text.ts";
 import { fail, faultOf } from "../model/error.ts";
@@ -13,7 +13,7 @@ import type { JsonObject } from "../model/values.ts";
 import type { Commands } from "../plugin/plugin.ts";
 import type { Store } from "../plugin/store.ts";
 import type { ControlCommand, ControlCommandsOf } from "./control.ts";
-import type { Built } from "./generation.ts";
+import type { BuiltGeneration } from "./generation.ts";
 
 export interface ShownCommand {
   readonly name: string;
@@ -33,7 +33,7 @@ export interface ShownPlugin {
 /** What is mounted now. */
 export interface Mounts {
   readonly config: GatewayConfig;
-  readonly built: Built;
+  readonly built: BuiltGeneration;
   readonly store: Store & Commands;
   readonly mask: Mask;
 }
@@ -101,7 +101,7 @@ export const checkInput = (
   schema: Schema,
   input: JsonObject,
   outside: (pointer: string) => boolean,
-): Checked =>
+): ValidationResult =>
   validate(schema, input, outside, (pointer) => {
     const value = valueAt(input, pointer);
     return { text: typeof value === "string" ? value : JSON.stringify(value), mayShow: true };

@@ -3,10 +3,10 @@
 import { effectivePolicy, satisfies } from "../catalogue/policy.ts";
 import { fail, faultOf } from "../model/error.ts";
 import type { DataPolicy, EffectivePolicy, Privacy } from "../model/facts.ts";
-import type { Seat } from "../walk/generation.ts";
+import type { HostCandidate } from "../walk/generation.ts";
 import { policyOf, sayingsOf } from "../walk/policy.ts";
 import type { ControlCommandsOf } from "./control.ts";
-import type { Built } from "./generation.ts";
+import type { BuiltGeneration } from "./generation.ts";
 
 /** What one level has to say: "provider", "model claude-fable-5*". */
 export interface Saying {
@@ -39,7 +39,7 @@ export interface ExplainedPolicy {
 
 const PRIVACY: readonly unknown[] = ["off", "required", "strict"];
 
-export function policyCommands(built: () => Built, now: () => number = Date.now) {
+export function policyCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
   return {
     "policy.explain": async ({ model, privacy = "off" }): Promise<ExplainedPolicy> => {
       if (typeof model !== "string" || model === "") return fail("invalid", "Say which model.");
@@ -50,7 +50,7 @@ export function policyCommands(built: () => Built, now: () => number = Date.now)
   } satisfies ControlCommandsOf;
 }
 
-function explained(built: Built, model: string, wanted: Privacy, now: number): ExplainedPolicy {
+function explained(built: BuiltGeneration, model: string, wanted: Privacy, now: number): ExplainedPolicy {
   const ways = new Map<string, ExplainedWay>();
   for (const seat of seatsOf(built, model)) {
     const { provider, credential } = seat["~"];
@@ -78,12 +78,12 @@ function explained(built: Built, model: string, wanted: Privacy, now: number): E
 }
 
 /** Every way that a request for this name could take, whichever frontend it comes to. */
-function seatsOf({ frontends, gen }: Built, model: string): readonly Seat[] {
+function seatsOf({ frontends, gen }: BuiltGeneration, model: string): readonly HostCandidate[] {
   let refused: unknown;
   const seats = frontends.flatMap((frontend) => {
     if (!frontend.server) return [];
     try {
-      return gen.switchboard.resolve(frontend, model, false).seats;
+      return gen.resolver.resolve(frontend, model, false).candidates;
     } catch (problem) {
       if (!faultOf(problem)) throw problem;
       refused ??= problem;

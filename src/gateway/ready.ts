@@ -4,8 +4,8 @@ import type { GatewayConfig, Located } from "../config/types.ts";
 import { sayable } from "../model/error.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { MountedProvider } from "../walk/generation.ts";
-import type { Place } from "./generation.ts";
-import type { House } from "./house.ts";
+import type { ProblemLocator } from "./generation.ts";
+import type { Services } from "./house.ts";
 import { lineTo } from "./mounting.ts";
 
 const READY_MS = 5_000;
@@ -14,9 +14,9 @@ const READY_MS = 5_000;
 export async function ready(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
-  house: House,
+  house: Services,
   scope: Scope,
-  place: Place,
+  place: ProblemLocator,
 ): Promise<Located[]> {
   const found: Located[] = [];
   await Promise.all(

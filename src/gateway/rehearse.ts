@@ -15,7 +15,7 @@ import { Scope, Shared } from "../lib/scope.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Store } from "../plugin/store.ts";
-import { Rests } from "../walk/rests.ts";
+import { RestingTargets } from "../walk/rests.ts";
 import { createUsual } from "../money/usual.ts";
 import { Room } from "../walk/room.ts";
 import { Turnstile } from "../walk/turnstile.ts";
@@ -24,7 +24,7 @@ import type { ControlCommandsOf } from "./control.ts";
 import { explainIn } from "./explanation.ts";
 import { openFiles } from "./files.ts";
 import { build } from "./generation.ts";
-import type { House } from "./house.ts";
+import type { Services } from "./house.ts";
 import { createKeys } from "./keys.ts";
 import { createLedger } from "./ledger.ts";
 import { modelCommands } from "./model-commands.ts";
@@ -35,7 +35,7 @@ import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import { makeStateFolder } from "./state-folder.ts";
 import { openStore as opened, setUpStore } from "./store.ts";
-import { createTwins } from "./twins.ts";
+import { createPeers } from "./twins.ts";
 import type { Explanation } from "./types.ts";
 
 export interface RehearseOptions {
@@ -111,7 +111,7 @@ export async function runPluginCommand(
 /** The store of a config, opened; only while no gateway has it. */
 export async function openStore(
   of: RehearseOptions,
-): Promise<{ store: Store; house: House } & AsyncDisposable> {
+): Promise<{ store: Store; house: Services } & AsyncDisposable> {
   const scope = new Scope();
   try {
     await makeStateFolder(of.config.stateDir);
@@ -125,7 +125,7 @@ export async function openStore(
 }
 
 /** A house in which nobody lives: no calls, no keys, nothing written. */
-async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Promise<House> {
+async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Promise<Services> {
   const { config, log, mask } = of;
   log.secrets(secretsOf(config));
   const idle = () => fail("unavailable", "No gateway is running.");
@@ -148,9 +148,9 @@ async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Pro
     reports: store,
     keys: createKeys(store),
     shared: new Shared(),
-    twins: createTwins(),
+    peers: createPeers(),
     observing: new Audience(log),
-    rests: new Rests(),
+    rests: new RestingTargets(),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),

@@ -12,18 +12,18 @@ import { serveControl } from "./control.ts";
 import { explainIn } from "./explanation.ts";
 import { firstKey } from "./first-key.ts";
 import { readConfig, type GatewayOptions } from "./gateway.ts";
-import { openHouse, type Ground, type House } from "./house.ts";
+import { openServices, type ContextServices, type Services } from "./house.ts";
 import { latest } from "./latest.ts";
 import type { Listening } from "./listener.ts";
 import { linesOf, refreshing } from "./live.ts";
-import { Stage, type Serving } from "./stage.ts";
+import { GenerationSlot, type LiveGeneration } from "./stage.ts";
 import { readSettled } from "./settled.ts";
 import { staticKeys } from "./static-keys.ts";
 import { refusal, warn } from "./telling.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
 import { watchFiles } from "./watch.ts";
-import type { Crew } from "./workers/crew.ts";
-import type { Order } from "./workers/order.ts";
+import type { WorkerPool } from "./workers/crew.ts";
+import type { WorkerConfig } from "./workers/order.ts";
 import { together } from "./workers/together.ts";
 
 /** What is open to clients: this process's own port, or the crew's. */
@@ -38,11 +38,11 @@ export class Running implements Gateway {
   readonly #of: GatewayOptions;
   readonly #scope: Scope;
   readonly #startedAt = Date.now();
-  #house!: House;
+  #house!: Services;
   #refresh!: Refresh;
-  #stage!: Stage;
+  #stage!: GenerationSlot;
   #door: Door | undefined;
-  #crew: Crew | undefined;
+  #crew: WorkerPool | undefined;
   #numbers = 0;
   #lastReload: Status["lastReload"];
   #stopping: Promise<void> | undefined;
@@ -74,19 +74,19 @@ export class Running implements Gateway {
   async start(of: {
     loaded: LoadedConfig;
     config: GatewayConfig;
-    ground: Ground;
+    ground: ContextServices;
     store: Promise<Store>;
     /** Processes. */
     size: number;
   }): Promise<readonly Located[] | undefined> {
     const { loaded, config, size } = of;
-    this.#house = await openHouse(config, {
+    this.#house = await openServices(config, {
       ...of,
       mask: this.#of.mask,
       scope: this.#scope,
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
     });
-    this.#stage = new Stage(this.#house);
+    this.#stage = new GenerationSlot(this.#house);
     this.#refresh = this.#scope.own(refreshing(this.#house));
     const serving = await this.#build(loaded, config);
     if ("problems" in serving) return serving.problems;
@@ -204,13 +204,13 @@ export class Running implements Gateway {
     return serving;
   }
 
-  #follow(serving: Serving): void {
+  #follow(serving: LiveGeneration): void {
     this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
   }
 
-  async #hire(size: number, program: string, serving: Serving): Promise<readonly Located[]> {
-    const { Crew } = await import("./workers/crew.ts");
-    const crew = new Crew(
+  async #hire(size: number, program: string, serving: LiveGeneration): Promise<readonly Located[]> {
+    const { WorkerPool } = await import("./workers/crew.ts");
+    const crew = new WorkerPool(
       {
         size,
         program,
@@ -226,7 +226,7 @@ export class Running implements Gateway {
     return problems;
   }
 
-  #orderFor({ built, loaded }: Serving): Order {
+  #orderFor({ built, loaded }: LiveGeneration): WorkerConfig {
     const { file, env, overrides = {} } = this.#of;
     return { number: built.gen.number, file, texts: loaded.texts, env: { ...env }, overrides };
   }

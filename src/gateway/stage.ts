@@ -5,35 +5,35 @@ import { secretsOf } from "../config/redact.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import { toHandler } from "./adapter.ts";
 import { createApp, stray } from "./app.ts";
-import { build, type Built } from "./generation.ts";
-import type { House } from "./house.ts";
+import { build, type BuiltGeneration } from "./generation.ts";
+import type { Services } from "./house.ts";
 import { lineOf } from "./line.ts";
 import { listen, type Listening, type ListenOptions } from "./listener.ts";
 import type { Status } from "./types.ts";
 
 /** A generation with the routes that reach it. */
-export interface Serving {
-  readonly built: Built;
+export interface LiveGeneration {
+  readonly built: BuiltGeneration;
   readonly config: GatewayConfig;
   readonly loaded: LoadedConfig;
   readonly handler: ListenOptions["handler"];
   readonly at: number;
 }
 
-export class Stage {
-  readonly #house: House;
-  readonly #retired = new Set<Built>();
-  #current: Serving | undefined;
+export class GenerationSlot {
+  readonly #house: Services;
+  readonly #retired = new Set<BuiltGeneration>();
+  #current: LiveGeneration | undefined;
   #listening: Listening | undefined;
   /** Nobody new is wanted: for /readyz. */
   draining = false;
 
-  constructor(house: House) {
+  constructor(house: Services) {
     this.#house = house;
   }
 
   /** Before the first swap there is none to ask. */
-  get current(): Serving {
+  get current(): LiveGeneration {
     return this.#current!;
   }
 
@@ -60,7 +60,7 @@ export class Stage {
     config: GatewayConfig;
     probe?: boolean;
     observers?: boolean;
-  }): Promise<Serving | { problems: readonly Located[] }> {
+  }): Promise<LiveGeneration | { problems: readonly Located[] }> {
     const { loaded, config } = of;
     this.#house.log.secrets(secretsOf(config));
     const built = await build({ ...of, house: this.#house, place: loaded.place });
@@ -81,7 +81,7 @@ export class Stage {
     };
   }
 
-  swap(serving: Serving): void {
+  swap(serving: LiveGeneration): void {
     const old = this.#current?.built;
     this.#current = serving;
     this.#house.observing.mount(serving.built.observers);

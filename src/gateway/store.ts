@@ -7,13 +7,13 @@ import { fail } from "../model/error.ts";
 import { strangerMade } from "../plugin/members.ts";
 import type { Store } from "../plugin/store.ts";
 import { createContext } from "./context.ts";
-import type { Ground } from "./house.ts";
+import type { ContextServices } from "./house.ts";
 
 const LEASE_MS = 60_000;
 
 export async function setUpStore(
   { store }: Pick<GatewayConfig, "store">,
-  ground: Ground,
+  ground: ContextServices,
   scope: Scope,
 ): Promise<Store> {
   const catalogue = () => fail("internal", "A store has no catalogue.");
@@ -32,7 +32,7 @@ export async function setUpStore(
 /** Only while no other process has it. */
 export async function openStore(
   config: Pick<GatewayConfig, "store">,
-  ground: Ground,
+  ground: ContextServices,
   scope: Scope,
 ): Promise<Store> {
   const store = await setUpStore(config, ground, scope);

@@ -3,7 +3,7 @@ import type { Scope } from "../lib/scope.ts";
 
 type Answer = (question: never) => unknown;
 
-export interface Twins {
+export interface Peers {
   /** From now on this one answers for its id, until its scope ends or a newer one takes over. */
   answers(scope: Scope, id: string, answer: Answer): void;
   /** What another process wants to know. */
@@ -11,7 +11,7 @@ export interface Twins {
   ask(id: string, question: unknown): Promise<unknown>;
 }
 
-export function createTwins(ask: Twins["ask"] = async () => undefined): Twins {
+export function createPeers(ask: Peers["ask"] = async () => undefined): Peers {
   const here = new Map<string, Answer>();
   return {
     ask,

@@ -1,6 +1,6 @@
 // What a running gateway shows to the command line and to whoever embeds it. All of it but Gateway itself is plain data:
 // it also travels over the control socket.
-import type { LineStatus } from "../catalogue/refresh.ts";
+import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
 import type { FileCounts } from "./files.ts";
 
@@ -57,7 +57,7 @@ export interface Status {
   /** Declared providers that `when:` leaves out, each with the reason: "OPENAI_API_KEY is not set". */
   readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
   /** Live model lists, line by line. */
-  readonly lists: readonly LineStatus[];
+  readonly lists: readonly ListStatus[];
   /** Who rests after a failure, and until when. */
   readonly resting: readonly { readonly what: string; readonly until: number }[];
   /** Images that are kept for those who asked for an address. */

@@ -1,9 +1,9 @@
 // A command on its way to the store, and who waits for it.
 import { fail, faultOf } from "../model/error.ts";
-import type { Command, Verdict } from "../plugin/store.ts";
+import type { StoreCommand, Verdict } from "../plugin/store.ts";
 
-export interface Waiting {
-  command: Command;
+export interface QueuedCommand {
+  command: StoreCommand;
   resolve(verdict: Verdict): void;
   reject(error: unknown): void;
   since: number;
@@ -16,7 +16,7 @@ export interface Waiting {
 }
 
 /** Nobody waits for its verdict. */
-export const hint = (command: Command): Waiting => ({
+export const hint = (command: StoreCommand): QueuedCommand => ({
   command,
   resolve() {},
   reject() {},
@@ -25,7 +25,7 @@ export const hint = (command: Command): Waiting => ({
 });
 
 /** A call whose reserve came too late for it. */
-export const tooLate = (attempt: string, at: number): Command => ({
+export const tooLate = (attempt: string, at: number): StoreCommand => ({
   do: "settle",
   at,
   attempt,
@@ -36,7 +36,7 @@ export const tooLate = (attempt: string, at: number): Command => ({
 });
 
 /** What a store without room refuses: new calls, and signs of life, which ask whether there is room again. */
-export const isNew = ({ do: kind }: Command): boolean => kind === "reserve" || kind === "alive";
+export const isNew = ({ do: kind }: StoreCommand): boolean => kind === "reserve" || kind === "alive";
 
 export const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
 export const said = (error: unknown): string =>

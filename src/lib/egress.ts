@@ -62,14 +62,14 @@ export interface Guard {
 }
 
 /** An address that is not dialled. The message may be told to whoever wrote the address. */
-export interface Refused extends Error {
+export interface AddressRefusal extends Error {
   code: "address_not_public" | "address_scheme" | "address_credentials" | "address_malformed";
 }
 
-const refused = (code: Refused["code"], message: string): Refused =>
+const refused = (code: AddressRefusal["code"], message: string): AddressRefusal =>
   Object.assign(new Error(message), { code });
 
-const inside = (host: string): Refused =>
+const inside = (host: string): AddressRefusal =>
   refused("address_not_public", `The address ${host} is not on the public internet.`);
 
 const numeric = (host: string): string => host.replace(/^\[|\]$/g, "");

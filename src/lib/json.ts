@@ -13,7 +13,7 @@ export interface Span {
 }
 
 /** Why a body cannot be trusted to mean one thing. */
-export interface Flaw {
+export interface JsonFlaw {
   code: string;
   message: string;
   /** There is more than there may be: not to be parsed. */
@@ -21,7 +21,7 @@ export interface Flaw {
 }
 
 /** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
-export type Scan = { spans: Map<string, Span>; odd: boolean; flaw?: undefined } | { flaw: Flaw };
+export type Scan = { spans: Map<string, Span>; odd: boolean; flaw?: undefined } | { flaw: JsonFlaw };
 
 /** So short a text has no depth to speak of. */
 const SHALLOW = 1024;
@@ -197,7 +197,7 @@ export class Scanner {
   }
 }
 
-const flaw = (code: Flaw["code"], message: string): Scan => ({ flaw: { code, message } });
+const flaw = (code: JsonFlaw["code"], message: string): Scan => ({ flaw: { code, message } });
 
 const key = (b: Buffer, from: number, end: number): string => {
   const text = b.toString("utf8", from, Math.min(end + 1, from + LONGEST_NAME));

@@ -1,7 +1,7 @@
 // Whether what a module exports may be mounted: brand, kind, api, name, and schemas that close. What only shows once
 // `setup` has run (routes, endpoints) is looked at where it runs.
 import { schemaFlaw } from "../config/dialect.ts";
-import { problem, type Words } from "../config/problems.ts";
+import { problem, type ProblemText } from "../config/problems.ts";
 import { isMapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
 import { DEFINITION, strangerIn } from "../plugin/members.ts";
@@ -24,7 +24,7 @@ export function definitionIn(
   kind: PluginKind,
   from: string,
   builtIn = false,
-): { definition: Definition } | { words: Words } {
+): { definition: Definition } | { words: ProblemText } {
   const all = (module ?? {}) as Record<string, unknown>;
   const main = all["default"];
   // A CommonJS module compiled from ESM has its default one step down.

@@ -5,18 +5,18 @@ import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { PluginKind } from "../plugin/define.ts";
-import { problem, type Words } from "../config/problems.ts";
+import { problem, type ProblemText } from "../config/problems.ts";
 
 /** By kind and name, a module whose default export is a definition. Imported when named. */
 export type Builtin = Readonly<
   Partial<Record<PluginKind, Readonly<Record<string, () => Promise<unknown>>>>>
 >;
 
-export type Found =
+export type PluginEntry =
   | { readonly from: "built-in"; readonly module: () => Promise<unknown> }
   /** `from`: what `list` shows. */
   | { readonly from: string; readonly entry: string }
-  | { readonly words: Words };
+  | { readonly words: ProblemText };
 
 /** Entry of a package or a file, with Node's own rules for imports; undefined when there is none. */
 export type Resolve = (specifier: string, fromFile: string) => Promise<string | undefined>;
@@ -36,7 +36,7 @@ export async function find(
   fromFile: string,
   builtin: Builtin,
   resolveEntry: Resolve,
-): Promise<Found> {
+): Promise<PluginEntry> {
   const why = forbidden(use);
   if (why !== undefined) return { words: problem.badSpecifier(use, why) };
   if (/^(\.{0,2})\//.test(use))
@@ -83,7 +83,7 @@ function forbidden(use: string): string | undefined {
   return undefined;
 }
 
-async function findFile(file: string, fromFile: string, resolveEntry: Resolve): Promise<Found> {
+async function findFile(file: string, fromFile: string, resolveEntry: Resolve): Promise<PluginEntry> {
   const entry = isFile(file) ? file : await resolveEntry(file, fromFile);
   return entry === undefined ? { words: problem.pluginFileMissing(file) } : { from: entry, entry };
 }
@@ -95,7 +95,7 @@ async function findPackage(
   use: string,
   fromFile: string,
   resolveEntry: Resolve,
-): Promise<Found | undefined> {
+): Promise<PluginEntry | undefined> {
   const manifest = manifestOf(use, fromFile);
   const entry = manifest && (await resolveEntry(use, fromFile));
   if (!manifest || !entry) return undefined;

@@ -4,8 +4,8 @@
 import { chmodSync, lstatSync, mkdirSync } from "node:fs";
 import { join, sep } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
-import { problem, type Words } from "../config/problems.ts";
-import type { Load } from "../config/types.ts";
+import { problem, type ProblemText } from "../config/problems.ts";
+import type { LoadPlugin } from "../config/types.ts";
 import { freshen } from "./fresh.ts";
 import { graphOf } from "./graph.ts";
 import { asPath, type Builtin, find, type Resolve } from "./find.ts";
@@ -24,7 +24,7 @@ export interface LoaderOptions {
  * What has been imported stays, as long as the files it came from say what they said; what has changed is imported anew.
  * Node forgets no module: each version of a plugin takes its memory until the process ends.
  */
-export function createLoader(of: LoaderOptions): Load {
+export function createLoader(of: LoaderOptions): LoadPlugin {
   const { builtin, importMs = 10_000 } = of;
   // Made when the first plugin is not one of ours: most gateways never need it.
   let made: Promise<Jiti> | undefined;
@@ -33,7 +33,7 @@ export function createLoader(of: LoaderOptions): Load {
   const resolveEntry: Resolve = async (specifier, fromFile) =>
     asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true }));
 
-  const loaded = new Map<string, Awaited<ReturnType<Load>> & { version: string }>();
+  const loaded = new Map<string, Awaited<ReturnType<LoadPlugin>> & { version: string }>();
   return async (use, kind, fromFile) => {
     const found = await find(use, kind, fromFile, builtin, resolveEntry);
     if ("words" in found) return { problem: found.words };
@@ -81,8 +81,8 @@ async function importing(
   module: Promise<unknown>,
   from: string,
   ms: number,
-): Promise<{ module: unknown } | { words: Words }> {
-  const { promise: late, resolve } = Promise.withResolvers<{ words: Words }>();
+): Promise<{ module: unknown } | { words: ProblemText }> {
+  const { promise: late, resolve } = Promise.withResolvers<{ words: ProblemText }>();
   const timer = setTimeout(() => resolve({ words: problem.importSlow(from, ms) }), ms);
   try {
     return await Promise.race([module.then((each) => ({ module: each })), late]);

@@ -6,14 +6,14 @@ import { WHOLE } from "../config/skeleton.ts";
 import { isMapping, type Mapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
 
-export interface Known {
+export interface DefinedPlugin {
   readonly kind: PluginKind;
   /** As `use:` has it. */
   readonly use: string;
   readonly definition: Definition;
 }
 
-export function editorSchema(plugins: readonly Known[]): Mapping {
+export function editorSchema(plugins: readonly DefinedPlugin[]): Mapping {
   const schema = forEditors(WHOLE, "#") as any;
   const definitions: Mapping = {
     reference: {
@@ -65,10 +65,10 @@ export function editorSchema(plugins: readonly Known[]): Mapping {
   return { ...schema, definitions };
 }
 
-const nameOf = ({ kind, use }: Known) => `${kind}.${use}`;
+const nameOf = ({ kind, use }: DefinedPlugin) => `${kind}.${use}`;
 
 /** As the file has it: stable, so that a stale one shows in a diff. */
-export const editorSchemaText = (plugins: readonly Known[]): string =>
+export const editorSchemaText = (plugins: readonly DefinedPlugin[]): string =>
   `${JSON.stringify(editorSchema(plugins), null, 2)}\n`;
 
 function addRules(entry: Mapping, rules: readonly Mapping[]): void {

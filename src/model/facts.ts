@@ -103,7 +103,7 @@ export interface DataPolicy {
   trains: "no" | "yes" | "opt_out" | "unknown";
   requires?: Opt<"none" | "console" | "contract" | "unavailable" | "unknown">;
   zeroWhen?: Opt<"credential" | "control">;
-  controls?: Opt<readonly Control[]>;
+  controls?: Opt<readonly PolicyControl[]>;
   attest?: Opt<{ header: string; equals: string }>;
   stateful?: Opt<readonly Feature[]>;
   region?: Opt<readonly string[]>;
@@ -121,7 +121,7 @@ export interface PolicyException {
 }
 
 /** What must be sent for a promise to hold. */
-export interface Control {
+export interface PolicyControl {
   protocol?: Opt<string>;
   /** An object is merged into an object; all else is replaced. */
   set?: Opt<JsonObject>;

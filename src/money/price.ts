@@ -41,7 +41,7 @@ export interface Circumstances {
 }
 
 /** One unit's share, exact, in nano-dollars. */
-export interface Charged {
+export interface ChargeLine {
   unit: Unit;
   count: number;
   nano: Fraction;
@@ -81,11 +81,11 @@ export function charges(
   usage: Usage,
   price: Price,
   c: Circumstances = {},
-): readonly Charged[] | null {
+): readonly ChargeLine[] | null {
   const row = holding(price, c.at);
   const rate = row && rates(row, usage, c);
   if (!rate) return null;
-  const charged: Charged[] = [];
+  const charged: ChargeLine[] = [];
   const add = (unit: Unit, count: number, at: Fraction | undefined): boolean => {
     if (count > 0 && at)
       charged.push({ unit, count, nano: times(at, { n: millionths(count), d: PER_NANO }) });

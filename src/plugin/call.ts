@@ -5,7 +5,7 @@ import type { Usage } from "../model/usage.ts";
 import type { Field, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Named } from "./look.ts";
-import type { Asking } from "./protocol.ts";
+import type { CallContext } from "./protocol.ts";
 
 /** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
 export interface Candidate {
@@ -27,7 +27,7 @@ export interface Candidate {
  * it when its ledger row is settled. It is read-only: what a plugin wants changed goes through `Outgoing`, `Reply` or
  * a thrown fault.
  */
-export interface Call extends Candidate, Asking, Line {
+export interface Call extends Candidate, CallContext, ProviderAccess {
   readonly model: string;
   readonly info: ModelInfo;
   readonly credential: string;
@@ -38,7 +38,7 @@ export interface Call extends Candidate, Asking, Line {
 }
 
 /** A way to one provider under one credential. */
-export interface Line {
+export interface ProviderAccess {
   readonly credential: string;
   readonly signal: AbortSignal;
   /**
@@ -81,14 +81,14 @@ export interface Reply {
   /** Upstream's, all of them. */
   readonly headers: HeadersIn;
   /** What the client got, once settled; null: failed, cut, over max, or privacy is not off. */
-  record(max: number): Promise<Recorded | null>;
+  record(max: number): Promise<RecordedAnswer | null>;
 }
 
 /**
  * A whole answer as the client got it. A cache keeps it and an `attempt` hook may return it in place of a `Reply`:
  * then the provider is not asked, and the ledger has no row.
  */
-export interface Recorded {
+export interface RecordedAnswer {
   mime: string;
   body: Buffer;
   usage: Usage;

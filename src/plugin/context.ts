@@ -1,7 +1,7 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
-import type { Line } from "./call.ts";
+import type { ProviderAccess } from "./call.ts";
 import type { Identity } from "./exchange.ts";
 import type { KeyRecord, Store } from "./store.ts";
 
@@ -22,13 +22,13 @@ export type Context = Readonly<{
    * Asks the same plugin in the gateway's other processes, where there are any: what the first says that knows. `answer`
    * is what this one says when it is asked. Plain data both ways.
    */
-  twins<Q, A>(answer: (question: Q) => A | undefined): (question: Q) => Promise<A | undefined>;
+  peers<Q, A>(answer: (question: Q) => A | undefined): (question: Q) => Promise<A | undefined>;
   /**
    * Never with a credential. The public internet, and what the operator names: origins in options that the schema marks
    * `x-origin: true`, or in the definition's `needs`, are dialled as they are, on a private network too. Redirects are not
    * followed, and an address that an answer gives is dialled by the same rule. Whatever goes wrong is a fault.
    */
-  fetch: Line["fetch"];
+  fetch: ProviderAccess["fetch"];
   /** Checked, hashed, cached; an unknown one costs the same. */
   keys: { find(secret: string): Promise<KeyRecord | undefined> };
   catalogue: {
@@ -36,8 +36,8 @@ export type Context = Readonly<{
       identity?: Opt<Identity>;
       privacy?: Opt<Privacy>;
       kind?: Opt<Kind>;
-    }): readonly Listing[];
-    find(id: string): Listing | undefined;
+    }): readonly ListedModel[];
+    find(id: string): ListedModel | undefined;
   };
   ledger: Pick<Store, "entries" | "totals">;
   /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */
@@ -45,7 +45,7 @@ export type Context = Readonly<{
 }>;
 
 /** A model as the catalogue lists it: the merged facts, under the id that a client writes. */
-export interface Listing extends ModelInfo {
+export interface ListedModel extends ModelInfo {
   id: string;
   provider: string;
   policy: EffectivePolicy;

@@ -1,9 +1,9 @@
 import type { Fault } from "../model/error.ts";
 import type { Body, HeadersIn, HeadersOut, Json, Opt, Sync } from "../model/values.ts";
-import type { Recorded } from "./call.ts";
+import type { RecordedAnswer } from "./call.ts";
 import type { Arrival } from "./exchange.ts";
 import type { Plugin, Setup } from "./plugin.ts";
-import type { Op, Protocol, Refusal } from "./protocol.ts";
+import type { Op, Protocol, ErrorAnswer } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 import type { Target } from "./store.ts";
 
@@ -20,7 +20,7 @@ export interface Frontend {
   protocol?: Protocol;
   routes: readonly Route[];
   /** Default: the protocol's. */
-  fault?(fault: Fault, x: Arrival): Refusal;
+  fault?(fault: Fault, x: Arrival): ErrorAnswer;
   /**
    * The only look at raw credentials: which header counts here. `fail("unauthenticated")` says which to use.
    * Default: Authorization: Bearer.
@@ -36,13 +36,13 @@ export interface WalkRoute {
   op: Op;
   name?: string;
   /** Where model and stream are; default body.model, body.stream. */
-  read?(x: Arrival, body: Body): Reading | Promise<Reading>;
+  read?(x: Arrival, body: Body): RouteInput | Promise<RouteInput>;
 }
 /**
  * What `read` of a walk route found in a request: which model is meant and how it is answered. Routing checks permission,
  * capability and privacy on it afterwards, as on any other model.
  */
-export interface Reading {
+export interface RouteInput {
   model: string | Pick<Target, "provider" | "model" | "credential">;
   stream?: Opt<boolean>;
   op?: Opt<Op>;
@@ -50,19 +50,19 @@ export interface Reading {
   /** Top-level fields that stand in for the client's own from here on: survey, decoding and what is sent see these, on both lanes. */
   edits?: Opt<Body>;
   /** Is handed what the client got, once settled: not when it failed, was cut, is over `max` bytes, or while privacy is on. */
-  record?: Opt<{ max: number; to(got: Recorded): Sync }>;
+  record?: Opt<{ max: number; to(got: RecordedAnswer): Sync }>;
 }
 
 /** Answered here. The admit hooks run unless it is open. */
 export interface ServeRoute {
   open?: true;
-  serve(x: Arrival): Served | Promise<Served>;
+  serve(x: Arrival): ServedAnswer | Promise<ServedAnswer>;
 }
 /**
  * The whole answer of a served route. JSON is written as JSON; a Buffer goes out as it is, with the content type from
  * `headers`.
  */
-export interface Served {
+export interface ServedAnswer {
   status: number;
   body?: Opt<Json | Buffer>;
   headers?: Opt<HeadersOut>;

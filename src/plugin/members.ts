@@ -103,7 +103,7 @@ const ROUTE = {
 } as const satisfies Names<WalkRoute> & Names<ServeRoute> & { method: true; path: true };
 
 /** A member that nothing calls, and the one that was probably meant. */
-export interface Stranger {
+export interface UnknownMember {
   readonly name: string;
   readonly near: string | undefined;
 }
@@ -112,7 +112,7 @@ export interface Stranger {
  * The first member that is none of `names`. `all`: any such member counts. Otherwise only a slip of the finger does: an
  * older gateway meets members that a newer contract has added, and a class has methods of its own.
  */
-export function strangerIn(part: object, names: object, all = false): Stranger | undefined {
+export function strangerIn(part: object, names: object, all = false): UnknownMember | undefined {
   const known = Object.keys(names);
   for (const [name, own] of membersOf(part)) {
     if (Object.hasOwn(names, name)) continue;
@@ -139,7 +139,7 @@ function* membersOf(part: object): Generator<readonly [name: string, own: boolea
 export function strangerMade(
   kind: keyof typeof MADE,
   made: object,
-): (Stranger & { readonly part: string }) | undefined {
+): (UnknownMember & { readonly part: string }) | undefined {
   const stranger = strangerIn(made, MADE[kind], kind === "middleware");
   if (stranger) return { part: kind === "middleware" ? "hook" : "member", ...stranger };
   const { endpoints, routes } = made as { endpoints?: unknown; routes?: unknown };

@@ -3,7 +3,7 @@ import type { ModelEvent } from "../model/event.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { HeadersOut, Opt, Sync } from "../model/values.ts";
-import type { Call, Candidate, Outgoing, Recorded, Reply } from "./call.ts";
+import type { Call, Candidate, Outgoing, RecordedAnswer, Reply } from "./call.ts";
 import type { Arrival, Exchange, Outcome } from "./exchange.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { None, ObjectSchema } from "./schema.ts";
@@ -40,13 +40,13 @@ export interface Hooks {
   /** Once, before routing. Its presence closes the verbatim lane. */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
   /** Fewer, in another order, or excluded with a reason. */
-  route?(list: readonly Candidate[], x: Exchange): Routed | Promise<Routed>;
+  route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
   /** All of them and the reserve row are one atomic store call. */
   charge?(call: Call): Charge | undefined;
   /** Both lanes: the last word on what leaves. */
   prepare?(out: Outgoing, call: Call): Sync;
   /** `next()` at most once: the host owns retries. After it, upstream's head is here and no content has left. */
-  attempt?(call: Call, next: () => Promise<Reply>): Promise<Reply | Recorded>;
+  attempt?(call: Call, next: () => Promise<Reply>): Promise<Reply | RecordedAnswer>;
   /**
    * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out.
    * Its presence closes the verbatim lane.
@@ -64,10 +64,10 @@ export interface Hooks {
  * What a `route` hook answers: the candidates that stay, in the order to try them, and those it leaves out with a
  * reason.
  */
-export type Routed = readonly (Candidate | Excluded)[];
+export type RouteResult = readonly (Candidate | Exclusion)[];
 
 /** Told to the client when nothing is left, and to `explain`. */
-export interface Excluded {
+export interface Exclusion {
   candidate: Candidate;
   kind: ErrorKind;
   code: string;

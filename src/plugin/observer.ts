@@ -41,7 +41,7 @@ export interface Observer {
    * and has 5 s. What a worker that is killed had not yet handed on, a fifth of a second at most, is lost; bills are not,
    * for they go their own way.
    */
-  seen?(batch: readonly Seen[]): void | Promise<void>;
+  seen?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**
    * What the gateway tells of itself, as it happens, one at a time, in the primary process. Under the rules of `seen`: it
    * changes nothing, nothing waits for it, and a throw is logged.
@@ -50,7 +50,7 @@ export interface Observer {
 }
 
 /** One request, when it is over. No word of a prompt, an answer or an error's message is in it, and no address. */
-export type Seen = Readonly<{
+export type RequestRecord = Readonly<{
   /** Unix milliseconds, when it was over. */
   at: number;
   /** The `x-request-id` of the answer. */
@@ -87,11 +87,11 @@ export type Seen = Readonly<{
   /** From its first byte to its end. */
   ms: number;
   /** Every attempt, in order; the last one answered, if any did. */
-  calls: readonly SeenCall[];
+  calls: readonly RequestRecordCall[];
 }>;
 
 /** One attempt of a request: one entry of the ledger. */
-export type SeenCall = Readonly<{
+export type RequestRecordCall = Readonly<{
   n: number;
   provider: string;
   /** Upstream's own name. */

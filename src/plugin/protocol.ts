@@ -15,7 +15,7 @@ import type { LimitState } from "./store.ts";
 export type Op = "generate" | "count" | "relay";
 
 /** Below the endpoint's base; it cannot leave its origin. */
-export type Path = string | ((of: Asking) => string);
+export type Path = string | ((of: CallContext) => string);
 
 /** Made by a function of its dialect. Equal ids mean one wire format, and so the verbatim lane. Either half may be missing. */
 export interface Protocol<K extends Kind = Kind> {
@@ -46,16 +46,16 @@ export interface ServerHalf<K extends Kind> {
    * events are `text/event-stream`, a whole answer is `application/json`. A protocol of lines says
    * `application/x-ndjson` here.
    */
-  type?(asked: Pick<Answering, "stream" | "body" | "query">): string;
+  type?(asked: Pick<AnswerContext, "stream" | "body" | "query">): string;
   /**
    * How the client that wrote this body spells a field that a client half names in the common words: `stop` is
    * `stop_sequences` to some. Errors and warnings name the client's own. Absent: as it is.
    */
   spelling?(field: string, body: Body): string;
   /** Writes whole events in the client's dialect. */
-  stream(write: (text: string) => void, to: Answering): Encoder;
-  whole(answer: ModelAnswer, to: Answering): JsonObject;
-  fault(fault: Fault, x: { id: string }): Refusal;
+  stream(write: (text: string) => void, to: AnswerContext): Encoder;
+  whole(answer: ModelAnswer, to: AnswerContext): JsonObject;
+  fault(fault: Fault, x: { id: string }): ErrorAnswer;
   count?(tokens: number): JsonObject;
   /** Request id and rate limits, by this protocol's names. */
   /** `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
@@ -72,7 +72,7 @@ export interface ServerHalf<K extends Kind> {
 export interface ClientHalf<K extends Kind> {
   paths: { generate: Path; [name: string]: Opt<Path> };
   /** `lose()` or `fail("unsupported")` what this wire cannot say. */
-  request(request: ModelRequest<K>, of: Asking): Body;
+  request(request: ModelRequest<K>, of: CallContext): Body;
   /**
    * Whether this wire knows a top-level field, in any of its dialects. Such a field is said by `request` in its own words, and
    * the host never takes it from what another protocol's codec did not know.
@@ -80,21 +80,21 @@ export interface ClientHalf<K extends Kind> {
   knows?(field: string): boolean;
   /** The look at a body of this wire as it leaves, which holds and promises are made from. Absent: the server half's. */
   survey?(body: Body): Survey;
-  stream(emit: (event: ModelEvent) => void, of: Asking, headers: HeadersIn): Decoder;
-  whole(body: Buffer, emit: (event: ModelEvent) => void, of: Asking, headers: HeadersIn): void;
+  stream(emit: (event: ModelEvent) => void, of: CallContext, headers: HeadersIn): Decoder;
+  whole(body: Buffer, emit: (event: ModelEvent) => void, of: CallContext, headers: HeadersIn): void;
   fault(status: number, headers: HeadersIn, body: Buffer): Fault;
   count?(body: Buffer): number;
   /** Both lanes, first of all: ask for usage, apply the dialect. */
-  prepare?(out: Outgoing, of: Asking): Sync;
+  prepare?(out: Outgoing, of: CallContext): Sync;
   /** Bounds the output. Without it, hard budgets cannot use this endpoint. */
   cap?(out: Outgoing, tokens: number): Sync;
   /**
    * Whether an answer to this may hold thought that does not pass by, or not all of it: what broke off is billed with room
    * for it. Absent: it may.
    */
-  thinks?(out: Outgoing, of: Asking): boolean;
+  thinks?(out: Outgoing, of: CallContext): boolean;
   /** The verbatim lane. Without it, same protocol in and out is translated. */
-  relay?(sink: RelaySink, to: Answering): Relay;
+  relay?(sink: RelaySink, to: AnswerContext): Relay;
 }
 
 /** `end()` without a finish throws: truncated is not complete. */
@@ -157,12 +157,12 @@ export interface Survey {
 }
 
 /** Under strict the host's own implementation throws `unsupported`, so nobody tests for strict. */
-export interface Losing {
+export interface LossReporter {
   lose(field: string, how: "dropped" | "approximated", code?: string): void;
 }
 
 /** What a client half may know of the call it encodes. */
-export interface Asking extends Losing {
+export interface CallContext extends LossReporter {
   readonly op: Op;
   /** Key into `paths`. */
   readonly name: string;
@@ -178,7 +178,7 @@ export interface Asking extends Losing {
 }
 
 /** What a server half may know of the answer it writes. */
-export interface Answering extends Losing {
+export interface AnswerContext extends LossReporter {
   readonly id: string;
   /** Provider-qualified, for every chunk. */
   readonly model: string;
@@ -191,7 +191,7 @@ export interface Answering extends Losing {
 }
 
 /** Without a status, the kind's. */
-export interface Refusal {
+export interface ErrorAnswer {
   status?: Opt<number>;
   body: JsonObject;
 }

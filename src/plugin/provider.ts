@@ -2,7 +2,7 @@ import type { ModelEvent } from "../model/event.ts";
 import type { Can, DataPolicy, Facts, ModelInfo, PolicyException } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { HeadersOut, Opt, Sync } from "../model/values.ts";
-import type { Call, Line, Outgoing } from "./call.ts";
+import type { Call, ProviderAccess, Outgoing } from "./call.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Path, Protocol } from "./protocol.ts";
 import type { Infer, None, ObjectSchema } from "./schema.ts";
@@ -32,9 +32,9 @@ export interface Provider<C = unknown> {
   /** Preferred first when translating. */
   endpoints: readonly Endpoint<C>[];
   /** What this credential may call; the host caches it and keeps the last good one. */
-  models?(line: Line): Promise<readonly ModelInfo[]>;
+  models?(line: ProviderAccess): Promise<readonly ModelInfo[]>;
   /** Before the swap, with a deadline. */
-  ready?(line: Line): Promise<void>;
+  ready?(line: ProviderAccess): Promise<void>;
 }
 
 /** One way to ask a backend: in a protocol whose codec exists, or by code of the plugin's own. */

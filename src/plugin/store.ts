@@ -26,13 +26,13 @@ export interface Store {
    * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
    * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
    */
-  apply(batch: readonly Command[]): Promise<readonly Verdict[]>;
+  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
   key(digest: string): Promise<KeyRecord | undefined>;
-  keys(page?: Page): Promise<Listed<KeyRecord>>;
-  entries(query: LedgerQuery, page?: Page, of?: Wanted): Promise<Listed<Entry>>;
+  keys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
+  entries(query: LedgerQuery, page?: PageRequest, of?: ReadOptions): Promise<ResultPage<Entry>>;
   totals(
     query: LedgerQuery & { by: readonly ("key" | "provider" | "model" | "day" | "label")[] },
-    of?: Wanted,
+    of?: ReadOptions,
   ): Promise<readonly Total[]>;
   /** A pinned price row, so that any entry can be computed again. */
   price?(hash: string): Promise<Price | undefined>;
@@ -41,11 +41,11 @@ export interface Store {
 
 /** One line of a batch. Everything in it is plain data, so that it may cross a thread or a process. */
 /** `signal`: nobody waits for it any more. A store that can stops; one that cannot goes on, and the host waits for it. */
-export interface Wanted {
+export interface ReadOptions {
   signal?: Opt<AbortSignal>;
 }
 
-export type Command = { at: number } & (
+export type StoreCommand = { at: number } & (
   | Reserve
   /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */
   | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
@@ -71,11 +71,11 @@ export interface Reserve {
   holdNano: bigint | null;
   /** The pinned row's hash; null = unpriced. */
   price: string | null;
-  asked?: Opt<Asked>;
+  asked?: Opt<RequestFacts>;
 }
 
 /** What the client asked for, where it differs from what was tried. */
-export interface Asked {
+export interface RequestFacts {
   model: string;
   frontend: string;
   protocol: string;
@@ -95,7 +95,7 @@ export interface Settle {
   outcome: string;
   upstreamId?: string;
   upstreamCostNano?: bigint;
-  parts?: readonly Part[];
+  parts?: readonly BillPart[];
   finish?: Opt<string>;
   ms?: Opt<{ head?: Opt<number>; content?: Opt<number>; total: number }>;
 }
@@ -106,7 +106,7 @@ export type Verdict =
   | { ok: false; denied: LimitState; retryAfterMs: number };
 
 /** When billed at another model's or tier's price, or at several. */
-export interface Part {
+export interface BillPart {
   model: string;
   tier?: Opt<string>;
   usage: Usage;
@@ -164,8 +164,8 @@ export interface Entry {
   price?: Opt<string | null>;
   holdNano?: Opt<bigint | null>;
   upstreamCostNano?: Opt<bigint>;
-  parts?: Opt<readonly Part[]>;
-  asked?: Opt<Asked>;
+  parts?: Opt<readonly BillPart[]>;
+  asked?: Opt<RequestFacts>;
   finish?: Opt<string>;
   ms?: Settle["ms"];
   /** Of an adjustment. */
@@ -185,13 +185,13 @@ export interface LedgerQuery {
   state?: Opt<Entry["state"]>;
 }
 /** Which part of a listing is wanted. */
-export interface Page {
+export interface PageRequest {
   /** A listing's `next`; for entries the seq of any entry will do. */
   after?: Opt<string>;
   limit?: Opt<number>;
 }
 /** One part of a listing. With `next`, more follows after it. */
-export interface Listed<T> {
+export interface ResultPage<T> {
   items: readonly T[];
   next?: Opt<string>;
 }

@@ -11,7 +11,7 @@ const MARK = "tg1.";
 /** Larger than any provider's own proof; a longer one is not ours. */
 const CAP = 4 * 1024 * 1024;
 
-export interface Sealed {
+export interface SealedProof {
   /** Absent when there was none: the block is carried because clients drop reasoning that nobody signed. */
   proof?: Proof | undefined;
   /** The reasoning's text, byte for byte, where the origin checks it and the client may have wrapped it anew. */
@@ -36,7 +36,7 @@ interface Letter {
 
 export const isSealed = (data: string): boolean => data.startsWith(MARK);
 
-export function seal({ proof, text, summary, of }: Sealed): string {
+export function seal({ proof, text, summary, of }: SealedProof): string {
   const letter: Letter = {
     o: proof?.origin,
     k: proof?.kind,
@@ -51,7 +51,7 @@ export function seal({ proof, text, summary, of }: Sealed): string {
 }
 
 /** Undefined when it is not an envelope of ours, or no longer whole. */
-export function unseal(data: string): Sealed | undefined {
+export function unseal(data: string): SealedProof | undefined {
   if (!isSealed(data) || data.length > CAP) return undefined;
   let letter: Letter;
   try {

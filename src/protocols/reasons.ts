@@ -2,7 +2,7 @@
 // client half. Where nothing is known, what was asked is sent.
 import type { ModelInfo } from "../model/facts.ts";
 import type { ChatRequest } from "../model/request.ts";
-import type { Asking } from "../plugin/index.ts";
+import type { CallContext } from "../plugin/index.ts";
 
 /** From little to much; the words of every protocol. */
 const LADDER = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
@@ -68,7 +68,7 @@ const SAMPLING = {
 } as const;
 
 /** Without what this model is known to answer with an error. */
-export function samplingFor({ sampling }: ChatRequest, of: Asking): ChatRequest["sampling"] {
+export function samplingFor({ sampling }: ChatRequest, of: CallContext): ChatRequest["sampling"] {
   const kept = { ...sampling };
   for (const field of of.info.refuses ?? []) {
     if (!Object.hasOwn(SAMPLING, field)) continue;

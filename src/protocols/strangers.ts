@@ -4,18 +4,18 @@ import type { Opt } from "../plugin/index.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 
 /** What an object is known to say, and what that holds in turn. A list stands for each of its objects; null: nobody looks inside. */
-export interface Known {
-  readonly [member: string]: Shape;
+export interface KnownFields {
+  readonly [member: string]: FieldShape;
 }
 /** A function is asked with the object itself, for those that say what they are. */
-export type Shape = null | Known | ((of: JsonObject) => null | Known);
+export type FieldShape = null | KnownFields | ((of: JsonObject) => null | KnownFields);
 
 /** Members that hold no more than a value, or one whose inside is somebody else's. */
-export const plain = (sentence: string): Known =>
+export const plain = (sentence: string): KnownFields =>
   Object.fromEntries(sentence.split(" ").map((name) => [name, null]));
 
 /** The shape of that name; of a name that is newer than us, nothing is known. */
-export function among(shapes: Known, name: unknown): Known | null {
+export function among(shapes: KnownFields, name: unknown): KnownFields | null {
   const shape = typeof name === "string" && Object.hasOwn(shapes, name) ? shapes[name]! : null;
   return typeof shape === "function" ? null : shape;
 }
@@ -25,13 +25,13 @@ export interface Strangers {
 }
 
 /** "messages[3].content[0].image_url.new" → its value. What is null says nothing. */
-export function strangersIn(fields: JsonObject, known: Known): Strangers {
+export function strangersIn(fields: JsonObject, known: KnownFields): Strangers {
   const found: Record<string, Json> = {};
   for (const field in known) look(fields[field], known[field]!, field, found);
   return found;
 }
 
-function look(value: Opt<Json>, shape: Shape, at: string, found: Record<string, Json>): void {
+function look(value: Opt<Json>, shape: FieldShape, at: string, found: Record<string, Json>): void {
   if (shape === null || typeof value !== "object" || value === null) return;
   if (isList(value)) return value.forEach((one, i) => look(one, shape, `${at}[${i}]`, found));
   const known = typeof shape === "function" ? shape(value) : shape;
@@ -53,7 +53,7 @@ const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
 export function returned<B extends { readonly [field: string]: unknown }>(
   body: B,
   rode: Opt<JsonObject>,
-  known: Known,
+  known: KnownFields,
   lose: (field: string, how: "dropped") => void,
 ): B {
   const away = Object.keys(rode ?? {}).filter((path) => isPath(path, known));
@@ -75,7 +75,7 @@ export function returned<B extends { readonly [field: string]: unknown }>(
 }
 
 /** What a codec notes for others under the name of a list, such as "tools.strict", is no path. */
-const isPath = (name: string, known: Known): boolean => {
+const isPath = (name: string, known: KnownFields): boolean => {
   const [, field, next] = /^([^.[]+)([.[])/.exec(name) ?? [];
   return field !== undefined && Object.hasOwn(known, field) && !(field === "tools" && next === ".");
 };

@@ -7,7 +7,7 @@ import type { Chunks } from "./chunks.ts";
 /** Bytes that belong together: one event, or all of a JSON text. `tells`: these are the ones that say the usage. */
 export type Piece = string | Buffer | { readonly bytes: string | Buffer; readonly tells: Usage };
 
-export interface Answer {
+export interface ScriptedAnswer {
   /** 200 unless told. */
   readonly status?: number;
   /** A list is written as several headers of that name. `undefined` takes one away that would be there. */
@@ -41,28 +41,28 @@ export interface Cut {
   readonly how: "reset" | "close" | "end" | "stall";
 }
 
-export const json = (body: Json, status = 200): Answer => ({
+export const json = (body: Json, status = 200): ScriptedAnswer => ({
   status,
   headers: { "content-type": "application/json" },
   body: JSON.stringify(body),
 });
 
 /** Events as they stand on the wire, blank line included. */
-export const eventStream = (events: readonly Piece[]): Answer => ({
+export const eventStream = (events: readonly Piece[]): ScriptedAnswer => ({
   headers: { "content-type": "text/event-stream; charset=utf-8" },
   body: events,
   framing: "chunked",
 });
 
 /** A page, as proxies send instead of an answer. */
-export const html = (status = 200, text = "<!doctype html><title>Hello</title>"): Answer => ({
+export const html = (status = 200, text = "<!doctype html><title>Hello</title>"): ScriptedAnswer => ({
   status,
   headers: { "content-type": "text/html" },
   body: text,
 });
 
 /** A small body that grows: so many zero bytes behind gzip. */
-export const bomb = (size: number): Answer => ({
+export const bomb = (size: number): ScriptedAnswer => ({
   headers: { "content-type": "application/json" },
   body: Buffer.alloc(size),
   gzip: true,

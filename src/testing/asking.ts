@@ -1,30 +1,30 @@
-import type { Asking, Answering, Losing } from "../plugin/protocol.ts";
+import type { CallContext, AnswerContext, LossReporter } from "../plugin/protocol.ts";
 
-export interface Loss {
+export interface ReportedLoss {
   readonly field: string;
   readonly how: "dropped" | "approximated";
   readonly code: string | undefined;
 }
 
-export interface Lost {
-  readonly losses: readonly Loss[];
+export interface LossLog {
+  readonly losses: readonly ReportedLoss[];
 }
 
 /** `strict`: a loss throws, as under the host's strict mode. The list stays open when the rest is frozen. */
-function losing<T extends object>(told: T, strict: boolean): T & Losing & Lost {
-  const losses: Loss[] = [];
-  const lose: Losing["lose"] = (field, how, code) => {
+function losing<T extends object>(told: T, strict: boolean): T & LossReporter & LossLog {
+  const losses: ReportedLoss[] = [];
+  const lose: LossReporter["lose"] = (field, how, code) => {
     losses.push({ field, how, code });
     if (strict) throw new Error(`${field} would be ${how}.`);
   };
   const get = () => losses;
-  return Object.defineProperty({ lose, ...told }, "losses", { get }) as T & Losing & Lost;
+  return Object.defineProperty({ lose, ...told }, "losses", { get }) as T & LossReporter & LossLog;
 }
 
 /** What a client half is told of a call, for those who run one without a host. It notes what is declared lost. */
-export function asking(of: Partial<Asking> = {}, strict = false): Asking & Lost {
+export function asking(of: Partial<CallContext> = {}, strict = false): CallContext & LossLog {
   const model = of.model ?? "model";
-  const told: Omit<Asking, "lose"> = {
+  const told: Omit<CallContext, "lose"> = {
     op: "generate",
     name: "generate",
     model,
@@ -38,8 +38,8 @@ export function asking(of: Partial<Asking> = {}, strict = false): Asking & Lost 
 }
 
 /** What a server half is told of the answer it writes. */
-export function answering(to: Partial<Answering> = {}, strict = false): Answering & Lost {
-  const told: Omit<Answering, "lose"> = {
+export function answering(to: Partial<AnswerContext> = {}, strict = false): AnswerContext & LossLog {
+  const told: Omit<AnswerContext, "lose"> = {
     id: "x1",
     model: "provider/model",
     created: 1795000000,

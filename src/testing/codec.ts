@@ -4,7 +4,7 @@ import type { ModelAnswer, ModelEvent, UsageSeen } from "../model/event.ts";
 import type { Kind } from "../model/request.ts";
 import { inputTokens, mergeUsage, outputTokens, type Usage } from "../model/usage.ts";
 import type { HeadersIn } from "../model/values.ts";
-import type { Asking, Answering, ClientHalf, ServerHalf } from "../plugin/protocol.ts";
+import type { CallContext, AnswerContext, ClientHalf, ServerHalf } from "../plugin/protocol.ts";
 import { grammar } from "./grammar.ts";
 
 const NO_HEADERS: HeadersIn = Object.freeze({ "content-type": "text/event-stream" });
@@ -13,7 +13,7 @@ const NO_HEADERS: HeadersIn = Object.freeze({ "content-type": "text/event-stream
 export function decode(
   client: ClientHalf<Kind>,
   chunks: Iterable<Buffer>,
-  of: Asking,
+  of: CallContext,
   headers: HeadersIn = NO_HEADERS,
 ): ModelEvent[] {
   const { events, emit, end } = judged();
@@ -28,7 +28,7 @@ export function decode(
 export function decodeWhole(
   client: ClientHalf<Kind>,
   body: Buffer,
-  of: Asking,
+  of: CallContext,
   headers: HeadersIn = { "content-type": "application/json" },
 ): ModelEvent[] {
   const { events, emit, end } = judged();
@@ -54,7 +54,7 @@ function judged() {
 export function encode(
   server: ServerHalf<Kind>,
   events: readonly ModelEvent[],
-  to: Answering,
+  to: AnswerContext,
 ): string {
   let text = "";
   const encoder = server.stream((more) => (text += more), to);
@@ -73,7 +73,7 @@ export function encode(
 }
 
 /** What a relay did with the bytes it was handed. */
-export interface Relayed {
+export interface RelayResult {
   readonly bytes: Buffer;
   readonly usage: Usage;
   readonly id: string | undefined;
@@ -87,9 +87,9 @@ export interface Relayed {
 export function relay(
   client: ClientHalf<Kind>,
   chunks: Iterable<Buffer>,
-  to: Answering,
+  to: AnswerContext,
   settled?: Usage,
-): Relayed {
+): RelayResult {
   const out: Buffer[] = [];
   let length = 0;
   let usage: Usage = {};

@@ -15,7 +15,7 @@ import { observer } from "./conformance/observer.ts";
 import { provider } from "./conformance/provider.ts";
 import { leakIn, type Subject } from "./conformance/subject.ts";
 
-export interface Conforming {
+export interface ConformanceOptions {
   /** Options, as they would stand under `with:`. */
   readonly with?: Readonly<Record<string, unknown>>;
   /** Of a provider. Its secrets are looked for wherever they must not be: give it ones that are like nothing else. */
@@ -30,7 +30,7 @@ export interface Conforming {
   readonly module?: URL | string;
 }
 
-export function conformance(definition: Definition, options: Conforming = {}): Check[] {
+export function conformance(definition: Definition, options: ConformanceOptions = {}): Check[] {
   const subject = subjectOf(definition, options);
   const kind = definition["~tollgate"];
   const work = [
@@ -52,7 +52,7 @@ export function conformance(definition: Definition, options: Conforming = {}): C
   }));
 }
 
-function subjectOf(definition: Definition, given: Conforming): Subject {
+function subjectOf(definition: Definition, given: ConformanceOptions): Subject {
   const ofCredential = definition["~tollgate"] === "provider" ? definition.credential : undefined;
   const options = filled(definition.options, given.with ?? {});
   const credential = filled(ofCredential, given.credential ?? {});

@@ -3,24 +3,24 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Scope, Shared } from "../lib/scope.ts";
-import type { Context, Listing } from "../plugin/context.ts";
+import type { Context, ListedModel } from "../plugin/context.ts";
 import type { KeyRecord } from "../plugin/store.ts";
 import { outside } from "./leaks.ts";
 
-export interface Logged {
+export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly fields: Readonly<Record<string, unknown>>;
   readonly message: string;
 }
 
-export interface Lent {
+export interface TestContextOptions {
   /** "test.plugin" unless told. */
   readonly id?: string;
   /** Who answers `ctx.fetch`; unless told, nobody: a plugin that calls out during setup is caught. */
   readonly fetch?: Context["fetch"];
   /** Secret → key. */
   readonly keys?: Readonly<Record<string, KeyRecord>>;
-  readonly models?: readonly Listing[];
+  readonly models?: readonly ListedModel[];
   readonly ledger?: Context["ledger"];
   /** What `shared` keeps across several contexts. */
   readonly shared?: Shared;
@@ -28,7 +28,7 @@ export interface Lent {
 
 export interface TestContext extends AsyncDisposable {
   readonly ctx: Context;
-  readonly logs: readonly Logged[];
+  readonly logs: readonly LogLine[];
   /** Addresses that `ctx.fetch` was asked for. */
   readonly fetched: readonly string[];
   /** How many things wait for their end: owned, deferred, repeating, shared. */
@@ -37,10 +37,10 @@ export interface TestContext extends AsyncDisposable {
   end(): Promise<void>;
 }
 
-export function context(lent: Lent = {}): TestContext {
+export function context(lent: TestContextOptions = {}): TestContext {
   const scope = new Scope();
   const shared = lent.shared ?? new Shared();
-  const logs: Logged[] = [];
+  const logs: LogLine[] = [];
   const fetched: string[] = [];
   let owned = 0;
   let folder: string | undefined;
@@ -48,7 +48,7 @@ export function context(lent: Lent = {}): TestContext {
     owned++;
     return thing;
   };
-  const log = (level: Logged["level"]) => (fields: Logged["fields"], message: string) =>
+  const log = (level: LogLine["level"]) => (fields: LogLine["fields"], message: string) =>
     void logs.push({ level, fields, message });
   const ctx: Context = {
     id: lent.id ?? "test.plugin",
@@ -59,7 +59,7 @@ export function context(lent: Lent = {}): TestContext {
     every: (ms, tick) =>
       taken(scope.every(ms, tick, (error) => log("error")({ error }, "A tick failed."))),
     shared: (key, create, end) => taken(shared.take(scope, key, create, end)),
-    twins: () => async () => undefined,
+    peers: () => async () => undefined,
     async fetch(url, init) {
       fetched.push(String(url));
       if (!lent.fetch) throw new Error(`Nobody answers ${String(url)} in this test.`);

@@ -2,7 +2,7 @@ import { json } from "./answer.ts";
 import { spokenAt } from "./speech.ts";
 import type { Reaction } from "./upstream.ts";
 
-export interface Failing {
+export interface FailureOptions {
   /** Unless told, the protocol's usual type for the status. */
   readonly type?: string;
   readonly code?: string;
@@ -13,7 +13,7 @@ export interface Failing {
 }
 
 /** An error in the shape of the protocol that the path belongs to. */
-export function failing(status: number, message: string, about: Failing = {}): Reaction {
+export function failing(status: number, message: string, about: FailureOptions = {}): Reaction {
   return (asked) => {
     const headers = {
       ...(about.retryAfter && { "retry-after": about.retryAfter }),

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import type { Log } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { defineMiddleware, defineStore, type Definition } from "../plugin/define.ts";
-import type { Command } from "../plugin/store.ts";
-import type { Logged } from "./context.ts";
+import type { StoreCommand } from "../plugin/store.ts";
+import type { LogLine } from "./context.ts";
 
 export interface GatewayOf {
   /** What `use:` may name in the YAML, by that name. */
@@ -19,9 +19,9 @@ export interface GatewayOf {
 
 export interface TestGateway extends AsyncDisposable {
   readonly url: string;
-  readonly logs: readonly Logged[];
+  readonly logs: readonly LogLine[];
   /** Everything that the ledger was asked to write, in order. */
-  readonly ledger: readonly Command[];
+  readonly ledger: readonly StoreCommand[];
 }
 
 /** Throws, with every problem in words, when the gateway refuses what it was given. */
@@ -34,8 +34,8 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
     file,
     `listen: { host: 127.0.0.1, port: 0 }\nstate_dir: ./state\nstore: journal\n${own}${of.yaml}\n`,
   );
-  const logs: Logged[] = [];
-  const ledger: Command[] = [];
+  const logs: LogLine[] = [];
+  const ledger: StoreCommand[] = [];
   const plugins: Readonly<Record<string, Definition>> = {
     door,
     journal: journal(ledger),
@@ -81,7 +81,7 @@ const door = defineMiddleware({
 });
 
 /** A store that agrees to everything, and notes it. */
-const journal = (rows: Command[]): Definition =>
+const journal = (rows: StoreCommand[]): Definition =>
   defineStore({
     api: 1,
     name: "journal",
@@ -101,8 +101,8 @@ const journal = (rows: Command[]): Definition =>
     }),
   });
 
-function logInto(logs: Logged[]): Log {
-  const say = (level: Logged["level"]) => (fields: Logged["fields"], message: string) =>
+function logInto(logs: LogLine[]): Log {
+  const say = (level: LogLine["level"]) => (fields: LogLine["fields"], message: string) =>
     void logs.push({ level, fields, message });
   const log: Log = {
     debug: say("debug"),

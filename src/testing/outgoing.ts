@@ -2,7 +2,7 @@ import type { Body, Field, HeadersOut, Opt } from "../model/values.ts";
 import type { Outgoing } from "../plugin/call.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import { look } from "../protocols/look/index.ts";
-import type { Asking, ClientHalf } from "../plugin/protocol.ts";
+import type { CallContext, ClientHalf } from "../plugin/protocol.ts";
 
 /** A request about to leave, whose edits can be looked at. */
 export interface TestOutgoing extends Outgoing {
@@ -53,7 +53,7 @@ export function outgoing(
 export function sending<K extends Kind>(
   client: ClientHalf<K>,
   request: ModelRequest<K>,
-  of: Asking,
+  of: CallContext,
 ): TestOutgoing {
   const out = outgoing({ ...request.rest, ...client.request(request, of) });
   client.prepare?.(out, of);

@@ -3,14 +3,14 @@
 import type { EffectivePolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Body } from "../model/values.ts";
-import type { Call, Candidate, CallRecord, Recorded, Reply } from "../plugin/call.ts";
+import type { Call, Candidate, CallRecord, RecordedAnswer, Reply } from "../plugin/call.ts";
 import type { Arrival, Exchange, Identity, Outcome } from "../plugin/exchange.ts";
 import type { Privacy } from "../model/facts.ts";
-import { asking, type Lost } from "./asking.ts";
+import { asking, type LossLog } from "./asking.ts";
 import { freeze } from "./freeze.ts";
 
 /** What a plugin did to an arrival. */
-export interface Done {
+export interface PretendResult {
   readonly identified: readonly Identity[];
   readonly tightened: readonly Privacy[];
   readonly set: ReadonlyMap<string, string>;
@@ -34,7 +34,7 @@ const REQUEST: ModelRequest = {
 };
 
 /** One object for the whole life of a request, as the host has it: `read()` gives the same one with its body. */
-export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: Done } {
+export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: PretendResult } {
   const identified: Identity[] = of.identity ? [of.identity] : [];
   const tightened: Privacy[] = [of.privacy ?? "off"];
   const set = new Map<string, string>();
@@ -73,7 +73,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     // What is noted must stay open when the rest is frozen.
     done: { get: () => ({ identified, tightened, set }) },
   });
-  return freeze(made) as unknown as Exchange & { readonly done: Done };
+  return freeze(made) as unknown as Exchange & { readonly done: PretendResult };
 }
 
 const LEVELS: readonly Privacy[] = ["off", "required", "strict"];
@@ -81,7 +81,7 @@ const strictest = (levels: readonly Privacy[]): Privacy =>
   LEVELS[Math.max(...levels.map((level) => LEVELS.indexOf(level)))]!;
 
 /** The head alone: the body is there only once it was read. */
-export function arrival(of: Partial<Exchange> = {}): Arrival & { readonly done: Done } {
+export function arrival(of: Partial<Exchange> = {}): Arrival & { readonly done: PretendResult } {
   return exchange(of);
 }
 
@@ -108,7 +108,7 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
   });
 }
 
-export function call(of: Partial<Call> = {}): Call & Lost {
+export function call(of: Partial<Call> = {}): Call & LossLog {
   const of1 = of.exchange ?? exchange();
   const whose = candidate(of);
   const told = asking({ ...whose, stream: of1.stream });
@@ -129,10 +129,10 @@ export function call(of: Partial<Call> = {}): Call & Lost {
     "losses",
     { get: () => losses },
   );
-  return freeze(made) as Call & Lost;
+  return freeze(made) as Call & LossLog;
 }
 
-export function reply(of: Partial<Reply> = {}, recorded: Recorded | null = null): Reply {
+export function reply(of: Partial<Reply> = {}, recorded: RecordedAnswer | null = null): Reply {
   return freeze({
     status: 200,
     headers: { "content-type": "application/json" },

@@ -9,7 +9,7 @@ import type { ClientHalf, Protocol, ServerHalf } from "../plugin/protocol.ts";
 import { answering, asking } from "./asking.ts";
 import { check, type Check } from "./check.ts";
 import { cut, type Chunks } from "./chunks.ts";
-import { decode, decodeWhole, encode, essence, plain, relay, type Relayed } from "./codec.ts";
+import { decode, decodeWhole, encode, essence, plain, relay, type RelayResult } from "./codec.ts";
 import { freeze } from "./freeze.ts";
 import { isStream, recordings, type Recording } from "./recording.ts";
 
@@ -240,7 +240,7 @@ function lanes(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): vo
   }
 }
 
-const comparable = ({ bytes, usage, id, finish, finishAt }: Relayed) => ({
+const comparable = ({ bytes, usage, id, finish, finishAt }: RelayResult) => ({
   bytes: bytes.toString("latin1"),
   usage: plain(usage),
   id,

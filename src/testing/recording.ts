@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { formOf } from "../lib/media.ts";
 import type { ModelEvent } from "../model/event.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
-import type { Answer } from "./answer.ts";
+import type { ScriptedAnswer } from "./answer.ts";
 
 /**
  * One exchange as it happened, in a folder of its own: `request.json`, `upstream.http` (status line, headers, a blank
@@ -65,7 +65,7 @@ export function isStream({ headers, request }: Pick<Recording, "headers" | "requ
 }
 
 /** What a fake upstream answers when it replays a recording. */
-export function replay(recording: Recording, more: Answer = {}): Answer {
+export function replay(recording: Recording, more: ScriptedAnswer = {}): ScriptedAnswer {
   const {
     "content-length": _length,
     "transfer-encoding": _encoding,

@@ -3,11 +3,11 @@ import { STATUS_CODES } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
 import type { Usage } from "../model/usage.ts";
-import type { Answer, Piece } from "./answer.ts";
+import type { ScriptedAnswer, Piece } from "./answer.ts";
 import { cut } from "./chunks.ts";
 
 /** What a fake upstream notes while an answer leaves. */
-export interface Sending {
+export interface SendObserver {
   /** Bytes of the body, as they are handed to the socket. */
   sent(bytes: number): void;
   told(usage: Usage): void;
@@ -19,9 +19,9 @@ export type Ending = "whole" | "cut" | "stalled" | "closed";
 /** Writes one answer, faults included. */
 export async function send(
   socket: Socket,
-  answer: Answer,
+  answer: ScriptedAnswer,
   method: string,
-  note: Sending,
+  note: SendObserver,
 ): Promise<Ending> {
   if (answer.waitMs) await sleep(answer.waitMs);
   const fault = answer.cut;
@@ -76,7 +76,7 @@ function tellings(pieces: readonly Piece[], atEnd: boolean): { at: number; usage
 
 type Framing = "chunked" | "length" | "close" | "none" | number;
 
-function framingOf(answer: Answer, body: readonly Buffer[]): Framing {
+function framingOf(answer: ScriptedAnswer, body: readonly Buffer[]): Framing {
   if (answer.framing !== undefined) return answer.framing;
   const status = answer.status ?? 200;
   if (status === 204 || status === 304) return "none";
@@ -85,7 +85,7 @@ function framingOf(answer: Answer, body: readonly Buffer[]): Framing {
 
 const statusLine = (status: number) => `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Odd"}\r\n`;
 
-function headOf(answer: Answer, framing: Framing, body: readonly Buffer[]): string {
+function headOf(answer: ScriptedAnswer, framing: Framing, body: readonly Buffer[]): string {
   const length = body.reduce((sum, piece) => sum + piece.length, 0);
   const headers: Record<string, string | readonly string[] | undefined> = {
     date: new Date().toUTCString(),

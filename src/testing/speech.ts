@@ -6,13 +6,13 @@
 import type { FinishReason } from "../model/event.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Json } from "../model/values.ts";
-import { json, type Answer } from "./answer.ts";
+import { json, type ScriptedAnswer } from "./answer.ts";
 import { inChat } from "./speaks/chat-completions.ts";
 import { inMessages } from "./speaks/messages.ts";
 import { inResponses } from "./speaks/responses.ts";
-import type { Asked, Routes } from "./upstream.ts";
+import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
 
-export type Said =
+export type SpokenItem =
   | { readonly type: "text" | "refusal"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string; readonly proof: string | undefined }
   | {
@@ -24,8 +24,8 @@ export type Said =
     };
 
 /** Everything that a wire needs to know of a speech. */
-export interface Words {
-  readonly said: readonly Said[];
+export interface SpokenAnswer {
+  readonly said: readonly SpokenItem[];
   readonly usage: Usage | undefined;
   readonly finish: FinishReason | undefined;
   readonly sequence: string | undefined;
@@ -46,7 +46,7 @@ export interface Manner {
 
 /** Immutable: every word gives a new speech. */
 export interface Speech {
-  readonly words: Words;
+  readonly words: SpokenAnswer;
   say(text: string): Speech;
   /** `proof`: what a signature or encrypted content holds. */
   think(text: string, proof?: string): Speech;
@@ -63,9 +63,9 @@ export interface Speech {
   model(name: string): Speech;
   /** Ends the stream in the protocol's own error event. */
   fail(message: string): Speech;
-  in(protocol: Spoken, manner?: Partial<Manner>): Answer;
+  in(protocol: SpokenProtocol, manner?: Partial<Manner>): ScriptedAnswer;
   /** In the protocol that the path belongs to, as stream or whole as the body asks. */
-  to(asked: Asked): Answer;
+  to(asked: UpstreamRequest): ScriptedAnswer;
 }
 
 const WIRES = {
@@ -73,21 +73,21 @@ const WIRES = {
   messages: inMessages,
   responses: inResponses,
 } as const;
-export type Spoken = keyof typeof WIRES;
+export type SpokenProtocol = keyof typeof WIRES;
 
 /** Where each protocol is asked, whatever stands before it. */
-const PATHS: readonly [RegExp, Spoken][] = [
+const PATHS: readonly [RegExp, SpokenProtocol][] = [
   [/\/chat\/completions$/, "chat-completions"],
   [/\/messages$/, "messages"],
   [/\/responses$/, "responses"],
 ];
 
-export function spokenAt(path: string): Spoken | undefined {
+export function spokenAt(path: string): SpokenProtocol | undefined {
   return PATHS.find(([pattern]) => pattern.test(path))?.[1];
 }
 
-function speech(words: Words): Speech {
-  const more = (said: Said) => speech({ ...words, said: [...words.said, said] });
+function speech(words: SpokenAnswer): Speech {
+  const more = (said: SpokenItem) => speech({ ...words, said: [...words.said, said] });
   return {
     words,
     say: (text) => more({ type: "text", text }),
@@ -138,10 +138,10 @@ export const call = (name: string, args?: Json, id?: string): Speech =>
 
 /** An upstream that says this in every protocol, counts tokens and lists its models. */
 export function speaking(
-  what: Speech | ((asked: Asked) => Speech | Promise<Speech>),
+  what: Speech | ((asked: UpstreamRequest) => Speech | Promise<Speech>),
   models: readonly string[] = ["model"],
-): Routes {
-  const generate = async (asked: Asked) =>
+): ScriptedRoutes {
+  const generate = async (asked: UpstreamRequest) =>
     (typeof what === "function" ? await what(asked) : what).to(asked);
   const list = models.map((id) => ({
     id,
@@ -169,7 +169,7 @@ export function speaking(
 }
 
 /** What the last turn of a request gives back to the model's tools, in whatever protocol; empty when it is no tool turn. */
-export function toolResults(asked: Asked): string[] {
+export function toolResults(asked: UpstreamRequest): string[] {
   const body = asked.json();
   const text = (content: unknown): string =>
     typeof content === "string"

@@ -10,11 +10,11 @@ import {
 import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Usage } from "../model/usage.ts";
-import { json, type Answer } from "./answer.ts";
+import { json, type ScriptedAnswer } from "./answer.ts";
 import { send } from "./send.ts";
 
 /** One request, as it came. */
-export interface Asked {
+export interface UpstreamRequest {
   /** From 1, in the order in which they were read whole. */
   readonly n: number;
   readonly method: string;
@@ -40,7 +40,7 @@ export interface Asked {
 }
 
 /** One accepted request in the journal: what it costs, and what its client was told before the connection ended. */
-export interface Billed {
+export interface UpstreamBill {
   readonly n: number;
   /** The credential, without "Bearer ". */
   readonly key: string | undefined;
@@ -49,27 +49,27 @@ export interface Billed {
   readonly told: Usage | undefined;
 }
 
-export type Reaction = Answer | ((asked: Asked) => Answer | Promise<Answer>);
+export type Reaction = ScriptedAnswer | ((asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>);
 /** A list is used up one by one; its last one stays. */
-export type Route = Reaction | readonly Reaction[];
+export type ScriptedRoute = Reaction | readonly Reaction[];
 /** "POST /v1/messages", "POST /v1/*", "GET *", "*": what names most answers. Queries do not count. */
-export interface Routes {
-  readonly [route: string]: Route;
+export interface ScriptedRoutes {
+  readonly [route: string]: ScriptedRoute;
 }
 
-export interface Upstream extends AsyncDisposable {
+export interface TestUpstream extends AsyncDisposable {
   /** Without a trailing slash. */
   readonly url: string;
   readonly port: number;
-  readonly requests: readonly Asked[];
+  readonly requests: readonly UpstreamRequest[];
   /** The only truth about what upstream charges. */
-  readonly bill: readonly Billed[];
+  readonly bill: readonly UpstreamBill[];
   /** Connections that are open now. */
   readonly connections: number;
   /** Replaces what stands under these routes. */
-  script(routes: Routes): void;
+  script(routes: ScriptedRoutes): void;
   /** The n-th request from now on or before, when it has come. */
-  request(n: number, withinMs?: number): Promise<Asked>;
+  request(n: number, withinMs?: number): Promise<UpstreamRequest>;
   /** Forgets requests and bill; the next request is number 1 again. */
   forget(): void;
   close(): Promise<void>;
@@ -77,16 +77,16 @@ export interface Upstream extends AsyncDisposable {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-export async function upstream(routes: Routes = {}): Promise<Upstream> {
-  const book = new Map<string, Route>(Object.entries(routes));
-  const used = new Map<Route, number>();
-  const requests: Asked[] = [];
-  const bill: Billed[] = [];
+export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstream> {
+  const book = new Map<string, ScriptedRoute>(Object.entries(routes));
+  const used = new Map<ScriptedRoute, number>();
+  const requests: UpstreamRequest[] = [];
+  const bill: UpstreamBill[] = [];
   const sockets = new Map<Socket, number>();
   const busy = new Map<Socket, Promise<void>>();
   let connections = 0;
 
-  const react = (asked: Asked): Answer | Promise<Answer> => {
+  const react = (asked: UpstreamRequest): ScriptedAnswer | Promise<ScriptedAnswer> => {
     const found = routeFor(book, asked.method, asked.path);
     if (!found)
       return json(
@@ -105,14 +105,14 @@ export async function upstream(routes: Routes = {}): Promise<Upstream> {
     const { asked, settle } = open(message, body, requests.length + 1, sockets.get(socket) ?? 0);
     requests.push(asked);
     socket.once("close", () => settle("aborted"));
-    let line: Mutable<Billed> | undefined;
+    let line: Mutable<UpstreamBill> | undefined;
     const told = (usage: Usage) => line && (line.told = { ...line.told, ...usage });
     const reaction = await react(asked);
     if (reaction.bill) {
       line = { n: asked.n, ...payer(asked), usage: reaction.bill, told: undefined };
       bill.push(line);
     }
-    const sent = (bytes: number) => ((asked as Mutable<Asked>).sent = bytes);
+    const sent = (bytes: number) => ((asked as Mutable<UpstreamRequest>).sent = bytes);
     const end = await send(socket, reaction, asked.method, { sent, told });
     if (end !== "stalled") settle(end === "closed" ? "aborted" : end);
   };
@@ -182,10 +182,10 @@ export async function upstream(routes: Routes = {}): Promise<Upstream> {
   };
 }
 
-const one = (reaction: Reaction, asked: Asked) =>
+const one = (reaction: Reaction, asked: UpstreamRequest) =>
   typeof reaction === "function" ? reaction(asked) : reaction;
 
-function routeFor(book: ReadonlyMap<string, Route>, method: string, path: string) {
+function routeFor(book: ReadonlyMap<string, ScriptedRoute>, method: string, path: string) {
   let best: { readonly route: string; readonly rank: number } | undefined;
   for (const route of book.keys()) {
     const [verb, pattern] = route === "*" ? ["*", "*"] : (route.split(" ") as [string, string]);
@@ -202,7 +202,7 @@ function routeFor(book: ReadonlyMap<string, Route>, method: string, path: string
 function open(message: IncomingMessage, body: Buffer, n: number, connection: number) {
   const url = new URL(message.url ?? "/", "http://upstream");
   const over = Promise.withResolvers<void>();
-  const asked: Mutable<Asked> = {
+  const asked: Mutable<UpstreamRequest> = {
     n,
     method: message.method ?? "",
     path: url.pathname,
@@ -218,22 +218,22 @@ function open(message: IncomingMessage, body: Buffer, n: number, connection: num
     over: over.promise,
     json: () => JSON.parse(body.toString()),
   };
-  const settle = (state: Asked["state"]) => {
+  const settle = (state: UpstreamRequest["state"]) => {
     if (asked.state !== "open") return;
     asked.state = state;
     if (state === "aborted") asked.abortedAt = performance.now();
     over.resolve();
   };
-  return { asked: asked as Asked, settle };
+  return { asked: asked as UpstreamRequest, settle };
 }
 
-function payer(asked: Asked) {
+function payer(asked: UpstreamRequest) {
   const header = asked.headers.authorization ?? asked.headers["x-api-key"];
   const model = modelOf(asked);
   return { key: (header as string | undefined)?.replace(/^Bearer /, ""), model };
 }
 
-function modelOf(asked: Asked): string | undefined {
+function modelOf(asked: UpstreamRequest): string | undefined {
   try {
     return asked.json().model;
   } catch {

@@ -1,9 +1,9 @@
 import { fail } from "../model/error.ts";
-import type { Visit } from "./exchange.ts";
+import type { HostExchange } from "./exchange.ts";
 import { keepPrivate } from "./privacy.ts";
 
 /** Who is asking, may they, and what may be kept of it: decided on the head, before a byte of the body is read. */
-export async function admit(x: Visit): Promise<void> {
+export async function admit(x: HostExchange): Promise<void> {
   const { frontend, req } = x["~"];
   const secret = frontend.secret(req.headers);
   for (const hook of frontend.chain.admit) {

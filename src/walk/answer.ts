@@ -2,8 +2,8 @@
 // (until then another candidate may still answer), and nothing leaves after the finish until the bill is durable.
 import type { ServerResponse } from "node:http";
 import type { HeadersOut } from "../model/values.ts";
-import type { Inner, Visit } from "./exchange.ts";
-import type { Watchdog, Watched } from "./watchdog.ts";
+import type { ExchangeState, HostExchange } from "./exchange.ts";
+import type { Watchdog, Watchable } from "./watchdog.ts";
 
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
@@ -12,12 +12,12 @@ const PING_EVERY_MS = 15_000;
 /** A client that takes nothing for this long is not coming back. */
 const STALLED_MS = 60_000;
 
-export interface Upstream {
+export interface Pausable {
   pause(): void;
   resume(): void;
 }
 
-export class Answer implements Watched {
+export class ClientAnswer implements Watchable {
   watchedAt = -1;
   /** Content has left, or is about to: no other candidate after it. */
   committed = false;
@@ -30,11 +30,11 @@ export class Answer implements Watched {
   readonly #stream: boolean;
   readonly #res: ServerResponse;
   readonly #dog: Watchdog;
-  readonly #inner: Inner;
+  readonly #inner: ExchangeState;
   readonly #ping: string;
   /** The media type of what the client gets. */
   readonly mime: string;
-  #upstream: Upstream | undefined;
+  #upstream: Pausable | undefined;
   #waiting: (() => void)[] = [];
   #headers: HeadersOut = {};
   #held: (Buffer | string)[] = [];
@@ -45,7 +45,7 @@ export class Answer implements Watched {
   #lastWrite = performance.now();
   readonly #began = performance.now();
 
-  constructor(x: Visit) {
+  constructor(x: HostExchange) {
     this.#stream = x.stream;
     this.#inner = x["~"];
     this.#res = this.#inner.res;
@@ -58,7 +58,7 @@ export class Answer implements Watched {
   }
 
   /** A call begins to answer: what an earlier one left behind is forgotten. */
-  begin(upstream: Upstream | undefined, headers: HeadersOut): void {
+  begin(upstream: Pausable | undefined, headers: HeadersOut): void {
     this.#upstream = upstream;
     this.#headers = headers;
     this.#held = [];

@@ -3,14 +3,14 @@
 import { faultOf } from "../model/error.ts";
 import type { Limit } from "../plugin/store.ts";
 import { billed } from "./bill.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import { chargesOf, taken } from "./charges.ts";
 
 /** Nothing is generated, so no tokens and no money are taken. */
 const COUNTED: readonly Limit["unit"][] = ["requests", "concurrent"];
 
 /** One row in the ledger around it: reserved before, settled after, without a price. */
-export async function aside<T>(call: Attempt, work: () => Promise<T>): Promise<T> {
+export async function aside<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
   const { limits, labels } = chargesOf(call);
   const claims = limits
     .filter(({ unit }) => COUNTED.includes(unit))
@@ -26,7 +26,7 @@ export async function aside<T>(call: Attempt, work: () => Promise<T>): Promise<T
   }
 }
 
-function over(call: Attempt, outcome: string): Promise<void> {
+function over(call: HostCall, outcome: string): Promise<void> {
   const total = Math.round(performance.now() - call.started);
   return billed(
     call,

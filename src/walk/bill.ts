@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Price } from "../model/facts.ts";
 import type { Settle } from "../plugin/store.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import type { Stamped } from "./generation.ts";
 
 /** Barrier B3: a ledger that takes longer than this to settle keeps nobody waiting. */
@@ -9,7 +9,7 @@ export const SETTLE_MS = 2_000;
 
 /** A call that failed, told to the ledger. */
 export function billed(
-  call: Attempt,
+  call: HostCall,
   command: Stamped<Settle>,
   prices: readonly Price[],
 ): Promise<void> {

@@ -2,7 +2,7 @@
 // comes from codecs, plugins and upstreams, and none of these may switch off a fallback or send everybody elsewhere.
 import { faultOf, type Fault } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import type { Generation } from "./generation.ts";
 
 /**
@@ -55,10 +55,10 @@ const isAccount = (kind: string): kind is keyof typeof ACCOUNT => Object.hasOwn(
 export const isHopeless = (fault: Fault): boolean => isAccount(fault.kind);
 
 /** What a failure means for the next requests, and for the operator. */
-export function heed(call: Attempt, fault: Fault): void {
+export function heed(call: HostCall, fault: Fault): void {
   if (!restful(fault)) return;
   const { gen } = call.exchange["~"];
-  gen.rests.failed(call.seat, fault);
+  gen.rests.failed(call.candidate, fault);
   if (!isAccount(fault.kind)) return;
   gen.log.warn(
     {
@@ -80,7 +80,7 @@ const SEARCHED = 64 * 1024;
 const HEARD = 500;
 
 /** Providers quote what they were sent, and what people write is in no log. */
-function quotes({ exchange: x }: Attempt, message: string): boolean {
+function quotes({ exchange: x }: HostCall, message: string): boolean {
   const { received } = x["~"];
   if (x.privacy !== "off" || message.length > HEARD || !received || received.bytes > SEARCHED)
     return true;

@@ -1,9 +1,9 @@
 import { fail } from "../model/error.ts";
 import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
-import type { Call, Line } from "../plugin/call.ts";
+import type { Call, ProviderAccess } from "../plugin/call.ts";
 import type { Op } from "../plugin/protocol.ts";
-import type { Visit } from "./exchange.ts";
-import type { Seat } from "./generation.ts";
+import type { HostExchange } from "./exchange.ts";
+import type { HostCandidate } from "./generation.ts";
 
 export interface Loss {
   field: string;
@@ -12,7 +12,7 @@ export interface Loss {
 }
 
 /** One upstream attempt of an exchange. */
-export class Attempt implements Call {
+export class HostCall implements Call {
   readonly id: string;
   readonly provider: string;
   readonly protocol: string | null;
@@ -23,9 +23,9 @@ export class Attempt implements Call {
   readonly policy: EffectivePolicy;
   readonly attempt: string;
   readonly n: number;
-  readonly exchange: Visit;
+  readonly exchange: HostExchange;
   readonly stream: boolean;
-  readonly seat: Seat;
+  readonly candidate: HostCandidate;
   readonly losses: Loss[] = [];
   /** Each is named once, and a hostile body has a hundred thousand. */
   #lost: Set<string> | undefined;
@@ -36,9 +36,9 @@ export class Attempt implements Call {
   #over: Error | undefined;
   #aborter: AbortController | undefined;
   #signal: AbortSignal | undefined;
-  readonly #fetch: (call: Attempt) => Line["fetch"];
+  readonly #fetch: (call: HostCall) => ProviderAccess["fetch"];
 
-  constructor(x: Visit, seat: Seat, n: number, fetch: (call: Attempt) => Line["fetch"]) {
+  constructor(x: HostExchange, seat: HostCandidate, n: number, fetch: (call: HostCall) => ProviderAccess["fetch"]) {
     this.id = seat.id;
     this.provider = seat.provider;
     this.protocol = seat.protocol;
@@ -50,7 +50,7 @@ export class Attempt implements Call {
     this.attempt = `${x.id}.${n}`;
     this.n = n;
     this.exchange = x;
-    this.seat = seat;
+    this.candidate = seat;
     const streams = seat["~"].endpoint.endpoint.streams ?? "asked";
     this.stream = streams === "asked" ? x.stream : streams === "always";
     this.#fetch = fetch;
@@ -70,7 +70,7 @@ export class Attempt implements Call {
   }
   get state(): "refuse" | "relay" {
     // Where nothing may be kept there is nothing to go back to.
-    return this.exchange.privacy === "off" ? this.seat["~"].provider.state : "refuse";
+    return this.exchange.privacy === "off" ? this.candidate["~"].provider.state : "refuse";
   }
   /** Of this call: it is over when the client goes, and when another call takes its place. */
   get signal(): AbortSignal {
@@ -78,7 +78,7 @@ export class Attempt implements Call {
     if (this.#over) this.#aborter.abort(this.#over);
     return (this.#signal ??= AbortSignal.any([this.exchange.signal, this.#aborter.signal]));
   }
-  get fetch(): Line["fetch"] {
+  get fetch(): ProviderAccess["fetch"] {
     return this.#fetch(this);
   }
 

@@ -1,33 +1,33 @@
 import { scan } from "../lib/json.ts";
 import { fail } from "../model/error.ts";
-import type { Line } from "../plugin/call.ts";
+import type { ProviderAccess } from "../plugin/call.ts";
 import { aside } from "./aside.ts";
-import { Attempt } from "./call.ts";
+import { HostCall } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
-import type { Visit } from "./exchange.ts";
-import { fly } from "./fly.ts";
+import type { HostExchange } from "./exchange.ts";
+import { send } from "./fly.ts";
 import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
-import { error, gather, type Flight } from "./send.ts";
+import { error, gather, type UpstreamResponse } from "./send.ts";
 
 /** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
 export async function carry(
-  x: Visit,
+  x: HostExchange,
   plan: Plan,
-  fetch: (call: Attempt) => Line["fetch"],
+  fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
-  const seat = plan.seats.find((s) => s.lane === "verbatim" && s["~"].provider.state === "relay");
+  const seat = plan.candidates.find((s) => s.lane === "verbatim" && s["~"].provider.state === "relay");
   if (!seat) return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
-  const call = new Attempt(x, seat, 1, fetch);
+  const call = new HostCall(x, seat, 1, fetch);
   x["~"].lane = "verbatim";
   promise(call);
   return aside(call, () => carried(x, call));
 }
 
-async function carried(x: Visit, call: Attempt): Promise<void> {
-  const { endpoint } = call.seat["~"];
+async function carried(x: HostExchange, call: HostCall): Promise<void> {
+  const { endpoint } = call.candidate["~"];
   const inner = x["~"];
-  const flight = await fly(
+  const flight = await send(
     call,
     endpoint.wire!,
     encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
@@ -58,7 +58,7 @@ async function carried(x: Visit, call: Attempt): Promise<void> {
 }
 
 /** Whoever reads it again is told the same name as the first time. */
-function named(body: Buffer, call: Attempt): Buffer {
+function named(body: Buffer, call: HostCall): Buffer {
   const seen = scan(body);
   const span = seen.flaw ? undefined : seen.spans.get("model");
   if (!span) return body;
@@ -66,7 +66,7 @@ function named(body: Buffer, call: Attempt): Buffer {
   return Buffer.concat([body.subarray(0, span.from), name, body.subarray(span.to)]);
 }
 
-function stream(x: Visit, flight: Flight): Promise<void> {
+function stream(x: HostExchange, flight: UpstreamResponse): Promise<void> {
   const inner = x["~"];
   return new Promise<void>((resolve, reject) => {
     flight.take({

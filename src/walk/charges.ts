@@ -7,7 +7,7 @@ import { fail, faultOf } from "../model/error.ts";
 import type { Price } from "../model/facts.ts";
 import type { Limit, LimitState, Reserve } from "../plugin/store.ts";
 import { blame } from "./blame.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import type { Stamped } from "./generation.ts";
 import { factsOf } from "./privacy.ts";
 import { error } from "./send.ts";
@@ -18,7 +18,7 @@ export interface Charges {
   readonly mode: Ask["mode"] | undefined;
 }
 
-export function chargesOf(call: Attempt): Charges {
+export function chargesOf(call: HostCall): Charges {
   const x = call.exchange;
   const limits: Limit[] = [];
   const labels: Record<string, string | undefined> = { ...x.identity!.labels };
@@ -46,7 +46,7 @@ export interface Taking {
 }
 
 /** Resolves when the row is durable and everything is taken; `ask` says what would have fitted into a budget. */
-export async function taken(call: Attempt, of: Taking, ask?: Ask): Promise<void> {
+export async function taken(call: HostCall, of: Taking, ask?: Ask): Promise<void> {
   const x = call.exchange;
   const command: Stamped<Reserve> = {
     do: "reserve",

@@ -1,12 +1,12 @@
 import { inputUpTo } from "../money/estimate.ts";
 import { fail } from "../model/error.ts";
-import type { Line } from "../plugin/call.ts";
+import type { ProviderAccess } from "../plugin/call.ts";
 import { aside } from "./aside.ts";
 import { blame } from "./blame.ts";
-import { Attempt } from "./call.ts";
+import { HostCall } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
-import type { Visit } from "./exchange.ts";
-import { fly } from "./fly.ts";
+import type { HostExchange } from "./exchange.ts";
+import { send } from "./fly.ts";
 import { mayBegin } from "./named.ts";
 import { promise } from "./privacy.ts";
 import type { Plan } from "./route.ts";
@@ -19,14 +19,14 @@ const MAX = 64 * 1024;
  * request, and nothing is billed.
  */
 export async function count(
-  x: Visit,
+  x: HostExchange,
   plan: Plan,
-  fetch: (call: Attempt) => Line["fetch"],
+  fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
   const inner = x["~"];
   const server = inner.frontend.server;
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
-  const call = new Attempt(x, plan.seats[0]!, 1, fetch);
+  const call = new HostCall(x, plan.candidates[0]!, 1, fetch);
   inner.lane = call.lane;
   // Only the head of an answer could attest, and a count is not worth finding out.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;
@@ -45,8 +45,8 @@ export async function count(
   inner.res.end(body);
 }
 
-async function asked(call: Attempt): Promise<number | undefined> {
-  const { endpoint, credential } = call.seat["~"];
+async function asked(call: HostCall): Promise<number | undefined> {
+  const { endpoint, credential } = call.candidate["~"];
   const x = call.exchange;
   if (!endpoint.wire) {
     const native = endpoint.endpoint;
@@ -60,7 +60,7 @@ async function asked(call: Attempt): Promise<number | undefined> {
   const has = path && "count" in path ? path["count"] : client.paths["count"];
   if (!client.count || has === undefined) return undefined;
   promise(call);
-  const flight = await fly(
+  const flight = await send(
     call,
     endpoint.wire,
     encode(call, endpoint.protocol!, endpoint.wire.endpoint),
@@ -72,7 +72,7 @@ async function asked(call: Attempt): Promise<number | undefined> {
   }
 }
 
-function estimated(call: Attempt): number {
+function estimated(call: HostCall): number {
   const x = call.exchange;
   x.header("x-tollgate-estimated", "input_tokens");
   return inputUpTo({ bytes: x["~"].received!.bytes, context: call.info.limits?.context });

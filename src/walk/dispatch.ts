@@ -1,15 +1,15 @@
 import { ERRORS, fail, faultOf, type Fault } from "../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../model/values.ts";
-import type { Line, Recorded, Reply } from "../plugin/call.ts";
-import { Answer } from "./answer.ts";
+import type { ProviderAccess, RecordedAnswer, Reply } from "../plugin/call.ts";
+import { ClientAnswer } from "./answer.ts";
 import { billed } from "./bill.ts";
 import { heed, isCallers, shown } from "./blame.ts";
-import { Attempt } from "./call.ts";
+import { HostCall } from "./call.ts";
 import { encode, headOf } from "./encode.ts";
-import type { Visit } from "./exchange.ts";
-import { fly } from "./fly.ts";
-import type { Seat } from "./generation.ts";
-import { internal, type Source } from "./lane.ts";
+import type { HostExchange } from "./exchange.ts";
+import { send } from "./fly.ts";
+import type { HostCandidate } from "./generation.ts";
+import { internal, type AnswerSource } from "./lane.ts";
 import { mayBegin } from "./named.ts";
 import { promise } from "./privacy.ts";
 import { reserve } from "./reserve.ts";
@@ -22,25 +22,25 @@ import { breath } from "./turn.ts";
 const MOST_CALLS = 5;
 
 export interface Present {
-  (call: Attempt, source: Source, answer: Answer, tally: Tally): Promise<void>;
+  (call: HostCall, source: AnswerSource, answer: ClientAnswer, tally: Tally): Promise<void>;
 }
 
 /** Candidate by candidate, until one answers. After the first content there is no other candidate. */
 export async function dispatch(
-  x: Visit,
+  x: HostExchange,
   plan: Plan,
   present: Present,
-  fetch: (call: Attempt) => Line["fetch"],
+  fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
-  const answer = new Answer(x);
+  const answer = new ClientAnswer(x);
   let n = 0;
   let told: Told | undefined;
   let problem: unknown;
   const tried: string[] = [];
-  let { seats, others } = plan;
+  let { candidates: seats, others } = plan;
   for (let i = 0; i < seats.length && n < MOST_CALLS; i++) {
     const seat = seats[i]!;
-    const call = new Attempt(x, seat, ++n, fetch);
+    const call = new HostCall(x, seat, ++n, fetch);
     x["~"].lane = call.lane;
     try {
       await once(call, answer, present, told);
@@ -55,7 +55,7 @@ export async function dispatch(
       heed(call, fault);
       if (x["~"].gone || answer.committed || !next(fault, plan)) break;
       if (fault.kind === "unsupported" && others.length > 0) {
-        const alike = ({ id, credential }: Seat) =>
+        const alike = ({ id, credential }: HostCandidate) =>
           id === seat.id && credential === seat.credential;
         seats = seats.toSpliced(i + 1, 0, ...others.filter(alike));
         others = others.filter((other) => !alike(other));
@@ -83,16 +83,16 @@ const next = (fault: Fault, plan: Plan): boolean =>
 /** What the head has said already, and of whom. */
 interface Told {
   warnings: string | undefined;
-  seat: Seat;
+  seat: HostCandidate;
 }
 
 /** After the head only those may answer of whom it is true: the same losses, and under privacy the same receipt. */
-function keepWord(call: Attempt, told: Told): void {
-  const promised = ({ provider, protocol, policy }: Seat) =>
+function keepWord(call: HostCall, told: Told): void {
+  const promised = ({ provider, protocol, policy }: HostCandidate) =>
     JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);
   const same =
     call.warnings === told.warnings &&
-    (call.exchange.privacy === "off" || promised(call.seat) === promised(told.seat));
+    (call.exchange.privacy === "off" || promised(call.candidate) === promised(told.seat));
   if (!same)
     fail("unsupported", "Another provider would answer on other terms than those already told.", {
       code: "head_already_sent",
@@ -101,8 +101,8 @@ function keepWord(call: Attempt, told: Told): void {
 
 /** One call: hooks around it, one reserve before it, one settle after it. */
 async function once(
-  call: Attempt,
-  answer: Answer,
+  call: HostCall,
+  answer: ClientAnswer,
   present: Present,
   told: Told | undefined,
 ): Promise<void> {
@@ -110,16 +110,16 @@ async function once(
   const { frontend, gen } = x["~"];
   const tally = new Tally(call);
   let reserved = false;
-  let source: Source | undefined;
+  let source: AnswerSource | undefined;
   let asked: Promise<Reply> | undefined;
   let over = false;
-  const send = (): Promise<Reply> => {
+  const next = (): Promise<Reply> => {
     if (!asked && !over) return (asked = ask());
     const why = asked ? "twice: the host owns retries" : "after the hook has answered";
     return Promise.reject(error("internal", `next() ${why}.`));
   };
   const ask = async (): Promise<Reply> => {
-    const { endpoint, credential } = call.seat["~"];
+    const { endpoint, credential } = call.candidate["~"];
     promise(call);
     const pause = breath(x["~"].received!.bytes);
     if (pause) await pause;
@@ -147,19 +147,19 @@ async function once(
       source = { events: native.run(request, call, credential.fields) };
       return reply(200, {}, answer, tally, x);
     }
-    const flight = await fly(call, endpoint.wire!, out);
+    const flight = await send(call, endpoint.wire!, out);
     // It has taken the work on, whatever a hook thinks of its head.
     tally.accepted = true;
     tally.headMs = Math.round(performance.now() - call.started);
     source = { flight };
     return reply(flight.status, flight.headers, answer, tally, x);
   };
-  const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | Recorded>>(
+  const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | RecordedAnswer>>(
     (inner, hook) =>
       hook.applies(x.model, call.provider)
         ? () => waited(() => hook.run(call, () => unheeded(inner() as Promise<Reply>)))
         : inner,
-    send,
+    next,
   );
   /** Nothing goes on behind a call that is over, and what it reserved is settled. */
   const tidy = async (fault: Fault = { kind: "canceled", message: "A hook answered." }) => {
@@ -203,7 +203,7 @@ function unheeded<T>(asked: Promise<T>): Promise<T> {
   return asked;
 }
 
-function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally, x: Visit): Reply {
+function reply(status: number, headers: HeadersIn, answer: ClientAnswer, tally: Tally, x: HostExchange): Reply {
   return {
     status,
     headers,
@@ -225,7 +225,7 @@ function reply(status: number, headers: HeadersIn, answer: Answer, tally: Tally,
 }
 
 /** A cache's answer: nothing was asked of anybody, nothing is billed. */
-function replay(x: Visit, call: Attempt, answer: Answer, got: Recorded): void {
+function replay(x: HostExchange, call: HostCall, answer: ClientAnswer, got: RecordedAnswer): void {
   x["~"].cached = true;
   answer.begin(undefined, headOf(call, {}));
   answer.write(got.body);
@@ -233,7 +233,7 @@ function replay(x: Visit, call: Attempt, answer: Answer, got: Recorded): void {
   answer.end();
 }
 
-async function close(call: Attempt, tally: Tally, fault: Fault): Promise<void> {
+async function close(call: HostCall, tally: Tally, fault: Fault): Promise<void> {
   const inner = call.exchange["~"];
   const { command, record } = tally.settle({
     at: Date.now(),
@@ -246,7 +246,7 @@ async function close(call: Attempt, tally: Tally, fault: Fault): Promise<void> {
 }
 
 /** The head is out and nobody answered: the protocol's own error, inside the stream. */
-function giveUp(x: Visit, answer: Answer, fault: Fault): void {
+function giveUp(x: HostExchange, answer: ClientAnswer, fault: Fault): void {
   const inner = x["~"];
   inner.fault = fault;
   answer.begin(undefined, {} satisfies HeadersOut);

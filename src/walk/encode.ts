@@ -2,13 +2,13 @@ import type { Body, HeadersIn, HeadersOut, Json } from "../model/values.ts";
 import type { Path, Protocol } from "../plugin/protocol.ts";
 import type { WireEndpoint } from "../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../protocols/look/index.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import { mayBegin, mayLeave } from "./named.ts";
-import { Departure } from "./outgoing.ts";
+import { OutgoingRequest } from "./outgoing.ts";
 import { receipts } from "./privacy.ts";
 
 /** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
-export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint): Departure {
+export function encode(call: HostCall, protocol: Protocol, endpoint: WireEndpoint): OutgoingRequest {
   const x = call.exchange;
   const { received, frontend, req } = x["~"];
   const client = protocol.client!;
@@ -19,7 +19,7 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
     endpoint.paths?.[call.name] ?? client.paths[call.name] ?? client.paths.generate,
     call,
   );
-  const out = new Departure({
+  const out = new OutgoingRequest({
     method: x.op === "relay" ? x.method : "POST",
     path,
     body: bodiless ? null : verbatim ? received!.sent : translate(call, protocol),
@@ -45,7 +45,7 @@ export function encode(call: Attempt, protocol: Protocol, endpoint: WireEndpoint
 }
 
 /** Where it goes and on whose account is not for a body to say. */
-function anonymous(call: Attempt, out: Departure): void {
+function anonymous(call: HostCall, out: OutgoingRequest): void {
   for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
   for (const field of ACCOUNTS) {
     const value = out.get(field);
@@ -59,7 +59,7 @@ function anonymous(call: Attempt, out: Departure): void {
  * Fields that no codec knows go along, unless the model is known to refuse them. What the target's codec knows comes from the
  * request's own words alone: merged from another protocol's body, it would be a field that nothing here has looked at.
  */
-function translate(call: Attempt, protocol: Protocol): Body {
+function translate(call: HostCall, protocol: Protocol): Body {
   const x = call.exchange;
   const request = x["~"].rewritten ?? x.request;
   const body: Record<string, Body[string]> = { ...protocol.client!.request(request, call) };
@@ -73,7 +73,7 @@ function translate(call: Attempt, protocol: Protocol): Body {
   return body;
 }
 
-const pathOf = (path: Path, call: Attempt): string =>
+const pathOf = (path: Path, call: HostCall): string =>
   typeof path === "string" ? path : path(call);
 
 /** Headers that a protocol lets through; a trailing * is a prefix. */
@@ -112,7 +112,7 @@ export const answering = (
   });
 
 /** Everything the client may know before the first byte of an answer. */
-export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
+export function headOf(call: HostCall, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
   const { frontend, gen, limits } = x["~"];
   const head: Record<string, string | undefined> = {};
@@ -122,7 +122,7 @@ export function headOf(call: Attempt, upstream: HeadersIn): HeadersOut {
   head["x-tollgate-warnings"] = call.warnings;
   const receipt = receipts(x);
   for (const name in receipt) head[name] = receipt[name];
-  const protocol = call.seat["~"].endpoint.protocol;
+  const protocol = call.candidate["~"].endpoint.protocol;
   if (call.lane === "verbatim" && protocol)
     answering(protocol.headers?.response, upstream, (name, value) => {
       head[name] ??= gen.mask(value);

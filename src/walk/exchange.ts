@@ -5,7 +5,7 @@ import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { CallRecord } from "../plugin/call.ts";
 import type { Exchange, Identity, Outcome } from "../plugin/exchange.ts";
-import type { Reading, WalkRoute } from "../plugin/frontend.ts";
+import type { RouteInput, WalkRoute } from "../plugin/frontend.ts";
 import type { Op, Survey } from "../plugin/protocol.ts";
 import type { LimitState, Target } from "../plugin/store.ts";
 import type { Span } from "../lib/json.ts";
@@ -29,7 +29,7 @@ const SECRET_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /** What the body turned out to be. */
-export interface Received {
+export interface ReceivedBody {
   raw: Buffer;
   /** Of all that upstream may read: what the client sent, and what the frontend put in for it. */
   bytes: number;
@@ -46,17 +46,17 @@ export interface Received {
   sent: Body;
   /** What the frontend's read put in place of the client's own fields; `body` has them. */
   edits: Body | undefined;
-  record: Reading["record"];
+  record: RouteInput["record"];
 }
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
-export interface Inner {
+export interface ExchangeState {
   readonly gen: Generation;
   readonly frontend: MountedFrontend;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly started: number;
-  received: Received | undefined;
+  received: ReceivedBody | undefined;
   reading: Promise<Exchange> | undefined;
   request: ModelRequest | undefined;
   /** After the rewrite hooks; what a translated call encodes. */
@@ -81,16 +81,16 @@ export interface Inner {
 }
 
 /** One request, as plugins see it. What is the walk's own stands in `~`. */
-export class Visit implements Exchange {
+export class HostExchange implements Exchange {
   readonly id: string;
-  readonly "~": Inner;
+  readonly "~": ExchangeState;
   readonly params: { readonly [name: string]: string };
   readonly #route: WalkRoute | undefined;
   #identity: Identity | undefined;
   #privacy: Privacy = "off";
   #headers: HeadersIn | undefined;
   #query: URLSearchParams | undefined;
-  readonly #receive: (visit: Visit) => Promise<void>;
+  readonly #receive: (visit: HostExchange) => Promise<void>;
 
   constructor(of: {
     id: string;
@@ -99,7 +99,7 @@ export class Visit implements Exchange {
     req: IncomingMessage;
     res: ServerResponse;
     params: { readonly [name: string]: string };
-    receive: (visit: Visit) => Promise<void>;
+    receive: (visit: HostExchange) => Promise<void>;
   }) {
     this.id = of.id;
     this.params = of.params;

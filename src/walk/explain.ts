@@ -1,14 +1,14 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { faultOf } from "../model/error.ts";
-import type { Generation, MountedFrontend, Seat } from "./generation.ts";
-import { nextId, Visit } from "./exchange.ts";
+import type { Generation, MountedFrontend, HostCandidate } from "./generation.ts";
+import { nextId, HostExchange } from "./exchange.ts";
 import { route } from "./route.ts";
 
-export interface Explained {
-  readonly seats: readonly { seat: Seat; closedBy: string | undefined }[];
+export interface RouteExplanation {
+  readonly candidates: readonly { seat: HostCandidate; closedBy: string | undefined }[];
   readonly excluded: readonly {
-    seat: Seat;
+    seat: HostCandidate;
     by: string;
     code: string;
     message: string;
@@ -21,12 +21,12 @@ export async function explain(
   gen: Generation,
   frontend: MountedFrontend,
   model: string,
-): Promise<Explained> {
-  const resolution = gen.switchboard.resolve(frontend, model, false);
+): Promise<RouteExplanation> {
+  const resolution = gen.resolver.resolve(frontend, model, false);
   const req = new IncomingMessage(new Socket());
   req.method = "POST";
   const asked = frontend.frontend.routes.find((r) => "op" in r && r.op === "generate");
-  const x = new Visit({
+  const x = new HostExchange({
     id: nextId(),
     gen,
     route: { frontend, route: asked ?? { method: "POST", path: "/", op: "generate" } },
@@ -54,9 +54,9 @@ export async function explain(
   try {
     const plan = await route(x);
     return {
-      seats: plan.seats.map((seat) => ({ seat, closedBy: plan.resolution.closed.get(seat) })),
+      candidates: plan.candidates.map((seat) => ({ seat, closedBy: plan.resolution.closed.get(seat) })),
       excluded: plan.out.map(({ candidate, by, code, message }) => ({
-        seat: candidate as Seat,
+        seat: candidate as HostCandidate,
         by,
         code,
         message,
@@ -67,8 +67,8 @@ export async function explain(
     const fault = faultOf(problem);
     if (!fault) throw problem;
     return {
-      seats: [],
-      excluded: resolution.seats.map((seat) => ({
+      candidates: [],
+      excluded: resolution.candidates.map((seat) => ({
         seat,
         by: "route",
         code: fault.code ?? fault.kind,

@@ -4,25 +4,25 @@ import type { HeadersIn, HeadersOut } from "../model/values.ts";
 import type { Signable } from "../plugin/provider.ts";
 import type { Timeouts } from "../config/types.ts";
 import { blame } from "./blame.ts";
-import type { Attempt } from "./call.ts";
-import type { Visit } from "./exchange.ts";
+import type { HostCall } from "./call.ts";
+import type { HostExchange } from "./exchange.ts";
 import type { Wire } from "./generation.ts";
-import { flat, type Departure } from "./outgoing.ts";
-import { error, Flight, glance } from "./send.ts";
+import { flat, type OutgoingRequest } from "./outgoing.ts";
+import { error, UpstreamResponse, glance } from "./send.ts";
 import { breath } from "./turn.ts";
 
 /** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
-export interface Refused {
+export interface UpstreamRefusal {
   status: number;
   headers: HeadersIn;
   body: Buffer;
 }
-const refusals = new WeakMap<object, Refused>();
-export const refusalOf = (problem: unknown): Refused | undefined =>
+const refusals = new WeakMap<object, UpstreamRefusal>();
+export const refusalOf = (problem: unknown): UpstreamRefusal | undefined =>
   typeof problem === "object" && problem !== null ? refusals.get(problem) : undefined;
 
 /** Sends, and takes the head. Anything but 2xx is the codec's to name. */
-export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Flight> {
+export async function send(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<UpstreamResponse> {
   try {
     return await flown(call, wire, out);
   } catch (problem) {
@@ -30,9 +30,9 @@ export async function fly(call: Attempt, wire: Wire, out: Departure): Promise<Fl
   }
 }
 
-async function flown(call: Attempt, wire: Wire, out: Departure): Promise<Flight> {
+async function flown(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<UpstreamResponse> {
   const x = call.exchange;
-  const { provider, credential, endpoint } = call.seat["~"];
+  const { provider, credential, endpoint } = call.candidate["~"];
   const pause = breath(x["~"].received!.bytes);
   if (pause) await pause;
   const body = out.bytes();
@@ -55,7 +55,7 @@ async function flown(call: Attempt, wire: Wire, out: Departure): Promise<Flight>
       signed = { [auth.header.toLowerCase()]: `${auth.prefix ?? ""}${String(secret)}` };
   }
   if (x["~"].gone) fail("canceled", "The client went away.");
-  const flight = new Flight(x["~"].gen.watchdog, hinted(provider.timeouts, x));
+  const flight = new UpstreamResponse(x["~"].gen.watchdog, hinted(provider.timeouts, x));
   call.onEnd((reason) => flight.abort(reason));
   x["~"].onGone.push(() => {
     if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
@@ -81,7 +81,7 @@ async function flown(call: Attempt, wire: Wire, out: Departure): Promise<Flight>
 }
 
 /** SDKs say how long they wait; nobody is served after that. */
-function hinted(timeouts: Timeouts, x: Visit): Timeouts & { hinted?: boolean } {
+function hinted(timeouts: Timeouts, x: HostExchange): Timeouts & { hinted?: boolean } {
   const { req, started } = x["~"];
   const said = Number(req.headers["x-stainless-timeout"]) * 1000;
   if (!(said > 0)) return timeouts;

@@ -2,7 +2,7 @@
 // May import: plugin (types), protocols' interface, model, money, catalogue, lib. May not: config values, loader, gateway.
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.
-import type { Seen } from "../plugin/observer.ts";
+import type { RequestRecord } from "../plugin/observer.ts";
 import type { Pool } from "undici";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Timeouts } from "../config/types.ts";
@@ -13,14 +13,14 @@ import type { Frontend, Route } from "../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
 import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
 import type { DataPolicy, PolicyException, Price } from "../model/facts.ts";
-import type { Command, Reserve, Settle, Verdict } from "../plugin/store.ts";
+import type { StoreCommand, Reserve, Settle, Verdict } from "../plugin/store.ts";
 import type { HeadersIn, Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
 import type { Chain } from "./hooks.ts";
 import type { Pictures } from "./pictures.ts";
-import type { Rests } from "./rests.ts";
+import type { RestingTargets } from "./rests.ts";
 import type { Room } from "./room.ts";
-import type { Switchboard } from "./switchboard.ts";
+import type { CandidateResolver } from "./switchboard.ts";
 import type { Turnstile } from "./turnstile.ts";
 import type { Watchdog } from "./watchdog.ts";
 
@@ -34,17 +34,17 @@ export interface Generation {
   /** Bytes of one answer that is held or written anew. */
   readonly maxAnswerBytes: number;
   readonly slowMs: number;
-  readonly switchboard: Switchboard;
+  readonly resolver: CandidateResolver;
   readonly catalogue: Catalogue;
   readonly ledger: Ledger;
-  readonly rests: Rests;
+  readonly rests: RestingTargets;
   /** Hears of every call to a model that has a date to go. */
   readonly retiring: { used(model: string, retires: string): void };
   /** What a key usually gets out of a model: what an expected hold sets aside. */
   readonly usual: Usual;
   readonly watchdog: Watchdog;
   /** Where observers hear of a request that is over; undefined: there are none. */
-  readonly seen: ((record: Seen) => void) | undefined;
+  readonly seen: ((record: RequestRecord) => void) | undefined;
   /** What may be held and who may come in at once, of the whole process. */
   readonly room: Room;
   readonly turnstile: Turnstile;
@@ -63,7 +63,7 @@ export interface Ledger {
   reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<Verdict>;
   /** Prices behind hashes that its parts name. */
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
-  progress(command: Stamped<Extract<Command, { do: "progress" }>>): void;
+  progress(command: Stamped<Extract<StoreCommand, { do: "progress" }>>): void;
 }
 export type Stamped<T> = T & { at: number };
 
@@ -130,6 +130,6 @@ export interface Credential {
 }
 
 /** A candidate with what the host knows of it and no plugin may. */
-export interface Seat extends Candidate {
+export interface HostCandidate extends Candidate {
   readonly "~": { provider: MountedProvider; endpoint: MountedEndpoint; credential: Credential };
 }

@@ -2,18 +2,18 @@
 import { BOUNDS } from "../lib/bounds.ts";
 import { exceed } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 
 /** What every answer may hold without asking. */
 const UNASKED = 1024 * 1024;
 
 /** Bytes of an answer that stay here, for the client or for a codec: bounded, and counted as what the process holds. */
-export class Held {
-  readonly #call: Attempt;
+export class HeldBytes {
+  readonly #call: HostCall;
   #size = 0;
   #room = UNASKED;
 
-  constructor(call: Attempt) {
+  constructor(call: HostCall) {
     this.#call = call;
   }
 

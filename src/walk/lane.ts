@@ -5,20 +5,20 @@ import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/
 import { folding } from "../model/fold.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
-import type { Answering, Decoder, Protocol, Relay, RelaySink } from "../plugin/protocol.ts";
-import type { Answer } from "./answer.ts";
-import type { Attempt } from "./call.ts";
-import { Held, weight } from "./held.ts";
+import type { AnswerContext, Decoder, Protocol, Relay, RelaySink } from "../plugin/protocol.ts";
+import type { ClientAnswer } from "./answer.ts";
+import type { HostCall } from "./call.ts";
+import { HeldBytes, weight } from "./held.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
-import type { Flight } from "./send.ts";
+import type { UpstreamResponse } from "./send.ts";
 import type { Tally } from "./tally.ts";
 
 /** Where a call's answer comes from. */
-export type Source = { flight: Flight } | { events: AsyncIterable<ModelEvent> };
+export type AnswerSource = { flight: UpstreamResponse } | { events: AsyncIterable<ModelEvent> };
 
 /** What a lane tells of the answer that passes through it. */
-export interface Course {
-  readonly answer: Answer;
+export interface LaneSink {
+  readonly answer: ClientAnswer;
   readonly tally: Tally;
   /** It has ended, one way or another: what still comes is for nobody. */
   readonly over: boolean;
@@ -32,7 +32,7 @@ export interface Course {
   broke(problem: unknown): void;
 }
 
-export interface Passage extends Decoder {
+export interface LaneDecoder extends Decoder {
   /** The client protocol's own error, inside a stream that has begun. */
   fail(fault: Fault): void;
   readonly between: boolean;
@@ -41,19 +41,19 @@ export interface Passage extends Decoder {
 /** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
 const GIVEN = 1.5;
 
-export function answering(call: Attempt): Answering {
+export function answering(call: HostCall): AnswerContext {
   return new To(call);
 }
 
-class To implements Answering {
+class To implements AnswerContext {
   readonly id: string;
   readonly model: string;
   readonly created = Math.floor(Date.now() / 1000);
   readonly stream: boolean;
   readonly body: Body;
-  readonly #call: Attempt;
+  readonly #call: HostCall;
 
-  constructor(call: Attempt) {
+  constructor(call: HostCall) {
     const x = call.exchange;
     this.id = x.id;
     this.model = call.id;
@@ -73,25 +73,25 @@ class To implements Answering {
 }
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
-export function relayed(call: Attempt, course: Course): Passage {
+export function relayed(call: HostCall, course: LaneSink): LaneDecoder {
   const passage = new Verbatim(call, course);
   return call.exchange.stream ? passage : whole(call, passage, (body) => passage.whole(body));
 }
 
 /** Both ends of a relay in one object: with a thousand streams, each thing that an event touches comes from far away. */
-class Verbatim implements Passage, RelaySink {
+class Verbatim implements LaneDecoder, RelaySink {
   readonly #relay: Relay;
-  readonly #course: Course;
-  readonly #answer: Answer;
+  readonly #course: LaneSink;
+  readonly #answer: ClientAnswer;
   readonly #tally: Tally;
-  readonly #held: Held;
+  readonly #held: HeldBytes;
 
-  constructor(call: Attempt, course: Course) {
+  constructor(call: HostCall, course: LaneSink) {
     this.#course = course;
-    this.#held = new Held(call);
+    this.#held = new HeldBytes(call);
     this.#answer = course.answer;
     this.#tally = course.tally;
-    const client = call.seat["~"].endpoint.protocol!.client!;
+    const client = call.candidate["~"].endpoint.protocol!.client!;
     this.#relay = client.relay!(this, answering(call));
   }
 
@@ -138,10 +138,10 @@ class Verbatim implements Passage, RelaySink {
 
 /** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
 export function translated(
-  call: Attempt,
-  course: Course,
+  call: HostCall,
+  course: LaneSink,
   source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
-): Passage {
+): LaneDecoder {
   const { emit, fail: failed } = written(call, course);
   const client = source.protocol.client!;
   if (!source.stream) {
@@ -149,7 +149,7 @@ export function translated(
     return whole(call, passage, (body) => client.whole(body, emit, call, source.headers));
   }
   // What brings no event the decoder keeps: the rest of one, or a whole answer where a stream was expected.
-  const unread = new Held(call);
+  const unread = new HeldBytes(call);
   const heard = (event: ModelEvent) => {
     unread.none();
     emit(event);
@@ -168,8 +168,8 @@ export function translated(
 
 /** Where events go: through the hooks' pipe, into the client's protocol. */
 export function written(
-  call: Attempt,
-  course: Course,
+  call: HostCall,
+  course: LaneSink,
 ): { emit(event: ModelEvent): void; fail(fault: Fault): void } {
   const x = call.exchange;
   const { answer, tally } = course;
@@ -177,7 +177,7 @@ export function written(
   const to = answering(call);
   const encoder = x.stream ? server.stream((text) => answer.write(text), to) : undefined;
   const folded = encoder ? undefined : folding();
-  const held = new Held(call);
+  const held = new HeldBytes(call);
   let events = 0;
   let blocks = 0;
   const last = (event: ModelEvent): void => {
@@ -242,8 +242,8 @@ export function written(
   };
 }
 
-function whole(call: Attempt, passage: Passage, take: (body: Buffer) => void): Passage {
-  const held = new Held(call);
+function whole(call: HostCall, passage: LaneDecoder, take: (body: Buffer) => void): LaneDecoder {
+  const held = new HeldBytes(call);
   const chunks: Buffer[] = [];
   return {
     push(chunk) {
@@ -260,7 +260,7 @@ function whole(call: Attempt, passage: Passage, take: (body: Buffer) => void): P
 }
 
 /** A throw that is nobody's fault in words: the log has it, the client gets a fixed text. */
-export function internal(call: Attempt, problem: unknown): Fault {
+export function internal(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
   x["~"].gen.log.error(
     { request: x.id, provider: call.provider, err: problem },

@@ -3,9 +3,9 @@
 import { fail } from "../model/error.ts";
 import { capOf, inputAtMost, inputUpTo, type Other } from "../money/estimate.ts";
 import type { Survey } from "../plugin/protocol.ts";
-import type { Attempt } from "./call.ts";
-import type { Departure } from "./outgoing.ts";
-import { priceOf, type Shelf } from "./parts.ts";
+import type { HostCall } from "./call.ts";
+import type { OutgoingRequest } from "./outgoing.ts";
+import { priceOf, type ModelIndex } from "./parts.ts";
 
 export interface Leaving {
   readonly survey: Survey;
@@ -26,9 +26,9 @@ const MOST_RUNS = 10;
 
 /** `capped`: a bound that is not there, or above the model's own, is set before anything is counted. */
 export function leaving(
-  call: Attempt,
-  out: Departure | null,
-  of: { shelf: Shelf; capped: boolean },
+  call: HostCall,
+  out: OutgoingRequest | null,
+  of: { shelf: ModelIndex; capped: boolean },
 ): Leaving {
   const received = call.exchange["~"].received!;
   let survey = surveyOf(call, out);
@@ -54,10 +54,10 @@ export function leaving(
 }
 
 /** Should the catalogue be wrong about what a model writes at most, the budget still holds. */
-function capped(call: Attempt, out: Departure, { maxOutput }: Survey): boolean {
+function capped(call: HostCall, out: OutgoingRequest, { maxOutput }: Survey): boolean {
   const bound = capOf({ output: maxOutput, limit: call.info.limits?.output });
   if (maxOutput !== undefined && maxOutput <= bound) return false;
-  const { protocol } = call.seat["~"].endpoint;
+  const { protocol } = call.candidate["~"].endpoint;
   if (protocol?.kind !== "chat") return false;
   if (!protocol.client?.cap)
     return fail("unsupported", `${call.id} cannot be capped, which a hard budget needs.`, {
@@ -68,12 +68,12 @@ function capped(call: Attempt, out: Departure, { maxOutput }: Survey): boolean {
 }
 
 /** An endpoint that sends by itself is given the request, and what hooks made of it. */
-function surveyOf(call: Attempt, out: Departure | null): Survey {
+function surveyOf(call: HostCall, out: OutgoingRequest | null): Survey {
   const { received, rewritten } = call.exchange["~"];
   const said = received!.survey;
   if (out) {
     if (call.lane === "verbatim" && out.untouched) return said;
-    const protocol = call.seat["~"].endpoint.protocol;
+    const protocol = call.candidate["~"].endpoint.protocol;
     const body = out.whole();
     return (body && (protocol?.client?.survey ?? protocol?.server?.survey)?.(body)) ?? said;
   }
@@ -85,7 +85,7 @@ function surveyOf(call: Attempt, out: Departure | null): Survey {
   return { ...said, maxOutput: rewritten.output.maxTokens, n: rewritten.sampling.n ?? said.n };
 }
 
-function named(call: Attempt, { models = [] }: Survey, shelf: Shelf): [Other[], string[]] {
+function named(call: HostCall, { models = [] }: Survey, shelf: ModelIndex): [Other[], string[]] {
   const others: Other[] = [];
   const unpriced: string[] = [];
   for (const { model, uses } of models ?? []) {

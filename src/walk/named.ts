@@ -5,15 +5,15 @@ import { fail } from "../model/error.ts";
 import type { ModelInfo } from "../model/facts.ts";
 import type { Named } from "../plugin/look.ts";
 import { featuresOf, keptIn, modelsOf, refuse } from "../protocols/look/index.ts";
-import type { Attempt } from "./call.ts";
-import type { Visit } from "./exchange.ts";
-import type { Departure } from "./outgoing.ts";
+import type { HostCall } from "./call.ts";
+import type { HostExchange } from "./exchange.ts";
+import type { OutgoingRequest } from "./outgoing.ts";
 import { matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";
 import { keptPromise, reviewed } from "./privacy.ts";
 
 /** Before a request is written for somebody: what cannot be said there must not be what the answer depends on. */
-export function mayBegin(call: Attempt): void {
+export function mayBegin(call: HostCall): void {
   const x = call.exchange;
   const { survey } = x["~"].received!;
   const native = call.protocol === null;
@@ -37,7 +37,7 @@ function served(named: Named): void {
 }
 
 /** The last look: nothing is changed behind it. */
-export function mayLeave(call: Attempt, out: Departure): void {
+export function mayLeave(call: HostCall, out: OutgoingRequest): void {
   const named = out.named();
   if (named.length > 0) {
     for (const one of named)
@@ -57,7 +57,7 @@ export function mayLeave(call: Attempt, out: Departure): void {
 }
 
 /** Whoever speaks another protocol than the one who keeps it means somebody else's state, or nobody's. */
-function relayed(call: Attempt, named: Named): void {
+function relayed(call: HostCall, named: Named): void {
   const x = call.exchange;
   const own = call.protocol === x.protocol;
   const bound = x["~"].received!.pinned !== undefined;
@@ -66,7 +66,7 @@ function relayed(call: Attempt, named: Named): void {
 }
 
 /** Every model that a body names may be asked, and kept from, like the one that it is for. */
-function permitted(call: Attempt, named: Named): void {
+function permitted(call: HostCall, named: Named): void {
   const x = call.exchange;
   for (const info of othersIn(call, named)) {
     const id = `${call.provider}/${info.model}`;
@@ -81,7 +81,7 @@ function permitted(call: Attempt, named: Named): void {
         },
       );
     if (x.privacy === "off") continue;
-    if (!satisfies(x.privacy, policyOf(call.seat["~"], info, Date.now(), [...featuresOf(named)])))
+    if (!satisfies(x.privacy, policyOf(call.candidate["~"], info, Date.now(), [...featuresOf(named)])))
       fail(
         "privacy",
         `${id}, which this request names, does not satisfy Service-ZDR: ${x.privacy}.`,
@@ -94,21 +94,21 @@ function permitted(call: Attempt, named: Named): void {
 }
 
 /** The models that a body names beside its own, as this provider has them: any of them may answer, and be paid. */
-export const othersIn = (call: Attempt, named: Named): readonly ModelInfo[] =>
+export const othersIn = (call: HostCall, named: Named): readonly ModelInfo[] =>
   modelsOf(named).map((model) => call.exchange["~"].gen.catalogue.find(call.provider, model).info);
 
 /** By its id here, or by a name of the gateway's that leads to it. */
-function may(x: Visit, id: string, name: string): boolean {
+function may(x: HostExchange, id: string, name: string): boolean {
   const allowed = x.identity?.models;
   if (!allowed) return true;
   const fits = (one: string) => allowed.some((pattern) => matches(pattern, one));
   return fits(id) || (fits(name) && leadsTo(x, name, id));
 }
 
-function leadsTo(x: Visit, name: string, id: string): boolean {
+function leadsTo(x: HostExchange, name: string, id: string): boolean {
   const { gen, frontend } = x["~"];
   try {
-    return gen.switchboard.resolve(frontend, name, x.stream).seats.some((seat) => seat.id === id);
+    return gen.resolver.resolve(frontend, name, x.stream).candidates.some((seat) => seat.id === id);
   } catch {
     return false;
   }

@@ -11,7 +11,7 @@ const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");
 const CLOSE = Buffer.from("}");
 
-export class Departure implements Outgoing {
+export class OutgoingRequest implements Outgoing {
   readonly method: string;
   readonly path: string;
   readonly headers: Record<string, Opt<string>> = {};

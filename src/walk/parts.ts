@@ -1,11 +1,11 @@
 // Whose price a report is paid at. Providers answer with other models than the one that was called: a fallback of their
 // own, an advisor beside it, what an alias or a router stands for.
-import type { Found } from "../catalogue/catalogue.ts";
+import type { CatalogueEntry } from "../catalogue/catalogue.ts";
 import type { Price } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 
 /** What was known of a provider's models when a call was reserved. */
-export type Shelf = ReadonlyMap<string, Found>;
+export type ModelIndex = ReadonlyMap<string, CatalogueEntry>;
 
 /** "claude-opus-5-20260528", "gpt-5-2025-08-07", "claude-opus-5@20260528": the model, as of a day. */
 const undated = (model: string): string => model.replace(/[-@]\d{4}-?\d{2}-?\d{2}$/, "");
@@ -16,7 +16,7 @@ const undated = (model: string): string => model.replace(/[-@]\d{4}-?\d{2}-?\d{2
  */
 export function priceOf(
   of: Opt<string>,
-  called: { model: string; price: Opt<Price>; shelf: Shelf; alone: boolean },
+  called: { model: string; price: Opt<Price>; shelf: ModelIndex; alone: boolean },
 ): Price | undefined {
   const { model, price, shelf, alone } = called;
   if (of === undefined || of === model) return price;

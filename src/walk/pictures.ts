@@ -1,8 +1,8 @@
 import { fail } from "../model/error.ts";
 import type { ModelAnswer, ModelEvent } from "../model/event.ts";
 import type { Block, ImageRequest, Media } from "../model/request.ts";
-import type { Attempt } from "./call.ts";
-import type { Visit } from "./exchange.ts";
+import type { HostCall } from "./call.ts";
+import type { HostExchange } from "./exchange.ts";
 
 /** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
 export interface Pictures {
@@ -19,11 +19,11 @@ export interface Pictures {
   ): Promise<{ bytes: Buffer; mime: string }>;
 }
 
-const wanted = (x: Visit): ImageRequest["want"] | undefined =>
+const wanted = (x: HostExchange): ImageRequest["want"] | undefined =>
   x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
 
 /** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
-export function permit(x: Visit): void {
+export function permit(x: HostExchange): void {
   if (x.privacy !== "off" && wanted(x) === "url")
     fail(
       "invalid",
@@ -33,7 +33,7 @@ export function permit(x: Visit): void {
 }
 
 /** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
-export function inWantedForm(call: Attempt, answer: ModelAnswer): Promise<ModelAnswer> | undefined {
+export function inWantedForm(call: HostCall, answer: ModelAnswer): Promise<ModelAnswer> | undefined {
   const want = wanted(call.exchange);
   if (want === undefined) return undefined;
   const wrong = (block: Block) =>
@@ -52,7 +52,7 @@ export function inWantedForm(call: Attempt, answer: ModelAnswer): Promise<ModelA
 
 /** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
 export function withBytes(
-  call: Attempt,
+  call: HostCall,
   emit: (event: ModelEvent) => void,
   course: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
 ): (event: ModelEvent) => void {
@@ -70,7 +70,7 @@ export function withBytes(
   };
 }
 
-async function turned(call: Attempt, media: Media): Promise<Media> {
+async function turned(call: HostCall, media: Media): Promise<Media> {
   const { pictures } = call.exchange["~"].gen;
   const mime = media.mime;
   if ("url" in media) {
@@ -81,7 +81,7 @@ async function turned(call: Attempt, media: Media): Promise<Media> {
         base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
       };
     }
-    const { base } = call.seat["~"].endpoint.endpoint;
+    const { base } = call.candidate["~"].endpoint.endpoint;
     const got = await pictures.get(media.url, call.signal, base && new URL(base).origin);
     return { mime: got.mime, bytes: got.bytes };
   }

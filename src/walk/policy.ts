@@ -1,11 +1,11 @@
 import { effectivePolicy } from "../catalogue/policy.ts";
 import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../model/facts.ts";
-import type { Seat } from "./generation.ts";
+import type { HostCandidate } from "./generation.ts";
 import { matches } from "./pattern.ts";
 
 /** What becomes of what people wrote on one way to a model: every level that has something to say of it, at this moment. */
 export function policyOf(
-  way: Seat["~"],
+  way: HostCandidate["~"],
   info: ModelInfo,
   now: number,
   features: readonly Feature[] = [],
@@ -26,7 +26,7 @@ export function policyOf(
 
 /** Each level that speaks, by name and with its own words: for whoever asks why. */
 export function sayingsOf(
-  way: Seat["~"],
+  way: HostCandidate["~"],
   info: ModelInfo,
 ): readonly { readonly level: string; readonly data: Partial<DataPolicy> }[] {
   const { provider, endpoint } = way;
@@ -43,7 +43,7 @@ export function sayingsOf(
   ].flatMap(({ level, data }) => (data ? [{ level, data }] : []));
 }
 
-const exceptions = ({ provider, endpoint }: Seat["~"], info: ModelInfo) =>
+const exceptions = ({ provider, endpoint }: HostCandidate["~"], info: ModelInfo) =>
   provider.exceptions.filter(
     (e) =>
       (e.protocol === undefined || e.protocol === endpoint.protocol?.id) &&

@@ -1,22 +1,22 @@
 import { formOf } from "../lib/media.ts";
 import { fail, faultOf, type Fault } from "../model/error.ts";
 import type { FinishReason, ModelEvent } from "../model/event.ts";
-import type { Answer } from "./answer.ts";
+import type { ClientAnswer } from "./answer.ts";
 import { billed, SETTLE_MS } from "./bill.ts";
 import { blame, shown } from "./blame.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import {
   internal,
   relayed,
   translated,
   written,
-  type Course,
-  type Passage,
-  type Source,
+  type LaneSink,
+  type LaneDecoder,
+  type AnswerSource,
 } from "./lane.ts";
-import { error, type Flight, type Taker } from "./send.ts";
+import { error, type UpstreamResponse, type ResponseSink } from "./send.ts";
 import type { Tally } from "./tally.ts";
-import type { Watched } from "./watchdog.ts";
+import type { Watchable } from "./watchdog.ts";
 
 /** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
 const LINGER_MS = 5_000;
@@ -31,9 +31,9 @@ const GONE = "The client went away.";
  * billed; rejects when it failed before any content left, so that another candidate may be tried.
  */
 export function present(
-  call: Attempt,
-  source: Source,
-  answer: Answer,
+  call: HostCall,
+  source: AnswerSource,
+  answer: ClientAnswer,
   tally: Tally,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -41,15 +41,15 @@ export function present(
   });
 }
 
-class Presentation implements Taker, Watched, Course {
+class Presentation implements ResponseSink, Watchable, LaneSink {
   watchedAt = -1;
-  readonly answer: Answer;
+  readonly answer: ClientAnswer;
   readonly tally: Tally;
-  readonly #call: Attempt;
+  readonly #call: HostCall;
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
-  #passage: Passage | undefined;
-  #flight: Flight | undefined;
+  #passage: LaneDecoder | undefined;
+  #flight: UpstreamResponse | undefined;
   #over = false;
   #finishing: FinishReason | undefined;
   #terminal = false;
@@ -59,8 +59,8 @@ class Presentation implements Taker, Watched, Course {
   #told = performance.now();
 
   constructor(
-    call: Attempt,
-    answer: Answer,
+    call: HostCall,
+    answer: ClientAnswer,
     tally: Tally,
     resolve: () => void,
     reject: (error: unknown) => void,
@@ -72,7 +72,7 @@ class Presentation implements Taker, Watched, Course {
     this.#reject = reject;
   }
 
-  begin(source: Source): void {
+  begin(source: AnswerSource): void {
     const x = this.#call.exchange;
     x["~"].onGone.push(() => this.#gone());
     if (x["~"].gone) return this.#gone();
@@ -80,7 +80,7 @@ class Presentation implements Taker, Watched, Course {
     if (x.stream) x["~"].gen.watchdog.watch(this);
     if ("events" in source) {
       // Nobody else keeps the time of an endpoint that sends by itself.
-      this.#watch(this.#call.seat["~"].provider.timeouts.totalMs);
+      this.#watch(this.#call.candidate["~"].provider.timeouts.totalMs);
       return void this.#run(source.events);
     }
     this.#flight = source.flight;
@@ -93,9 +93,9 @@ class Presentation implements Taker, Watched, Course {
   }
 
   /** An upstream that answers whole where a stream was asked is taken at its word. */
-  #choose(flight: Flight): Passage {
+  #choose(flight: UpstreamResponse): LaneDecoder {
     const call = this.#call;
-    const protocol = call.seat["~"].endpoint.protocol!;
+    const protocol = call.candidate["~"].endpoint.protocol!;
     const mime = String(flight.headers["content-type"] ?? "");
     const form = formOf(mime);
     if (flight.headers["content-encoding"] && flight.headers["content-encoding"] !== "identity")
@@ -281,7 +281,7 @@ class Presentation implements Taker, Watched, Course {
     if (this.#over) return;
     this.answer.mute();
     if (this.#finishing !== undefined) return;
-    if (this.#call.seat["~"].provider.onDisconnect === "drain" && this.tally.accepted)
+    if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.accepted)
       return this.#watch(DRAIN_MS);
     this.broke(error("canceled", GONE));
   }

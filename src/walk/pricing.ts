@@ -4,30 +4,30 @@ import { cost, priceHash } from "../money/price.ts";
 import type { UsageSeen } from "../model/event.ts";
 import type { Price } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
-import type { Part } from "../plugin/store.ts";
-import type { Attempt } from "./call.ts";
-import { priceOf, type Shelf } from "./parts.ts";
-import type { Terms } from "./terms.ts";
+import type { BillPart } from "../plugin/store.ts";
+import type { HostCall } from "./call.ts";
+import { priceOf, type ModelIndex } from "./parts.ts";
+import type { PriceTerms } from "./terms.ts";
 
-export type Reports = ReadonlyMap<string, UsageSeen>;
+export type UsageReports = ReadonlyMap<string, UsageSeen>;
 
-const NOTHING: Shelf = new Map();
+const NOTHING: ModelIndex = new Map();
 
 export class Pricing {
-  readonly #call: Attempt;
+  readonly #call: HostCall;
   /** What the reserve was priced with: the bill is priced with the same. */
-  terms: Terms = {};
+  terms: PriceTerms = {};
   at = 0;
-  shelf: Shelf = NOTHING;
+  shelf: ModelIndex = NOTHING;
   /** The model that was asked for last, and its price: one call asks for one many times. */
   #asked: { of: string | undefined; alone: boolean; price: Price | undefined } | undefined;
 
-  constructor(call: Attempt) {
+  constructor(call: HostCall) {
     this.#call = call;
   }
 
   /** Each report as it stands; an estimate, which belongs to no report, at the dearest of them. */
-  cost(usage: Usage, reports: Reports, estimated: boolean): bigint | null {
+  cost(usage: Usage, reports: UsageReports, estimated: boolean): bigint | null {
     if (reports.size < 2) return this.one(usage, only(reports), reports);
     const costs = [...reports.values()].map((seen) =>
       this.one(estimated ? usage : seen.usage, seen, reports),
@@ -37,7 +37,7 @@ export class Pricing {
     );
   }
 
-  one(usage: Usage, seen: UsageSeen | undefined, reports: Reports): bigint | null {
+  one(usage: Usage, seen: UsageSeen | undefined, reports: UsageReports): bigint | null {
     const price = this.#priceOf(seen, reports);
     const { terms } = this;
     if (!price) return null;
@@ -51,7 +51,7 @@ export class Pricing {
     return cost(usage, price, { ...c, tier: terms.tier }) ?? cost(usage, price, c);
   }
 
-  #priceOf(seen: UsageSeen | undefined, reports: Reports): Price | undefined {
+  #priceOf(seen: UsageSeen | undefined, reports: UsageReports): Price | undefined {
     const { model, info } = this.#call;
     const of = seen?.model;
     const alone = reports.size < 2;
@@ -63,7 +63,7 @@ export class Pricing {
   }
 
   /** Beside the one that the reserve pinned. */
-  others(reports: Reports): readonly Price[] {
+  others(reports: UsageReports): readonly Price[] {
     const others: Price[] = [];
     for (const seen of reports.values()) {
       const price = this.#priceOf(seen, reports);
@@ -73,7 +73,7 @@ export class Pricing {
   }
 
   /** A bill in parts keeps its parts, and so does one that another model's price was paid for. */
-  parts(reports: Reports): readonly Part[] | undefined {
+  parts(reports: UsageReports): readonly BillPart[] | undefined {
     if (reports.size < 2 && this.others(reports).length === 0) return undefined;
     return [...reports.values()].map((seen) => {
       const price = this.#priceOf(seen, reports);
@@ -88,7 +88,7 @@ export class Pricing {
   }
 }
 
-const only = (reports: Reports): UsageSeen | undefined => reports.values().next().value;
+const only = (reports: UsageReports): UsageSeen | undefined => reports.values().next().value;
 
 export const larger = (a: bigint | null, b: bigint | null): bigint | null =>
   a === null || b === null ? (a ?? b) : a > b ? a : b;

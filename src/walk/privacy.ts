@@ -2,19 +2,19 @@
 // middleware decides what holds for a request; nothing that any middleware does afterwards can loosen it.
 import { effectivePolicy, lasts, satisfies } from "../catalogue/policy.ts";
 import { fail } from "../model/error.ts";
-import type { Control, EffectivePolicy, Feature } from "../model/facts.ts";
+import type { PolicyControl, EffectivePolicy, Feature } from "../model/facts.ts";
 import type { Body, Json, JsonObject } from "../model/values.ts";
 import type { Named } from "../plugin/look.ts";
 import type { Protocol, Survey } from "../plugin/protocol.ts";
 import { all, allowing, CACHE_HINTS, featuresOf, stranger } from "../protocols/look/index.ts";
-import type { Attempt } from "./call.ts";
-import type { Visit } from "./exchange.ts";
-import type { Seat } from "./generation.ts";
-import type { Departure } from "./outgoing.ts";
+import type { HostCall } from "./call.ts";
+import type { HostExchange } from "./exchange.ts";
+import type { HostCandidate } from "./generation.ts";
+import type { OutgoingRequest } from "./outgoing.ts";
 import { policyOf } from "./policy.ts";
 
 /** On the head: a wish that nobody here can grant is refused, never ignored. */
-export function keepPrivate(x: Visit): void {
+export function keepPrivate(x: HostExchange): void {
   const inner = x["~"];
   if (!inner.tightened && inner.req.headers["service-zdr"] !== undefined)
     fail("invalid", "Service-ZDR cannot be honoured here: the zdr middleware is not mounted.", {
@@ -44,7 +44,7 @@ export function keepPrivate(x: Visit): void {
 }
 
 /** On the body, before anybody is looked for: nothing under privacy asks to be kept. */
-export function keepsNothing(x: Visit, { features, named = [] }: Survey): void {
+export function keepsNothing(x: HostExchange, { features, named = [] }: Survey): void {
   if (x.op === "relay") conflict(x.path, "What was kept cannot be asked for under Service-ZDR.");
   lasting(named);
   for (const feature of features) {
@@ -83,13 +83,13 @@ const conflict = (param: string, message = `${param}${KEEPS}`): never =>
  * What of a request is there for this seat to keep, as far as it is known before it is written. A tool that is lost on the
  * way there keeps nothing; what does leave is looked at when it does.
  */
-export const reaching = (seat: Seat, features: readonly Feature[]): readonly Feature[] =>
+export const reaching = (seat: HostCandidate, features: readonly Feature[]): readonly Feature[] =>
   seat.lane === "verbatim" || seat.protocol === null
     ? features
     : features.filter((f) => !f.startsWith("hosted."));
 
 /** What was asked for that this policy says is kept; undefined when there is nothing. */
-export function keptBy(seat: Seat, features: readonly Feature[]): Feature | undefined {
+export function keptBy(seat: HostCandidate, features: readonly Feature[]): Feature | undefined {
   return reaching(seat, features).find((f) => lasts(f, seat.policy.stateful));
 }
 
@@ -97,14 +97,14 @@ export function keptBy(seat: Seat, features: readonly Feature[]): Feature | unde
  * Before every call: what holds at this moment for the one who is about to hear of it. A policy that a plugin, an
  * earlier call or the routing brought along is not asked.
  */
-export function promise(call: Attempt): void {
+export function promise(call: HostCall): void {
   const x = call.exchange;
   if (x.privacy === "off") {
     x["~"].promised = receiptOf(call, call.policy);
     return;
   }
-  const policy = policyOf(call.seat["~"], call.info, Date.now(), reaching(call.seat, x.features));
-  if (!satisfies(x.privacy, policy) || x["~"].gen.rests.distrusted(call.seat))
+  const policy = policyOf(call.candidate["~"], call.info, Date.now(), reaching(call.candidate, x.features));
+  if (!satisfies(x.privacy, policy) || x["~"].gen.rests.distrusted(call.candidate))
     fail("privacy", `${call.id} does not satisfy Service-ZDR: ${x.privacy}.`, {
       code: "zdr_unavailable",
       param: "Service-ZDR",
@@ -113,7 +113,7 @@ export function promise(call: Attempt): void {
 }
 
 /** Of the request as it will leave: what was promised is in it, and nothing of it asks to be kept, whoever wrote it there. */
-export function keptPromise(call: Attempt, out: Departure): void {
+export function keptPromise(call: HostCall, out: OutgoingRequest): void {
   const { privacy } = call.exchange;
   if (privacy === "off") return;
   for (const control of call.policy.controls ?? [])
@@ -122,7 +122,7 @@ export function keptPromise(call: Attempt, out: Departure): void {
   if (!body) return;
   const named = out.named();
   lasting(named);
-  const { protocol } = call.seat["~"].endpoint;
+  const { protocol } = call.candidate["~"].endpoint;
   const features = new Set([
     ...featuresOf(named),
     ...(protocol?.server?.survey(body).features ?? []),
@@ -140,8 +140,8 @@ export function keptPromise(call: Attempt, out: Departure): void {
 }
 
 /** What nobody has reviewed may ask for anything: it does not leave, unless the operator says that it may. */
-export function reviewed(call: Attempt, body: Body, protocol: Protocol | null | undefined): void {
-  const { provider } = call.seat["~"];
+export function reviewed(call: HostCall, body: Body, protocol: Protocol | null | undefined): void {
+  const { provider } = call.candidate["~"];
   const controls = call.policy.controls ?? [];
   const allowed = allowing([
     ...provider.zdrFields,
@@ -171,7 +171,7 @@ const leaves = (of: JsonObject, place = ""): string[] =>
       : [here];
   });
 
-function sent({ set, add, headers }: Control, out: Departure): void {
+function sent({ set, add, headers }: PolicyControl, out: OutgoingRequest): void {
   const missing = (what: string) =>
     fail("privacy", `${what} is not sent as Service-ZDR needs it: another middleware changed it.`, {
       code: "zdr_unavailable",
@@ -201,7 +201,7 @@ function holds(there: Json | undefined, wanted: Json): boolean {
 }
 
 /** On every answer and every error: what held, and what the last one who was asked does with it. */
-export function receipts(x: Visit): { readonly [name: string]: string } {
+export function receipts(x: HostExchange): { readonly [name: string]: string } {
   const { tightened, req, promised } = x["~"];
   const asked = !tightened && req.headers["service-zdr"] !== undefined;
   return {
@@ -225,7 +225,7 @@ export function factsOf(policy: EffectivePolicy): string {
   return text;
 }
 
-const receiptOf = (call: Attempt, policy: EffectivePolicy): string =>
+const receiptOf = (call: HostCall, policy: EffectivePolicy): string =>
   `${call.provider}/${call.protocol ?? "native"};${factsOf(policy)}`;
 
 const sayRetention = ({ retention }: EffectivePolicy): string =>

@@ -7,7 +7,7 @@ import type { Kind } from "../model/request.ts";
 import type { Body } from "../model/values.ts";
 import type { ServerHalf, Survey } from "../plugin/protocol.ts";
 import { featuresOf, look } from "../protocols/look/index.ts";
-import type { Received, Visit } from "./exchange.ts";
+import type { ReceivedBody, HostExchange } from "./exchange.ts";
 import { keepsNothing } from "./privacy.ts";
 import { breath, LARGE, turn } from "./turn.ts";
 import { oneReading } from "./reading.ts";
@@ -19,7 +19,7 @@ const PIECE = 64 * 1024;
 const STEP = 4 * 1024 * 1024;
 
 /** The body, now: size, UTF-8, one meaning only, JSON, schema. The arrival becomes an exchange. */
-export async function receive(x: Visit): Promise<void> {
+export async function receive(x: HostExchange): Promise<void> {
   const inner = x["~"];
   const { frontend, gen, req, res } = inner;
   const route = x["~route"]!;
@@ -52,7 +52,7 @@ export async function receive(x: Visit): Promise<void> {
   if (x.privacy !== "off") keepsNothing(x, sent);
   const read = route.read && (await route.read(x, body));
   const model = read?.model ?? body["model"];
-  const pinned = typeof model === "object" ? (model as Received["pinned"]) : undefined;
+  const pinned = typeof model === "object" ? (model as ReceivedBody["pinned"]) : undefined;
   if (!pinned && typeof model !== "string")
     fail("invalid", "model is required and must be a string.", {
       param: "model",
@@ -103,7 +103,7 @@ function expectJson(req: IncomingMessage): void {
 }
 
 /** Before a byte of it is read: what its head says that it will be. */
-function makeRoom(x: Visit): void {
+function makeRoom(x: HostExchange): void {
   const { gen, req } = x["~"];
   const said = Number(req.headers["content-length"] ?? 0);
   if (said > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
@@ -111,7 +111,7 @@ function makeRoom(x: Visit): void {
 }
 
 /** The body's bytes. Too many are refused as soon as that is known. */
-function collect(x: Visit): Promise<Buffer> {
+function collect(x: HostExchange): Promise<Buffer> {
   const { gen, req } = x["~"];
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

@@ -1,9 +1,9 @@
 import { ERRORS, faultOf, type Fault } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import type { Refusal } from "../plugin/protocol.ts";
+import type { ErrorAnswer } from "../plugin/protocol.ts";
 import { isHopeless, providerOf, shown } from "./blame.ts";
 import { answering } from "./encode.ts";
-import type { Visit } from "./exchange.ts";
+import type { HostExchange } from "./exchange.ts";
 import { refusalOf } from "./fly.ts";
 import type { Generation } from "./generation.ts";
 import { receipts } from "./privacy.ts";
@@ -14,7 +14,7 @@ const PASSED = new Set([400, 404, 413, 422, 429, 529]);
 const LONG_WAIT_MS = 60_000;
 
 /** The one error edge: whatever was thrown leaves in the caller's protocol, and no foreign object sets a status or a header. */
-export function refuse(x: Visit, problem: unknown): void {
+export function refuse(x: HostExchange, problem: unknown): void {
   const inner = x["~"];
   const fault = faultOf(problem) ?? unexpected(x, problem);
   inner.fault = fault;
@@ -63,10 +63,10 @@ interface Told {
   headers: [string, string][];
 }
 
-function rendered(x: Visit, fault: Fault): Told {
+function rendered(x: HostExchange, fault: Fault): Told {
   const inner = x["~"];
   const told = shown(inner.gen, fault);
-  let refusal: Refusal | undefined;
+  let refusal: ErrorAnswer | undefined;
   try {
     refusal =
       inner.frontend.frontend.fault?.(told, x) ?? inner.frontend.server?.fault(told, { id: x.id });
@@ -95,7 +95,7 @@ export const plain = (fault: Fault, id: string): JsonObject => ({
 });
 
 /** An upstream's refusal on the verbatim lane: its status and its bytes, our secrets out of them. */
-function passed(x: Visit, problem: unknown, fault: Fault): Told | undefined {
+function passed(x: HostExchange, problem: unknown, fault: Fault): Told | undefined {
   const inner = x["~"];
   const refusal = refusalOf(problem);
   if (!refusal || !PASSED.has(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")
@@ -121,7 +121,7 @@ function withoutSecrets(gen: Generation, text: string): string | undefined {
   }
 }
 
-function unexpected(x: Visit, problem: unknown): Fault {
+function unexpected(x: HostExchange, problem: unknown): Fault {
   x["~"].gen.log.error({ request: x.id, err: problem }, "an unexpected error");
   return { kind: "internal", message: `Something went wrong here. The log has it under ${x.id}.` };
 }

@@ -1,15 +1,15 @@
 import { hold, type Ask } from "../money/estimate.ts";
 import { fail } from "../model/error.ts";
 import type { Limit } from "../plugin/store.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import { chargesOf, taken } from "./charges.ts";
 import { leaving } from "./leaving.ts";
-import type { Departure } from "./outgoing.ts";
+import type { OutgoingRequest } from "./outgoing.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf } from "./terms.ts";
 
 /** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
-export async function reserve(call: Attempt, out: Departure | null, tally: Tally): Promise<void> {
+export async function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tally): Promise<void> {
   const x = call.exchange;
   const { gen } = x["~"];
   const { limits, labels, mode } = chargesOf(call);
@@ -42,7 +42,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
   tally.holds(ask, held, shelf);
   tally.thinks =
     call.info.can?.reasoning !== false &&
-    (!out || (call.seat["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
+    (!out || (call.candidate["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
   if (budgeted && held.nano === null)
     fail("quota", `${call.id} has no known price, and this key has a budget. ${pricing(call)}`, {
       code: "unpriced_model",
@@ -65,7 +65,7 @@ export async function reserve(call: Attempt, out: Departure | null, tally: Tally
 }
 
 /** The line that is missing, as an operator writes it. */
-function pricing(call: Attempt): string {
+function pricing(call: HostCall): string {
   const [price, what] =
     call.exchange.kind === "image"
       ? ['{ images: "…" }', "dollars each"]

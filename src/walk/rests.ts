@@ -16,7 +16,7 @@ export interface Rest {
 }
 
 /** Who is given a rest after a failure: candidates that rest are tried last, never dropped. One per process, read live. */
-export class Rests {
+export class RestingTargets {
   readonly #until = new Map<string, number>();
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
   readonly #distrusted = new Map<string, number>();

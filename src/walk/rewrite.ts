@@ -1,11 +1,11 @@
-import type { Visit } from "./exchange.ts";
+import type { HostExchange } from "./exchange.ts";
 
 /** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
-export function rewrite(x: Visit): Promise<void> | undefined {
+export function rewrite(x: HostExchange): Promise<void> | undefined {
   return x["~"].frontend.chain.rewrite.length > 0 ? rewritten(x) : undefined;
 }
 
-async function rewritten(x: Visit): Promise<void> {
+async function rewritten(x: HostExchange): Promise<void> {
   const inner = x["~"];
   for (const hook of inner.frontend.chain.rewrite)
     if (hook.applies(x.model, undefined))

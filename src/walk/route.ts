@@ -3,9 +3,9 @@ import { fail, type ErrorKind } from "../model/error.ts";
 import type { Feature } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { Candidate } from "../plugin/call.ts";
-import type { Excluded } from "../plugin/middleware.ts";
-import type { Visit } from "./exchange.ts";
-import type { Seat } from "./generation.ts";
+import type { Exclusion } from "../plugin/middleware.ts";
+import type { HostExchange } from "./exchange.ts";
+import type { HostCandidate } from "./generation.ts";
 import type { Hook } from "./hooks.ts";
 import { matches } from "./pattern.ts";
 import { permit } from "./pictures.ts";
@@ -15,28 +15,28 @@ import { spread } from "./spread.ts";
 import type { Resolution } from "./switchboard.ts";
 
 export interface Plan {
-  readonly seats: readonly Seat[];
+  readonly candidates: readonly HostCandidate[];
   /** Other endpoints of the same candidates: what one wire cannot say, another may. */
-  readonly others: readonly Seat[];
+  readonly others: readonly HostCandidate[];
   readonly on: ReadonlySet<ErrorKind>;
   readonly resolution: Resolution;
   /** Who was left out, by whom and why; `explain` prints them. */
-  readonly out: readonly (Excluded & { by: string })[];
+  readonly out: readonly (Exclusion & { by: string })[];
 }
 
-type Out = (Excluded & { by: string })[];
+type Out = (Exclusion & { by: string })[];
 type May = (name: string) => boolean;
 
 /** Finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
-export function route(x: Visit): Plan | Promise<Plan> {
+export function route(x: HostExchange): Plan | Promise<Plan> {
   const { frontend, gen } = x["~"];
   permit(x);
   const allowed = x.identity?.models;
   const may: May = (name) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
-  const resolution = gen.switchboard.resolve(frontend, x.model, x.stream, may);
+  const resolution = gen.resolver.resolve(frontend, x.model, x.stream, may);
   const out: Out = [];
   // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
-  const list = hooked(x, spread(sifted(x, resolution.seats, may, out), resolution.pick), out);
+  const list = hooked(x, spread(sifted(x, resolution.candidates, may, out), resolution.pick), out);
   return "then" in list
     ? list.then((seats) => planned(x, seats, resolution, may, out))
     : planned(x, list, resolution, may, out);
@@ -44,7 +44,7 @@ export function route(x: Visit): Plan | Promise<Plan> {
 
 function leave(
   out: Out,
-  seat: Seat,
+  seat: HostCandidate,
   by: string,
   kind: ErrorKind,
   code: string,
@@ -55,7 +55,7 @@ function leave(
 }
 
 /** By what is known of them and of the request. */
-function sifted(x: Visit, all: readonly Seat[], may: May, out: Out): readonly Seat[] {
+function sifted(x: HostExchange, all: readonly HostCandidate[], may: May, out: Out): readonly HostCandidate[] {
   const { pinned, survey } = x["~"].received!;
   // What is read again is this key's: the ledger's row says so. What goes on is asked of a model, which this key must be
   // allowed, under the name it was asked by or the one it has.
@@ -94,10 +94,10 @@ function sifted(x: Visit, all: readonly Seat[], may: May, out: Out): readonly Se
 
 /** A hook that gives back the list that it got has said nothing, and nobody waits. */
 function hooked(
-  x: Visit,
-  seats: readonly Seat[],
+  x: HostExchange,
+  seats: readonly HostCandidate[],
   out: Out,
-): readonly Seat[] | Promise<readonly Seat[]> {
+): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
   const hooks = x["~"].frontend.chain.route;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
@@ -109,22 +109,22 @@ function hooked(
   return seats;
 }
 
-const alike = (a: readonly Seat[], b: readonly Seat[]): boolean =>
+const alike = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
   a.length === b.length && a.every((seat, i) => seat === b[i]);
 
 /** A hook may leave out and reorder; what a candidate is, it may not say. */
 async function heard(
-  x: Visit,
-  seats: readonly Seat[],
+  x: HostExchange,
+  seats: readonly HostCandidate[],
   hooks: readonly Hook<"route">[],
   first: ReturnType<Hook<"route">["run"]>,
   out: Out,
-): Promise<readonly Seat[]> {
+): Promise<readonly HostCandidate[]> {
   const own = new Map(seats.map((seat) => [nameOf(seat), seat]));
   let list = seats;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
-    const kept: Seat[] = [];
+    const kept: HostCandidate[] = [];
     for (const one of await (i === 0 ? first : hook.run(list, x))) {
       if ("candidate" in one) out.push({ ...one, by: hook.id });
       else if (own.has(nameOf(one))) kept.push(own.get(nameOf(one))!);
@@ -135,8 +135,8 @@ async function heard(
 }
 
 function planned(
-  x: Visit,
-  left: readonly Seat[],
+  x: HostExchange,
+  left: readonly HostCandidate[],
   resolution: Resolution,
   may: May,
   out: Out,
@@ -161,17 +161,17 @@ function planned(
   const { on } = resolution;
   if (chosen.length === 0) nobody(x, out, may);
   const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
-  if (chosen.length === 1) return { seats: chosen, others, on, resolution, out };
+  if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
   const rested = chosen.filter((seat) => rests.resting(seat));
   const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
-  return { seats: [...fresh, ...rested], others, on, resolution, out };
+  return { candidates: [...fresh, ...rested], others, on, resolution, out };
 }
 
 const nameOf = ({ id, credential, protocol }: Candidate): string =>
   `${id}\n${credential}\n${protocol}`;
 
 /** Of a provider, model and credential, the first endpoint that is left. */
-function first(list: readonly Seat[]): Seat[] {
+function first(list: readonly HostCandidate[]): HostCandidate[] {
   if (list.length === 1) return [list[0]!];
   const seen = new Set<string>();
   return list.filter((seat) => {
@@ -184,7 +184,7 @@ function first(list: readonly Seat[]): Seat[] {
 const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
 /** Absent is unknown, and unknown is forwarded. */
-function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined {
+function lacking(seat: HostCandidate, features: readonly Feature[]): Feature | undefined {
   const can = seat.info.can;
   const here = seat["~"].endpoint.endpoint.can;
   if (!can && !here) return undefined;
@@ -192,7 +192,7 @@ function lacking(seat: Seat, features: readonly Feature[]): Feature | undefined 
 }
 
 /** The features asked for may keep more than the model does. */
-function narrowed(seat: Seat, asked: readonly Feature[]): Seat {
+function narrowed(seat: HostCandidate, asked: readonly Feature[]): HostCandidate {
   const features = reaching(seat, asked);
   if (!features.some((f) => lasts(f, seat.policy.stateful))) return seat;
   return { ...seat, policy: policyOf(seat["~"], seat.info, Date.now(), features) };
@@ -202,7 +202,7 @@ function narrowed(seat: Seat, asked: readonly Feature[]): Seat {
 const MOST_NAMED = 8;
 
 /** The exclusions' own kind, with every reason. */
-function nobody(x: Visit, out: readonly Excluded[], may: May): never {
+function nobody(x: HostExchange, out: readonly Exclusion[], may: May): never {
   const worst =
     out.find((e) => e.code === "zdr_feature_conflict") ??
     out.find((e) => e.kind === "privacy") ??
@@ -213,7 +213,7 @@ function nobody(x: Visit, out: readonly Excluded[], may: May): never {
   const others = worst.kind === "privacy" ? alternatives(x, out, may) : undefined;
   // Which credentials there are is the operator's: to a client, those that are alike are one.
   const reasons = [...new Set(told.map((e) => e.message))].join("; ");
-  const kept = keptBy(worst.candidate as Seat, x.features);
+  const kept = keptBy(worst.candidate as HostCandidate, x.features);
   const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";
   return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
     code: worst.code,
@@ -237,7 +237,7 @@ function nobody(x: Visit, out: readonly Excluded[], may: May): never {
 }
 
 /** Models that this key may use and that would do, those of the same name first. */
-function alternatives(x: Visit, out: readonly Excluded[], may: May): readonly string[] {
+function alternatives(x: HostExchange, out: readonly Exclusion[], may: May): readonly string[] {
   const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
   const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
   const same = new Set([...refused].map(name));

@@ -1,13 +1,13 @@
 import type { CallRecord } from "../plugin/call.ts";
 import type { Outcome } from "../plugin/exchange.ts";
 import type { Fault } from "../model/error.ts";
-import type { Seen, SeenCall } from "../plugin/observer.ts";
-import type { Visit } from "./exchange.ts";
+import type { RequestRecord, RequestRecordCall } from "../plugin/observer.ts";
+import type { HostExchange } from "./exchange.ts";
 
 const NO_LABELS = Object.freeze({});
 
 /** What observers are told of a request: plain data, and no word that somebody wrote. */
-export function seenOf(x: Visit, outcome: Outcome): Seen {
+export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
   return {
     at: Date.now(),
     id: x.id,
@@ -34,7 +34,7 @@ export function seenOf(x: Visit, outcome: Outcome): Seen {
   };
 }
 
-const callOf = ({ n, candidate, state, usage, costNano, fault, ms }: CallRecord): SeenCall => ({
+const callOf = ({ n, candidate, state, usage, costNano, fault, ms }: CallRecord): RequestRecordCall => ({
   n,
   provider: candidate.provider,
   model: candidate.model,
@@ -48,5 +48,5 @@ const callOf = ({ n, candidate, state, usage, costNano, fault, ms }: CallRecord)
   ms,
 });
 
-const without = (fault: Fault | undefined): Seen["fault"] =>
+const without = (fault: Fault | undefined): RequestRecord["fault"] =>
   fault && { kind: fault.kind, code: fault.code ?? undefined };

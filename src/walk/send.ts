@@ -5,21 +5,21 @@ import type { HeadersIn } from "../model/values.ts";
 import type { Timeouts } from "../config/types.ts";
 import { blame } from "./blame.ts";
 import type { Wire } from "./generation.ts";
-import type { Watchdog, Watched } from "./watchdog.ts";
+import type { Watchdog, Watchable } from "./watchdog.ts";
 
 const ERROR_BODY_MS = 5_000;
 
 /** Who takes an answer's bytes. */
-export interface Taker {
+export interface ResponseSink {
   data(chunk: Buffer): void;
   /** Without an error: upstream ended its message well. */
   end(error?: unknown): void;
 }
 
-const handOver = (flight: Flight): void => flight.give();
+const handOver = (flight: UpstreamResponse): void => flight.give();
 
 /** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
-export class Flight implements Dispatcher.DispatchHandler, Watched {
+export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   watchedAt = -1;
   status = 0;
   headers: HeadersIn = {};
@@ -28,7 +28,7 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
   readonly #started: number;
   #due: number;
   #controller: Dispatcher.DispatchController | undefined;
-  #taker: Taker | undefined;
+  #taker: ResponseSink | undefined;
   /** What has come and was not handed over. */
   #came: Buffer[] = [];
   /** The client does not read. */
@@ -70,7 +70,7 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
     });
   }
 
-  take(taker: Taker): void {
+  take(taker: ResponseSink): void {
     this.#taker = taker;
     this.give();
     if (this.#ended) taker.end(this.#ended.error);
@@ -166,7 +166,7 @@ export class Flight implements Dispatcher.DispatchHandler, Watched {
 }
 
 /** As much of an error as comes: what it means is in its head, and nobody waits for more words than these. */
-export function glance(flight: Flight, max: number): Promise<Buffer> {
+export function glance(flight: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -185,7 +185,7 @@ export function glance(flight: Flight, max: number): Promise<Buffer> {
 }
 
 /** The whole body of an answer that is small by right: counts, what is asked for by id. */
-export function gather(flight: Flight, max: number): Promise<Buffer> {
+export function gather(flight: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;

@@ -1,12 +1,12 @@
 import type { ServeRoute } from "../plugin/frontend.ts";
-import type { Visit } from "./exchange.ts";
+import type { HostExchange } from "./exchange.ts";
 import { receipts } from "./privacy.ts";
 
 /** A route that its frontend answers itself. */
 export async function serve(
-  x: Visit,
+  x: HostExchange,
   route: ServeRoute,
-  admit: (x: Visit) => Promise<void>,
+  admit: (x: HostExchange) => Promise<void>,
 ): Promise<void> {
   if (!route.open) await admit(x);
   const served = await route.serve(x);

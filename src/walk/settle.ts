@@ -1,13 +1,13 @@
 import { ERRORS, type Fault } from "../model/error.ts";
 import type { Outcome } from "../plugin/exchange.ts";
-import type { Visit } from "./exchange.ts";
+import type { HostExchange } from "./exchange.ts";
 import { seenOf } from "./seen.ts";
 
 /** Wraps the walk: whatever happens inside, there is one outcome, told once to every settle hook. */
 export async function settled(
-  x: Visit,
+  x: HostExchange,
   walk: Promise<void>,
-  refuse: (x: Visit, problem: unknown) => void,
+  refuse: (x: HostExchange, problem: unknown) => void,
 ): Promise<void> {
   try {
     await walk;
@@ -33,7 +33,7 @@ export async function settled(
 }
 
 /** Even a refusal that cannot be written is an end: the line is closed, and who must know of it is told. */
-function told(x: Visit, problem: unknown, refuse: (x: Visit, problem: unknown) => void): void {
+function told(x: HostExchange, problem: unknown, refuse: (x: HostExchange, problem: unknown) => void): void {
   try {
     refuse(x, problem);
   } catch (err) {
@@ -42,7 +42,7 @@ function told(x: Visit, problem: unknown, refuse: (x: Visit, problem: unknown) =
   }
 }
 
-function outcomeOf(x: Visit): Outcome {
+function outcomeOf(x: HostExchange): Outcome {
   const inner = x["~"];
   const fault = inner.fault;
   return {
@@ -73,13 +73,13 @@ const OURS: readonly Fault["kind"][] = [
 const ours = (fault: Fault, { calls }: Outcome): boolean =>
   calls.length === 0 && OURS.includes(fault.kind);
 
-const slow = (x: Visit): boolean => {
+const slow = (x: HostExchange): boolean => {
   const { calls, gen } = x["~"];
   return (calls.at(-1)?.ms.head ?? 0) > gen.slowMs;
 };
 
 /** One line for each failed or slow request; never a body, never a secret. */
-function report(x: Visit, outcome: Outcome): void {
+function report(x: HostExchange, outcome: Outcome): void {
   const { gen } = x["~"];
   const last = outcome.calls.at(-1);
   if (!outcome.fault && !slow(x)) return;

@@ -1,9 +1,9 @@
 // Who is tried first. Credentials share load by their weights: under `ordered` those of one provider and model, and the order of
 // models stays; under `weighted` those of all candidates.
-import type { Seat } from "./generation.ts";
+import type { HostCandidate } from "./generation.ts";
 import type { Resolution } from "./switchboard.ts";
 
-export function spread(seats: readonly Seat[], pick: Resolution["pick"]): readonly Seat[] {
+export function spread(seats: readonly HostCandidate[], pick: Resolution["pick"]): readonly HostCandidate[] {
   if (seats.length < 2) return seats;
   /** One way to one credential, with its endpoints in their order. */
   const ways = Map.groupBy(seats, (seat) => `${seat.id}\n${seat.credential}`);
@@ -18,5 +18,5 @@ export function spread(seats: readonly Seat[], pick: Resolution["pick"]): readon
   return groups.size === drawn.length ? seats : [...groups.values()].flatMap(shuffled);
 }
 
-const shuffled = (drawn: { readonly way: readonly Seat[]; readonly at: number }[]): Seat[] =>
+const shuffled = (drawn: { readonly way: readonly HostCandidate[]; readonly at: number }[]): HostCandidate[] =>
   drawn.toSorted((a, b) => b.at - a.at).flatMap(({ way }) => way);

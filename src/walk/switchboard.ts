@@ -6,24 +6,24 @@ import type { ModelRoute } from "../config/types.ts";
 import { fail, type ErrorKind } from "../model/error.ts";
 import type { Lane } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
-import type { MountedEndpoint, MountedFrontend, MountedProvider, Seat } from "./generation.ts";
+import type { MountedEndpoint, MountedFrontend, MountedProvider, HostCandidate } from "./generation.ts";
 import { closer } from "./hooks.ts";
 import { carried, matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";
 import { unanswered } from "./unanswered.ts";
 
 export interface Resolution {
-  readonly seats: readonly Seat[];
+  readonly candidates: readonly HostCandidate[];
   /** After which failures the next seat is tried. */
   readonly on: ReadonlySet<ErrorKind>;
   /** Why a seat is not on the verbatim lane. */
-  readonly closed: ReadonlyMap<Seat, string>;
+  readonly closed: ReadonlyMap<HostCandidate, string>;
   /** For the operator: they name variables. */
   readonly notes: readonly string[];
   readonly pick: "ordered" | "weighted";
 }
 
-export interface Lines {
+export interface ResolverInputs {
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly unmounted: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
@@ -65,20 +65,20 @@ export interface Looked {
     readonly provider: string;
     readonly why: string;
   }[];
-  readonly seats: Seat[];
-  readonly closed: Map<Seat, string>;
+  readonly seats: HostCandidate[];
+  readonly closed: Map<HostCandidate, string>;
   readonly wrongKind: string[];
   readonly unserved: string[];
 }
 
-export class Switchboard {
-  readonly #lines: Lines;
+export class CandidateResolver {
+  readonly #lines: ResolverInputs;
   readonly #patterns: readonly ModelRoute[];
   readonly #kept = new Map<MountedFrontend, Map<string, Resolution>>();
   #version = -1;
   #since = 0;
 
-  constructor(lines: Lines) {
+  constructor(lines: ResolverInputs) {
     this.#lines = lines;
     this.#patterns = [...lines.models.values()]
       .filter((route) => route.name.includes("*"))
@@ -134,7 +134,7 @@ export class Switchboard {
       unanswered({ ...found, lines: this.#lines, kind: kindOf(frontend), model, answers, may });
     }
     return {
-      seats,
+      candidates: seats,
       closed,
       notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
       on: new Set(route?.on ?? DEFAULT_ON),
@@ -236,7 +236,7 @@ export class Switchboard {
     for (const credential of credentials)
       for (const endpoint of ordered) {
         const why = closedBy(frontend, endpoint, asked, provider.name, stream);
-        const seat: Seat = {
+        const seat: HostCandidate = {
           id,
           provider: provider.name,
           protocol: endpoint.protocol?.id ?? null,

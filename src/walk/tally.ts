@@ -7,10 +7,10 @@ import type { Price } from "../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import type { CallRecord, CallState } from "../plugin/call.ts";
-import type { Command, Settle } from "../plugin/store.ts";
+import type { StoreCommand, Settle } from "../plugin/store.ts";
 import { isCallers } from "./blame.ts";
-import type { Attempt } from "./call.ts";
-import type { Shelf } from "./parts.ts";
+import type { HostCall } from "./call.ts";
+import type { ModelIndex } from "./parts.ts";
 import { larger, Pricing } from "./pricing.ts";
 import { usually } from "./terms.ts";
 
@@ -34,7 +34,7 @@ const SANE = 100_000_000;
 const SANE_NANO = 10n ** 15n;
 
 export class Tally {
-  readonly call: Attempt;
+  readonly call: HostCall;
   /** Upstream has taken the work on: from here a failure is estimated, never void. */
   accepted = false;
   /** The finish has been seen: whatever goes wrong upstream after it changes nothing. */
@@ -63,14 +63,14 @@ export class Tally {
   #upstreamCost: bigint | undefined;
   #record: CallRecord | undefined;
 
-  constructor(call: Attempt) {
+  constructor(call: HostCall) {
     this.call = call;
     this.pricing = new Pricing(call);
     this.who = usually(call);
   }
 
   /** What was set aside, and why. */
-  holds(ask: Ask, held: Hold, shelf: Shelf): void {
+  holds(ask: Ask, held: Hold, shelf: ModelIndex): void {
     this.pricing.shelf = shelf;
     this.#ask = ask;
     this.#most = held.most;
@@ -166,7 +166,7 @@ export class Tally {
     this.#record = {
       attempt: this.call.attempt,
       n: this.call.n,
-      candidate: this.call.seat,
+      candidate: this.call.candidate,
       state,
       usage,
       costNano,
@@ -194,7 +194,7 @@ export class Tally {
   }
 
   /** What a crash now would be presumed from: the counts so far, and a price with room for what is on its way. */
-  progress(at: number): Extract<Command, { do: "progress" }> & { at: number } {
+  progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
     const { usage, estimated } = this.usage();
     const made = usage.output ?? 0;
     const since = performance.now() - this.call.started - (this.contentMs ?? 0);
@@ -211,7 +211,7 @@ export class Tally {
   #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
     const seen = this.#cost(usage, estimated);
     // Who bills the rest anyway has not billed all of it yet.
-    if (this.call.seat["~"].provider.onDisconnect === "drain") return larger(seen, this.holdNano);
+    if (this.call.candidate["~"].provider.onDisconnect === "drain") return larger(seen, this.holdNano);
     if (this.ended || this.call.exchange.kind === "image") return seen;
     if (!this.thinks && this.call.stream) return seen;
     const seconds = (performance.now() - this.call.started) / 1_000 + ahead;

@@ -1,11 +1,11 @@
 import type { Circumstances } from "../money/price.ts";
 import type { Survey } from "../plugin/protocol.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 
 /** What decides a price beside the counts and the time: what the client asked for, and where it is served. */
-export type Terms = Pick<Circumstances, "tier" | "size" | "quality" | "facts">;
+export type PriceTerms = Pick<Circumstances, "tier" | "size" | "quality" | "facts">;
 
-export function termsOf(call: Attempt, { tier, size, quality, facts }: Survey): Terms {
+export function termsOf(call: HostCall, { tier, size, quality, facts }: Survey): PriceTerms {
   const { region } = call.policy;
   // Of several regions nobody knows which one it will be.
   return {
@@ -17,4 +17,4 @@ export function termsOf(call: Attempt, { tier, size, quality, facts }: Survey): 
 }
 
 /** Whose habits count for a call's expected size: this key's with this model. */
-export const usually = (call: Attempt): string => `${call.exchange.identity!.id}\n${call.id}`;
+export const usually = (call: HostCall): string => `${call.exchange.identity!.id}\n${call.id}`;

@@ -3,14 +3,14 @@
 import { near } from "../catalogue/near.ts";
 import { fail } from "../model/error.ts";
 import type { Kind } from "../model/request.ts";
-import type { Lines, Looked, May } from "./switchboard.ts";
+import type { ResolverInputs, Looked, May } from "./switchboard.ts";
 
 /** How many names are offered: near ones, or any. */
 const SHOWN = 3;
 const KNOWN = 5;
 
 interface Unanswered extends Looked {
-  readonly lines: Lines;
+  readonly lines: ResolverInputs;
   readonly kind: Kind;
   readonly model: string;
   readonly may: May;

@@ -2,13 +2,13 @@
 //
 //     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Line } from "../plugin/call.ts";
+import type { ProviderAccess } from "../plugin/call.ts";
 import { admit } from "./admit.ts";
-import type { Attempt } from "./call.ts";
+import type { HostCall } from "./call.ts";
 import { carry } from "./carry.ts";
 import { count } from "./count.ts";
 import { dispatch } from "./dispatch.ts";
-import { nextId, Visit } from "./exchange.ts";
+import { nextId, HostExchange } from "./exchange.ts";
 import type { Generation, MountedRoute } from "./generation.ts";
 import { present } from "./present.ts";
 import { receive } from "./receive.ts";
@@ -18,7 +18,7 @@ import { route } from "./route.ts";
 import { serve } from "./serve.ts";
 import { settled } from "./settle.ts";
 
-export interface Incoming {
+export interface IncomingRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly params: { readonly [name: string]: string };
@@ -27,11 +27,11 @@ export interface Incoming {
 export async function walk(
   gen: Generation,
   mounted: MountedRoute,
-  incoming: Incoming,
-  fetch: (call: Attempt) => Line["fetch"],
+  incoming: IncomingRequest,
+  fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
   const leave = gen.enter();
-  const x = new Visit({ id: nextId(), gen, route: mounted, ...incoming, receive });
+  const x = new HostExchange({ id: nextId(), gen, route: mounted, ...incoming, receive });
   try {
     await settled(x, pass(x, mounted, fetch), refuse);
   } finally {
@@ -42,9 +42,9 @@ export async function walk(
 
 /** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
 async function pass(
-  x: Visit,
+  x: HostExchange,
   { route: of }: MountedRoute,
-  fetch: (call: Attempt) => Line["fetch"],
+  fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
   if ("serve" in of) return serve(x, of, admit);
   await admit(x);
@@ -52,7 +52,7 @@ async function pass(
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
   const routing = route(x);
-  const plan = "seats" in routing ? routing : await routing;
+  const plan = "candidates" in routing ? routing : await routing;
   if (x.op === "count") return count(x, plan, fetch);
   if (x.op === "relay") return carry(x, plan, fetch);
   return dispatch(x, plan, present, fetch);

@@ -1,6 +1,6 @@
 // One coarse timer for all open calls: a timer or a signal per request costs more than the request's own work.
 
-export interface Watched {
+export interface Watchable {
   /** Where it stands in the watchdog's list; -1: nowhere. */
   watchedAt: number;
   /** Called once a tick while watched. `now` is the monotonic clock in milliseconds. */
@@ -16,12 +16,12 @@ export class Watchdog implements Disposable {
    * Each knows its own place, and the last takes the place of whoever leaves. A Set would hold every request in memory
    * until a full collection: its tables, made anew after every so many changes, hang together.
    */
-  readonly #watched: Watched[] = [];
+  readonly #watched: Watchable[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** The monotonic clock, as of the last tick: good enough for deadlines, free to read. */
   now = performance.now();
 
-  watch(what: Watched): void {
+  watch(what: Watchable): void {
     if (what.watchedAt >= 0) return;
     what.watchedAt = this.#watched.push(what) - 1;
     if (this.#timer) return;
@@ -43,7 +43,7 @@ export class Watchdog implements Disposable {
   }
 
   /** One timer for all: what one of them throws is its own. */
-  #tick(w: Watched): void {
+  #tick(w: Watchable): void {
     try {
       w.tick(this.now);
     } catch (problem) {
@@ -52,7 +52,7 @@ export class Watchdog implements Disposable {
     }
   }
 
-  leave(what: Watched): void {
+  leave(what: Watchable): void {
     const at = what.watchedAt;
     if (at < 0) return;
     what.watchedAt = -1;

@@ -1,19 +1,19 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
-import type { Command } from "../../src/cli/command.ts";
+import type { CliCommand } from "../../src/cli/command.ts";
 import { helpOf, overview } from "../../src/cli/help.ts";
 import { COMMANDS, main, read } from "../../src/cli/main.ts";
 import { faultOf } from "../../src/model/error.ts";
 import { version as VERSION } from "../../src/cli/house.ts";
 import { folder } from "./cli.ts";
 
-const wide: [string, Command][] = await Promise.all(
+const wide: [string, CliCommand][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),
 );
 /** Those of two words too, each as a command of its own. */
 const parts = wide.flatMap(([name, command]) =>
   Object.entries(command.parts ?? {}).map(
-    ([part, each]) => [`${name} ${part}`, each] as [string, Command],
+    ([part, each]) => [`${name} ${part}`, each] as [string, CliCommand],
   ),
 );
 const all = [...wide, ...parts];

@@ -1,6 +1,6 @@
 // Claude Code, headless: a question on the command line, the answer on standard output.
 import assert from "node:assert/strict";
-import { call, say, toolResults, type Asked, type Check } from "tollgate/testing";
+import { call, say, toolResults, type UpstreamRequest, type Check } from "tollgate/testing";
 import type { Client, Setting } from "./client.ts";
 import { judge } from "./judge.ts";
 import { answering, declaredIn, refusing, USAGE } from "./scripts.ts";
@@ -45,7 +45,7 @@ export const claudeCode: Client = {
 const searches = (of: Setting): Check => ({
   name: "finds a tool by searching",
   async run() {
-    const declared = (asked: Asked) => declaredIn(asked).map(({ name }) => name);
+    const declared = (asked: UpstreamRequest) => declaredIn(asked).map(({ name }) => name);
     const script: Script = (asked) =>
       toolResults(asked).length === 0
         ? call("ToolSearch", { query: "select:NotebookEdit", max_results: 5 }).usage(USAGE)

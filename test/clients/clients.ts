@@ -1,4 +1,4 @@
-import type { Check, Spoken } from "tollgate/testing";
+import type { Check, SpokenProtocol } from "tollgate/testing";
 import { claudeCode } from "./claude-code.ts";
 import type { Client } from "./client.ts";
 import { codex } from "./codex.ts";
@@ -11,7 +11,7 @@ import { turns } from "./turns.ts";
 
 export const CLIENTS: readonly Client[] = [claudeCode, codex];
 
-const SPOKEN: readonly Spoken[] = ["messages", "chat-completions", "responses"];
+const SPOKEN: readonly SpokenProtocol[] = ["messages", "chat-completions", "responses"];
 
 /** Checks, and what they need while they run. */
 export interface Cast extends AsyncDisposable {

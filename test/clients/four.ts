@@ -9,10 +9,10 @@ import {
   speaking,
   think,
   upstream,
-  type Answer,
-  type Asked,
+  type ScriptedAnswer,
+  type UpstreamRequest,
   type Reaction,
-  type Routes,
+  type ScriptedRoutes,
   type Speech,
 } from "tollgate/testing";
 import { startGateway } from "../gateway.ts";
@@ -67,12 +67,12 @@ function saying({ words, results, tools, pictures }: Heard): Speech {
 
 /** Whatever is refused is refused as a provider would, and shows in the client. */
 const judged =
-  (then: (speech: Speech, asked: Asked) => Answer | Promise<Answer>): Reaction =>
+  (then: (speech: Speech, asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>): Reaction =>
   (asked) => {
     const why = refusal(asked);
     if (why === undefined) return then(saying(heard(asked)).usage(USAGE), asked);
     const refused = failing(400, why);
-    return typeof refused === "function" ? refused(asked) : (refused as Answer);
+    return typeof refused === "function" ? refused(asked) : (refused as ScriptedAnswer);
   };
 
 const B64 = PICTURE.toString("base64");
@@ -100,14 +100,14 @@ const drawnByGemini = json({
 
 const listed = (...ids: string[]) => json({ object: "list", data: ids.map((id) => ({ id })) });
 
-function routes(): Routes {
-  const gemini = (asked: Asked): Answer | Promise<Answer> => {
+function routes(): ScriptedRoutes {
+  const gemini = (asked: UpstreamRequest): ScriptedAnswer | Promise<ScriptedAnswer> => {
     if (asked.path.includes("-image:")) return drawnByGemini;
     if (asked.path.endsWith(":countTokens")) return json({ totalTokens: 42 });
     const talk = judged((speech, one) => {
-      const route = speakingGemini(speech)["POST /v1beta/models/*"] as (a: Asked) => Answer;
+      const route = speakingGemini(speech)["POST /v1beta/models/*"] as (a: UpstreamRequest) => ScriptedAnswer;
       return route(one);
-    }) as (a: Asked) => Answer;
+    }) as (a: UpstreamRequest) => ScriptedAnswer;
     return talk(asked);
   };
   const inOwn = judged((speech, asked) => speech.to(asked));

@@ -1,7 +1,7 @@
 // What an upstream reads of a request, in whichever of the four protocols it came: enough to know what to answer, and what
 // no provider would take.
 import assert from "node:assert/strict";
-import { spokenAt, type Asked } from "tollgate/testing";
+import { spokenAt, type UpstreamRequest } from "tollgate/testing";
 import { judged } from "../protocols/gemini/judge.ts";
 
 export interface Heard {
@@ -21,7 +21,7 @@ export interface Said extends Heard {
 }
 
 /** Why this would be refused; undefined: it would not. */
-export function refusal(asked: Asked): string | undefined {
+export function refusal(asked: UpstreamRequest): string | undefined {
   try {
     if (spokenAt(asked.path) === undefined) judged(asked.json());
     const { words, calls, answers, results, tools } = reads(asked);
@@ -36,9 +36,9 @@ export function refusal(asked: Asked): string | undefined {
   }
 }
 
-export const heard = (asked: Asked): Heard => reads(asked);
+export const heard = (asked: UpstreamRequest): Heard => reads(asked);
 
-function reads(asked: Asked): Said {
+function reads(asked: UpstreamRequest): Said {
   const body = asked.json();
   const spoken = spokenAt(asked.path);
   if (spoken === "chat-completions") return inChat(body);

@@ -2,7 +2,7 @@
 // all that the client sent; each call is in the books with the counts that upstream told; the daemon had nothing to complain of.
 import assert from "node:assert/strict";
 import type { JsonObject } from "tollgate/plugin";
-import type { Asked } from "tollgate/testing";
+import type { UpstreamRequest } from "tollgate/testing";
 import { USAGE } from "./scripts.ts";
 import type { Played, Served } from "./stage.ts";
 
@@ -41,7 +41,7 @@ const counted = (usage: JsonObject) =>
   Object.fromEntries(Object.entries(usage).filter(([, count]) => count !== 0));
 
 /** Every text of the client's is in what upstream got. */
-function heardAll({ body, losses }: Served, asked: Asked): void {
+function heardAll({ body, losses }: Served, asked: UpstreamRequest): void {
   const heard = textsOf(asked.json()).join("\n\n");
   const dropped = losses.flatMap(({ field, how }) => (how === "dropped" ? [field] : []));
   const { tools, client_metadata: _, metadata: __, ...rest } = body;

@@ -5,8 +5,8 @@ import {
   say,
   think,
   toolResults,
-  type Answer,
-  type Asked,
+  type ScriptedAnswer,
+  type UpstreamRequest,
   type Speech,
 } from "tollgate/testing";
 import type { Call } from "./client.ts";
@@ -67,7 +67,7 @@ export const refusing =
   (status: number, message: string): Script =>
   (asked) => {
     const answer = failing(status, message);
-    return typeof answer === "function" ? (answer(asked) as Answer) : answer;
+    return typeof answer === "function" ? (answer(asked) as ScriptedAnswer) : answer;
   };
 
 export interface Declared {
@@ -77,7 +77,7 @@ export interface Declared {
 }
 
 /** The tools that a model may call, in whatever protocol. */
-export function declaredIn(asked: Asked): readonly Declared[] {
+export function declaredIn(asked: UpstreamRequest): readonly Declared[] {
   const tools: readonly RawTool[] = asked.json().tools ?? [];
   return tools.flatMap((tool) => {
     const { name, parameters, input_schema } = { ...tool, ...tool.function };
@@ -95,7 +95,7 @@ interface RawTool {
 }
 type Schema = { readonly required?: readonly string[] };
 
-function calling(asked: Asked, calls: readonly Call[], from: Speech = think("Well.", "signed")) {
+function calling(asked: UpstreamRequest, calls: readonly Call[], from: Speech = think("Well.", "signed")) {
   const declared = declaredIn(asked);
   const fits = ({ tool, args }: Call) =>
     declared.some(({ name, required }) => name === tool && required.every((key) => key in args));

@@ -12,11 +12,11 @@ import {
   speaking,
   spokenAt,
   upstream,
-  type Answer,
-  type Asked,
-  type Routes,
+  type ScriptedAnswer,
+  type UpstreamRequest,
+  type ScriptedRoutes,
   type Speech,
-  type Spoken,
+  type SpokenProtocol,
 } from "tollgate/testing";
 import { startGateway, type Line } from "../gateway.ts";
 
@@ -34,7 +34,7 @@ export interface Played {
   readonly out: string;
   readonly err: string;
   /** Generations that upstream was asked for. */
-  readonly asked: readonly Asked[];
+  readonly asked: readonly UpstreamRequest[];
   readonly served: readonly Served[];
   /** What else the daemon had to say: warnings and errors. */
   readonly complaints: readonly Line[];
@@ -56,10 +56,10 @@ export interface Stage extends AsyncDisposable {
   play(script: Script, command: Command): Promise<Played>;
 }
 
-export type Script = (asked: Asked) => Speech | Answer;
+export type Script = (asked: UpstreamRequest) => Speech | ScriptedAnswer;
 
 /** A name the client knows or does not know, reached in this protocol: the part after the slash is what clients look at. */
-export const modelOn = (spoken: Spoken, name: string): string => `${spoken}/${name}`;
+export const modelOn = (spoken: SpokenProtocol, name: string): string => `${spoken}/${name}`;
 
 const PLAY_MS = 60_000;
 
@@ -140,8 +140,8 @@ export async function stage(names: readonly string[]): Promise<Stage> {
   };
 }
 
-function playing(script: Script): Routes {
-  const react = (asked: Asked) => {
+function playing(script: Script): ScriptedRoutes {
+  const react = (asked: UpstreamRequest) => {
     const said = script(asked);
     return "words" in said ? said.to(asked) : said;
   };

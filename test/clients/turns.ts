@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Asked, Check } from "tollgate/testing";
+import type { UpstreamRequest, Check } from "tollgate/testing";
 import type { Question, Setting } from "./client.ts";
 import { judge } from "./judge.ts";
 import {
@@ -95,7 +95,7 @@ export function turns(of: Setting): Check[] {
 }
 
 /** Who signed a thought reads its signature again; nobody else reads it. */
-export function thoughtCameBack({ spoken }: Setting, asked: Asked): void {
+export function thoughtCameBack({ spoken }: Setting, asked: UpstreamRequest): void {
   const sent = String(asked.body);
   if (spoken === "chat-completions") assert.doesNotMatch(sent, /tg1\.|"signed"/);
   else assert.match(sent, /"signed"/, "the signature did not come back");

@@ -20,9 +20,9 @@ import {
   speaking,
   think,
   toolResults,
-  type Asked,
+  type UpstreamRequest,
   type Speech,
-  type Spoken,
+  type SpokenProtocol,
 } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
@@ -51,7 +51,7 @@ afterAll(() => at[Symbol.asyncDispose]());
 afterEach(() => at.up.forget());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
-const upstreamSays = (what: Speech | ((asked: Asked) => Speech)) => at.up.script(speaking(what));
+const upstreamSays = (what: Speech | ((asked: UpstreamRequest) => Speech)) => at.up.script(speaking(what));
 /** What upstream was sent the n-th time. */
 const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
 
@@ -69,7 +69,7 @@ const tools = {
   }),
 };
 /** Two calls at once, then another round, then what it has heard last. */
-const weather = (asked: Asked) => {
+const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   if (heard.length === 0)
     return think("I should look.", "signed")
@@ -263,5 +263,5 @@ const raise = (error: unknown): never => {
 };
 
 /** Thoughts come back to who signed them; the compatible provider drops what they are signed with. */
-const keepsThoughts = (sdk: string, spoken: Spoken): boolean =>
+const keepsThoughts = (sdk: string, spoken: SpokenProtocol): boolean =>
   spoken !== "chat-completions" && sdk !== "openai-compatible";

@@ -1,7 +1,7 @@
 // What the gateway acts on inside of messages, items and tools has one reading too: state of other keys, hosted tools and
 // what is asked of a stream cannot be spelled past it. What is the client's own (schemas, arguments) stays free.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Spoken } from "tollgate/testing";
+import type { SpokenProtocol } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => at[Symbol.asyncDispose]());
 
-const PATHS: { readonly [spoken in Spoken]: string } = {
+const PATHS: { readonly [spoken in SpokenProtocol]: string } = {
   "chat-completions": "/v1/chat/completions",
   messages: "/v1/messages",
   responses: "/v1/responses",
@@ -19,7 +19,7 @@ const PATHS: { readonly [spoken in Spoken]: string } = {
 const user = (...content: object[]) => [{ role: "user", content }];
 
 /** Bodies by what they hold, and in each the key that is written in other ways. */
-const HELD: { readonly [spoken in Spoken]: readonly (readonly [key: string, body: object])[] } = {
+const HELD: { readonly [spoken in SpokenProtocol]: readonly (readonly [key: string, body: object])[] } = {
   "chat-completions": [
     ["role", { messages: [{ role: "user", content: "Hi" }] }],
     ["content", { messages: [{ role: "user", content: "Hi" }] }],
@@ -71,7 +71,7 @@ const HELD: { readonly [spoken in Spoken]: readonly (readonly [key: string, body
   ],
 };
 
-const LEAST: { readonly [spoken in Spoken]: object } = {
+const LEAST: { readonly [spoken in SpokenProtocol]: object } = {
   "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
   messages: { max_tokens: 100, messages: [{ role: "user", content: "Hi" }] },
   responses: { input: "Hi" },
@@ -87,7 +87,7 @@ const VARIANTS: Readonly<Record<string, (key: string) => string | undefined>> = 
     `\\u00${key.charCodeAt(0).toString(16).padStart(2, "0")}${key.slice(1)}`,
 };
 
-async function send(spoken: Spoken, body: string) {
+async function send(spoken: SpokenProtocol, body: string) {
   at.up.forget();
   const response = await fetch(at.gateway.url + PATHS[spoken], {
     method: "POST",
@@ -135,7 +135,7 @@ describe.each(SPOKEN)("%s", (spoken) => {
         properties: { Type: { type: "string" }, FILE_ID: {}, "a<b": {} },
       };
       const args = { Type: "x", File_ID: "y", Role: { Name: 1 } };
-      const bodies: { readonly [spoken in Spoken]: object } = {
+      const bodies: { readonly [spoken in SpokenProtocol]: object } = {
         "chat-completions": {
           tools: [{ type: "function", function: { name: "f", parameters: schema } }],
           metadata: { Type: "x" },

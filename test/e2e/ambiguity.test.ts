@@ -1,7 +1,7 @@
 // One body, one reading. A key that stands twice, hides behind escapes or differs by its case could be read one way here
 // and another way upstream: it is refused, or it does not leave.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Spoken } from "tollgate/testing";
+import type { SpokenProtocol } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
@@ -10,14 +10,14 @@ beforeAll(async () => {
 });
 afterAll(() => at[Symbol.asyncDispose]());
 
-const PATHS: { readonly [spoken in Spoken]: string } = {
+const PATHS: { readonly [spoken in SpokenProtocol]: string } = {
   "chat-completions": "/v1/chat/completions",
   messages: "/v1/messages",
   responses: "/v1/responses",
 };
 const USER = [{ role: "user", content: "Hi" }];
 /** A good body, with every field that the gateway itself acts on, as JSON texts by field. */
-const BODIES: { readonly [spoken in Spoken]: { readonly [field: string]: unknown } } = {
+const BODIES: { readonly [spoken in SpokenProtocol]: { readonly [field: string]: unknown } } = {
   "chat-completions": {
     model: modelOn("chat-completions"),
     messages: USER,
@@ -100,7 +100,7 @@ function text(
   return `{${(first ? [extra, ...good] : [...good, extra]).join(",")}}`;
 }
 
-const send = (spoken: Spoken, body: string) =>
+const send = (spoken: SpokenProtocol, body: string) =>
   fetch(at.gateway.url + PATHS[spoken], {
     method: "POST",
     headers: {

@@ -6,11 +6,11 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   spokenAt,
-  type Answer,
-  type Asked,
+  type ScriptedAnswer,
+  type UpstreamRequest,
   type Cut,
   type Piece,
-  type Spoken,
+  type SpokenProtocol,
 } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Client, type Clients, type Heard } from "./clients.ts";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
@@ -25,17 +25,17 @@ afterAll(() => at[Symbol.asyncDispose]());
 
 const bytesOf = (piece: Piece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-const pieces = ({ body }: Answer) => ([body].flat() as Piece[]).map(bytesOf);
+const pieces = ({ body }: ScriptedAnswer) => ([body].flat() as Piece[]).map(bytesOf);
 
 /** Where an answer is all there but for what may be missing: after the event that says why it ended. */
-const ENDS: { readonly [spoken in Spoken]: RegExp } = {
+const ENDS: { readonly [spoken in SpokenProtocol]: RegExp } = {
   "chat-completions": /"finish_reason":"/,
   messages: /"stop_reason":"/,
   responses: /^event: response\.completed/,
 };
-const finishIn = (parts: readonly Buffer[], spoken: Spoken): number =>
+const finishIn = (parts: readonly Buffer[], spoken: SpokenProtocol): number =>
   parts.findIndex((part) => ENDS[spoken].test(String(part)));
-function finishAt(parts: readonly Buffer[], spoken: Spoken): number {
+function finishAt(parts: readonly Buffer[], spoken: SpokenProtocol): number {
   return parts.slice(0, finishIn(parts, spoken) + 1).reduce((sum, part) => sum + part.length, 0);
 }
 
@@ -71,7 +71,7 @@ type Result = { readonly heard: Heard } | { readonly raised: true };
 async function each(
   cuts: readonly Cut[],
   ask: Client,
-  spoken: Spoken,
+  spoken: SpokenProtocol,
   stream: boolean,
 ): Promise<Result[]> {
   const results: Result[] = [];
@@ -86,7 +86,7 @@ async function each(
       );
     }
   };
-  const reply = (asked: Asked): Answer => {
+  const reply = (asked: UpstreamRequest): ScriptedAnswer => {
     const cut = cuts[Number(/cut (\d+)\./.exec(String(asked.body))?.[1])];
     return { ...SPEECH.in(spoken, { stream, model: "model" }), ...(cut && { cut }) };
   };
@@ -99,7 +99,7 @@ async function each(
   return results;
 }
 
-const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [Spoken, Spoken] => [client, up]));
+const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]));
 
 describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   const parts = pieces(SPEECH.in(up, { stream: true, model: "model" }));

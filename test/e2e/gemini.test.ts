@@ -3,7 +3,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { say, think, type Asked } from "tollgate/testing";
+import { say, think, type UpstreamRequest } from "tollgate/testing";
 import { API_KEY, house, MODEL, SIGNATURE, type House } from "./gemini/house.ts";
 
 let at: House;
@@ -20,7 +20,7 @@ afterAll(() => at[Symbol.asyncDispose]());
 beforeEach(() => at.speak(say("Hi")));
 
 /** Thinks and calls two tools at once; once it has their results, it says so. */
-const weather = (one: Asked) => {
+const weather = (one: UpstreamRequest) => {
   const results = JSON.stringify(one.json()).match(/"functionResponse"/g)?.length ?? 0;
   return results === 0
     ? think("Two cities.", SIGNATURE)

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Entry } from "tollgate/plugin";
-import { say, speaking, upstream, type Upstream } from "tollgate/testing";
+import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 
-let up: Upstream;
+let up: TestUpstream;
 let at: Daemon;
 let hang: { begin(): void; end(): void };
 beforeAll(async () => {

@@ -9,12 +9,12 @@ import {
   json,
   say,
   speaking,
-  type Answer,
-  type Asked,
+  type ScriptedAnswer,
+  type UpstreamRequest,
   type Piece,
   type Reaction,
-  type Routes,
-  type Spoken,
+  type ScriptedRoutes,
+  type SpokenProtocol,
 } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
@@ -40,23 +40,23 @@ const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
 /** raises: anything but an answer. hears: all of it. either: one of the two, and nothing in between. */
 type Verdict = "raises" | "hears" | "either";
 /** Turns a good answer into what upstream does instead. */
-type Fault = (answer: Answer, spoken: Spoken, asked: Asked) => Answer;
+type Fault = (answer: ScriptedAnswer, spoken: SpokenProtocol, asked: UpstreamRequest) => ScriptedAnswer;
 
 const bytesOf = (piece: Piece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-const parts = ({ body }: Answer) => ([body].flat() as Piece[]).map(bytesOf);
-const textOf = (answer: Answer) => String(Buffer.concat(parts(answer)));
-const among = (answer: Answer, where: (all: Buffer[]) => Buffer[]): Answer => ({
+const parts = ({ body }: ScriptedAnswer) => ([body].flat() as Piece[]).map(bytesOf);
+const textOf = (answer: ScriptedAnswer) => String(Buffer.concat(parts(answer)));
+const among = (answer: ScriptedAnswer, where: (all: Buffer[]) => Buffer[]): ScriptedAnswer => ({
   ...answer,
   body: where(parts(answer)),
 });
 const middle = (more: string | Buffer) => (all: Buffer[]) =>
   all.toSpliced(Math.floor(all.length / 2), 0, Buffer.from(more));
-const replaced = (answer: Answer, from: RegExp, to: string): Answer => ({
+const replaced = (answer: ScriptedAnswer, from: RegExp, to: string): ScriptedAnswer => ({
   ...answer,
   body: parts(answer).map((part) => String(part).replace(from, to)),
 });
-const raw = (text: string, more: Answer = {}): Answer => ({ raw: text, ...more });
+const raw = (text: string, more: ScriptedAnswer = {}): ScriptedAnswer => ({ raw: text, ...more });
 const head = (status: string, ...headers: string[]) =>
   `HTTP/1.1 ${status}\r\n${headers.map((h) => `${h}\r\n`).join("")}\r\n`;
 const SSE = "content-type: text/event-stream";
@@ -283,17 +283,17 @@ interface Result {
 }
 
 /** Many at a time: which one a request is for travels in its words. */
-const scripted: ((asked: Asked) => Answer)[] = [];
+const scripted: ((asked: UpstreamRequest) => ScriptedAnswer)[] = [];
 const byWords: Reaction = (asked) =>
   scripted[Number(/fault (\d+)\./.exec(String(asked.body))![1])]!(asked);
-const ROUTES: Routes = Object.fromEntries(
+const ROUTES: ScriptedRoutes = Object.fromEntries(
   ["/v1/chat/completions", "/v1/messages", "/v1/responses"].map((path) => [
     `POST ${path}`,
     byWords,
   ]),
 );
 
-async function ask(client: Spoken, up: Spoken, stream: boolean, fault: Fault): Promise<Result> {
+async function ask(client: SpokenProtocol, up: SpokenProtocol, stream: boolean, fault: Fault): Promise<Result> {
   const mine = scripted.push((asked) =>
     fault(SPEECH.in(up, { stream, n: asked.n, model: "model", body: asked.json() }), up, asked),
   );
@@ -320,7 +320,7 @@ function judge({ said, ms }: Result, verdict: Verdict): void {
   expect(ms, "soon").toBeLessThan(SOON_MS - 500);
 }
 
-const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [Spoken, Spoken] => [client, up]));
+const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]));
 
 describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   it.concurrent.each(Object.entries(STREAMS))("streams: %s", async (_name, [verdict, fault]) =>

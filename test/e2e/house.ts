@@ -4,31 +4,31 @@ import {
   speaking,
   spokenAt,
   upstream,
-  type Asked,
-  type Routes,
-  type Spoken,
-  type Upstream,
+  type UpstreamRequest,
+  type ScriptedRoutes,
+  type SpokenProtocol,
+  type TestUpstream,
 } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 
 export interface House extends AsyncDisposable {
   readonly gateway: Daemon;
-  readonly up: Upstream;
+  readonly up: TestUpstream;
   /** What upstream was asked to generate, without lists and counts. */
-  asked(): readonly Asked[];
+  asked(): readonly UpstreamRequest[];
 }
 
 /** Every protocol an upstream can speak here, and the provider that speaks it: `up-chat/model`, `up-messages/model`, … */
-export const UPSTREAMS: { readonly [protocol in Spoken]: string } = {
+export const UPSTREAMS: { readonly [protocol in SpokenProtocol]: string } = {
   "chat-completions": "up-chat",
   messages: "up-messages",
   responses: "up-responses",
 };
 
-export const SPOKEN = Object.keys(UPSTREAMS) as readonly Spoken[];
+export const SPOKEN = Object.keys(UPSTREAMS) as readonly SpokenProtocol[];
 
 /** A model that is reached in this protocol. */
-export const modelOn = (protocol: Spoken, name = "model") => `${UPSTREAMS[protocol]}/${name}`;
+export const modelOn = (protocol: SpokenProtocol, name = "model") => `${UPSTREAMS[protocol]}/${name}`;
 
 /** The part of gateway.yaml that reaches a fake upstream in each protocol. */
 export const providers = (url: string): string => `
@@ -44,7 +44,7 @@ providers:
 export const FRONTENDS = "frontends: [chat-completions, messages, responses, models]\n";
 
 export async function house(
-  routes: Routes = speaking(say("Hello")),
+  routes: ScriptedRoutes = speaking(say("Hello")),
   more = "middleware: [auth]\nstore: memory\n",
 ): Promise<House> {
   const up = await upstream(routes);

@@ -3,7 +3,7 @@
 import OpenAI from "openai";
 import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, upstream, type Upstream } from "tollgate/testing";
+import { json, upstream, type TestUpstream } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
 import { sniff } from "../../src/protocols/images/index.ts";
 import { png } from "../protocols/images/pictures.ts";
@@ -40,7 +40,7 @@ const list = (...ids: string[]) =>
     data: ids.map((id) => ({ id, object: "model", created: 1, owned_by: "x" })),
   });
 
-let up: Upstream;
+let up: TestUpstream;
 let gateway: Daemon;
 const client = (apiKey = KEY) =>
   new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });

@@ -2,7 +2,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, speaking, upstream, type Upstream } from "tollgate/testing";
+import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 import { parse } from "../../src/lib/key.ts";
 import { tollgate } from "./tollgate.ts";
@@ -20,7 +20,7 @@ providers:
 ${more}
 `;
 
-let up: Upstream;
+let up: TestUpstream;
 let at: Daemon;
 let slow = 0;
 beforeAll(async () => {

@@ -10,7 +10,7 @@ import {
   speaking,
   think,
   toolResults,
-  type Asked,
+  type UpstreamRequest,
   type Speech,
 } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
@@ -23,7 +23,7 @@ afterAll(() => at[Symbol.asyncDispose]());
 afterEach(() => at.up.forget());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
-const upstreamSays = (what: Speech | ((asked: Asked) => Speech)) => at.up.script(speaking(what));
+const upstreamSays = (what: Speech | ((asked: UpstreamRequest) => Speech)) => at.up.script(speaking(what));
 const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
 
 const SCHEMA = {
@@ -39,7 +39,7 @@ const getWeather = new DynamicStructuredTool({
   func: async (place) => `Rain in ${(place as { city: string }).city}.`,
 });
 /** Two calls at once, then what came back. */
-const weather = (asked: Asked) => {
+const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   return heard.length === 0
     ? think("I should look.", "signed")

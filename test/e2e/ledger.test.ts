@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, speaking, upstream, type Upstream } from "tollgate/testing";
+import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 import { tollgate } from "./tollgate.ts";
 
@@ -16,7 +16,7 @@ providers:
     models: { model: { price: { input: 3, output: 15 } } }
 `;
 
-let up: Upstream;
+let up: TestUpstream;
 let at: Daemon;
 beforeAll(async () => {
   up = await upstream(

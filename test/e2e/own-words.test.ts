@@ -1,10 +1,10 @@
 // Small promises to clients, each through the real daemon: names, counts, other endpoints, and what is never forwarded.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { json, say, speaking, upstream, type Upstream } from "tollgate/testing";
+import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../gateway.ts";
 
-let up: Upstream;
+let up: TestUpstream;
 let at: Daemon;
 beforeAll(async () => {
   up = await upstream({

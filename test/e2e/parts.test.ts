@@ -1,10 +1,10 @@
 // One answer, several models at work, several prices: Anthropic's own fallback, as a ledger row.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Entry } from "tollgate/plugin";
-import { json, upstream, type Upstream } from "tollgate/testing";
+import { json, upstream, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 
-let up: Upstream;
+let up: TestUpstream;
 let at: Daemon;
 let second = "dear";
 beforeAll(async () => {

@@ -2,7 +2,7 @@
 import { connect } from "node:net";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { json, say, speaking, think, upstream, type Upstream } from "tollgate/testing";
+import { json, say, speaking, think, upstream, type TestUpstream } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
 import { startGateway } from "../gateway.ts";
 
@@ -25,7 +25,7 @@ providers:
 models: { fast: [relay/gpt-6] }
 `;
 
-let up: Upstream;
+let up: TestUpstream;
 let gateway: Awaited<ReturnType<typeof startGateway>>;
 const client = (apiKey = ALICE) =>
   new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 });

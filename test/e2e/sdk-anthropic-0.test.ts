@@ -2,7 +2,7 @@
 // upstream of every protocol.
 import Anthropic, { AuthenticationError, BadRequestError } from "anthropic-sdk-0";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { call, failing, say, speaking, think, toolResults, type Asked } from "tollgate/testing";
+import { call, failing, say, speaking, think, toolResults, type UpstreamRequest } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
@@ -30,7 +30,7 @@ const SCHEMA = {
   required: ["city"],
 };
 /** Two tools at once, then another, then what it has heard last. */
-const weather = (asked: Asked) => {
+const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   if (heard.length === 0)
     return think("I should look.", "signed")

@@ -8,7 +8,7 @@ import Anthropic, {
   RateLimitError,
 } from "@anthropic-ai/sdk";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { call, failing, say, speaking, think, toolResults, type Asked } from "tollgate/testing";
+import { call, failing, say, speaking, think, toolResults, type UpstreamRequest } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
@@ -34,7 +34,7 @@ const TOOLS: Anthropic.Tool[] = [
   },
 ];
 /** Calls two tools at once, then says what it heard back. */
-const weather = (asked: Asked) => {
+const weather = (asked: UpstreamRequest) => {
   const heard = toolResults(asked);
   return heard.length === 0
     ? think("I should look.", "signed")

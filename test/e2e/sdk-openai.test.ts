@@ -15,8 +15,8 @@ import {
   speaking,
   think,
   toolResults,
-  type Asked,
-  type Routes,
+  type UpstreamRequest,
+  type ScriptedRoutes,
 } from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
@@ -29,10 +29,10 @@ beforeAll(async () => {
 afterAll(() => at[Symbol.asyncDispose]());
 afterEach(() => at.up.forget());
 
-const upstreamSays = (routes: Routes) => at.up.script(routes);
+const upstreamSays = (routes: ScriptedRoutes) => at.up.script(routes);
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
 /** Calls a tool, then says what it heard back. */
-const weather = (asked: Asked) => {
+const weather = (asked: UpstreamRequest) => {
   const [heard] = toolResults(asked);
   return heard === undefined
     ? think("I should look.").call("get_weather", { city: "Oslo" }).usage(USAGE)
@@ -320,7 +320,7 @@ describe("typed errors", () => {
   });
 });
 
-const refusing = (status: number, message: string): Routes =>
+const refusing = (status: number, message: string): ScriptedRoutes =>
   Object.fromEntries(
     ["/v1/chat/completions", "/v1/messages", "/v1/responses"].map((path) => [
       `POST ${path}`,

@@ -1,7 +1,7 @@
 // What a client reads when an upstream has failed: who it was, in that upstream's words where they are the client's to
 // read, and nothing of the operator's account there. Every door, every upstream protocol, whole and streamed.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { json, upstream, type Answer, type Upstream } from "tollgate/testing";
+import { json, upstream, type ScriptedAnswer, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../gateway.ts";
 
@@ -11,7 +11,7 @@ const ESCAPED = [...SECRET]
   .map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
   .join("");
 
-let up: Upstream;
+let up: TestUpstream;
 let at: Daemon;
 beforeAll(async () => {
   up = await upstream();
@@ -71,7 +71,7 @@ async function ask(door: string, model: string, stream = false) {
   });
   return { response, text: await response.text() };
 }
-const answering = (answer: Answer) => up.script({ "*": answer });
+const answering = (answer: ScriptedAnswer) => up.script({ "*": answer });
 const errorIn = (text: string): { message: string; code?: string; details?: JsonObject } => {
   const found = /^data: (.*"error".*)$/m.exec(text)?.[1] ?? text;
   const said = JSON.parse(found) as { error?: never; response?: { error: never } };
@@ -173,7 +173,7 @@ describe.each(CASES)("$door, $model, stream: $stream", ({ door, model, stream })
       { status: 200, headers: { "content-type": "application/json" }, body: "{" },
       { status: 200, headers: { "content-type": "text/event-stream" }, body: "data: {\n\n" },
       { cut: { after: "nothing", how: "reset" } },
-    ] as Answer[]) {
+    ] as ScriptedAnswer[]) {
       answering(answer);
       const { response, text } = await ask(door, model, stream);
       if (response.ok && !/"error":\s*[{"]/.test(text)) continue;

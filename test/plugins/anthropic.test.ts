@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import anthropic from "../../plugins/providers/anthropic.ts";
 import compatible from "../../plugins/providers/anthropic-compatible.ts";
 import type { ChatRequest } from "../../src/model/request.ts";
-import type { Line, Outgoing, Call } from "../../src/plugin/call.ts";
+import type { ProviderAccess, Outgoing, Call } from "../../src/plugin/call.ts";
 import type { Provider, WireEndpoint } from "../../src/plugin/provider.ts";
 import { asking } from "../../src/testing/asking.ts";
-import { context, json, upstream, type Upstream } from "../../src/testing/index.ts";
+import { context, json, upstream, type TestUpstream } from "../../src/testing/index.ts";
 
-let up: Upstream;
+let up: TestUpstream;
 beforeAll(async () => void (up = await upstream()));
 afterAll(() => up.close());
 
@@ -20,7 +20,7 @@ const made = (options: object = {}): Provider =>
   ) as Provider;
 const endpointOf = (provider: Provider) => provider.endpoints[0] as WireEndpoint;
 
-const line = (base: string): Line => ({
+const line = (base: string): ProviderAccess => ({
   credential: "default",
   signal: new AbortController().signal,
   fetch: (url, init) => fetch(`${base}/${String(url)}`, init as RequestInit),

@@ -12,8 +12,8 @@ import {
   say,
   spokenAt,
   upstream,
-  type Asked,
-  type Upstream,
+  type UpstreamRequest,
+  type TestUpstream,
 } from "../../src/testing/index.ts";
 import { startGateway, type Daemon } from "../gateway.ts";
 
@@ -57,12 +57,12 @@ const pathOf = (row: Row): string =>
       { cloudflare: "/client/v4/accounts/id/ai/v1", databricks: "/serving-endpoints" }[row.name]!)
     : new URL(row.base).pathname.replace(/\/$/, "");
 
-let up: Upstream;
+let up: TestUpstream;
 let gateway: Daemon;
 
 beforeAll(async () => {
   up = await upstream({
-    "POST *": (asked: Asked) =>
+    "POST *": (asked: UpstreamRequest) =>
       spokenAt(asked.path)
         ? say("Hi").to(asked)
         : json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),

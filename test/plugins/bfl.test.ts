@@ -16,14 +16,14 @@ import {
   grammar,
   json,
   upstream,
-  type Asked,
-  type Routes,
-  type Upstream,
+  type UpstreamRequest,
+  type ScriptedRoutes,
+  type TestUpstream,
 } from "../../src/testing/index.ts";
 import { png } from "../protocols/images/pictures.ts";
 
 const agent = new Agent();
-const opened: Upstream[] = [];
+const opened: TestUpstream[] = [];
 afterAll(async () => {
   await Promise.all(opened.map((u) => u.close()));
   await agent.close();
@@ -33,10 +33,10 @@ const PICTURE = png(40, 25);
 const image = { headers: { "content-type": "image/png" }, body: PICTURE };
 
 /** The service: takes a job, lets it be pending for a while, then shows it at an address of its own. */
-async function service(more: Routes | ((url: () => string) => Routes) = {}): Promise<Upstream> {
+async function service(more: ScriptedRoutes | ((url: () => string) => ScriptedRoutes) = {}): Promise<TestUpstream> {
   let jobs = 0;
   const url = () => u.url;
-  const u: Upstream = await upstream({
+  const u: TestUpstream = await upstream({
     "POST *": () => {
       const id = `job-${++jobs}`;
       return json({ id, polling_url: `${url()}/poll?id=${id}`, cost: 4, output_mp: 0.001 });
@@ -67,7 +67,7 @@ const wish = (more: Partial<ImageRequest> = {}): ImageRequest =>
   });
 
 async function draw(
-  u: Upstream,
+  u: TestUpstream,
   more: Partial<ImageRequest> = {},
   of: { model?: string; signal?: AbortSignal; timeout_s?: number; seen?: ModelEvent[] } = {},
 ) {
@@ -109,7 +109,7 @@ const caught = (promise: Promise<unknown>) =>
     () => undefined,
     (error) => faultOf(error) ?? expect.unreachable(String(error)),
   );
-const bodies = (u: Upstream): Json[] =>
+const bodies = (u: TestUpstream): Json[] =>
   u.requests.filter((r) => r.method === "POST").map((r) => r.json());
 
 describe.concurrent("a job", () => {
@@ -245,7 +245,7 @@ describe.concurrent("a job that does not end well", () => {
   it("one of several ends the questions after the others", async () => {
     let asks = 0;
     const u = await service({
-      "GET /poll": (asked: Asked) => {
+      "GET /poll": (asked: UpstreamRequest) => {
         asks++;
         return json({ status: asked.query.get("id") === "job-2" ? "Failed" : "Pending" });
       },

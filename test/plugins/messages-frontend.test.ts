@@ -1,10 +1,10 @@
 // The messages frontend and its providers, as a client meets them: a real gateway, a fake upstream.
 import Anthropic, { AuthenticationError, BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { call, say, speaking, think, upstream, type Upstream } from "../../src/testing/index.ts";
+import { call, say, speaking, think, upstream, type TestUpstream } from "../../src/testing/index.ts";
 import { gateway, type House } from "./gateway.ts";
 
-let up: Upstream;
+let up: TestUpstream;
 let house: House;
 
 const speech = think("Hm.", "EqQB").say("Hello").usage({ input: 7, cache_read: 3, output: 5 });

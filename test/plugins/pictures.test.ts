@@ -1,6 +1,6 @@
 // Pictures through a gateway: of models that make one at a time, and of hosts that stream them or do not.
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { eventStream, json, upstream, type Upstream } from "tollgate/testing";
+import { eventStream, json, upstream, type TestUpstream } from "tollgate/testing";
 import { png } from "../protocols/images/pictures.ts";
 import { gateway, type House } from "./gateway.ts";
 
@@ -17,7 +17,7 @@ const drawn = {
   usageMetadata: { promptTokenCount: 5, candidatesTokenCount: 100 },
 };
 
-let up: Upstream;
+let up: TestUpstream;
 let house: House;
 let open = 0;
 let most = 0;

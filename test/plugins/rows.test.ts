@@ -16,11 +16,11 @@ import {
   faultOf,
   type Body,
   type Json,
-  type Line,
+  type ProviderAccess,
   type WireEndpoint,
 } from "../../src/plugin/index.ts";
 import { asking, context, json, outgoing, say, upstream } from "../../src/testing/index.ts";
-import { Departure } from "../../src/walk/outgoing.ts";
+import { OutgoingRequest } from "../../src/walk/outgoing.ts";
 import { scan } from "../../src/lib/json.ts";
 import { validator, type Schema } from "../../src/config/dialect.ts";
 
@@ -64,7 +64,7 @@ describe.each(fixtures)("$row", ({ row, cases }) => {
     // The verbatim lane, as the host runs it: the client's own bytes with edits.
     const raw = Buffer.from(JSON.stringify({ model: "p/m", ...request }));
     const { spans } = scan(raw) as unknown as { spans: never };
-    const out = new Departure({
+    const out = new OutgoingRequest({
       method: "POST",
       path: "/",
       body: JSON.parse(raw.toString()),
@@ -271,7 +271,7 @@ describe("lists of models", () => {
 
   test("are asked of the backend itself", async () => {
     await using up = await upstream({ "GET /v1/models": json({ data: [{ id: "m1" }] }) });
-    const line = (base: string): Line =>
+    const line = (base: string): ProviderAccess =>
       ({
         credential: "main",
         signal: new AbortController().signal,

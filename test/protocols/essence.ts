@@ -9,7 +9,7 @@ import {
   type Media,
   type ModelAnswer,
 } from "tollgate/plugin";
-import { plain, type Loss } from "tollgate/testing";
+import { plain, type ReportedLoss } from "tollgate/testing";
 
 /** Which ends are one for whoever reads: no wire tells all of them apart. */
 const ENDS: { readonly [reason in FinishReason]: string } = {
@@ -183,7 +183,7 @@ const WORDS: { readonly [knob: string]: RegExp } = {
 export function silently(
   before: ChatRequest,
   after: ChatRequest,
-  losses: readonly Loss[],
+  losses: readonly ReportedLoss[],
 ): string[] {
   const [was, is] = [knobs(before), knobs(after)];
   const declared = losses.map(({ field, code }) => `${field} ${code ?? ""}`).join("\n");

@@ -9,7 +9,7 @@ import { images } from "tollgate/protocols/images";
 import { all, allowing, look, stranger } from "tollgate/protocols/look";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { Departure } from "../../src/walk/outgoing.ts";
+import { OutgoingRequest } from "../../src/walk/outgoing.ts";
 import { FOREIGN } from "../walk/foreign.ts";
 
 const KEYS = [
@@ -51,7 +51,7 @@ describe("what is found", () => {
   it("after edits is what is found in the body that leaves", () => {
     fc.assert(
       fc.property(body, fc.array(fc.tuple(field, fc.option(value))), (came, edits) => {
-        const out = new Departure({ method: "POST", path: "/", body: came as Body });
+        const out = new OutgoingRequest({ method: "POST", path: "/", body: came as Body });
         for (const [name, edit] of edits) {
           // Somebody looks in between, as codecs and hooks do.
           out.named();

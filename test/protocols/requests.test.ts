@@ -10,7 +10,7 @@ import {
   type ChatRequest,
   type Protocol,
 } from "tollgate/plugin";
-import { asking, freeze, plain, sending, type Loss } from "tollgate/testing";
+import { asking, freeze, plain, sending, type ReportedLoss } from "tollgate/testing";
 import { requests } from "./arbitrary.ts";
 import { chats, upstreams } from "./codecs.ts";
 import { conversation, silently } from "./essence.ts";
@@ -23,7 +23,7 @@ const RUNS = 200;
 
 interface Sent {
   readonly body: Body;
-  readonly losses: readonly Loss[];
+  readonly losses: readonly ReportedLoss[];
 }
 
 /** What leaves for upstream; undefined when this wire refuses to say it. */
@@ -39,7 +39,7 @@ function sent({ client }: Protocol<"chat">, request: ChatRequest): Sent | undefi
 }
 const read = ({ server }: Protocol<"chat">, body: Body) =>
   server!.request(freeze(body), "generate");
-const spoken = ({ field }: Loss) => /system|role|developer|instructions|message/i.test(field);
+const spoken = ({ field }: ReportedLoss) => /system|role|developer|instructions|message/i.test(field);
 
 describe.each(names)("a request in %s", (name) => {
   const codec = upstreams[name]!;

@@ -1,9 +1,9 @@
 // What a hostile client can make of the members that nobody knows: many of them, and names that mean something to objects.
 import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/model/values.ts";
-import { plain, returned, strangersIn, type Known } from "../../src/protocols/strangers.ts";
+import { plain, returned, strangersIn, type KnownFields } from "../../src/protocols/strangers.ts";
 
-const KNOWN: Known = { thinking: { ...plain("type"), deep: plain("type") } };
+const KNOWN: KnownFields = { thinking: { ...plain("type"), deep: plain("type") } };
 
 const again = (fields: JsonObject, body: JsonObject) => {
   const lost: string[] = [];

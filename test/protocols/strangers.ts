@@ -7,7 +7,7 @@ import {
   type Kind,
   type Protocol,
 } from "tollgate/plugin";
-import { asking, freeze, sending, type Loss } from "tollgate/testing";
+import { asking, freeze, sending, type ReportedLoss } from "tollgate/testing";
 
 export type Path = readonly (string | number)[];
 
@@ -33,7 +33,7 @@ export function visited(body: object, at: Path): object {
 export function sent(
   { client }: Protocol<"chat">,
   request: ChatRequest,
-): { text: string; losses: readonly Loss[] } | "refused" {
+): { text: string; losses: readonly ReportedLoss[] } | "refused" {
   const of = asking({ model: request.model, stream: request.stream });
   try {
     const { body } = sending(client as ClientHalf<Kind>, request, of);
@@ -66,7 +66,7 @@ export function silence(
 }
 
 /** The member itself, or something that it is in: by the name of a member, or by the type that an object says it is. */
-function isOf({ field, code }: Loss, body: object, at: Path): boolean {
+function isOf({ field, code }: ReportedLoss, body: object, at: Path): boolean {
   const last = field.split(/[.[\]]+/).findLast((word) => word !== "" && !/^\d+$/.test(word));
   if (last === NAME || at.includes(last!)) return true;
   const types = at.flatMap((_, i) => at.slice(0, i + 1).reduce(into, body as any)?.type ?? []);

@@ -20,7 +20,7 @@ import {
   relay,
   say,
   think,
-  type Spoken,
+  type SpokenProtocol,
 } from "tollgate/testing";
 import { chunking } from "./arbitrary.ts";
 import { chats } from "./codecs.ts";
@@ -72,7 +72,7 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
     (_, stream) => {
       for (const speech of SPEECHES) {
         const silent = pieces(
-          speech.usage(null).in(spoken as Spoken, { stream, body: ASKED } as never),
+          speech.usage(null).in(spoken as SpokenProtocol, { stream, body: ASKED } as never),
         );
         const bytes = relayed(spoken, silent, stream, SETTLED);
         expect(read(spoken, bytes, stream)).toEqual({ input: 321, output: 45 });

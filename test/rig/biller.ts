@@ -4,11 +4,11 @@ import {
   json,
   say,
   upstream,
-  type Answer,
-  type Asked,
+  type ScriptedAnswer,
+  type UpstreamRequest,
   type Piece,
   type Speech,
-  type Upstream,
+  type TestUpstream,
 } from "tollgate/testing";
 import type { Usage } from "tollgate/plugin";
 import { inGemini } from "../protocols/gemini/speech.ts";
@@ -51,12 +51,12 @@ export interface Charged {
   readonly tag: string;
   /** The first part of the path: which provider was asked. */
   readonly of: string;
-  readonly asked: Asked;
+  readonly asked: UpstreamRequest;
   usage(): Usage;
 }
 
 export interface Biller extends AsyncDisposable {
-  readonly up: Upstream;
+  readonly up: TestUpstream;
   readonly bill: readonly Charged[];
 }
 
@@ -66,18 +66,18 @@ const bytesOf = (piece: Piece): Buffer =>
 const PNG =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-const isGemini = (asked: Asked) => asked.path.includes(":");
+const isGemini = (asked: UpstreamRequest) => asked.path.includes(":");
 
-const streams = (asked: Asked): boolean =>
+const streams = (asked: UpstreamRequest): boolean =>
   isGemini(asked) ? asked.path.endsWith(":streamGenerateContent") : asked.json().stream === true;
 
 /** In the protocol that was asked, Gemini's included. */
-export const spoken = (speech: Speech, asked: Asked): Answer =>
+export const spoken = (speech: Speech, asked: UpstreamRequest): ScriptedAnswer =>
   isGemini(asked) ? inGemini(speech, { stream: streams(asked), n: asked.n }) : speech.to(asked);
 
 export async function biller(): Promise<Biller> {
   const bill: Charged[] = [];
-  const answer = (asked: Asked): Answer => {
+  const answer = (asked: UpstreamRequest): ScriptedAnswer => {
     const text = asked.body.toString();
     const [, tag = "?", words = "10", gap = "0", thought = "0", bad = "-", how = ""] =
       WISH.exec(text) ?? [];

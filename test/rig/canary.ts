@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { promisify } from "node:util";
 import type { Entry } from "tollgate/plugin";
-import { json, say, spokenAt, upstream, type Asked, type Answer } from "tollgate/testing";
+import { json, say, spokenAt, upstream, type UpstreamRequest, type ScriptedAnswer } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { DOORS, headersOf, providersOf, type Door } from "./twins.ts";
@@ -84,7 +84,7 @@ const PNG =
 /** Says the word, quotes what it was sent, errs, breaks off: as the request's own words ask. */
 const answers =
   (words: Words) =>
-  (asked: Asked): Answer => {
+  (asked: UpstreamRequest): ScriptedAnswer => {
     const text = asked.body.toString();
     const fate = /fate=(\w+)/.exec(text)?.[1];
     const quoted = `${text} ${String(asked.headers.authorization ?? asked.headers["x-api-key"])}`;

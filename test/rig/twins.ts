@@ -4,14 +4,14 @@ import {
   say,
   spokenAt,
   upstream,
-  type Asked,
-  type Answer,
-  type Upstream,
+  type UpstreamRequest,
+  type ScriptedAnswer,
+  type TestUpstream,
 } from "tollgate/testing";
 
 export interface Twins extends AsyncDisposable {
-  readonly keeps: Upstream;
-  readonly clean: Upstream;
+  readonly keeps: TestUpstream;
+  readonly clean: TestUpstream;
 }
 
 const PNG =
@@ -20,7 +20,7 @@ const PNG =
 /** Says hello; an overload where the request itself asks for one of this upstream. */
 const answers =
   (name: string) =>
-  (asked: Asked): Answer => {
+  (asked: UpstreamRequest): ScriptedAnswer => {
     const text = asked.body.toString();
     if (text.includes(`fail=${name}`))
       return json({ error: { type: "overloaded_error", message: "Too much to do." } }, 503);
@@ -54,7 +54,7 @@ export async function twins(): Promise<Twins> {
 }
 
 /** What people wrote, as far as it reached this upstream. */
-export const heard = (up: Upstream): readonly Asked[] =>
+export const heard = (up: TestUpstream): readonly UpstreamRequest[] =>
   up.requests.filter(({ method }) => method === "POST");
 
 const declared = (until = "2099-01-01") => `zdr: { declared: true, note: "rig", until: ${until} }`;

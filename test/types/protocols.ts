@@ -1,7 +1,7 @@
 // Protocols: pure codecs in two halves.
 import {
   defineProvider,
-  type Asking,
+  type CallContext,
   type ChatRequest,
   type ClientHalf,
   type Decoder,
@@ -20,7 +20,7 @@ import { is, type Same } from "./same.ts";
 declare const client: ClientHalf<"chat">;
 declare const server: ServerHalf<"chat">;
 declare const encoder: Encoder;
-declare const of: Asking;
+declare const of: CallContext;
 declare const request: ChatRequest;
 declare const image: ImageRequest;
 

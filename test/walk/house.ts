@@ -2,11 +2,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createLists } from "../../src/catalogue/lists.ts";
-import type { GatewayConfig, MountedMiddleware, ProviderConfig } from "../../src/config/types.ts";
+import type { GatewayConfig, MiddlewareConfig, ProviderConfig } from "../../src/config/types.ts";
 import { toHandler } from "../../src/gateway/adapter.ts";
 import { createApp } from "../../src/gateway/app.ts";
 import { build } from "../../src/gateway/generation.ts";
-import type { House } from "../../src/gateway/house.ts";
+import type { Services } from "../../src/gateway/house.ts";
 import { Audience } from "../../src/gateway/observing/audience.ts";
 import { lineOf } from "../../src/gateway/line.ts";
 import { Pools } from "../../src/gateway/pools.ts";
@@ -14,7 +14,7 @@ import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Mask } from "../../src/lib/mask.ts";
 import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
-import { Rests } from "../../src/walk/rests.ts";
+import { RestingTargets } from "../../src/walk/rests.ts";
 import { Room } from "../../src/walk/room.ts";
 import { Turnstile } from "../../src/walk/turnstile.ts";
 import { Watchdog } from "../../src/walk/watchdog.ts";
@@ -22,7 +22,7 @@ import {
   defineFrontend,
   defineMiddleware,
   defineProvider,
-  type Command,
+  type StoreCommand,
   type Hooks,
   type PolicyException,
   type Identity,
@@ -50,7 +50,7 @@ export interface Scene {
     string,
     Provider<any> & Partial<ProviderConfig> & { exceptions?: readonly PolicyException[] }
   >;
-  hooks?: (Hooks & { id?: string; for?: MountedMiddleware["for"]; sends?: any })[];
+  hooks?: (Hooks & { id?: string; for?: MiddlewareConfig["for"]; sends?: any })[];
   models?: Record<string, string[]>;
   /** By provider, why `when:` leaves it out. */
   unmounted?: Record<string, string>;
@@ -67,7 +67,7 @@ export interface Scene {
 }
 
 export async function scene(of: Scene) {
-  const journal: (Command & { durable?: boolean })[] = [];
+  const journal: (StoreCommand & { durable?: boolean })[] = [];
   const lines: { level: string; fields: any; message: string }[] = [];
   const say = (level: string) => (fields: any, message: string) =>
     void lines.push({ level, fields, message });
@@ -86,7 +86,7 @@ export async function scene(of: Scene) {
     observing: new Audience(log),
     shared: new Shared(),
     pools: new Pools(),
-    rests: new Rests(),
+    rests: new RestingTargets(),
     usual: createUsual(),
     watchdog: new Watchdog(),
     room: new Room(of.room ?? BOUNDS.inFlight.most),
@@ -116,7 +116,7 @@ export async function scene(of: Scene) {
         journal.push(c);
       },
     },
-  } as unknown as House;
+  } as unknown as Services;
   const mounted = (id: string, definition: any, more: object = {}) => ({
     id,
     use: id,

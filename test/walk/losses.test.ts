@@ -1,9 +1,9 @@
 // What a translation loses is named, once each, however much it is.
 import { expect, it } from "vitest";
-import { Attempt } from "../../src/walk/call.ts";
+import { HostCall } from "../../src/walk/call.ts";
 
-const attempt = (): Attempt =>
-  new Attempt(
+const attempt = (): HostCall =>
+  new HostCall(
     { "~": { strict: false } } as never,
     { "~": { endpoint: { endpoint: {} } } } as never,
     1,

@@ -56,7 +56,7 @@ it("names only what answers, never what was asked for, nothing of the operator's
         const allowed = (name: string) => may.test(name);
         const resolve = (model: string) => {
           try {
-            return gen.switchboard.resolve(frontends[0]!, model, false, allowed).seats.length;
+            return gen.resolver.resolve(frontends[0]!, model, false, allowed).candidates.length;
           } catch (error) {
             return faultOf(error)!;
           }

@@ -1,16 +1,16 @@
 // Who is tried first: credentials by weight, candidates by weight where the route says so, and what a route hook says is last.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Seat } from "../../src/walk/generation.ts";
+import type { HostCandidate } from "../../src/walk/generation.ts";
 import { spread } from "../../src/walk/spread.ts";
 import { backend, scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
-const seat = (id: string, credential: string, weight: number, protocol = "chat"): Seat =>
+const seat = (id: string, credential: string, weight: number, protocol = "chat"): HostCandidate =>
   ({ id, credential, protocol, "~": { credential: { name: credential, weight } } }) as never;
 
 /** How often each comes first. */
-function firsts(seats: readonly Seat[], pick: "ordered" | "weighted", runs = 4_000) {
+function firsts(seats: readonly HostCandidate[], pick: "ordered" | "weighted", runs = 4_000) {
   const counts: Record<string, number> = {};
   for (let i = 0; i < runs; i++) {
     const [one] = spread(seats, pick);

@@ -5,7 +5,7 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { json, say, spokenAt, upstream, type Upstream } from "tollgate/testing";
+import { json, say, spokenAt, upstream, type TestUpstream } from "tollgate/testing";
 import type { DataPolicy, Hooks, Identity, Protocol, WalkRoute } from "tollgate/plugin";
 import { mark } from "./foreign.ts";
 import { scene } from "./house.ts";
@@ -64,7 +64,7 @@ export interface Sent {
 }
 
 export interface Roads extends AsyncDisposable {
-  readonly up: Upstream;
+  readonly up: TestUpstream;
   open(from: string, ways?: Ways): Promise<Road>;
 }
 
@@ -86,7 +86,7 @@ export async function roads(): Promise<Roads> {
   return { up, open: (from, ways = {}) => open(up, from, ways), [Symbol.asyncDispose]: up.close };
 }
 
-function provider(up: Upstream, id: string, { state, zdrFields, data }: Ways) {
+function provider(up: TestUpstream, id: string, { state, zdrFields, data }: Ways) {
   return {
     endpoints: [
       {
@@ -107,7 +107,7 @@ function provider(up: Upstream, id: string, { state, zdrFields, data }: Ways) {
   };
 }
 
-async function open(up: Upstream, from: string, ways: Ways): Promise<Road> {
+async function open(up: TestUpstream, from: string, ways: Ways): Promise<Road> {
   const hooks = zdr.setup({ default: "off" } as never, { log: { error() {} } } as never) as Hooks;
   const gate = await scene({
     frontend: CLIENTS[from]!.protocol,

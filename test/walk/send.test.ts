@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import { expect, it } from "vitest";
-import { Flight } from "../../src/walk/send.ts";
+import { UpstreamResponse } from "../../src/walk/send.ts";
 import { Watchdog } from "../../src/walk/watchdog.ts";
 import { backend, TIMEOUTS } from "./house.ts";
 
@@ -18,7 +18,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   });
   using dog = new Watchdog();
   const pool = new Pool(up.base);
-  const flight = new Flight(dog, TIMEOUTS);
+  const flight = new UpstreamResponse(dog, TIMEOUTS);
   await flight.go({ pool } as never, { method: "GET", path: "/", headers: [], body: null });
   await sleep(50);
   let pieces = 0;

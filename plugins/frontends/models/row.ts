@@ -1,8 +1,8 @@
 // One model as clients read it: OpenAI's four fields, Anthropic's, and the extras that editors and chat surfaces look
 // for, spelt as OpenRouter spells them. What is not known is left out or null, never guessed.
-import type { Can, JsonObject, Kind, Listing, Price, Unit } from "tollgate/plugin";
+import type { Can, JsonObject, Kind, ListedModel, Price, Unit } from "tollgate/plugin";
 
-export function row(model: Listing): JsonObject & { id: string } {
+export function row(model: ListedModel): JsonObject & { id: string } {
   const { limits = {}, can, price, policy } = model;
   const context = limits.context ?? limits.input;
   return {

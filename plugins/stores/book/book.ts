@@ -3,7 +3,7 @@
 //
 // A batch is all or nothing: after a throw, or when the journal could not commit, undo() takes every change back.
 import { fail } from "tollgate/plugin";
-import type { Command, KeyRecord, Price, Reserve, Settle, Verdict } from "tollgate/plugin";
+import type { StoreCommand, KeyRecord, Price, Reserve, Settle, Verdict } from "tollgate/plugin";
 import { createCalls, type Named, type OpenCalls } from "./calls.ts";
 import * as meters from "./meter.ts";
 import type { Claim, Meter, Taken } from "./meter.ts";
@@ -11,14 +11,14 @@ import { adjusted, LATE, LEDGER, PRESUMED, type Past, type Row } from "./row.ts"
 import { used } from "./used.ts";
 
 type At<C> = C & { readonly at: number };
-type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
+type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 /** What the rules ask of the two commands that every call has. What else these say is the journal's alone. */
 export type Reserving = At<Pick<Reserve, "do" | "attempt" | "claims">>;
 export type Settling = At<
   Readonly<Pick<Settle, "do" | "attempt" | "state" | "usage" | "costNano" | "outcome">>
 >;
-export type Rare = Exclude<Command, { do: "reserve" | "settle" }>;
+export type Rare = Exclude<StoreCommand, { do: "reserve" | "settle" }>;
 
 /** A call between its reserve and its settle. */
 export interface Call extends Named {

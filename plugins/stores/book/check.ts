@@ -1,10 +1,10 @@
 // What cannot be obeyed is refused before anything is touched: a batch with such a command did not happen.
-import { fail, type Command } from "tollgate/plugin";
+import { fail, type StoreCommand } from "tollgate/plugin";
 
 /** Money is a signed 64-bit number of nano-dollars: nine billion dollars are enough for one call. */
 const LARGEST = 2n ** 63n - 1n;
 
-export function check(c: Command): void {
+export function check(c: StoreCommand): void {
   moment(c.at);
   switch (c.do) {
     case "reserve":

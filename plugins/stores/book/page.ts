@@ -1,10 +1,10 @@
 // Pages of a listing: what comes after a cursor, as many as were asked for.
-import type { KeyRecord, Listed, Opt, Page } from "tollgate/plugin";
+import type { KeyRecord, ResultPage, Opt, PageRequest } from "tollgate/plugin";
 
 const USUAL = 100;
 const MOST = 1_000;
 
-export const sizeOf = (page: Opt<Page>): number =>
+export const sizeOf = (page: Opt<PageRequest>): number =>
   Math.max(1, Math.min(MOST, Math.floor(page?.limit ?? USUAL)));
 
 /** `found` may hold one more than fits; that is how a next page is known. */
@@ -12,7 +12,7 @@ export function listed<T>(
   found: readonly T[],
   size: number,
   cursor: (item: T) => string,
-): Listed<T> {
+): ResultPage<T> {
   if (found.length <= size) return { items: found };
   const items = found.slice(0, size);
   return { items, next: cursor(items[size - 1]!) };

@@ -1,12 +1,12 @@
 // One line of the ledger. Every row can be read alone: a settle repeats whose call it was.
 import type {
   CallState,
-  Command,
+  StoreCommand,
   Entry,
   HeadersOut,
   LedgerQuery,
   Opt,
-  Part,
+  BillPart,
   Privacy,
   Reserve,
   Settle,
@@ -36,7 +36,7 @@ export interface Row {
   outcome: string;
   upstreamId: Opt<string>;
   upstreamCostNano: Opt<bigint>;
-  parts: Opt<readonly Part[]>;
+  parts: Opt<readonly BillPart[]>;
   finish: Opt<string>;
   ms: Settle["ms"];
   reason: Opt<string>;
@@ -146,7 +146,7 @@ export const presumed = (
 /** An adjustment's usage is for the reader: totals count what was settled. */
 export const adjusted = (
   of: Row,
-  c: Omit<Extract<Command, { do: "adjust" }>, "do"> & { usage?: Usage },
+  c: Omit<Extract<StoreCommand, { do: "adjust" }>, "do"> & { usage?: Usage },
   instance: string,
 ): Row => ({
   ...of,

@@ -1,5 +1,5 @@
 // How a row was kept in the first version of the file: a table with a column for everything.
-import type { Part } from "tollgate/plugin";
+import type { BillPart } from "tollgate/plugin";
 import type { Row } from "../book/row.ts";
 
 export const COLUMNS = [
@@ -68,7 +68,7 @@ export function fromFirstForm(values: FirstForm): Row {
     outcome: s.outcome!,
     upstreamId: s.upstream_id ?? undefined,
     upstreamCostNano: amount(s.upstream_cost) ?? undefined,
-    parts: parse<(Omit<Part, "costNano"> & { costNano: string | null })[]>(s.parts)?.map(
+    parts: parse<(Omit<BillPart, "costNano"> & { costNano: string | null })[]>(s.parts)?.map(
       (part) => ({ ...part, costNano: amount(part.costNano) }),
     ),
     finish: s.finish ?? undefined,

@@ -1,14 +1,14 @@
 // The small readings: one row by its name, a page of keys. They run on the writer's own connection, where they take
 // microseconds; a thread for them alone would cost every gateway a dozen megabytes.
 import type { DatabaseSync } from "node:sqlite";
-import type { KeyRecord, Listed, Page, Price } from "tollgate/plugin";
+import type { KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
 import { keyCursor, listed, sizeOf } from "../book/page.ts";
 import { fromJson } from "./tagged.ts";
 
 export interface Lookups {
   key(digest: string): KeyRecord | undefined;
   price(hash: string): Price | undefined;
-  keys(page?: Page): Listed<KeyRecord>;
+  keys(page?: PageRequest): ResultPage<KeyRecord>;
 }
 
 export function createLookups(db: DatabaseSync): Lookups {

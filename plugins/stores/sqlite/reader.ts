@@ -2,7 +2,7 @@
 // readings give way to short ones every few milliseconds.
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import type { Entry, LedgerQuery, Listed, Page, Problem } from "tollgate/plugin";
+import type { Entry, LedgerQuery, ResultPage, PageRequest, Problem } from "tollgate/plugin";
 import { listed, sizeOf } from "../book/page.ts";
 import { matches, toEntry, type Row } from "../book/row.ts";
 import { counts, totalling, type TotalsQuery } from "../book/totals.ts";
@@ -118,7 +118,7 @@ export function createReader({ file }: { file: string }) {
     matches(row, query, query.state === "open" && isOver(row, seq));
 
   return {
-    async entries(query: LedgerQuery, page?: Page, still?: Still): Promise<Listed<Entry>> {
+    async entries(query: LedgerQuery, page?: PageRequest, still?: Still): Promise<ResultPage<Entry>> {
       const size = sizeOf(page);
       const after = Number(page?.after ?? 0);
       const found: Entry[] = [];

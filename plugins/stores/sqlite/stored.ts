@@ -2,7 +2,7 @@
 // everything, whose values stand here as they were, in the order of its columns.
 import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
-import type { Part, Settle, Usage } from "tollgate/plugin";
+import type { BillPart, Settle, Usage } from "tollgate/plugin";
 import type { Taken } from "../book/meter.ts";
 import { UNSAID, type Row } from "../book/row.ts";
 import { fromFirstForm } from "./first-form.ts";
@@ -44,7 +44,7 @@ type Settled = [
   upstreamCost: Amount,
   finish: string | null,
   ms: NonNullable<Settle["ms"]> | null,
-  parts: readonly (Omit<Part, "costNano"> & { costNano: Amount })[] | null,
+  parts: readonly (Omit<BillPart, "costNano"> & { costNano: Amount })[] | null,
 ];
 type Adjusted = [
   "a",

@@ -7,7 +7,7 @@
 //   x  another     all of it, as JSON
 //
 // Text in JSON holds neither tabs nor line ends. Amounts are integers beyond its numbers, and travel as decimal text.
-import type { Command, Limit, LimitState, Reserve, Settle, Verdict } from "tollgate/plugin";
+import type { StoreCommand, Limit, LimitState, Reserve, Settle, Verdict } from "tollgate/plugin";
 import type { Rare, Reserving, Settling } from "../book/book.ts";
 import { check } from "../book/check.ts";
 import { fromJson, toJson } from "./tagged.ts";
@@ -35,7 +35,7 @@ export const settledText = (c: Settle): string =>
 
 export interface Packer {
   /** Throws what a command that cannot be obeyed has to be told. */
-  pack(batch: readonly Command[]): string;
+  pack(batch: readonly StoreCommand[]): string;
 }
 
 /** Of one thread: it has heard what this one said before. */
@@ -45,7 +45,7 @@ export function createPacker(): Packer {
     `r\t${Math.floor(c.at)}\t${numbering.number(c)}\t${c.holdNano === null ? "null" : `"${c.holdNano}"`}\t${
       c.claims.length === 0 ? "" : JSON.stringify(c.claims.map(claimed))
     }\t${JSON.stringify(c.attempt)}\t${JSON.stringify(c.request)},${c.n}`;
-  const line = (c: Command): string =>
+  const line = (c: StoreCommand): string =>
     c.do === "reserve" ? reserve(c) : c.do === "settle" ? settleLine(c) : `x\t${toJson(c)}`;
 
   return {
@@ -224,7 +224,7 @@ const isOf = (claim: Limit, limit: Limit): boolean =>
 
 const FINE: Verdict = { ok: true };
 
-export function heard(batch: readonly Command[], verdicts: Verdicts): readonly Verdict[] {
+export function heard(batch: readonly StoreCommand[], verdicts: Verdicts): readonly Verdict[] {
   if (typeof verdicts === "number") return Array.from({ length: verdicts }, () => FINE);
   return (JSON.parse(verdicts) as Told[]).map((one, i): Verdict => {
     if (one === 0) return FINE;

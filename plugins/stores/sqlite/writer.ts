@@ -2,7 +2,7 @@
 // After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { faultOf, type Page } from "tollgate/plugin";
+import { faultOf, type PageRequest } from "tollgate/plugin";
 import { createBook, type Book } from "../book/book.ts";
 import { presumed, recoveryAt } from "../book/row.ts";
 import { createBallast } from "./ballast.ts";
@@ -199,7 +199,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
     opened,
     key: (digest: string) => lookups().key(digest),
     price: (hash: string) => lookups().price(hash),
-    keys: (page?: Page) => lookups().keys(page),
+    keys: (page?: PageRequest) => lookups().keys(page),
     apply(text: string): Verdicts {
       // First of all: what was told of numbers holds, whatever becomes of the batch.
       const batch = unpack(text);

@@ -1,11 +1,11 @@
 // What observers are told, in the process that has them. Each has a queue of its own with a bound, and is told one thing at a
 // time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
 import type { Log } from "../../lib/log.ts";
-import type { Notice, Observer, ObserverDef, Seen } from "../../plugin/observer.ts";
+import type { Notice, Observer, ObserverDef, RequestRecord } from "../../plugin/observer.ts";
 
 /** Where records and notices go in a process: to its observers, or to the process that has them. */
 export interface Observing {
-  seen(record: Seen): void;
+  seen(record: RequestRecord): void;
   told(notice: Notice): void;
   /** From here on these are told, and those before get what is left for them. */
   mount(observers: readonly MountedObserver[]): void;
@@ -34,7 +34,7 @@ export class Audience implements Observing {
     this.#log = log;
   }
 
-  seen(record: Seen): void {
+  seen(record: RequestRecord): void {
     for (const seat of this.#seats) seat.seen(record);
   }
 
@@ -64,7 +64,7 @@ export class Audience implements Observing {
 class Seat {
   readonly #of: MountedObserver;
   readonly #log: Log;
-  #records: Seen[] = [];
+  #records: RequestRecord[] = [];
   #notices: Notice[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -75,7 +75,7 @@ class Seat {
     this.#log = log;
   }
 
-  seen(record: Seen): void {
+  seen(record: RequestRecord): void {
     const { observer, sends } = this.#of;
     if (!observer.seen) return;
     if (this.#records.length >= MOST) return void this.#dropped++;

@@ -1,5 +1,5 @@
 // What a worker has to tell observers: they are in the primary, so records go there, many at a time.
-import type { Seen } from "../../plugin/observer.ts";
+import type { RequestRecord } from "../../plugin/observer.ts";
 import type { Link } from "../workers/link.ts";
 import { BATCH, EVERY_MS, type Observing } from "./audience.ts";
 
@@ -9,7 +9,7 @@ export interface Forwarding extends Observing {
 }
 
 export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
-  let records: Seen[] = [];
+  let records: RequestRecord[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
     clearTimeout(timer);

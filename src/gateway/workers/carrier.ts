@@ -1,10 +1,10 @@
 // Batches of several processes on their way to one store, as one transaction: what came while the last one was being
 // made durable goes together. One in flight, nothing lingers. Whoever asked for what cannot be is told so alone.
 import { faultOf } from "../../model/error.ts";
-import type { Command, Store, Verdict } from "../../plugin/store.ts";
+import type { StoreCommand, Store, Verdict } from "../../plugin/store.ts";
 
 interface Waiting {
-  readonly batch: readonly Command[];
+  readonly batch: readonly StoreCommand[];
   resolve(verdicts: readonly Verdict[]): void;
   reject(error: unknown): void;
 }

@@ -5,20 +5,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Lists } from "../../catalogue/lists.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
-import type { Place } from "../generation.ts";
-import type { House } from "../house.ts";
+import type { ProblemLocator } from "../generation.ts";
+import type { Services } from "../house.ts";
 import { reachable } from "../listener.ts";
 import { choose } from "../port.ts";
 import type { WorkerStatus } from "../types.ts";
 import { carrying } from "./carrier.ts";
 import { hire, type Member } from "./member.ts";
-import type { Order, Port } from "./order.ts";
+import type { WorkerConfig, BoundPort } from "./order.ts";
 
-export interface CrewOptions {
+export interface WorkerPoolOptions {
   readonly size: number;
   /** The program that a worker runs. */
   readonly program: string;
-  readonly house: House;
+  readonly house: Services;
   /** Of the port. */
   readonly listen: GatewayConfig["listen"];
   /** What requests in flight have at an end. */
@@ -40,8 +40,8 @@ const MOST_FAILURES = 6;
 /** Between the choice of a free port and its opening somebody else may take it. */
 const TRIES = 5;
 
-export class Crew {
-  readonly #of: CrewOptions;
+export class WorkerPool {
+  readonly #of: WorkerPoolOptions;
   readonly #apply: ReturnType<typeof carrying>;
   readonly #serving = new Set<Member>();
   readonly #all = new Set<Member>();
@@ -50,13 +50,13 @@ export class Crew {
   /** On their way out, with somebody in their place already. */
   readonly #relieved = new WeakSet<Member>();
   readonly #follow: () => void;
-  #order: Order;
-  #port: Port | undefined;
+  #order: WorkerConfig;
+  #port: BoundPort | undefined;
   #failures = 0;
   #opened = false;
   #ending = false;
 
-  constructor(of: CrewOptions, order: Order) {
+  constructor(of: WorkerPoolOptions, order: WorkerConfig) {
     this.#of = of;
     this.#order = order;
     this.#apply = carrying(of.house.store);
@@ -94,7 +94,7 @@ export class Crew {
   }
 
   /** All build it, and only when all are ready does it answer anywhere. */
-  async change(order: Order, place: Place): Promise<readonly Located[]> {
+  async change(order: WorkerConfig, place: ProblemLocator): Promise<readonly Located[]> {
     const crew = [...this.#serving];
     const problems = await firstOf(crew.map((member) => this.#prepare(member, order))).catch(
       (error: Error) => [place("workers", problem.workerFailed(error.message))],
@@ -187,7 +187,7 @@ export class Crew {
     return member;
   }
 
-  async #prepare(member: Member, order: Order): Promise<readonly Located[]> {
+  async #prepare(member: Member, order: WorkerConfig): Promise<readonly Located[]> {
     return member.ask("prepare", PREPARE_MS, order);
   }
 
@@ -271,7 +271,7 @@ export class Crew {
 
   /** What is current may change while it builds. */
   async #catchUp(member: Member): Promise<void> {
-    let order: Order;
+    let order: WorkerConfig;
     do {
       order = this.#order;
       const problems = await this.#prepare(member, order);
@@ -281,7 +281,7 @@ export class Crew {
   }
 }
 
-function tellEnd({ log, observing }: House, { place, pid, holds }: Member, how: string): void {
+function tellEnd({ log, observing }: Services, { place, pid, holds }: Member, how: string): void {
   const of = { worker: place, pid, how, calls: holds.size };
   log.error(of, "a worker has ended; what it had open is settled as estimated");
   observing.told({ type: "worker_gone", at: Date.now(), ...of });

@@ -1,6 +1,6 @@
 // What a worker has reserved and not settled, told by the batches that it sends. When it dies, this is what a restart
 // would find open: settled as recovery does it, from the last progress or from the hold.
-import type { Command, Settle, Store, Verdict } from "../../plugin/store.ts";
+import type { StoreCommand, Settle, Store, Verdict } from "../../plugin/store.ts";
 import type { Usage } from "../../model/usage.ts";
 
 interface Open {
@@ -26,7 +26,7 @@ export function createHolds(apply: Store["apply"]): Holds {
   const under = new Set<Promise<unknown>>();
   let dead = false;
 
-  function landed(command: Command, verdict: Verdict): void {
+  function landed(command: StoreCommand, verdict: Verdict): void {
     switch (command.do) {
       case "reserve":
         // A repeat changes nothing.
@@ -46,7 +46,7 @@ export function createHolds(apply: Store["apply"]): Holds {
     }
   }
 
-  async function watched(batch: readonly Command[]): Promise<readonly Verdict[]> {
+  async function watched(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
     const verdicts = await apply(batch);
     for (let i = 0; i < batch.length; i++) landed(batch[i]!, verdicts[i]!);
     return verdicts;

@@ -2,7 +2,7 @@
 // what one worker writes is what every other one reads.
 import type { Store } from "../../plugin/store.ts";
 import type { Answers, Link } from "./link.ts";
-import { heard, pack, told, unpack, type Packed, type Told } from "./wire.ts";
+import { heard, pack, told, unpack, type PackedBatch, type WireReply } from "./wire.ts";
 
 /** What may be asked without changing anything. */
 const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
@@ -11,7 +11,7 @@ const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
 export const borrowed = (link: Pick<Link, "ask">): Store => ({
   reach: "process",
   open: (owner) => link.ask("open", owner),
-  apply: async (batch) => heard(await link.ask<Told>("apply", pack(batch))),
+  apply: async (batch) => heard(await link.ask<WireReply>("apply", pack(batch))),
   ...(Object.fromEntries(
     // A signal cannot be sent: the owner's own desk says how much one key may ask of it.
     READS.map((name) => [
@@ -27,7 +27,7 @@ export const lending = (
   reports: Pick<Store, "entries" | "totals">,
   apply: Store["apply"],
 ): Answers => ({
-  apply: async (packed: Packed) => told(await apply(unpack(packed))),
+  apply: async (packed: PackedBatch) => told(await apply(unpack(packed))),
   key: (digest: string) => store.key(digest),
   keys: (page?: never) => store.keys(page),
   entries: (query: never, page?: never) => reports.entries(query, page),

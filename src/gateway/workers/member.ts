@@ -2,15 +2,15 @@
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Notice, Seen } from "../../plugin/observer.ts";
+import type { Notice, RequestRecord } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { Observing } from "../observing/audience.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel, type Link } from "./link.ts";
 import { lending } from "./lent-store.ts";
-import type { Asked } from "./order.ts";
+import type { WorkerCommands } from "./order.ts";
 
-type Answer<N extends keyof Asked> = Awaited<ReturnType<Asked[N]>>;
+type Answer<N extends keyof WorkerCommands> = Awaited<ReturnType<WorkerCommands[N]>>;
 
 export interface Member {
   /** Of this place in the crew; who takes over has it too. */
@@ -19,16 +19,16 @@ export interface Member {
   readonly since: number;
   readonly holds: Holds;
   /** Asks, and ends whoever does not answer in time: it might go on with what nobody wants any more. */
-  ask<N extends keyof Asked>(
+  ask<N extends keyof WorkerCommands>(
     name: N,
     withinMs: number,
-    ...args: Parameters<Asked[N]>
+    ...args: Parameters<WorkerCommands[N]>
   ): Promise<Answer<N>>;
   /** Asks what may stay unanswered: then, or when it ends, it is undefined. */
-  wonder<N extends keyof Asked>(
+  wonder<N extends keyof WorkerCommands>(
     name: N,
     withinMs: number,
-    ...args: Parameters<Asked[N]>
+    ...args: Parameters<WorkerCommands[N]>
   ): Promise<Answer<N> | undefined>;
   tell: Link["tell"];
   kill(): void;
@@ -61,7 +61,7 @@ export function hire(
     ...lending(of.store, of.reports, holds.apply),
     ailing: of.ailing,
     twins: of.twins,
-    seen: (records: readonly Seen[]) => records.forEach((each) => of.observing.seen(each)),
+    seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
     told: (notice: Notice) => of.observing.told(notice),
   });
   const over = ending(child);
@@ -70,10 +70,10 @@ export function hire(
     pid: child.pid!,
     since: performance.now(),
     holds,
-    async ask<N extends keyof Asked>(
+    async ask<N extends keyof WorkerCommands>(
       name: N,
       withinMs: number,
-      ...args: Parameters<Asked[N]>
+      ...args: Parameters<WorkerCommands[N]>
     ): Promise<Answer<N>> {
       const timer = setTimeout(() => {
         of.late(name, withinMs);
@@ -88,7 +88,7 @@ export function hire(
         clearTimeout(timer);
       }
     },
-    wonder: <N extends keyof Asked>(name: N, withinMs: number, ...args: Parameters<Asked[N]>) =>
+    wonder: <N extends keyof WorkerCommands>(name: N, withinMs: number, ...args: Parameters<WorkerCommands[N]>) =>
       Promise.race([
         link.ask<Answer<N>>(name, ...args).catch(() => undefined),
         sleep(withinMs, undefined, { ref: false }),

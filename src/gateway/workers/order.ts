@@ -1,12 +1,12 @@
 // What the primary and its workers say to each other, all of it plain data.
-import type { Heard } from "../../catalogue/lists.ts";
+import type { LiveList } from "../../catalogue/lists.ts";
 import type { Texts } from "../../config/disk.ts";
 import type { Overrides } from "../../config/resolve.ts";
 import type { Located } from "../../config/types.ts";
 import type { WorkerStatus } from "../types.ts";
 
 /** A generation to be built: the same texts make the same one everywhere. */
-export interface Order {
+export interface WorkerConfig {
   readonly number: number;
   /** Undefined: what ships with the package. */
   readonly file: string | undefined;
@@ -16,15 +16,15 @@ export interface Order {
 }
 
 /** What a worker is asked, in the order in which it is asked. */
-export type Asked = {
+export type WorkerCommands = {
   /** Builds it, and changes nothing yet. */
-  prepare(order: Order): Promise<readonly Located[]>;
+  prepare(order: WorkerConfig): Promise<readonly Located[]>;
   /** From now on what was prepared answers; the first time, the port is opened. */
-  commit(at: Port): Promise<void>;
+  commit(at: BoundPort): Promise<void>;
   /** What was prepared is not wanted after all. */
   abandon(): Promise<void>;
   /** A provider's live list is another one. */
-  lists(provider: string, heard: readonly Heard[] | undefined): void;
+  lists(provider: string, heard: readonly LiveList[] | undefined): void;
   /** Keys have changed: nothing remembered of them counts any more. */
   forget(): void;
   /** What a plugin's twin in another process wants to know. */
@@ -35,7 +35,7 @@ export type Asked = {
 };
 
 /** An address, not a name, and a number that is free. */
-export interface Port {
+export interface BoundPort {
   readonly address: string;
   readonly port: number;
   /** As clients say it. */

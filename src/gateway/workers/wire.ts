@@ -1,12 +1,12 @@
 // A batch between two processes. The two commands that every call has go as rows of one JSON text: a third less work than
 // cloning objects, on both sides. Amounts are integers beyond what JSON's numbers hold, so they stand there as text.
 // All other commands, and those that say something rare, are cloned.
-import type { Asked, Command, Reserve, Settle, Verdict } from "../../plugin/store.ts";
+import type { RequestFacts, StoreCommand, Reserve, Settle, Verdict } from "../../plugin/store.ts";
 
-export interface Packed {
+export interface PackedBatch {
   /** Rows, and a number where the next of the others stands. */
   readonly text: string;
-  readonly others: readonly Command[];
+  readonly others: readonly StoreCommand[];
 }
 
 type At<C> = C & { at: number };
@@ -51,7 +51,7 @@ function reserveOf(r: ReturnType<typeof reserveRow>): Whole<At<Reserve>> {
     claims: r[12].map(claimOf),
     holdNano: meant(r[13]),
     price: r[14],
-    asked: r[15] ? (askedOf(r[15]) as Asked) : undefined,
+    asked: r[15] ? (askedOf(r[15]) as RequestFacts) : undefined,
   };
 }
 
@@ -66,11 +66,11 @@ const claimOf = ([scope, unit, max, per, take]: ReturnType<typeof claimRow>): Cl
   take: BigInt(take),
 });
 
-const askedRow = ({ model, frontend, protocol, lane, stream, basis }: Asked) =>
+const askedRow = ({ model, frontend, protocol, lane, stream, basis }: RequestFacts) =>
   [model, frontend, protocol, lane, stream, basis] as const;
 const askedOf = ([model, frontend, protocol, lane, stream, basis]: ReturnType<
   typeof askedRow
->): Whole<Asked> => ({ model, frontend, protocol, lane, stream, basis: basis ?? undefined });
+>): Whole<RequestFacts> => ({ model, frontend, protocol, lane, stream, basis: basis ?? undefined });
 
 type Ms = NonNullable<Settle["ms"]>;
 const settleRow = (c: At<Settle>) =>
@@ -111,8 +111,8 @@ function settleOf(r: ReturnType<typeof settleRow>): Whole<Omit<At<Settle>, "part
 
 type Row = ReturnType<typeof reserveRow> | ReturnType<typeof settleRow> | 0;
 
-export function pack(batch: readonly Command[]): Packed {
-  const others: Command[] = [];
+export function pack(batch: readonly StoreCommand[]): PackedBatch {
+  const others: StoreCommand[] = [];
   const rows = batch.map((command): Row => {
     if (command.do === "reserve") return reserveRow(command);
     if (command.do === "settle" && command.parts === undefined) return settleRow(command);
@@ -122,23 +122,23 @@ export function pack(batch: readonly Command[]): Packed {
   return { text: JSON.stringify(rows), others };
 }
 
-export function unpack({ text, others }: Packed): Command[] {
+export function unpack({ text, others }: PackedBatch): StoreCommand[] {
   let next = 0;
   return (JSON.parse(text) as Row[]).map((row) => {
     if (row === 0) return others[next++]!;
-    return (row[0] === "r" ? reserveOf(row) : settleOf(row)) as Command;
+    return (row[0] === "r" ? reserveOf(row) : settleOf(row)) as StoreCommand;
   });
 }
 
 /** Mostly there is nothing to tell: then it is how many. */
-export type Told = number | readonly Verdict[];
+export type WireReply = number | readonly Verdict[];
 
-export const told = (verdicts: readonly Verdict[]): Told =>
+export const told = (verdicts: readonly Verdict[]): WireReply =>
   verdicts.every((verdict) => verdict.ok && verdict.limits === undefined)
     ? verdicts.length
     : verdicts;
 
 const FINE: Verdict = { ok: true };
 
-export const heard = (verdicts: Told): readonly Verdict[] =>
+export const heard = (verdicts: WireReply): readonly Verdict[] =>
   typeof verdicts === "number" ? Array.from({ length: verdicts }, () => FINE) : verdicts;

@@ -4,22 +4,22 @@ import { resolve } from "node:path";
 import { createLists } from "../../catalogue/lists.ts";
 import { defaultText } from "../../config/default.ts";
 import { loadConfig } from "../../config/load.ts";
-import type { GatewayConfig, Load } from "../../config/types.ts";
+import type { GatewayConfig, LoadPlugin } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { Scope, Shared } from "../../lib/scope.ts";
-import { openHouse, type House } from "../house.ts";
+import { openServices, type Services } from "../house.ts";
 import type { Listening } from "../listener.ts";
 import { forwarding } from "../observing/forwarding.ts";
 import { share } from "../port.ts";
-import { Stage, type Serving } from "../stage.ts";
-import { createTwins } from "../twins.ts";
+import { GenerationSlot, type LiveGeneration } from "../stage.ts";
+import { createPeers } from "../twins.ts";
 import { borrowed } from "./lent-store.ts";
 import { createLink, type Channel } from "./link.ts";
-import type { Asked } from "./order.ts";
+import type { WorkerCommands } from "./order.ts";
 
 export interface WorkerOptions {
-  readonly load: Load;
+  readonly load: LoadPlugin;
   readonly log: Log;
   readonly mask: Mask;
 }
@@ -38,12 +38,12 @@ export function work(
   const lists = createLists();
   const startedAt = Date.now();
   const over = Promise.withResolvers<void>();
-  let here: { house: House; stage: Stage } | undefined;
-  let next: Serving | undefined;
+  let here: { house: Services; stage: GenerationSlot } | undefined;
+  let next: LiveGeneration | undefined;
   let url = "";
   let listening: Listening | undefined;
 
-  const asked: Asked = {
+  const asked: WorkerCommands = {
     async prepare({ number, file, texts, env, overrides }) {
       await asked.abandon();
       const loaded = await loadConfig(resolve(file ?? "gateway.yaml"), {
@@ -116,14 +116,14 @@ export function work(
 
   const observing = forwarding(() => link);
   const link = createLink(channel, asked);
-  const twins = createTwins((id, question) => link.ask("twins", id, question));
+  const twins = createPeers((id, question) => link.ask("twins", id, question));
   channel.once("disconnect", over.resolve);
   return { over: over.promise, ailing: () => link.tell("ailing") };
 
-  async function open(config: GatewayConfig): Promise<{ house: House; stage: Stage }> {
+  async function open(config: GatewayConfig): Promise<{ house: Services; stage: GenerationSlot }> {
     const { stateDir } = config;
-    const house = await openHouse(config, {
-      ground: { log, stateDir, shared: new Shared(), twins },
+    const house = await openServices(config, {
+      ground: { log, stateDir, shared: new Shared(), peers: twins },
       mask,
       scope,
       publicUrl: () => here!.stage.current.config.publicUrl ?? url,
@@ -131,6 +131,6 @@ export function work(
       lists,
       observing,
     });
-    return { house, stage: new Stage(house) };
+    return { house, stage: new GenerationSlot(house) };
   }
 }

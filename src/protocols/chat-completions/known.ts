@@ -1,11 +1,11 @@
 // What a client's body is known to say below the top, in this protocol and in the dialects of its imitators.
-import { among, plain, type Known, type Shape } from "../strangers.ts";
+import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
 import { object, text } from "./words.ts";
 
-const MARKS: Known = { ...plain("type cache_control"), prompt_cache_breakpoint: plain("mode ttl") };
+const MARKS: KnownFields = { ...plain("type cache_control"), prompt_cache_breakpoint: plain("mode ttl") };
 const ADDRESS = plain("url detail");
 
-const PARTS: Known = {
+const PARTS: KnownFields = {
   text: { ...MARKS, text: null },
   input_text: { ...MARKS, text: null },
   output_text: { ...MARKS, text: null },
@@ -21,12 +21,12 @@ const PARTS: Known = {
 };
 
 /** A part that is newer than us is opaque, and goes as a whole or not at all. */
-const PART: Shape = (part) => among(PARTS, text(part["type"]));
+const PART: FieldShape = (part) => among(PARTS, text(part["type"]));
 
 const FUNCTION = plain("name description parameters strict");
 const FORMAT = { ...plain("type syntax definition"), grammar: plain("syntax definition") };
 
-const TOOL: Shape = (tool) =>
+const TOOL: FieldShape = (tool) =>
   object(tool["function"]) || object(tool["custom"])
     ? {
         ...plain("type cache_control"),
@@ -35,7 +35,7 @@ const TOOL: Shape = (tool) =>
       }
     : null;
 
-const CALL: Known = {
+const CALL: KnownFields = {
   ...plain("id type index extra_content"),
   function: plain("name arguments"),
   custom: plain("name input"),
@@ -44,8 +44,8 @@ const CALL: Known = {
 const CITED = "url_citation";
 const CITATION = plain("url title start_index end_index");
 
-const ANY: Known = { ...plain("role name"), content: PART };
-const MESSAGES: Known = {
+const ANY: KnownFields = { ...plain("role name"), content: PART };
+const MESSAGES: KnownFields = {
   system: ANY,
   developer: ANY,
   user: ANY,
@@ -67,9 +67,9 @@ const MESSAGES: Known = {
   },
 };
 
-const NAMED: Known = { ...plain("type name"), function: plain("name"), custom: plain("name") };
+const NAMED: KnownFields = { ...plain("type name"), function: plain("name"), custom: plain("name") };
 
-export const KNOWN_INSIDE: Known = {
+export const KNOWN_INSIDE: KnownFields = {
   messages: (message) => among(MESSAGES, text(message["role"])),
   tools: TOOL,
   functions: FUNCTION,

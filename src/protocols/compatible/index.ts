@@ -16,10 +16,10 @@ import { messages } from "../messages/index.ts";
 import { responses } from "../responses/index.ts";
 import { fits } from "../pattern.ts";
 import { listed } from "./listed.ts";
-import type { Row, Where } from "./row.ts";
+import type { Row, EndpointRow } from "./row.ts";
 
-export type { Row, Where } from "./row.ts";
-export { listed, modelsIn, type Shape } from "./listed.ts";
+export type { Row, EndpointRow } from "./row.ts";
+export { listed, modelsIn, type ListShape } from "./listed.ts";
 export { countIn, type Listing, objectIn, type Page, page, textIn } from "./listing.ts";
 
 type Spoken = keyof Row["speaks"];
@@ -90,7 +90,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
       serves,
       streams = id === "images" ? "never" : "asked",
       ...dialect
-    } = row.speaks[id] as Where & object;
+    } = row.speaks[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
     if (foreign && base !== based(row.base ?? base, row.base)) return [];
     const all: HeadersOut = { ...VERSIONED[id], ...row.headers, ...headers };

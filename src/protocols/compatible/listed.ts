@@ -1,5 +1,5 @@
 // Lists of models, as compatible servers answer them: the ids are in all of them, the rest is where it happens to be.
-import type { Json, JsonObject, Kind, Line, ModelInfo, Opt, Price } from "../../plugin/index.ts";
+import type { Json, JsonObject, Kind, ProviderAccess, ModelInfo, Opt, Price } from "../../plugin/index.ts";
 import { fits } from "../pattern.ts";
 import {
   countIn,
@@ -11,7 +11,7 @@ import {
   textIn as text,
 } from "./listing.ts";
 
-export interface Shape {
+export interface ListShape {
   /** Below the base; absent: `models`. */
   path?: string;
   /** How the list says prices: in dollars a token, or a million tokens. Absent: not at all. */
@@ -23,14 +23,14 @@ export interface Shape {
 /** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
 const LISTING: Listing = { under: ["data", "models"], bare: true };
 
-export async function listed(line: Line, shape: Shape): Promise<readonly ModelInfo[]> {
+export async function listed(line: ProviderAccess, shape: ListShape): Promise<readonly ModelInfo[]> {
   return infosOf(await page(line, shape.path ?? "models", LISTING), shape);
 }
 
-export const modelsIn = (body: Json, shape: Shape): readonly ModelInfo[] =>
+export const modelsIn = (body: Json, shape: ListShape): readonly ModelInfo[] =>
   infosOf(pageOf(body, LISTING), shape);
 
-const infosOf = ({ rows }: Page, shape: Shape): readonly ModelInfo[] =>
+const infosOf = ({ rows }: Page, shape: ListShape): readonly ModelInfo[] =>
   rows.flatMap((row) => {
     const model = text(row["id"]) ?? text(row["model"]) ?? text(row["name"]);
     const kind = model === undefined ? undefined : kindOf(model, row, shape);
@@ -41,7 +41,7 @@ const infosOf = ({ rows }: Page, shape: Shape): readonly ModelInfo[] =>
 const OTHER =
   /embed|whisper|transcri|\btts\b|-tts|speech|moderation|rerank|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
 
-function kindOf(model: string, row: JsonObject, { images = [] }: Shape): Kind | undefined {
+function kindOf(model: string, row: JsonObject, { images = [] }: ListShape): Kind | undefined {
   const type = text(row["type"]) ?? text(row["model_type"]);
   if (type === "image" || images.some((pattern) => fits(pattern, model))) return "image";
   if (type !== undefined && /embed|rerank|audio|transcribe|video|moderation|speech/.test(type))
@@ -49,7 +49,7 @@ function kindOf(model: string, row: JsonObject, { images = [] }: Shape): Kind | 
   return OTHER.test(model) ? undefined : "chat";
 }
 
-function infoOf(model: string, kind: Kind, row: JsonObject, shape: Shape): ModelInfo {
+function infoOf(model: string, kind: Kind, row: JsonObject, shape: ListShape): ModelInfo {
   const top = object(row["top_provider"]);
   const context = first(
     row,
@@ -89,7 +89,7 @@ function first(row: JsonObject, ...names: readonly string[]): number | undefined
 }
 
 /** A price is only believed whole: what it costs to read and to write, as decimals. */
-function priced(pricing: Opt<JsonObject>, { prices }: Shape): { price?: Price } {
+function priced(pricing: Opt<JsonObject>, { prices }: ListShape): { price?: Price } {
   if (!pricing || !prices) return {};
   const usd = (...names: readonly string[]): string | undefined => {
     for (const name of names) {

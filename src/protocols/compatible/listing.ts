@@ -1,6 +1,6 @@
 // A provider's answer to the question what it has. Upstream may send anything: what is not a list of models is said in words,
 // with what was expected and what came, and one row of another shape is left out.
-import { fail, type JsonObject, type Line } from "../../plugin/index.ts";
+import { fail, type JsonObject, type ProviderAccess } from "../../plugin/index.ts";
 
 export interface Page {
   /** Those rows that are objects. */
@@ -32,7 +32,7 @@ const unavailable = (message: string): never =>
   fail("upstream", message, { code: "models_unavailable" });
 
 /** One page of a list of models. */
-export async function page(line: Line, path: string, of: Listing): Promise<Page> {
+export async function page(line: ProviderAccess, path: string, of: Listing): Promise<Page> {
   const answer = await line.fetch(path, of.headers && { headers: of.headers });
   if (!answer.ok) unavailable(`The list of models was answered with status ${answer.status}.`);
   const text = await answer.text();

@@ -3,12 +3,12 @@
 import type { Can, DataPolicy, Facts, HeadersOut, Stability } from "../../plugin/index.ts";
 import type { ChatDialect } from "../chat-completions/index.ts";
 import type { ImageDialect } from "../images/index.ts";
-import type { Dialect as MessagesDialect } from "../messages/index.ts";
+import type { MessagesDialect as MessagesDialect } from "../messages/index.ts";
 import type { ResponsesDialect } from "../responses/index.ts";
-import type { Shape } from "./listed.ts";
+import type { ListShape } from "./listed.ts";
 
 /** Where one protocol is spoken, when that is not where the row says. */
-export interface Where {
+export interface EndpointRow {
   /** Relative to the row's base: "../anthropic/v1". An address of its own when it begins with https://. */
   base?: string;
   /** The header that carries the key, bare. Absent: as the row says. */
@@ -29,10 +29,10 @@ export interface Row {
   base?: string;
   /** In the order in which they are preferred when a request has to be translated. */
   speaks: {
-    "chat-completions"?: ChatDialect & Where;
-    responses?: ResponsesDialect & Where;
-    messages?: MessagesDialect & Where;
-    images?: ImageDialect & Where;
+    "chat-completions"?: ChatDialect & EndpointRow;
+    responses?: ResponsesDialect & EndpointRow;
+    messages?: MessagesDialect & EndpointRow;
+    images?: ImageDialect & EndpointRow;
   };
   /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
   auth?: { header: string; prefix?: string };
@@ -40,7 +40,7 @@ export interface Row {
   key?: "required" | "optional";
   headers?: HeadersOut;
   /** How it lists its models; false: it does not. Absent: as OpenAI does, at `models`. */
-  models?: Shape | false;
+  models?: ListShape | false;
   can?: Can;
   data?: DataPolicy;
   facts?: Facts;

@@ -3,7 +3,7 @@
 import { fail } from "../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { unsayable, type Encoding } from "./encoding.ts";
+import { unsayable, type GeminiEncoding } from "./encoding.ts";
 import { partsOf } from "./parts.ts";
 import { vouched } from "./signatures.ts";
 import { object, objects } from "./words.ts";
@@ -14,7 +14,7 @@ interface Content {
 }
 
 /** `systemInstruction`; nothing for a model that has none, whose first turn begins with it instead. */
-export function systemTo(blocks: readonly Block[], e: Encoding): JsonObject | undefined {
+export function systemTo(blocks: readonly Block[], e: GeminiEncoding): JsonObject | undefined {
   const parts = instructions(blocks, e);
   if (parts.length === 0 || !e.with.system) return undefined;
   return { parts };
@@ -23,7 +23,7 @@ export function systemTo(blocks: readonly Block[], e: Encoding): JsonObject | un
 /** A client's note to its own vendor, which to anybody else only spoils the prompt cache. */
 const NOTE = /^x-anthropic-billing-header:/;
 
-function instructions(blocks: readonly Block[], e: Encoding): JsonObject[] {
+function instructions(blocks: readonly Block[], e: GeminiEncoding): JsonObject[] {
   for (const block of blocks)
     if (block.type !== "text" && block.type !== "opaque")
       unsayable(`A system instruction with ${block.type}`, "system");
@@ -32,7 +32,7 @@ function instructions(blocks: readonly Block[], e: Encoding): JsonObject[] {
   );
 }
 
-export function contentsTo(r: ChatRequest, e: Encoding): Json[] {
+export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
   const contents: Content[] = [];
   let empty = false;
   const say = (role: Content["role"], parts: readonly JsonObject[]): void => {
@@ -75,7 +75,7 @@ export function contentsTo(r: ChatRequest, e: Encoding): Json[] {
 }
 
 /** There is no such role inside a conversation: it is read as the user's, in a wrapper that models are trained on. */
-function interjected(turn: Turn, at: string, e: Encoding): JsonObject[] {
+function interjected(turn: Turn, at: string, e: GeminiEncoding): JsonObject[] {
   const parts: JsonObject[] = [];
   for (const block of turn.blocks) {
     if (block.type !== "text" && block.type !== "opaque")
@@ -94,7 +94,7 @@ function interjected(turn: Turn, at: string, e: Encoding): JsonObject[] {
 function answered(
   parts: readonly JsonObject[],
   before: Content | undefined,
-  e: Encoding,
+  e: GeminiEncoding,
 ): readonly JsonObject[] {
   const link = e.with.callIds ? "id" : "name";
   /** Where each call stands: the first of its name. */

@@ -34,9 +34,9 @@ export interface GeminiDialect extends GeminiTraits {
   models?: readonly (GeminiTraits & { of: readonly string[] })[];
 }
 
-export type Traits = Required<GeminiTraits>;
+export type FullGeminiTraits = Required<GeminiTraits>;
 
-const NEWEST: Traits = {
+const NEWEST: FullGeminiTraits = {
   thinking: "level",
   levels: ["low", "medium", "high"],
   budget: [128, 32_768],
@@ -76,10 +76,10 @@ const FAMILIES: NonNullable<GeminiDialect["models"]> = [
   },
 ];
 
-export function traitsOf({ models = [], ...mine }: GeminiDialect, model: string): Traits {
+export function traitsOf({ models = [], ...mine }: GeminiDialect, model: string): FullGeminiTraits {
   // "models/x" and "publishers/google/models/x" are x.
   const name = model.slice(model.lastIndexOf("/") + 1);
-  let found: Traits = { ...NEWEST };
+  let found: FullGeminiTraits = { ...NEWEST };
   for (const { of, ...traits } of FAMILIES)
     if (of.some((pattern) => fits(pattern, name))) found = { ...found, ...traits };
   found = { ...found, ...mine };

@@ -4,7 +4,7 @@ import { BOUNDS } from "../../lib/bounds.ts";
 import { list, object, text } from "./words.ts";
 
 /** As OpenAI's clients know it. Indexes count code points of the text that it stands in. */
-export interface Cited {
+export interface Citation {
   readonly [member: string]: Json;
   readonly type: "url_citation";
   readonly start_index: number;
@@ -32,12 +32,12 @@ export class Grounds {
   }
 
   /** All citations of a candidate that lie in this text. */
-  citations(candidate: JsonObject): Cited[] {
+  citations(candidate: JsonObject): Citation[] {
     const grounding = object(candidate["groundingMetadata"]);
     const recited = object(candidate["citationMetadata"]);
     if (!grounding && !recited) return [];
     this.#read();
-    const found: Cited[] = [];
+    const found: Citation[] = [];
     const add = (from: number, to: number, source: JsonObject | undefined) => {
       const url = text(source?.["uri"]);
       if (!url) return;

@@ -4,7 +4,7 @@ import { fail } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { ImageRequest, Media } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import type { Asking } from "../../plugin/protocol.ts";
+import type { CallContext } from "../../plugin/protocol.ts";
 import { fitting, ratioOf, sizeOf } from "../images/index.ts";
 import { mimeOf } from "../images/sniff.ts";
 import { configured, isOurs, knows, object, present, some } from "./words.ts";
@@ -19,7 +19,7 @@ const SIZES = [
   ["4K", Infinity],
 ] as const;
 
-export function request(r: ImageRequest, of: Asking): Body {
+export function request(r: ImageRequest, of: CallContext): Body {
   fitting(
     { n: r.n, quality: r.quality === "auto" ? undefined : r.quality, format: r.format },
     of.info,
@@ -52,7 +52,7 @@ export function request(r: ImageRequest, of: Asking): Body {
 }
 
 /** An aspect ratio and a class of sizes are all that can be asked for. */
-function shape(r: ImageRequest, of: Asking): { [field: string]: Json | undefined } {
+function shape(r: ImageRequest, of: CallContext): { [field: string]: Json | undefined } {
   const size = sizeOf(r.size);
   if (!size) {
     if (r.size !== undefined && r.size !== "auto")
@@ -66,7 +66,7 @@ function shape(r: ImageRequest, of: Asking): { [field: string]: Json | undefined
   return { aspectRatio: ratioOf(size, RATIOS), imageSize: word === "1K" ? undefined : word };
 }
 
-function picture(media: Media, of: Asking): Json {
+function picture(media: Media, of: CallContext): Json {
   if ("url" in media) {
     const fileUri = reachable(media.url, "image", of);
     return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri } };
@@ -80,7 +80,7 @@ function picture(media: Media, of: Asking): Json {
   return { inlineData: { mimeType: mimeOf(media), data } };
 }
 
-function restOf(r: ImageRequest, of: Asking) {
+function restOf(r: ImageRequest, of: CallContext) {
   let config: JsonObject = {};
   const kept: Record<string, undefined> = {};
   for (const [field, value] of Object.entries(r.rest))
@@ -93,7 +93,7 @@ function restOf(r: ImageRequest, of: Asking) {
   return { config, kept };
 }
 
-function foreign(r: ImageRequest, of: Asking): void {
+function foreign(r: ImageRequest, of: CallContext): void {
   const lost: Record<string, unknown> = {
     quality: r.quality === "auto" ? undefined : r.quality,
     background: r.background === "auto" ? undefined : r.background,

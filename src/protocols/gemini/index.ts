@@ -3,12 +3,12 @@
 // model, plugin (types), and the tools its neighbours lend.
 import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
-import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
+import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
 import { failure } from "../failure.ts";
 import { onlyPictures, request as draw } from "./image.ts";
 import { cap, prepare, thinks } from "./prepare.ts";
-import { Reading, type ReadingOf } from "./reading.ts";
+import { GeminiReader, type GeminiReaderOptions } from "./reading.ts";
 import { nameOf, request } from "./request.ts";
 import { REVIEWED } from "./reviewed.ts";
 import { stream } from "./stream.ts";
@@ -27,8 +27,8 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
     knows,
     survey,
-    stream: (emit, of, headers) => stream(new Reading(emit, of, said(headers, false))),
-    whole: (body, emit, of, headers) => whole(body, new Reading(emit, of, said(headers, false))),
+    stream: (emit, of, headers) => stream(new GeminiReader(emit, of, said(headers, false))),
+    whole: (body, emit, of, headers) => whole(body, new GeminiReader(emit, of, said(headers, false))),
     fault: failure,
     count: counted,
     prepare,
@@ -47,16 +47,16 @@ export const geminiImage = (): Protocol<"image"> => ({
     request: draw,
     knows,
     survey,
-    stream: (emit, of, headers) => stream(new Reading(onlyPictures(emit), of, said(headers, true))),
+    stream: (emit, of, headers) => stream(new GeminiReader(onlyPictures(emit), of, said(headers, true))),
     whole: (body, emit, of, headers) =>
-      whole(body, new Reading(onlyPictures(emit), of, said(headers, true))),
+      whole(body, new GeminiReader(onlyPictures(emit), of, said(headers, true))),
     fault: failure,
     prepare,
   },
 });
 
 /** Without `alt=sse` a stream is one JSON list that grows. */
-const generate: Path = (of: Asking) =>
+const generate: Path = (of: CallContext) =>
   `/${placed(of.model)}:${of.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 
 /** A client chose the name: it must not lead anywhere but to a model. */
@@ -68,7 +68,7 @@ function placed(model: string): string {
 }
 
 /** A header tells how the work was really ranked, which is what is billed. */
-function said(headers: HeadersIn, draws: boolean): ReadingOf {
+function said(headers: HeadersIn, draws: boolean): GeminiReaderOptions {
   const tier = headers["x-gemini-service-tier"];
   return { draws, tier: typeof tier === "string" && tier !== "" ? tier : undefined };
 }

@@ -1,5 +1,5 @@
 // Files that an account keeps are reached by anybody who has its key, and all clients here share ours.
-import type { Asking } from "../../plugin/protocol.ts";
+import type { CallContext } from "../../plugin/protocol.ts";
 import { unsayable } from "./encoding.ts";
 
 /** Where Google keeps what is uploaded. */
@@ -9,7 +9,7 @@ const KEEPERS = /(?:^|\.)googleapis\.com$/;
 const FETCHED: ReadonlySet<string> = new Set(["https:", "http:", "data:"]);
 
 /** An address that upstream may fetch for any client: as it was written. */
-export function reachable(url: string, param: string, of: Pick<Asking, "state">): string {
+export function reachable(url: string, param: string, of: Pick<CallContext, "state">): string {
   if (of.state !== "relay" && isKept(url))
     unsayable("A file that Google keeps for somebody", param, "state_unsupported");
   return url;

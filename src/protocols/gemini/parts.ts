@@ -6,7 +6,7 @@ import type { Block, Media, Proof } from "../../model/request.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { mimeOf } from "../images/sniff.ts";
 import { inputOf } from "../messages/arguments.ts";
-import { nameTo, unsayable, type Encoding } from "./encoding.ts";
+import { nameTo, unsayable, type GeminiEncoding } from "./encoding.ts";
 import { reachable } from "./kept.ts";
 import { signatureOf, signed } from "./signatures.ts";
 import { ID, object } from "./words.ts";
@@ -15,7 +15,7 @@ export function partsOf(
   block: Block,
   role: "user" | "model",
   at: string,
-  e: Encoding,
+  e: GeminiEncoding,
 ): JsonObject[] {
   if (block.cache !== undefined) e.of.lose("cache_control", "dropped");
   switch (block.type) {
@@ -50,7 +50,7 @@ export function partsOf(
 }
 
 /** Words with their signature, on them or on a part of its own after them. Without either there is nothing to send. */
-function spoken(part: JsonObject, proof: Opt<Proof>, e: Encoding): JsonObject[] {
+function spoken(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject[] {
   const thoughtSignature = signatureOf(proof, e);
   if (!thoughtSignature) return part["text"] === "" ? [] : [part];
   if (part["text"] === "" || proof!.kind !== "after") return [{ ...part, thoughtSignature }];
@@ -60,7 +60,7 @@ function spoken(part: JsonObject, proof: Opt<Proof>, e: Encoding): JsonObject[] 
 /** Only what was signed must come back; a digest of thoughts is nothing that the model would read again. */
 function thought(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
-  e: Encoding,
+  e: GeminiEncoding,
 ): JsonObject[] {
   if (!signatureOf(proof, e)) return [];
   if (proof!.kind === "empty") return spoken({ text: "" }, proof, e);
@@ -68,7 +68,7 @@ function thought(
   return spoken({ text: said, thought: true }, proof, e);
 }
 
-function mediaTo(media: Media, usual: string, at: string, e: Encoding): JsonObject {
+function mediaTo(media: Media, usual: string, at: string, e: GeminiEncoding): JsonObject {
   if ("fileId" in media) return unsayable("A file id", at, "foreign_file_id");
   if ("url" in media) {
     if (!e.with.urls && !isVideoPage(media.url))
@@ -104,7 +104,7 @@ const TYPES: Readonly<Record<string, string>> = {
 const typeOf = (url: string): string | undefined =>
   under(TYPES, /\.([a-z0-9]+)$/i.exec(URL.parse(url)?.pathname ?? "")?.[1]?.toLowerCase());
 
-function callTo(block: Extract<Block, { type: "call" }>, at: string, e: Encoding): JsonObject {
+function callTo(block: Extract<Block, { type: "call" }>, at: string, e: GeminiEncoding): JsonObject {
   const args = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
   if (args === undefined)
     return fail(
@@ -119,7 +119,7 @@ function callTo(block: Extract<Block, { type: "call" }>, at: string, e: Encoding
 function resultTo(
   block: Extract<Block, { type: "result" }>,
   at: string,
-  e: Encoding,
+  e: GeminiEncoding,
 ): JsonObject[] {
   const words: string[] = [];
   const media: JsonObject[] = [];
@@ -144,7 +144,7 @@ function opaqueTo(
   block: Extract<Block, { type: "opaque" }>,
   role: "user" | "model",
   at: string,
-  e: Encoding,
+  e: GeminiEncoding,
 ): JsonObject[] {
   const raw = object(block.raw);
   if (block.origin === ID && raw) return [raw];

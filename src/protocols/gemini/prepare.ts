@@ -1,13 +1,13 @@
 // The last look of this protocol at a request before it leaves.
 import type { JsonObject } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/call.ts";
-import type { Asking } from "../../plugin/protocol.ts";
+import type { CallContext } from "../../plugin/protocol.ts";
 import { asksThought } from "../spending.ts";
 import { refuseKept } from "../look/index.ts";
 import { object } from "./words.ts";
 
 /** What an account keeps is there for whoever has its key, and all clients here share ours. */
-export const prepare = (out: Outgoing, of: Asking): void =>
+export const prepare = (out: Outgoing, of: CallContext): void =>
   refuseKept(out, of.state, { code: "state_unsupported" });
 
 /** What is told of thoughts is a digest. */

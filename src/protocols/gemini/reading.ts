@@ -2,10 +2,10 @@ import { fail } from "../../model/error.ts";
 import type { ModelEvent, OpenBlock } from "../../model/event.ts";
 import type { Media } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import type { Asking } from "../../plugin/protocol.ts";
+import type { CallContext } from "../../plugin/protocol.ts";
 import { throwFailure } from "../failure.ts";
 import { errorIn } from "./error-in.ts";
-import { Grounds, type Cited } from "./grounding.ts";
+import { Grounds, type Citation } from "./grounding.ts";
 import { likelihoods } from "./likelihoods.ts";
 import { mostOf, usageOf } from "./usage.ts";
 import { digest, finishOf, ID, list, object, text } from "./words.ts";
@@ -14,9 +14,9 @@ import { digest, finishOf, ID, list, object, text } from "./words.ts";
  * Where a signature stood: on a call or a picture, on all the words of its block, on the last of them or on a part without
  * any after them, or where there were none.
  */
-export type Signed = "part" | "words" | "after" | "empty";
+export type SignaturePlace = "part" | "words" | "after" | "empty";
 
-export interface ReadingOf {
+export interface GeminiReaderOptions {
   /** How the work was ranked. */
   tier: string | undefined;
   /** Pictures are what was asked for. */
@@ -27,17 +27,17 @@ interface Open {
   index: number;
   kind: "text" | "reasoning";
   said: Grounds;
-  signed: { data: string; at: Signed } | undefined;
+  signed: { data: string; at: SignaturePlace } | undefined;
 }
 
 /**
  * An answer, read chunk by chunk; a whole answer is a stream of one chunk. This wire has no blocks, only parts: words of
  * one channel that follow each other are one block, signed or not, because clients take the last block for the answer.
  */
-export class Reading {
+export class GeminiReader {
   #finished = false;
   readonly #emit: (event: ModelEvent) => void;
-  readonly #of: Asking;
+  readonly #of: CallContext;
   readonly #tier: string | undefined;
   readonly #draws: boolean;
   readonly #calls = new Set<string>();
@@ -54,7 +54,7 @@ export class Reading {
   #end: { reason: string; message: string | undefined } | undefined;
   #logprobs: readonly Json[] | undefined;
 
-  constructor(emit: (event: ModelEvent) => void, of: Asking, { tier, draws }: ReadingOf) {
+  constructor(emit: (event: ModelEvent) => void, of: CallContext, { tier, draws }: GeminiReaderOptions) {
     this.#emit = emit;
     this.#of = of;
     this.#tier = tier;
@@ -201,7 +201,7 @@ export class Reading {
   #alone(
     block: OpenBlock,
     signature: string | undefined,
-    at: Signed | undefined,
+    at: SignaturePlace | undefined,
     inside?: (index: number) => void,
   ): void {
     this.#close();
@@ -214,7 +214,7 @@ export class Reading {
     this.#emit({ type: "close", index });
   }
 
-  #prove(index: number, data: string, kind: Signed): void {
+  #prove(index: number, data: string, kind: SignaturePlace): void {
     const model = this.#model ?? this.#of.model;
     this.#emit({ type: "proof", index, proof: { origin: ID, kind, data, model } });
   }
@@ -260,7 +260,7 @@ const isMore = (part: JsonObject): boolean => {
   return false;
 };
 
-const keyOf = (cited: Cited): string => `${cited.start_index}:${cited.end_index}:${cited.url}`;
+const keyOf = (cited: Citation): string => `${cited.start_index}:${cited.end_index}:${cited.url}`;
 
 /** A prompt that was blocked is answered with 200 and nothing. */
 function refused(reason: string, chunk: JsonObject): never {

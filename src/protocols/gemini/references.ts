@@ -10,7 +10,7 @@ export interface Purse {
   left: number;
 }
 
-export class Spelling {
+export class SchemaSpelling {
   readonly root: JsonObject;
   /** Where the schema stands: "tools.f". */
   readonly #of: string;

@@ -2,10 +2,10 @@ import { under } from "../table.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import type { Asking } from "../../plugin/protocol.ts";
+import type { CallContext } from "../../plugin/protocol.ts";
 import { contentsTo, systemTo } from "./contents.ts";
-import type { Traits } from "./dialect.ts";
-import { encoding, unsayable, type Encoding } from "./encoding.ts";
+import type { FullGeminiTraits } from "./dialect.ts";
+import { encoding, unsayable, type GeminiEncoding } from "./encoding.ts";
 import { samplingFor } from "../reasons.ts";
 import { subset } from "./schema.ts";
 import { thinkingTo } from "./thinking.ts";
@@ -13,7 +13,7 @@ import { choiceTo, toolsTo } from "./tools.ts";
 import { configured, ID, isOurs, knows, object, present, some, text } from "./words.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
-export function request(asked: ChatRequest, of: Asking, traits: Traits): Body {
+export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
   const r = { ...asked, sampling: samplingFor(asked, of) };
   const e = encoding(r, of, traits);
   const { passed, kept } = restOf(r, e);
@@ -43,7 +43,7 @@ export const nameOf = (model: string): string => (model.includes("/") ? model : 
  */
 function restOf(
   r: ChatRequest,
-  e: Encoding,
+  e: GeminiEncoding,
 ): {
   passed: { fields: JsonObject; config: JsonObject };
   kept: { readonly [field: string]: undefined };
@@ -93,7 +93,7 @@ const QUIET: ReadonlySet<string> = new Set([
 ]);
 
 /** Tuning that this wire has no word for, and what only another protocol knows. */
-function foreign(r: ChatRequest, { of }: Encoding): void {
+function foreign(r: ChatRequest, { of }: GeminiEncoding): void {
   const { logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
     logit_bias: logitBias && Object.keys(logitBias).length > 0 ? logitBias : undefined,
@@ -112,7 +112,7 @@ function foreign(r: ChatRequest, { of }: Encoding): void {
   }
 }
 
-function config(r: ChatRequest, tools: readonly Json[] | undefined, e: Encoding): JsonObject {
+function config(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEncoding): JsonObject {
   const { temperature, topP, topK, presence, frequency, logprobs } = r.sampling;
   const stop = (r.output.stop ?? []).filter((s) => s !== "");
   return present({
@@ -134,20 +134,20 @@ function config(r: ChatRequest, tools: readonly Json[] | undefined, e: Encoding)
 
 const INT32 = 2 ** 31;
 
-function seedTo({ sampling: { seed } }: ChatRequest, e: Encoding): number | undefined {
+function seedTo({ sampling: { seed } }: ChatRequest, e: GeminiEncoding): number | undefined {
   if (seed === undefined || (Number.isInteger(seed) && seed >= -INT32 && seed < INT32)) return seed;
   e.of.lose("seed", "dropped", "seed_too_large");
   return undefined;
 }
 
-function modalitiesTo({ output: { modalities } }: ChatRequest, e: Encoding): Json | undefined {
+function modalitiesTo({ output: { modalities } }: ChatRequest, e: GeminiEncoding): Json | undefined {
   if (!modalities || modalities.every((m) => m === "text")) return undefined;
   // The voice and the form of the sound are chosen in words of its own.
   if (modalities.includes("audio")) e.of.lose("modalities", "approximated", "audio_as_it_comes");
   return modalities.map((m) => m.toUpperCase());
 }
 
-function formatTo(r: ChatRequest, tools: readonly Json[] | undefined, e: Encoding): JsonObject {
+function formatTo(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEncoding): JsonObject {
   const { format } = r.output;
   if (format === undefined || format.type === "text") return {};
   if (tools && !e.with.together)
@@ -174,7 +174,7 @@ const TIERS: Readonly<Record<string, string | undefined>> = {
   standard_only: "standard",
 };
 
-function tierTo({ tier }: ChatRequest, e: Encoding): string | undefined {
+function tierTo({ tier }: ChatRequest, e: GeminiEncoding): string | undefined {
   if (tier === undefined) return undefined;
   if (!Object.hasOwn(TIERS, tier)) e.of.lose("service_tier", "dropped");
   return under(TIERS, tier);

@@ -2,7 +2,7 @@
 // other word is an error. What means the same in other words is rewritten; what must be given up is declared; what
 // cannot be said at all, a schema that contains itself, is refused.
 import type { Json, JsonObject } from "../../model/values.ts";
-import { put, Spelling, type Purse } from "./references.ts";
+import { put, SchemaSpelling, type Purse } from "./references.ts";
 import { list, object, present, text } from "./words.ts";
 
 /** Words that mean here what they mean there. */
@@ -44,10 +44,10 @@ const FORMATS: ReadonlySet<unknown> = new Set([
 
 /** `lose`: something had to be given up. `of`: where the schema stands, by name. */
 export function subset(root: JsonObject, of: string, purse: Purse, lose: () => void): JsonObject {
-  return convert(root, 0, new Spelling(root, of, purse, lose));
+  return convert(root, 0, new SchemaSpelling(root, of, purse, lose));
 }
 
-function convert(raw: Json, depth: number, s: Spelling): JsonObject {
+function convert(raw: Json, depth: number, s: SchemaSpelling): JsonObject {
   if (raw === false) s.lose();
   s.part(depth);
   const node = s.flat(raw, depth);
@@ -71,7 +71,7 @@ function convert(raw: Json, depth: number, s: Spelling): JsonObject {
 }
 
 /** One type; null becomes a mark, and several types a choice. */
-function typed(node: JsonObject, s: Spelling): { [word: string]: Json } {
+function typed(node: JsonObject, s: SchemaSpelling): { [word: string]: Json } {
   const said = node["type"];
   s.pay(2 * list(said).length);
   if (!Array.isArray(said))
@@ -87,7 +87,7 @@ function typed(node: JsonObject, s: Spelling): { [word: string]: Json } {
   };
 }
 
-function limits(node: JsonObject, s: Spelling): { [word: string]: Json } {
+function limits(node: JsonObject, s: SchemaSpelling): { [word: string]: Json } {
   const out: Record<string, Json> = {};
   for (const [word, to, step] of [
     ["exclusiveMinimum", "minimum", 1],
@@ -102,7 +102,7 @@ function limits(node: JsonObject, s: Spelling): { [word: string]: Json } {
 }
 
 /** Only texts can be listed here. */
-function listed(node: JsonObject, s: Spelling): { [word: string]: Json } {
+function listed(node: JsonObject, s: SchemaSpelling): { [word: string]: Json } {
   const said = "const" in node ? [node["const"]!] : node["enum"];
   if (said === undefined) return {};
   const values = list(said);
@@ -117,7 +117,7 @@ function listed(node: JsonObject, s: Spelling): { [word: string]: Json } {
   return {};
 }
 
-function choice(node: JsonObject, depth: number, s: Spelling): { [word: string]: Json } {
+function choice(node: JsonObject, depth: number, s: SchemaSpelling): { [word: string]: Json } {
   const said = node["anyOf"] ?? node["oneOf"];
   if (said === undefined) return {};
   // One of them and no other: that can only be hoped for.
@@ -131,7 +131,7 @@ function choice(node: JsonObject, depth: number, s: Spelling): { [word: string]:
   return { anyOf: some.map((one) => convert(one, depth + 1, s)), ...nullable };
 }
 
-function members(node: JsonObject, depth: number, s: Spelling): { [word: string]: Json } {
+function members(node: JsonObject, depth: number, s: SchemaSpelling): { [word: string]: Json } {
   const said = object(node["properties"]);
   if (!said) return {};
   const properties: Record<string, Json> = {};

@@ -3,14 +3,14 @@ import { parseShallow } from "../../lib/json.ts";
 import type { Proof } from "../../model/request.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { familyOf } from "./dialect.ts";
-import type { Encoding } from "./encoding.ts";
+import type { GeminiEncoding } from "./encoding.ts";
 import { ID, object, text } from "./words.ts";
 
 /** Documented: it stands in for the signature of a call that some other model made. */
 const SKIP = "skip_thought_signature_validator";
 
 /** The signature of a part; nothing for what another provider, or another family of models, signed. */
-export function signatureOf(proof: Opt<Proof>, e: Encoding): string | undefined {
+export function signatureOf(proof: Opt<Proof>, e: GeminiEncoding): string | undefined {
   if (!proof) return undefined;
   if (proof.origin !== ID) return compatible(proof);
   const [made, asked] = [familyOf(proof.model), familyOf(e.of.model)];
@@ -28,13 +28,13 @@ function compatible(proof: Proof): string | undefined {
   }
 }
 
-export function signed(part: JsonObject, proof: Opt<Proof>, e: Encoding): JsonObject {
+export function signed(part: JsonObject, proof: Opt<Proof>, e: GeminiEncoding): JsonObject {
   const signature = signatureOf(proof, e);
   return signature ? { ...part, thoughtSignature: signature } : part;
 }
 
 /** Of the calls of one step, the first must be signed: history that another model made, or a client that lost it, is not. */
-export function vouched(parts: readonly JsonObject[], e: Encoding): readonly JsonObject[] {
+export function vouched(parts: readonly JsonObject[], e: GeminiEncoding): readonly JsonObject[] {
   if (!e.with.signatures) return parts;
   const first = parts.findIndex((part) => "functionCall" in part);
   if (first < 0 || "thoughtSignature" in parts[first]!) return parts;

@@ -5,7 +5,7 @@ import { exactly } from "../messages/arguments.ts";
 import { eventOf, frames } from "../sse/index.ts";
 import { throwFailure } from "../failure.ts";
 import { errorIn } from "./error-in.ts";
-import type { Reading } from "./reading.ts";
+import type { GeminiReader } from "./reading.ts";
 
 /** A picture of 4096 × 4096 pixels stands in one event, in base64. */
 const CAP = 96 * 1024 * 1024;
@@ -14,7 +14,7 @@ const CAP = 96 * 1024 * 1024;
  * Events without a name and without a last one. What breaks in the middle is told in whatever form: as an event, as bare
  * JSON between events, or as one long list where the stream was no stream at all.
  */
-export function stream(reading: Reading): Decoder {
+export function stream(reading: GeminiReader): Decoder {
   /** Since the last whole event. */
   let rest: Buffer[] = [];
   const events = frames((b, from, to) => {
@@ -39,7 +39,7 @@ export function stream(reading: Reading): Decoder {
 }
 
 /** Text between events: a comment, half an event, or JSON that says what went wrong. */
-function stray(left: string, reading: Reading): void {
+function stray(left: string, reading: GeminiReader): void {
   const at = left.search(/^[ \t]*[[{]/m);
   if (at < 0) return;
   let json: Json;

@@ -4,13 +4,13 @@ import { fail } from "../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../model/request.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { BUDGETS, effortFor, nearest, reasonsOf } from "../reasons.ts";
-import type { Encoding } from "./encoding.ts";
+import type { GeminiEncoding } from "./encoding.ts";
 
 /** What an answer needs beside the thoughts that share its limit. */
 const ROOM = 1024;
 
 /** `thinkingConfig`; nothing where nothing was asked. Thoughts are told wherever they are asked for: silence looks like a dead line. */
-export function thinkingTo(r: ChatRequest, e: Encoding): JsonObject | undefined {
+export function thinkingTo(r: ChatRequest, e: GeminiEncoding): JsonObject | undefined {
   const { mode, effort, show } = r.reasoning;
   if (mode === "auto" && (show === undefined || show === "none")) return undefined;
   const off = mode === "off" || (mode === "effort" && effort === "none");
@@ -26,7 +26,7 @@ export function thinkingTo(r: ChatRequest, e: Encoding): JsonObject | undefined 
     : { ...told, thinkingBudget: budgetTo(r, e) };
 }
 
-function switchedOff(e: Encoding): JsonObject {
+function switchedOff(e: GeminiEncoding): JsonObject {
   if (e.with.thinking === "budget" && e.with.off) return { thinkingBudget: 0 };
   if (e.with.thinking === "level" && e.with.levels.includes("minimal")) {
     e.of.lose("reasoning", "approximated", "least_thinking");
@@ -39,7 +39,7 @@ function switchedOff(e: Encoding): JsonObject {
   });
 }
 
-function levelTo(reasoning: Reasoning, e: Encoding): string {
+function levelTo(reasoning: Reasoning, e: GeminiEncoding): string {
   const { levels } = e.with;
   const asked = reasoning.effort ?? effortFor(reasoning.budget ?? ROOM);
   if (reasoning.effort === undefined)
@@ -50,7 +50,7 @@ function levelTo(reasoning: Reasoning, e: Encoding): string {
   return said;
 }
 
-function budgetTo(r: ChatRequest, e: Encoding): number {
+function budgetTo(r: ChatRequest, e: GeminiEncoding): number {
   const { mode, effort = "medium", budget } = r.reasoning;
   const [least, most] = e.with.budget;
   const fit = (tokens: number, cap: number) => Math.max(least, Math.min(tokens, cap));

@@ -3,12 +3,12 @@ import { refuseTool } from "../foreign-tool.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Tool } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { nameTo, type Encoding } from "./encoding.ts";
+import { nameTo, type GeminiEncoding } from "./encoding.ts";
 import { subset } from "./schema.ts";
 import { ID, list, object, present, text } from "./words.ts";
 
 /** `tools`: every function in one entry, each hosted tool in one of its own. */
-export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
+export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {
   const declared = new Map<string, JsonObject>();
   for (const tool of r.tools) {
     if (tool.type === "hosted") continue;
@@ -32,7 +32,7 @@ export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
   return out.length > 0 ? out : undefined;
 }
 
-function declaration(tool: Tool, e: Encoding): JsonObject {
+function declaration(tool: Tool, e: GeminiEncoding): JsonObject {
   if (tool.strict) e.of.lose("tools.strict", "dropped");
   const name = nameTo(tool.name, e);
   if (tool.type === "custom") {
@@ -61,7 +61,7 @@ const isNothing = (schema: JsonObject): boolean =>
   ) &&
   typeof schema["additionalProperties"] !== "object";
 
-function parameters(schema: JsonObject, name: string, e: Encoding): JsonObject {
+function parameters(schema: JsonObject, name: string, e: GeminiEncoding): JsonObject {
   if (e.with.jsonSchema) return { parametersJsonSchema: schema };
   const of = `tools.${name}`;
   const lose = () => e.of.lose(of, "approximated", "schema_simplified");
@@ -80,7 +80,7 @@ function described(tool: Tool): JsonObject {
 }
 
 /** Searching the web is the one hosted tool that every vendor has. */
-function hostedTo(tool: Tool, e: Encoding): JsonObject[] {
+function hostedTo(tool: Tool, e: GeminiEncoding): JsonObject[] {
   const raw = object(tool.raw) ?? {};
   if (tool.origin === ID) return [raw];
   if (!tool.name.startsWith("web_search")) return refuseTool(tool);
@@ -92,7 +92,7 @@ function hostedTo(tool: Tool, e: Encoding): JsonObject[] {
 export function choiceTo(
   r: ChatRequest,
   tools: readonly Json[] | undefined,
-  e: Encoding,
+  e: GeminiEncoding,
 ): JsonObject | undefined {
   if (r.parallel === false) e.of.lose("parallel_tool_calls", "dropped");
   const functions = (tools ?? []).some((tool) => object(tool)?.["functionDeclarations"]);
@@ -104,7 +104,7 @@ export function choiceTo(
   });
 }
 
-function modeOf({ toolChoice: choice }: ChatRequest, e: Encoding): JsonObject | undefined {
+function modeOf({ toolChoice: choice }: ChatRequest, e: GeminiEncoding): JsonObject | undefined {
   if (choice === undefined) return undefined;
   if (typeof choice === "string")
     return { mode: choice === "required" ? "ANY" : choice === "none" ? "NONE" : "AUTO" };

@@ -31,7 +31,7 @@ export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
   return most;
 }
 
-export interface Counted {
+export interface CountContext {
   price: Opt<Price>;
   /** Pictures are what was asked for. */
   draws: boolean;
@@ -43,7 +43,7 @@ export interface Counted {
  * Sound and pictures are units of their own only where the model's price has a rate for them: most models read them at
  * the price of text, and a unit without a price would leave the whole call without one.
  */
-export function usageOf(u: JsonObject, of: Counted): Usage {
+export function usageOf(u: JsonObject, of: CountContext): Usage {
   const rated = (unit: Unit): boolean =>
     of.price?.lines.some((line) => line.unit === unit) ?? (of.draws && unit === "image_out");
   const [prompt, cached, candidates, thoughts, tools] = COUNTS.map((name) => count(u[name])) as [

@@ -1,11 +1,11 @@
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../model/values.ts";
 import { exactly } from "../messages/arguments.ts";
-import type { Reading } from "./reading.ts";
+import type { GeminiReader } from "./reading.ts";
 import { object } from "./words.ts";
 
 /** One answer; where a server streams all the same, the list of its pieces. */
-export function whole(body: Buffer, reading: Reading): void {
+export function whole(body: Buffer, reading: GeminiReader): void {
   const answer = parsed(body);
   for (const chunk of Array.isArray(answer) ? (answer as readonly Json[]) : [answer])
     reading.chunk(chunk);

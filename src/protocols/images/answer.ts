@@ -3,13 +3,13 @@ import type { ModelAnswer, ModelEvent } from "../../model/event.ts";
 import type { Media } from "../../model/request.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import type { Answering, Encoder } from "../../plugin/protocol.ts";
+import type { AnswerContext, Encoder } from "../../plugin/protocol.ts";
 import { base64Of, dataUrl, present, text } from "../responses/wire.ts";
 import { failure } from "./fault.ts";
 import { formatOf, mimeOf, sniff } from "./sniff.ts";
 import { usageTo } from "./usage.ts";
 
-export function whole(answer: ModelAnswer, to: Answering): JsonObject {
+export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
   const url = to.body["response_format"] === "url";
   const pictures = answer.blocks.flatMap((b) =>
     b.type === "image" ? [{ media: b.media, note: b.note }] : [],
@@ -49,7 +49,7 @@ const agreed = (values: readonly Opt<string>[]): Opt<string> =>
  * Partial images as they come, `completed` once for each image. The last one waits for the counts, which it carries:
  * it is the end of the answer.
  */
-export function stream(write: (text: string) => void, to: Answering): Encoder {
+export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
   let waiting: { media: Media; note?: Opt<string> } | undefined;
   let usage: Usage | undefined;
   let partials = 0;

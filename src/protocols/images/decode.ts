@@ -4,11 +4,11 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { Media } from "../../model/request.ts";
 import { mergeUsage, UNITS, type Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { Asking, Decoder } from "../../plugin/protocol.ts";
+import type { CallContext, Decoder } from "../../plugin/protocol.ts";
 import { throwFailure } from "../failure.ts";
 import { list, mediaOf, object, parsed, present, text } from "../responses/wire.ts";
 import { sse } from "../sse/index.ts";
-import { sniff, type Seen } from "./sniff.ts";
+import { sniff, type ImageHead } from "./sniff.ts";
 import { tokensOf, usageSeen } from "./usage.ts";
 
 type Emit = (event: ModelEvent) => void;
@@ -16,7 +16,7 @@ type Emit = (event: ModelEvent) => void;
 /** Pictures are large: one of 4096 × 4096 pixels, uncompressed and in base64, fits. */
 export const CAP = 96 * 1024 * 1024;
 
-export function whole(body: Buffer, emit: Emit, of: Asking): void {
+export function whole(body: Buffer, emit: Emit, of: CallContext): void {
   const answer = parsed(body.toString("utf8"));
   if (!answer)
     return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
@@ -70,7 +70,7 @@ function nothing(items: readonly JsonObject[]): never {
  * is over when the stream is.
  */
 export function stream(emit: Emit): Decoder {
-  const seen: (Seen | undefined)[] = [];
+  const seen: (ImageHead | undefined)[] = [];
   let index = -1;
   let open = false;
   let usage: Usage | undefined;

@@ -1,11 +1,11 @@
 // OpenAI's one error shape, with the words that its image endpoint has for refused prompts.
 import type { Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { Refusal } from "../../plugin/protocol.ts";
+import type { ErrorAnswer } from "../../plugin/protocol.ts";
 import { fault as refusal } from "../responses/fault.ts";
 import { object } from "../responses/wire.ts";
 
-export function fault(f: Fault, x: { id: string }): Refusal {
+export function fault(f: Fault, x: { id: string }): ErrorAnswer {
   const said = refusal(f.kind === "content_policy" ? { code: "moderation_blocked", ...f } : f, x);
   if (f.kind !== "content_policy") return said;
   const error = object(said.body["error"]);

@@ -3,7 +3,7 @@
 // methods. May import: model, plugin (types), and the tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/images.request.json" with { type: "json" };
-import type { Asking, Protocol } from "../../plugin/protocol.ts";
+import type { CallContext, Protocol } from "../../plugin/protocol.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
 import * as answer from "./answer.ts";
@@ -18,11 +18,11 @@ import { encode, ID, knows, request, survey } from "./request.ts";
 import { REVIEWED } from "./reviewed.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
-export { fitting, ratioOf, sizeOf, type Size, type Wish } from "./size.ts";
-export { formatOf, sniff, type Seen } from "./sniff.ts";
+export { fitting, ratioOf, sizeOf, type Size, type ImageParameters } from "./size.ts";
+export { formatOf, sniff, type ImageHead } from "./sniff.ts";
 
 export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
-  const at = (of: Asking) => traitsOf(dialect, of.model);
+  const at = (of: CallContext) => traitsOf(dialect, of.model);
   // Where every image is an address, whoever wants bytes needs them fetched: no answer passes as it is.
   const { responseFormat } = dialect;
   return {

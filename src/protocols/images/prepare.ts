@@ -2,12 +2,12 @@
 import { under } from "../table.ts";
 import { fail } from "../../model/error.ts";
 import type { Outgoing } from "../../plugin/call.ts";
-import type { Asking } from "../../plugin/protocol.ts";
+import type { CallContext } from "../../plugin/protocol.ts";
 import { number, text } from "../responses/wire.ts";
 import type { ImageTraits } from "./dialect.ts";
 import { fitting, ratioOf, sizeOf } from "./size.ts";
 
-export function prepare(out: Outgoing, of: Asking, traits: ImageTraits): void {
+export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): void {
   // In the host's own words, which is how the catalogue knows them.
   const quality = text(out.get("quality"));
   const other = quality === undefined ? undefined : under(traits.qualities ?? {}, quality);
@@ -43,7 +43,7 @@ function form(out: Outgoing, { responseFormat = "b64_json" }: ImageTraits): void
   else out.set("response_format", url ? "url" : responseFormat);
 }
 
-function size(out: Outgoing, of: Asking, traits: ImageTraits): void {
+function size(out: Outgoing, of: CallContext, traits: ImageTraits): void {
   if ((traits.size ?? "wxh") === "wxh") return;
   const asked = out.get("size");
   const size = sizeOf(text(asked));

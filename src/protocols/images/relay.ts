@@ -1,24 +1,24 @@
 // The verbatim lane: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
 import { fail, type Fault } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
+import type { AnswerContext, Relay, RelaySink } from "../../plugin/protocol.ts";
 import type { Usage } from "../../model/usage.ts";
 import { throwFailure } from "../failure.ts";
 import { list, number, object, parsed, text } from "../responses/wire.ts";
 import { eventOf, frames, gather, needle, valueAt } from "../sse/index.ts";
 import { CAP, sum } from "./decode.ts";
 import { failure, fault } from "./fault.ts";
-import { sniff, type Seen } from "./sniff.ts";
+import { sniff, type ImageHead } from "./sniff.ts";
 import { tokensOf, usageSeen } from "./usage.ts";
 
-export const relay = (sink: RelaySink, to: Answering): Relay =>
+export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? streamed(sink, to) : wholly(sink, to);
 
 const MODEL = needle("model");
 const USAGE = needle("usage");
 const DATA = needle("data");
 
-function wholly(sink: RelaySink, to: Answering): Relay {
+function wholly(sink: RelaySink, to: AnswerContext): Relay {
   return {
     between: true,
     push(body) {
@@ -59,7 +59,7 @@ function counted(body: Buffer, said: JsonObject | undefined): ReturnType<typeof 
 }
 
 /** As the other lane takes it: bytes, or an address of which nothing is known. */
-function pictureIn(item: JsonObject | undefined): [Seen | undefined] | undefined {
+function pictureIn(item: JsonObject | undefined): [ImageHead | undefined] | undefined {
   const base64 = text(item?.["b64_json"]);
   if (base64) return [sniff({ base64 })];
   return text(item?.["url"]) ? [undefined] : undefined;
@@ -67,10 +67,10 @@ function pictureIn(item: JsonObject | undefined): [Seen | undefined] | undefined
 
 const PARTIAL = "image_generation.partial_image";
 
-function streamed(sink: RelaySink, to: Answering): Relay {
+function streamed(sink: RelaySink, to: AnswerContext): Relay {
   const out = gather((b) => sink.bytes(b));
   const wanted = number(to.body["n"]) ?? 1;
-  const seen: (Seen | undefined)[] = [];
+  const seen: (ImageHead | undefined)[] = [];
   let usage: Usage | undefined;
   let over = false;
 

@@ -3,7 +3,7 @@ import { fail } from "../../model/error.ts";
 import type { Feature } from "../../model/facts.ts";
 import type { ImageRequest } from "../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../model/values.ts";
-import type { Asking, Survey } from "../../plugin/protocol.ts";
+import type { CallContext, Survey } from "../../plugin/protocol.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { multiplies, spending } from "../spending.ts";
 import { flag, number, object, present, text } from "../responses/wire.ts";
@@ -107,7 +107,7 @@ function picked(body: Body, wanted: (field: string) => boolean): JsonObject {
 }
 
 /** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
-export function encode(r: ImageRequest, of: Pick<Asking, "model" | "stream" | "lose">): Body {
+export function encode(r: ImageRequest, of: Pick<CallContext, "model" | "stream" | "lose">): Body {
   if (r.partials && !of.stream) of.lose("partial_images", "dropped");
   if (r.refs.length > 0 || r.mask)
     fail("unsupported", "This endpoint makes images from words alone, not from other images.", {

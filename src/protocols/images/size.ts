@@ -29,7 +29,7 @@ export function ratioOf({ width, height }: Size, known?: readonly string[]): str
 const gcd = (a: number, b: number): number => (b === 0 ? a : gcd(b, a % b));
 
 /** What of an image request a model may be unable to do, as the catalogue knows it. */
-export interface Wish {
+export interface ImageParameters {
   n?: Opt<number>;
   size?: Opt<string>;
   quality?: Opt<string>;
@@ -37,7 +37,7 @@ export interface Wish {
 }
 
 /** Refuses what the catalogue says that a model cannot do, naming what it can. Unknown is let through. */
-export function fitting(wish: Wish, info: ModelInfo): void {
+export function fitting(wish: ImageParameters, info: ModelInfo): void {
   const { sizes, sides, qualities, formats }: ImageFacts = info.image ?? {};
   const most = info.limits?.images;
   if (wish.n !== undefined && most !== undefined && wish.n > most)

@@ -2,7 +2,7 @@
 import type { Media } from "../../model/request.ts";
 import type { Size } from "./size.ts";
 
-export interface Seen {
+export interface ImageHead {
   mime: string;
   size?: Size;
 }
@@ -11,7 +11,7 @@ export interface Seen {
 const HEAD = 64 * 1024;
 
 /** Undefined for what is not at hand, or is none of the formats in use. */
-export function sniff(media: Media): Seen | undefined {
+export function sniff(media: Media): ImageHead | undefined {
   if ("bytes" in media) return seen(media.bytes);
   if (!("base64" in media)) return undefined;
   return seen(Buffer.from(media.base64.slice(0, (HEAD / 3) * 4), "base64"));
@@ -22,7 +22,7 @@ export const mimeOf = (media: Media): string => sniff(media)?.mime ?? media.mime
 /** The word that `output_format` has for a type: "png", "jpeg", "webp", "gif", "svg". */
 export const formatOf = (mime: string): string | undefined => /^image\/([a-z]+)/.exec(mime)?.[1];
 
-function seen(b: Buffer): Seen | undefined {
+function seen(b: Buffer): ImageHead | undefined {
   if (b.length >= 24 && b.readUInt32BE(0) === 0x89504e47)
     return { mime: "image/png", size: { width: b.readUInt32BE(16), height: b.readUInt32BE(20) } };
   if (b[0] === 0xff && b[1] === 0xd8 && b[2] === 0xff) return withSize("image/jpeg", sizeOfJpeg(b));
@@ -42,7 +42,7 @@ function seen(b: Buffer): Seen | undefined {
   return undefined;
 }
 
-const withSize = (mime: string, size: Size | undefined): Seen => (size ? { mime, size } : { mime });
+const withSize = (mime: string, size: Size | undefined): ImageHead => (size ? { mime, size } : { mime });
 
 const tag = (b: Buffer, at: number): string => b.toString("latin1", at, at + 4);
 

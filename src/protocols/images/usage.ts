@@ -3,7 +3,7 @@ import type { UsageSeen } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { number, object, present } from "../responses/wire.ts";
-import type { Seen } from "./sniff.ts";
+import type { ImageHead } from "./sniff.ts";
 
 /** A tick is a ten-thousandth of a microdollar. */
 const TICKS_PER_NANO = 10;
@@ -29,7 +29,7 @@ export function tokensOf(said: Opt<JsonObject>): Usage | undefined {
 }
 
 /** Whatever else: the pictures themselves. */
-export function piecesOf(pictures: readonly Opt<Seen>[]): Usage {
+export function piecesOf(pictures: readonly Opt<ImageHead>[]): Usage {
   const pixels = pictures.map((p) => (p?.size ? p.size.width * p.size.height : undefined));
   const known = pixels.every((p) => p !== undefined);
   return {
@@ -38,7 +38,7 @@ export function piecesOf(pictures: readonly Opt<Seen>[]): Usage {
   };
 }
 
-export function usageSeen(said: Opt<JsonObject>, pictures: readonly Opt<Seen>[]): UsageSeen {
+export function usageSeen(said: Opt<JsonObject>, pictures: readonly Opt<ImageHead>[]): UsageSeen {
   const ticks = number(said?.["cost_in_usd_ticks"]);
   return {
     type: "usage",

@@ -9,7 +9,7 @@ import { STATE } from "./words.ts";
 type Kept = Extract<Finding, { kind: "state" }>;
 
 /** How a protocol spells its refusals. */
-export interface Spelling {
+export interface RefusalStyle {
   /** For words that have no code of their own. */
   readonly code?: string;
   /** field: its errors name the top-level field alone. */
@@ -17,14 +17,14 @@ export interface Spelling {
 }
 
 /** What may leave of it. */
-export interface Relay {
+export interface RelayPermission {
   readonly state: Opt<"refuse" | "relay">;
   /** The host has bound what goes on to the key. */
   readonly bound: boolean;
 }
 
 /** The first thing that names what another side keeps and may not leave. */
-export function keptIn(named: Named, { state, bound }: Relay): Kept | undefined {
+export function keptIn(named: Named, { state, bound }: RelayPermission): Kept | undefined {
   for (const one of named) {
     if (one.kind !== "state" || one.does !== "names") continue;
     const { relay } = one.word;
@@ -34,7 +34,7 @@ export function keptIn(named: Named, { state, bound }: Relay): Kept | undefined 
   return undefined;
 }
 
-export function refuse(kept: Kept, { code, param }: Spelling = {}): never {
+export function refuse(kept: Kept, { code, param }: RefusalStyle = {}): never {
   const { word, value, field } = kept;
   const path = param === "field" ? field : kept.path;
   return fail(
@@ -46,7 +46,7 @@ export function refuse(kept: Kept, { code, param }: Spelling = {}): never {
 }
 
 /** For a codec's last look, on both lanes. What the host has to say of a relay it says itself. */
-export function refuseKept(out: Outgoing, state: Opt<"refuse" | "relay">, spelling?: Spelling) {
+export function refuseKept(out: Outgoing, state: Opt<"refuse" | "relay">, spelling?: RefusalStyle) {
   if (state === "relay") return;
   const kept = keptIn(namedIn(out), { state, bound: false });
   if (kept) refuse(kept, spelling);

@@ -39,7 +39,7 @@ export function allowing(paths: Iterable<string>): Allowed {
   return { paths: allowed, within };
 }
 
-export interface Stranger {
+export interface UnreviewedField {
   /** "messages[3].content[0].new", as clients know it. */
   readonly path: string;
   /** "messages[].content[].new": all of its kind. */
@@ -51,7 +51,7 @@ export function stranger(
   body: { readonly [field: string]: unknown },
   reviewed: Reviewed,
   allowed: Allowed,
-): Stranger | undefined {
+): UnreviewedField | undefined {
   return new Search(allowed).members(body as JsonObject, reviewed, "", "");
 }
 
@@ -71,7 +71,7 @@ class Search {
     path: string,
     place: string,
     typed = false,
-  ): Stranger | undefined {
+  ): UnreviewedField | undefined {
     for (const key in of) {
       const value = of[key];
       // What is null says nothing, to every reader of these protocols.
@@ -89,7 +89,7 @@ class Search {
     return undefined;
   }
 
-  #value(value: Json, inside: Inside, path: string, place: string): Stranger | undefined {
+  #value(value: Json, inside: Inside, path: string, place: string): UnreviewedField | undefined {
     if (typeof value !== "object" || value === null) return undefined;
     if (Array.isArray(value)) {
       const list = value as readonly Json[];

@@ -1,7 +1,7 @@
 // What differs between backends that speak this wire. Data, so that a provider row can be written without code; where
 // models of one provider differ, `of` says how.
 
-export interface Traits {
+export interface MessagesTraits {
   /**
    * How a model is told to think. adaptive: `adaptive` and an effort, can be switched off · always: the same, cannot
    * be switched off · budget: `enabled` with a token budget · none: not at all.
@@ -19,7 +19,7 @@ export interface Traits {
   maxTokens?: number;
 }
 
-export interface Dialect extends Traits {
+export interface MessagesDialect extends MessagesTraits {
   /** Whose signatures are native here. Those of Anthropic's own platforms are one family. */
   signer?: string;
   /** Takes thinking back that nobody signed. */
@@ -31,12 +31,12 @@ export interface Dialect extends Traits {
   /** Top-level fields that it answers with an error. */
   drop?: readonly string[];
   /** Where models differ: the last that fits adds to what stands above it. One `*` stands for anything. */
-  models?: readonly (Traits & { of: readonly string[] })[];
+  models?: readonly (MessagesTraits & { of: readonly string[] })[];
 }
 
-export type Settings = Required<Omit<Dialect, "models">>;
+export type MessagesSettings = Required<Omit<MessagesDialect, "models">>;
 
-const DEFAULTS: Settings = {
+const DEFAULTS: MessagesSettings = {
   signer: "messages",
   unsigned: false,
   betas: true,
@@ -50,9 +50,9 @@ const DEFAULTS: Settings = {
   maxTokens: 8192,
 };
 
-export function settings(dialect: Dialect, model: string): Settings {
+export function settings(dialect: MessagesDialect, model: string): MessagesSettings {
   const { models = [], ...mine } = dialect;
-  let found: Settings = { ...DEFAULTS, ...mine };
+  let found: MessagesSettings = { ...DEFAULTS, ...mine };
   for (const { of, ...traits } of models)
     if (of.some((pattern) => fits(pattern, model))) found = { ...found, ...traits };
   return found;

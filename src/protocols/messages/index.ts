@@ -4,7 +4,7 @@
 // tools its neighbours lend.
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
-import type { Asking, Path, Protocol } from "../../plugin/protocol.ts";
+import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
 import { failure } from "../failure.ts";
 import { cap, prepare, thinks } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
@@ -12,7 +12,7 @@ import { request as encode } from "./client/request.ts";
 import { stream as decoder } from "./client/stream.ts";
 import { counted, whole as decode } from "./client/whole.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
-import { settings, type Dialect } from "./dialect.ts";
+import { settings, type MessagesDialect } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
 import { fault as refusal, head } from "./server/fault.ts";
 import { request } from "./server/request.ts";
@@ -22,7 +22,7 @@ import { MESSAGES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
 import { ID, knows } from "./words.ts";
 
-export type { Dialect, Traits } from "./dialect.ts";
+export type { MessagesDialect, MessagesTraits } from "./dialect.ts";
 
 /** What a count and a message both need: the frontend asks for `max_tokens` where there is something to bound. */
 const shared = {
@@ -39,8 +39,8 @@ const REQUEST = [
   "x-claude-code-*",
 ];
 
-export const messages = (dialect: Dialect = {}): Protocol<"chat"> => {
-  const at = (of: Asking) => settings(dialect, of.model);
+export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
+  const at = (of: CallContext) => settings(dialect, of.model);
   const { signer, betas, counts } = settings(dialect, "");
   const path =
     (path: string): Path =>

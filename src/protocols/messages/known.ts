@@ -1,19 +1,19 @@
 // What a client's body is known to say below the top.
-import { among, plain, type Known, type Shape } from "../strangers.ts";
+import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
 import { str } from "./words.ts";
 
-const SOURCES: Known = {
+const SOURCES: KnownFields = {
   base64: plain("type media_type data"),
   url: plain("type url"),
   file: plain("type file_id"),
   text: plain("type media_type data"),
 };
-const SOURCE: Shape = (source) => among(SOURCES, source["type"]);
+const SOURCE: FieldShape = (source) => among(SOURCES, source["type"]);
 
 /** A block that is newer than us is opaque, and goes as a whole or not at all. */
-const BLOCK: Shape = (block) => among(BLOCKS, block["type"]);
+const BLOCK: FieldShape = (block) => among(BLOCKS, block["type"]);
 
-const BLOCKS: Known = {
+const BLOCKS: KnownFields = {
   text: plain("type text cache_control citations"),
   image: { ...plain("type cache_control"), source: SOURCE },
   document: {
@@ -42,7 +42,7 @@ const BLOCKS: Known = {
   redacted_thinking: plain("type data"),
 };
 
-export const KNOWN_INSIDE: Known = {
+export const KNOWN_INSIDE: KnownFields = {
   messages: { role: null, content: BLOCK },
   system: BLOCK,
   // What a function says beside what all know stands in the tool itself; what is typed goes as a whole.
@@ -65,4 +65,4 @@ export const KNOWN_INSIDE: Known = {
   cache_control: plain("type ttl"),
 };
 
-const FORMAT: Shape = (format) => (format["type"] === "json_schema" ? plain("type schema") : null);
+const FORMAT: FieldShape = (format) => (format["type"] === "json_schema" ? plain("type schema") : null);

@@ -102,7 +102,7 @@ const STOP: Record<FinishReason, string> = {
 };
 
 /** What the answer holds, apart from its end. */
-export interface Held {
+export interface AnswerContents {
   calls: boolean;
   refused: boolean;
 }
@@ -113,7 +113,7 @@ export interface Held {
  */
 export const stopOf = (
   { reason, detail }: { reason: FinishReason; detail?: Opt<string> },
-  { calls, refused }: Held,
+  { calls, refused }: AnswerContents,
 ): string => {
   if (reason === "other" && detail === "compaction") return "compaction";
   if (reason !== "stop" && reason !== "other") return STOP[reason];

@@ -1,12 +1,12 @@
 // Client half: a request as a body, with what this wire cannot say refused or declared.
 import { fail } from "../../model/error.ts";
-import type { Asking, Body, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
+import type { CallContext, Body, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
 import { returned } from "../strangers.ts";
 import { samplingFor, type Reasons } from "../reasons.ts";
 import { reasonsFor, type ResponsesDialect } from "./dialect.ts";
 import { itemsTo, leadTo } from "./history.ts";
 import { KNOWN_INSIDE } from "./known.ts";
-import type { Losses } from "./parts.ts";
+import type { PartContext } from "./parts.ts";
 import { LOGPROBS, OWN } from "./request.ts";
 import { choiceTo, speaking, toolsTo } from "./tools.ts";
 import { ENCRYPTED, mayReason, thinking } from "./thinking.ts";
@@ -27,7 +27,7 @@ const COUNTED = [
   "truncation",
 ] as const;
 
-export function bodyOf(request: ChatRequest, of: Asking, dialect: ResponsesDialect): Body {
+export function bodyOf(request: ChatRequest, of: CallContext, dialect: ResponsesDialect): Body {
   const own = object(request.ext[ORIGIN]);
   const native = own !== undefined;
   const quiet = (own && cameAs<JsonObject>(own)) ?? {};
@@ -90,7 +90,7 @@ const only = (body: JsonObject, fields: readonly string[]): JsonObject =>
   Object.fromEntries(fields.flatMap((f) => (body[f] === undefined ? [] : [[f, body[f]]])));
 
 /** Thirty marked blocks are one loss. */
-function once(of: Asking): Losses {
+function once(of: CallContext): PartContext {
   const said = new Set<string>();
   return {
     marks: of.info.can?.["cache.marks"] === true,
@@ -114,7 +114,7 @@ function refuse({ sampling, output }: ChatRequest): void {
 }
 
 /** What only tunes it. */
-function forgo({ sampling, cache, ext }: ChatRequest, of: Losses, native: boolean): void {
+function forgo({ sampling, cache, ext }: ChatRequest, of: PartContext, native: boolean): void {
   const lost = {
     // Caching wherever it fits: here the upstream decides.
     cache_control: cache?.auto || undefined,
@@ -138,7 +138,7 @@ function forgo({ sampling, cache, ext }: ChatRequest, of: Losses, native: boolea
 const CHAT = "chat-completions";
 const SHARED = new Set([...OWN, "safety_identifier"]);
 
-function bounded({ output }: ChatRequest, native: boolean, of: Losses): number | undefined {
+function bounded({ output }: ChatRequest, native: boolean, of: PartContext): number | undefined {
   const { maxTokens } = output;
   if (maxTokens === undefined || native || maxTokens >= TINY) return maxTokens;
   of.lose("max_tokens", "approximated", "max_tokens_raised");

@@ -4,7 +4,7 @@ import type { HeadersIn, JsonObject } from "../../model/values.ts";
 import type { Decoder } from "../../plugin/protocol.ts";
 import { sse } from "../sse/index.ts";
 import { throwFailure } from "../failure.ts";
-import { Reading } from "./reading.ts";
+import { ResponsesReader } from "./reading.ts";
 import { list, number, object, parsed, text } from "./wire.ts";
 
 type Emit = (event: ModelEvent) => void;
@@ -15,7 +15,7 @@ export const CAP = 32 * 1024 * 1024;
 export function decodeStream(emit: Emit, headers: HeadersIn): Decoder {
   // Asked for a stream, some upstreams answer at once.
   if (/^application\/json\b/i.test(headers["content-type"] ?? "")) return collected(emit);
-  const reading = new Reading(emit);
+  const reading = new ResponsesReader(emit);
   const events = sse(
     (name, data) => {
       if (reading.finished || data === "[DONE]") return;
@@ -40,7 +40,7 @@ export function decodeStream(emit: Emit, headers: HeadersIn): Decoder {
   };
 }
 
-function read(to: Reading, type: string, event: JsonObject): void {
+function read(to: ResponsesReader, type: string, event: JsonObject): void {
   const at = to.place(event);
   const said = text(event["delta"]) ?? "";
   const part = `c${number(event["content_index"]) ?? 0}`;
@@ -117,7 +117,7 @@ function collected(emit: Emit): Decoder {
 
 export function decodeWhole(body: Buffer, emit: Emit): void {
   const response = answerOf(body);
-  new Reading(emit).end({ status: "completed", ...response });
+  new ResponsesReader(emit).end({ status: "completed", ...response });
 }
 
 /** A response: anything else that came with a 200 is a fault. */

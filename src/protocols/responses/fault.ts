@@ -1,6 +1,6 @@
 // The service's errors in this protocol's shape.
 import { ERRORS, type ErrorKind, type Fault } from "../../model/error.ts";
-import type { JsonObject, Refusal } from "../../plugin/index.ts";
+import type { JsonObject, ErrorAnswer } from "../../plugin/index.ts";
 import { present } from "./wire.ts";
 
 /** This protocol's type and code; a code of the fault's own is more precise. */
@@ -28,7 +28,7 @@ const WORDS: Readonly<Record<ErrorKind, readonly [type: string, code: string | n
   internal: ["server_error", "internal_error"],
 };
 
-export function fault(f: Fault, x: { id: string }): Refusal {
+export function fault(f: Fault, x: { id: string }): ErrorAnswer {
   const [type, code] = WORDS[f.kind];
   const message = wording(f, x.id);
   return {

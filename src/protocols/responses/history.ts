@@ -1,7 +1,7 @@
 // Client half: turns as input items.
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../plugin/index.ts";
-import { inputPart, outputPart, type Losses } from "./parts.ts";
+import { inputPart, outputPart, type PartContext } from "./parts.ts";
 import { STORED } from "./items.ts";
 import type { speaking } from "./tools.ts";
 import { ORIGIN, base64Of, callId, cameAs, digest, object, present } from "./wire.ts";
@@ -9,7 +9,7 @@ import { ORIGIN, base64Of, callId, cameAs, digest, object, present } from "./wir
 type Speaking = ReturnType<typeof speaking>;
 type Of<T extends Block["type"]> = Extract<Block, { type: T }>;
 
-export function itemsTo(turns: readonly Turn[], spoken: Speaking, of: Losses): Json[] {
+export function itemsTo(turns: readonly Turn[], spoken: Speaking, of: PartContext): Json[] {
   const items: Json[] = [];
   const custom = new Set<string>();
   for (const turn of turns) {
@@ -31,7 +31,7 @@ const TELEMETRY = "x-anthropic-billing-header:";
 export function leadTo(
   instructions: readonly Block[],
   alone: boolean,
-  of: Losses,
+  of: PartContext,
 ): { instructions?: string; items: Json[] } {
   const own = cameAs<{ instructions?: string; items: Json[] }>(instructions);
   if (own) return own;
@@ -51,7 +51,7 @@ export function leadTo(
   return { items: [{ type: "message", role: "developer", content }] };
 }
 
-function said(turn: Turn, items: Json[], spoken: Speaking, of: Losses): void {
+function said(turn: Turn, items: Json[], spoken: Speaking, of: PartContext): void {
   if (turn.name !== undefined) of.lose("name", "dropped");
   let content: JsonObject[] = [];
   const speak = () => {
@@ -74,7 +74,7 @@ function said(turn: Turn, items: Json[], spoken: Speaking, of: Losses): void {
 function saidItem(
   block: Exclude<Block, Of<"text" | "refusal">>,
   spoken: Speaking,
-  of: Losses,
+  of: PartContext,
 ): JsonObject | undefined {
   switch (block.type) {
     case "reasoning":
@@ -123,7 +123,7 @@ function reasoned({ proof, summary }: Of<"reasoning">): JsonObject | undefined {
   };
 }
 
-function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: Losses): void {
+function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: PartContext): void {
   if (turn.name !== undefined) of.lose("name", "dropped");
   let content: JsonObject[] = [];
   const role = turn.role === "tool" ? "user" : turn.role;
@@ -156,7 +156,7 @@ function heard(turn: Turn, items: Json[], custom: ReadonlySet<string>, of: Losse
   speak();
 }
 
-function resultTo(block: Of<"result">, custom: ReadonlySet<string>, of: Losses): JsonObject {
+function resultTo(block: Of<"result">, custom: ReadonlySet<string>, of: PartContext): JsonObject {
   if (block.isError) of.lose("is_error", "dropped");
   if (block.blocks.some((b) => b.type === "audio"))
     fail("unsupported", "This model takes no audio from its tools.", { code: "unsupported_audio" });

@@ -2,7 +2,7 @@
 // one step are one message; so are adjacent tool outputs.
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Opt, Proof, Turn } from "../../plugin/index.ts";
-import { unseal, type Sealed } from "../envelope.ts";
+import { unseal, type SealedProof } from "../envelope.ts";
 import { blocksOf } from "./parts.ts";
 import { flatName } from "./names.ts";
 import { ORIGIN, came, list, object, present, text } from "./wire.ts";
@@ -216,7 +216,7 @@ function reasoning(
 }
 
 /** Gives a proof back to the block that it was taken from: the last one of its kind. */
-function attach(now: Gathering, { proof, of }: Sealed): void {
+function attach(now: Gathering, { proof, of }: SealedProof): void {
   const place = now.last[of!];
   if (place) place.blocks[place.at] = present({ ...place.blocks[place.at]!, proof });
 }

@@ -1,15 +1,15 @@
 // What a client's body is known to say below the top.
-import { among, plain, type Known, type Shape } from "../strangers.ts";
+import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
 import { text } from "./wire.ts";
 
-const MARKED: Known = { type: null, prompt_cache_breakpoint: plain("mode ttl") };
-const WORDS: Known = {
+const MARKED: KnownFields = { type: null, prompt_cache_breakpoint: plain("mode ttl") };
+const WORDS: KnownFields = {
   ...MARKED,
   ...plain("text logprobs"),
   annotations: (note) =>
     note["type"] === "url_citation" ? plain("type url title start_index end_index") : null,
 };
-const PARTS: Known = {
+const PARTS: KnownFields = {
   input_text: WORDS,
   output_text: WORDS,
   text: WORDS,
@@ -20,18 +20,18 @@ const PARTS: Known = {
 };
 
 /** A part or an item that is newer than us is opaque, and goes as a whole or not at all. */
-const PART: Shape = (part) => among(PARTS, text(part["type"]));
+const PART: FieldShape = (part) => among(PARTS, text(part["type"]));
 
 const ITEM = plain("type id status");
-const CALL: Known = { ...ITEM, ...plain("call_id name namespace") };
+const CALL: KnownFields = { ...ITEM, ...plain("call_id name namespace") };
 // A result that is an object is told as the JSON text it is.
-const RESULT: Known = {
+const RESULT: KnownFields = {
   ...ITEM,
   ...plain("call_id name"),
   output: (one) => (text(one["type"]) === undefined ? null : among(PARTS, text(one["type"]))),
 };
-const MESSAGE: Known = { ...ITEM, ...plain("role phase"), content: PART };
-const ITEMS: Known = {
+const MESSAGE: KnownFields = { ...ITEM, ...plain("role phase"), content: PART };
+const ITEMS: KnownFields = {
   message: MESSAGE,
   reasoning: {
     ...ITEM,
@@ -45,18 +45,18 @@ const ITEMS: Known = {
   custom_tool_call_output: RESULT,
 };
 
-const TOOLS: Known = {
+const TOOLS: KnownFields = {
   function: plain("type name description parameters strict"),
   custom: {
     ...plain("type name description"),
     format: { ...plain("type syntax definition"), grammar: plain("syntax definition") },
   },
 };
-const INNER: Shape = (tool) => among(TOOLS, text(tool["type"]));
+const INNER: FieldShape = (tool) => among(TOOLS, text(tool["type"]));
 
 const NAMED = plain("type name namespace server_label");
 
-export const KNOWN_INSIDE: Known = {
+export const KNOWN_INSIDE: KnownFields = {
   input: (item) =>
     item["type"] === undefined && item["role"] !== undefined
       ? MESSAGE
@@ -76,7 +76,7 @@ export const KNOWN_INSIDE: Known = {
   stream_options: plain("include_obfuscation"),
 };
 
-const FORMAT: Shape = (format) =>
+const FORMAT: FieldShape = (format) =>
   ["text", "json_object", "json_schema"].includes(text(format["type"]) ?? "")
     ? plain("type name schema strict description")
     : null;

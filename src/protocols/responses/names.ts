@@ -11,7 +11,7 @@ export const flatName = (namespace: string | undefined, name: string): string =>
   namespace === undefined ? name : `${namespace}__${name}`;
 
 /** A tool as the client declared it. */
-export interface Declared {
+export interface ToolName {
   name: string;
   namespace: string | undefined;
   custom: boolean;
@@ -29,8 +29,8 @@ export function carriedTools(input: unknown): readonly Json[] {
 }
 
 /** What the client declared, by the flat name that every other protocol knows it by. */
-export function declaredIn(body: Body): ReadonlyMap<string, Declared> {
-  const found = new Map<string, Declared>();
+export function declaredIn(body: Body): ReadonlyMap<string, ToolName> {
+  const found = new Map<string, ToolName>();
   const add = (tool: JsonObject, namespace: string | undefined) => {
     const name = text(tool["name"]);
     const custom = tool["type"] === "custom";
@@ -50,8 +50,8 @@ export function declaredIn(body: Body): ReadonlyMap<string, Declared> {
 }
 
 /** Calls as the client knows them: a name that had to be fitted for an upstream is the declared one again. */
-export function naming(body: Body): (name: string) => Declared {
-  let declared: ReadonlyMap<string, Declared> | undefined;
+export function naming(body: Body): (name: string) => ToolName {
+  let declared: ReadonlyMap<string, ToolName> | undefined;
   const unfitted = unfitting(() => declared!.keys());
   return (name) => {
     declared ??= declaredIn(body);

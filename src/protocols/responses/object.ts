@@ -1,10 +1,10 @@
 // The response object: 31 keys, all of them always there, because clients' schemas say so. Most of it is the client's own
 // request said back.
-import type { Answering, Json, JsonObject, Opt, Usage } from "../../plugin/index.ts";
+import type { AnswerContext, Json, JsonObject, Opt, Usage } from "../../plugin/index.ts";
 import { usageTo } from "./usage.ts";
 import { flag, list, number, object, text } from "./wire.ts";
 
-export interface Standing {
+export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly JsonObject[];
   usage?: Opt<Usage>;
@@ -14,22 +14,22 @@ export interface Standing {
 }
 
 export interface ResponseObject {
-  whole(now: Standing): JsonObject;
+  whole(now: ResponseState): JsonObject;
   /** The same, as text: what never changes is written once. */
-  written(now: Standing): string;
+  written(now: ResponseState): string;
 }
 
 const plain = (id: string): string => id.replace(/[^A-Za-z0-9]/g, "");
 
 /** Ids are made of the exchange's own, so that they are unique over a conversation without chance or memory. */
-export const responseId = (to: Answering): string => `resp_${plain(to.id)}`;
-export const itemId = (to: Answering, prefix: string, index: number): string =>
+export const responseId = (to: AnswerContext): string => `resp_${plain(to.id)}`;
+export const itemId = (to: AnswerContext, prefix: string, index: number): string =>
   `${prefix}_${plain(to.id)}${index.toString(36).padStart(4, "0")}`;
 
-export function responseObject(to: Answering): ResponseObject {
+export function responseObject(to: AnswerContext): ResponseObject {
   const body = to.body as JsonObject;
   const said = echo(body);
-  const now = (s: Standing): JsonObject => ({
+  const now = (s: ResponseState): JsonObject => ({
     id: responseId(to),
     object: "response",
     created_at: to.created,

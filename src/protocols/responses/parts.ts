@@ -96,7 +96,7 @@ const required = (part: JsonObject, key: string, at: string): string =>
   });
 
 /** How far a part must get: the one who asks decides what a missing word costs. */
-export interface Losses {
+export interface PartContext {
   lose(field: string, how: "dropped" | "approximated", code?: string): void;
   /** Whether the upstream understands marks that end a reusable prefix. */
   marks: boolean;
@@ -111,7 +111,7 @@ const AUDIO: Readonly<Record<string, string>> = {
 };
 
 /** One part of a user's, system's or tool's content; undefined for what was dropped. */
-export function inputPart(block: Block, of: Losses): JsonObject | undefined {
+export function inputPart(block: Block, of: PartContext): JsonObject | undefined {
   const cache = mark(block.cache, of);
   switch (block.type) {
     case "text":
@@ -180,7 +180,7 @@ export function inputPart(block: Block, of: Losses): JsonObject | undefined {
 /** What the assistant said, as it is sent back. */
 export function outputPart(
   block: Extract<Block, { type: "text" | "refusal" }>,
-  of: Losses,
+  of: PartContext,
 ): JsonObject {
   if (block.cache !== undefined) of.lose("cache_control", "dropped");
   if (block.type === "refusal") return { type: "refusal", refusal: block.text };
@@ -200,7 +200,7 @@ function ownFile(media: Media, what: string): string {
 }
 
 /** Marks are this wire's own when they say `mode`; another's are hints, translated where the model knows them. */
-function mark(cache: Opt<Json>, of: Losses): Json | undefined {
+function mark(cache: Opt<Json>, of: PartContext): Json | undefined {
   if (cache === undefined) return undefined;
   const own = object(cache);
   if (own?.["mode"] !== undefined) return cache;

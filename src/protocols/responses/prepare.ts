@@ -1,4 +1,4 @@
-import type { Asking, Outgoing } from "../../plugin/index.ts";
+import type { CallContext, Outgoing } from "../../plugin/index.ts";
 import { reasonsFor, type ResponsesDialect } from "./dialect.ts";
 import { isSealed, unseal } from "../envelope.ts";
 import { refuseKept } from "../look/index.ts";
@@ -7,7 +7,7 @@ import { ENCRYPTED, mayReason } from "./thinking.ts";
 import { ORIGIN, list } from "./wire.ts";
 
 /** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
-export function prepare(out: Outgoing, of: Asking, dialect: ResponsesDialect): void {
+export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialect): void {
   const relayed = of.state === "relay";
   if (of.op === "relay") {
     if (!relayed) noResponse(of.params["id"] ?? "");

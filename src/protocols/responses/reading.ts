@@ -30,7 +30,7 @@ const ENDS: Readonly<Record<string, FinishReason>> = {
   content_filter: "filtered",
 };
 
-export class Reading {
+export class ResponsesReader {
   finished = false;
   readonly #emit: (event: ModelEvent) => void;
   readonly #slots = new Map<number, Slot>();

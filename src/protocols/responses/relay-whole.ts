@@ -2,7 +2,7 @@
 import { fail } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
+import type { AnswerContext, Relay, RelaySink } from "../../plugin/protocol.ts";
 import { needle, valueAt } from "../sse/index.ts";
 import { wordsOf } from "./amount.ts";
 import { throwFailure } from "../failure.ts";
@@ -41,7 +41,7 @@ export function reasonOf(response: JsonObject): FinishReason {
 const MODEL = [needle("model")];
 
 /** One push, the whole answer; of what is not a response (a list, a deletion) nothing is ours to change. */
-export function relayWhole(sink: RelaySink, to: Answering): Relay {
+export function relayWhole(sink: RelaySink, to: AnswerContext): Relay {
   let ended = false;
   return {
     between: false,

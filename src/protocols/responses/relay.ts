@@ -2,7 +2,7 @@
 // wherever a response object stands; errors are taken out and told by whoever has the right words for them.
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
-import type { Answering, Relay, RelaySink } from "../../plugin/protocol.ts";
+import type { AnswerContext, Relay, RelaySink } from "../../plugin/protocol.ts";
 import { dataOf, eventOf, frames, gather, needle, renaming, valueAt } from "../sse/index.ts";
 import { isText, wordsIn, wordsOf } from "./amount.ts";
 import { CAP } from "./decode.ts";
@@ -13,7 +13,7 @@ import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
 import { usageTo } from "./usage.ts";
 import { number, object, parsed, text } from "./wire.ts";
 
-export const relay = (sink: RelaySink, to: Answering): Relay =>
+export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? streamed(sink, to) : relayWhole(sink, to);
 
 const TYPE = [needle("type")];
@@ -30,7 +30,7 @@ const ENDED = new Set([
   "response.cancelled",
 ]);
 
-function streamed(sink: RelaySink, to: Answering): Relay {
+function streamed(sink: RelaySink, to: AnswerContext): Relay {
   const out = gather((bytes) => sink.bytes(bytes));
   const rename = renaming(["response", "model"], to.model);
   /** The event that announced the response, and the last one: what a failure has to go on with. */

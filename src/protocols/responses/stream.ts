@@ -1,7 +1,7 @@
 // Server half: an answer as this protocol tells it. Blocks may be open together; here one item is written at a time, and
 // what belongs to a later one waits for its turn.
 import type {
-  Answering,
+  AnswerContext,
   Encoder,
   Fault,
   FinishReason,
@@ -17,8 +17,8 @@ import { wholeCharacters } from "../characters.ts";
 import type { ResponsesDialect } from "./dialect.ts";
 import { naming } from "./names.ts";
 import { failure } from "./fault.ts";
-import { responseObject, type Standing } from "./object.ts";
-import { carrier, itemFor, type Desk, type Item } from "./output/index.ts";
+import { responseObject, type ResponseState } from "./object.ts";
+import { carrier, itemFor, type OutputContext, type Item } from "./output/index.ts";
 
 /** Which limit, where the answer ended at one. */
 const LIMITS: Readonly<Partial<Record<FinishReason, string>>> = {
@@ -33,17 +33,17 @@ const LAST = Number.MAX_SAFE_INTEGER;
 
 interface Telling extends Encoder {
   /** The response as it stands at its end. */
-  last(): Standing;
+  last(): ResponseState;
 }
 
 /** Who writes what is told: `tell` the events that carry the whole response, the others everything else. */
-interface Voice extends Pick<Desk, "say" | "delta"> {
-  tell(type: string, now: Standing): void;
+interface Voice extends Pick<OutputContext, "say" | "delta"> {
+  tell(type: string, now: ResponseState): void;
 }
 
-function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Telling {
+function telling(to: AnswerContext, dialect: ResponsesDialect, voice: Voice): Telling {
   const { say, delta, tell } = voice;
-  const desk: Desk = { to, dialect, say, delta, name: naming(to.body) };
+  const desk: OutputContext = { to, dialect, say, delta, name: naming(to.body) };
   const output: JsonObject[] = [];
   let item: Item | undefined;
   /** The block that the item is being fed from; -1 between two. */
@@ -56,7 +56,7 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
   let refused = false;
   let begun = false;
   let seen: Opt<UsageSeen>;
-  let standing: Standing = { status: "in_progress", output };
+  let standing: ResponseState = { status: "in_progress", output };
 
   const begin = () => {
     if (begun) return;
@@ -138,7 +138,7 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
     conclude(limit !== undefined);
     end(limit === undefined ? "completed" : "incomplete", { reason: limit });
   };
-  const end = (status: Standing["status"], more: Partial<Standing>) => {
+  const end = (status: ResponseState["status"], more: Partial<ResponseState>) => {
     standing = { status, output, usage: seen?.usage, tier: seen?.tier, ...more };
     tell(`response.${status}`, standing);
   };
@@ -160,7 +160,7 @@ function telling(to: Answering, dialect: ResponsesDialect, voice: Voice): Tellin
 
 export function stream(
   write: (text: string) => void,
-  to: Answering,
+  to: AnswerContext,
   dialect: ResponsesDialect,
 ): Encoder {
   const response = responseObject(to);
@@ -191,7 +191,7 @@ export function stream(
 const SILENT: Voice = { say() {}, delta() {}, tell() {} };
 
 /** The same object that the stream ends with, so that both lanes of a client's code read the same. */
-export function whole(answer: ModelAnswer, to: Answering, dialect: ResponsesDialect): JsonObject {
+export function whole(answer: ModelAnswer, to: AnswerContext, dialect: ResponsesDialect): JsonObject {
   const encoder = telling(to, dialect, SILENT);
   encoder.event({ type: "start" });
   answer.blocks.forEach((block, index) => retell(block, index, encoder.event));

@@ -1,18 +1,18 @@
 // How much to think, in the words of this wire and of the model at hand.
 import { fail } from "../../model/error.ts";
 import type { Reasoning } from "../../model/request.ts";
-import type { Asking, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
+import type { CallContext, ChatRequest, Json, JsonObject, Opt } from "../../plugin/index.ts";
 import { effortFor, nearest, type Reasons } from "../reasons.ts";
-import type { Losses } from "./parts.ts";
+import type { PartContext } from "./parts.ts";
 import { ORIGIN, present } from "./wire.ts";
 
 export function thinking(
   { reasoning: r, ext }: ChatRequest,
   reasons: Reasons,
-  of: Asking,
+  of: CallContext,
   style: Opt<Json>,
   own: JsonObject | undefined,
-  losses: Losses,
+  losses: PartContext,
 ): JsonObject | undefined {
   const native = ext[ORIGIN] !== undefined;
   if (!native && reasons.can === false) {
@@ -30,7 +30,7 @@ export function thinking(
 const spoken = ({ mode, effort }: Reasoning): string | undefined =>
   mode === "off" ? "none" : effort;
 
-function effortTo(r: Reasoning, reasons: Reasons, of: Asking, losses: Losses): string | undefined {
+function effortTo(r: Reasoning, reasons: Reasons, of: CallContext, losses: PartContext): string | undefined {
   switch (r.mode) {
     case "off":
       return switchedOff(reasons, of, losses);
@@ -53,8 +53,8 @@ export const mayReason = ({ can }: Reasons, asked: boolean): boolean => can ?? a
 
 function switchedOff(
   { can, off, efforts }: Reasons,
-  of: Asking,
-  losses: Losses,
+  of: CallContext,
+  losses: PartContext,
 ): string | undefined {
   // Thinking all the same would be billed to somebody who said no.
   if (off === false)

@@ -1,7 +1,7 @@
 // Tool declarations and the choice among them, both ways.
 import { refuseTool } from "../foreign-tool.ts";
 import { fail } from "../../model/error.ts";
-import type { ChatRequest, Json, JsonObject, Losing, Opt, Tool } from "../../plugin/index.ts";
+import type { ChatRequest, Json, JsonObject, LossReporter, Opt, Tool } from "../../plugin/index.ts";
 import { byName, fitName } from "../names.ts";
 import { carriedTools, flatName, NAME } from "./names.ts";
 import { ORIGIN, came, cameAs, flag, list, object, present, text } from "./wire.ts";
@@ -82,7 +82,7 @@ function described(as: JsonObject, namespace: Opt<JsonObject>): string | undefin
 }
 
 /** `own`: what only this protocol said of a request; then what it left out, it left out knowingly. */
-export function toolsTo(request: ChatRequest, of: Losing, own: JsonObject | undefined): Json[] {
+export function toolsTo(request: ChatRequest, of: LossReporter, own: JsonObject | undefined): Json[] {
   const out: Json[] = Object.entries(own ?? {}).flatMap(([field, tool]) =>
     field.startsWith("tools.") ? [tool!] : [],
   );
@@ -104,7 +104,7 @@ export function toolsTo(request: ChatRequest, of: Losing, own: JsonObject | unde
   return out;
 }
 
-function toolTo(tool: Tool, of: Losing, native: boolean): JsonObject | undefined {
+function toolTo(tool: Tool, of: LossReporter, native: boolean): JsonObject | undefined {
   if (tool.cache !== undefined) of.lose("tools.cache_control", "dropped");
   if (tool.type === "hosted") return hostedTo(tool, of);
   const { type, description } = tool;
@@ -128,7 +128,7 @@ function formatOf(raw: Opt<Json>): JsonObject | undefined {
 }
 
 /** Searching the web is the one thing that several vendors host alike. */
-function hostedTo(tool: Tool, of: Losing): JsonObject | undefined {
+function hostedTo(tool: Tool, of: LossReporter): JsonObject | undefined {
   const raw = object(tool.raw) ?? {};
   if (tool.origin === ORIGIN) return raw;
   if (!tool.name.startsWith("web_search")) return refuseTool(tool);
@@ -194,14 +194,14 @@ export function choiceTo(request: ChatRequest): Json | undefined {
     : { type: "allowed_tools", mode: choice.must ? "required" : "auto", tools };
 }
 
-export interface Spoken extends JsonObject {
+export interface NamedCall extends JsonObject {
   readonly name: string;
   readonly namespace?: string;
 }
 
 /** A flat name as this wire says it: in its namespace where it was declared in one, and no longer than it may be. */
-export function speaking(tools: readonly Tool[]): (name: string) => Spoken {
-  const known = new Map<string, Spoken>();
+export function speaking(tools: readonly Tool[]): (name: string) => NamedCall {
+  const known = new Map<string, NamedCall>();
   for (const tool of tools) {
     const from = cameAs<Declaration>(tool);
     const name = text(from?.as["name"]);

@@ -1,20 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HeadersOut } from "../../model/values.ts";
-import type { Line } from "../../plugin/call.ts";
+import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Endpoint, Reach } from "../../plugin/provider.ts";
 import { outside } from "../leaks.ts";
-import type { Upstream } from "../upstream.ts";
+import type { TestUpstream } from "../upstream.ts";
 
 /**
  * A way upstream that always ends at the fake one, whatever address is asked for: path and query stay, and the address
  * that was meant is told in `x-meant-for`. Credentials are added as the host adds them.
  */
 export function line(
-  up: Upstream,
+  up: TestUpstream,
   endpoint: Endpoint,
   credential: Readonly<Record<string, unknown>>,
   signal: AbortSignal = new AbortController().signal,
-): Line {
+): ProviderAccess {
   return {
     credential: "default",
     signal,

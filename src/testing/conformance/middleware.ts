@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fail, faultOf } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
-import type { Candidate, Recorded, Reply } from "../../plugin/call.ts";
+import type { Candidate, RecordedAnswer, Reply } from "../../plugin/call.ts";
 import { HOOKS, type Hooks } from "../../plugin/middleware.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
@@ -137,9 +137,9 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
   );
 }
 
-const isReply = (answer: Reply | Recorded): answer is Reply =>
+const isReply = (answer: Reply | RecordedAnswer): answer is Reply =>
   "status" in answer && "record" in answer;
-const isRecorded = (answer: Reply | Recorded): answer is Recorded =>
+const isRecorded = (answer: Reply | RecordedAnswer): answer is RecordedAnswer =>
   "mime" in answer && "body" in answer;
 
 const STREAM: readonly ModelEvent[] = freeze([

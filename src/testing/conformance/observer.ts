@@ -1,11 +1,11 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
-import type { Notice, Observer, Seen } from "../../plugin/observer.ts";
+import type { Notice, Observer, RequestRecord } from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { running } from "./innocence.ts";
 import type { Subject } from "./subject.ts";
 
-const SERVED: Seen = {
+const SERVED: RequestRecord = {
   at: 1795000000000,
   id: "x1",
   frontend: "chat-completions",
@@ -43,7 +43,7 @@ const SERVED: Seen = {
 };
 
 /** Refused before anybody was asked, unpriced, private, and with what this contract does not know. */
-const RECORDS: readonly Seen[] = [
+const RECORDS: readonly RequestRecord[] = [
   SERVED,
   {
     ...SERVED,

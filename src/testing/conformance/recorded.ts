@@ -4,20 +4,20 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Provider, WireEndpoint } from "../../plugin/provider.ts";
-import type { Answer } from "../answer.ts";
+import type { ScriptedAnswer } from "../answer.ts";
 import { recordings, type Recording } from "../recording.ts";
-import { say, type Spoken } from "../speech.ts";
+import { say, type SpokenProtocol } from "../speech.ts";
 import { notChecked, type Subject } from "./subject.ts";
 import { isWire } from "./work.ts";
 
-export interface Recorded {
+export interface RecordedEndpoint {
   readonly endpoint: WireEndpoint;
   readonly protocol: Protocol;
   readonly recordings: readonly Recording[];
 }
 
 /** One for each protocol that a wire endpoint speaks. */
-export function recorded({ endpoints }: Provider, subject: Subject): Recorded[] {
+export function recorded({ endpoints }: Provider, subject: Subject): RecordedEndpoint[] {
   const first = new Map<string, WireEndpoint>();
   for (const endpoint of endpoints.filter(isWire))
     if (!first.has(endpoint.protocol.id)) first.set(endpoint.protocol.id, endpoint);
@@ -49,7 +49,7 @@ const SPEECHES = {
 } as const;
 
 /** What a client asks, in the fewest words, of the protocols that the kit speaks. */
-const ASKED: { readonly [P in Spoken]: Recording["request"] } = {
+const ASKED: { readonly [P in SpokenProtocol]: Recording["request"] } = {
   "chat-completions": { model: "model", messages: [{ role: "user", content: "Hello" }] },
   messages: { model: "model", max_tokens: 64, messages: [{ role: "user", content: "Hello" }] },
   responses: { model: "model", input: "Hello" },
@@ -57,7 +57,7 @@ const ASKED: { readonly [P in Spoken]: Recording["request"] } = {
 
 function spoken(id: string): Recording[] | undefined {
   if (!Object.hasOwn(ASKED, id)) return undefined;
-  const protocol = id as Spoken;
+  const protocol = id as SpokenProtocol;
   return Object.entries(SPEECHES).flatMap(([name, speech]) =>
     [true, false].map((stream) => {
       const request = { ...ASKED[protocol], ...(stream && { stream }) };
@@ -75,7 +75,7 @@ function spoken(id: string): Recording[] | undefined {
   );
 }
 
-function asRecording(name: string, request: Recording["request"], answer: Answer): Recording {
+function asRecording(name: string, request: Recording["request"], answer: ScriptedAnswer): Recording {
   const pieces = [answer.body ?? []].flat().map((piece) => {
     const bytes = typeof piece === "object" && "tells" in piece ? piece.bytes : piece;
     return Buffer.from(bytes as Buffer);

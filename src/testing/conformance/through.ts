@@ -8,13 +8,13 @@ import type { Kind } from "../../model/request.ts";
 import type { Decoder, Protocol, RelaySink } from "../../plugin/protocol.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { Settle } from "../../plugin/store.ts";
-import type { Answer } from "../answer.ts";
+import type { ScriptedAnswer } from "../answer.ts";
 import { answering, asking } from "../asking.ts";
 import { cut, type Chunks } from "../chunks.ts";
 import { decode, decodeWhole, encode, essence, plain, relay } from "../codec.ts";
 import type { TestGateway } from "../gateway.ts";
 import { isStream, replay } from "../recording.ts";
-import { upstream, type Asked, type Upstream } from "../upstream.ts";
+import { upstream, type UpstreamRequest, type TestUpstream } from "../upstream.ts";
 import { mounted, type Case } from "./mounted.ts";
 import { recorded } from "./recorded.ts";
 import type { Subject } from "./subject.ts";
@@ -55,12 +55,12 @@ function casesOf(provider: Provider, subject: Subject): Case[] {
   });
 }
 
-async function judged(of: Case, up: Upstream, at: TestGateway): Promise<void> {
+async function judged(of: Case, up: TestUpstream, at: TestGateway): Promise<void> {
   const { recording, stream, n } = of;
-  let answer: Answer = replay(recording);
+  let answer: ScriptedAnswer = replay(recording);
   up.script({
     [`POST /providers.p${n}/*`]: () => answer,
-    "*": (asked: Asked) => ({ status: 404, body: `nothing at ${asked.path}` }),
+    "*": (asked: UpstreamRequest) => ({ status: 404, body: `nothing at ${asked.path}` }),
   });
   if (recording.status >= 300) {
     const refused = await asked(of, at);

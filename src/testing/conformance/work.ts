@@ -8,14 +8,14 @@ import type { ModelEvent } from "../../model/event.ts";
 import type { Kind, ModelRequest } from "../../model/request.ts";
 import type { Call } from "../../plugin/call.ts";
 import type { Endpoint, NativeEndpoint, Provider, WireEndpoint } from "../../plugin/provider.ts";
-import type { Answer } from "../answer.ts";
+import type { ScriptedAnswer } from "../answer.ts";
 import { plain } from "../codec.ts";
 import { failing } from "../failing.ts";
 import { freeze } from "../freeze.ts";
 import { grammar } from "../grammar.ts";
 import * as pretend from "../pretend.ts";
 import { isStream, recordings, replay, type Recording } from "../recording.ts";
-import { upstream, type Routes, type Upstream } from "../upstream.ts";
+import { upstream, type ScriptedRoutes, type TestUpstream } from "../upstream.ts";
 import { line, settling } from "./line.ts";
 import { notChecked, type Subject } from "./subject.ts";
 
@@ -58,7 +58,7 @@ export async function aborts(of: Provider, { credential }: Subject): Promise<voi
 }
 
 /** Upstream is asked and says nothing; the signal fires; the work is over and the socket is closed within 100 ms. */
-async function stops(up: Upstream, what: string, work: (signal: AbortSignal) => unknown) {
+async function stops(up: TestUpstream, what: string, work: (signal: AbortSignal) => unknown) {
   up.forget();
   const stop = new AbortController();
   const working = Promise.resolve(stop.signal).then(work);
@@ -96,7 +96,7 @@ async function drained(
   return events;
 }
 
-const REFUSALS: readonly Routes[string][] = [
+const REFUSALS: readonly ScriptedRoutes[string][] = [
   failing(401, "No such key."),
   failing(503, "Busy."),
   { body: "<html>", headers: { "content-type": "text/html" } },
@@ -155,7 +155,7 @@ async function run(
   endpoint: Native,
   model: string,
   { credential, heard }: Subject,
-  up: Upstream,
+  up: TestUpstream,
 ): Promise<ModelEvent[]> {
   const call = pretend.call({ ...line(up, endpoint, credential), protocol: null, model });
   try {
@@ -190,7 +190,7 @@ async function replayed(
   subject: Subject,
   one: Recording,
 ): Promise<void> {
-  const events = async (more: Answer = {}) => {
+  const events = async (more: ScriptedAnswer = {}) => {
     await using up = await upstream({ "*": replay(one, more) });
     return await run(endpoint, model, subject, up);
   };

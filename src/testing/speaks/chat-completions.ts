@@ -1,23 +1,23 @@
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
-import { eventStream, json, type Answer, type Piece } from "../answer.ts";
-import type { Manner, Said, Words } from "../speech.ts";
+import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
+import type { Manner, SpokenItem, SpokenAnswer } from "../speech.ts";
 import { CREATED, shreds, words } from "./deltas.ts";
 
-type Call = Extract<Said, { type: "call" }>;
+type Call = Extract<SpokenItem, { type: "call" }>;
 
 /** OpenAI's chat completions, with `reasoning_content` as DeepSeek and many others write it. */
-export function inChat(speech: Words, manner: Manner): Answer {
+export function inChat(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   return manner.stream ? stream(speech, manner) : whole(speech, manner);
 }
 
-const calls = (speech: Words) => speech.said.filter((said): said is Call => said.type === "call");
+const calls = (speech: SpokenAnswer) => speech.said.filter((said): said is Call => said.type === "call");
 const idOf = (call: Call, n: number, index: number) => call.id ?? `call_${n}_${index}`;
-const text = (speech: Words, type: "text" | "refusal" | "reasoning") =>
+const text = (speech: SpokenAnswer, type: "text" | "refusal" | "reasoning") =>
   speech.said.map((said) => (said.type === type ? said.text : "")).join("");
 
-function whole(speech: Words, { model, n }: Manner): Answer {
+function whole(speech: SpokenAnswer, { model, n }: Manner): ScriptedAnswer {
   const content = text(speech, "text");
   const refusal = text(speech, "refusal");
   const reasoning = text(speech, "reasoning");
@@ -51,7 +51,7 @@ function whole(speech: Words, { model, n }: Manner): Answer {
     : answer;
 }
 
-function stream(speech: Words, { model, n, body }: Manner): Answer {
+function stream(speech: SpokenAnswer, { model, n, body }: Manner): ScriptedAnswer {
   const options = body["stream_options"] as { include_usage?: boolean } | undefined;
   const tells = options?.include_usage === true;
   const chunk = (choices: Json, usage: Json = null) =>
@@ -115,7 +115,7 @@ const FINISH: { readonly [reason in FinishReason]: string } = {
   pause: "stop",
   other: "stop",
 };
-const finishOf = (speech: Words) =>
+const finishOf = (speech: SpokenAnswer) =>
   FINISH[speech.finish ?? (calls(speech).length > 0 ? "tool_calls" : "stop")];
 
 /** Caches stand inside the prompt, reasoning inside the completion. */

@@ -1,16 +1,16 @@
 import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { eventStream, json, type Answer, type Piece } from "../answer.ts";
-import type { Manner, Said, Words } from "../speech.ts";
+import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
+import type { Manner, SpokenItem, SpokenAnswer } from "../speech.ts";
 import { shreds, words } from "./deltas.ts";
 
 /** Anthropic's messages. */
-export function inMessages(speech: Words, manner: Manner): Answer {
+export function inMessages(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   return manner.stream ? stream(speech, manner) : whole(speech, manner);
 }
 
-function whole(speech: Words, manner: Manner): Answer {
+function whole(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   const answer = json({
     ...head(manner),
     content: speech.said.map((said, i) => fullBlock(said, manner.n, i)),
@@ -31,7 +31,7 @@ const head = ({ model, n }: Manner) => ({
   diagnostics: null,
 });
 
-function fullBlock(said: Said, n: number, index: number): JsonObject {
+function fullBlock(said: SpokenItem, n: number, index: number): JsonObject {
   const block = emptyBlock(said, n, index);
   switch (said.type) {
     case "text":
@@ -46,7 +46,7 @@ function fullBlock(said: Said, n: number, index: number): JsonObject {
   }
 }
 
-function emptyBlock(said: Said, n: number, index: number): JsonObject {
+function emptyBlock(said: SpokenItem, n: number, index: number): JsonObject {
   switch (said.type) {
     case "text":
     case "refusal":
@@ -66,7 +66,7 @@ function emptyBlock(said: Said, n: number, index: number): JsonObject {
   }
 }
 
-function stream(speech: Words, manner: Manner): Answer {
+function stream(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   const event = (type: string, fields: JsonObject) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
   const events: Piece[] = [
@@ -103,7 +103,7 @@ function stream(speech: Words, manner: Manner): Answer {
   return eventStream([...events, event("message_stop", {})]);
 }
 
-function deltasOf(said: Said, block: JsonObject): JsonObject[] {
+function deltasOf(said: SpokenItem, block: JsonObject): JsonObject[] {
   switch (said.type) {
     case "text":
     case "refusal":
@@ -134,7 +134,7 @@ const FINISH: { readonly [reason in FinishReason]: string } = {
   other: "end_turn",
 };
 
-function ending(speech: Words) {
+function ending(speech: SpokenAnswer) {
   const called = speech.said.some((said) => said.type === "call");
   const refused = speech.said.some((said) => said.type === "refusal");
   const reason = speech.finish ?? (called ? "tool_calls" : refused ? "refusal" : "stop");

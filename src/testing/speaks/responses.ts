@@ -1,22 +1,22 @@
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
-import { eventStream, json, type Answer, type Piece } from "../answer.ts";
-import type { Manner, Said, Words } from "../speech.ts";
+import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
+import type { Manner, SpokenItem, SpokenAnswer } from "../speech.ts";
 import { CREATED, shreds, words } from "./deltas.ts";
 
 /** OpenAI's responses. */
-export function inResponses(speech: Words, manner: Manner): Answer {
+export function inResponses(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   return manner.stream ? stream(speech, manner) : whole(speech, manner);
 }
 
-function whole(speech: Words, manner: Manner): Answer {
+function whole(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   const answer = json(finalOf(speech, manner));
   return speech.usage
     ? { ...answer, body: { bytes: answer.body as string, tells: speech.usage } }
     : answer;
 }
 
-const finalOf = (speech: Words, manner: Manner): JsonObject => ({
+const finalOf = (speech: SpokenAnswer, manner: Manner): JsonObject => ({
   ...responseOf(
     manner,
     statusOf(speech),
@@ -27,13 +27,13 @@ const finalOf = (speech: Words, manner: Manner): JsonObject => ({
   usage: speech.usage ? usageOf(speech.usage) : null,
 });
 
-const incompleteOf = ({ finish }: Words) =>
+const incompleteOf = ({ finish }: SpokenAnswer) =>
   finish === "length" || finish === "context"
     ? { reason: "max_output_tokens" }
     : finish === "filtered"
       ? { reason: "content_filter" }
       : null;
-const statusOf = (speech: Words) => (incompleteOf(speech) ? "incomplete" : "completed");
+const statusOf = (speech: SpokenAnswer) => (incompleteOf(speech) ? "incomplete" : "completed");
 
 /** All the keys that the published schema asks for. */
 function responseOf({ model, n, body }: Manner, status: string, output: JsonObject[]): JsonObject {
@@ -73,16 +73,16 @@ function responseOf({ model, n, body }: Manner, status: string, output: JsonObje
 }
 
 const IDS = { text: "msg", refusal: "msg", reasoning: "rs", call: "fc" } as const;
-const idOf = (said: Said, n: number, index: number) =>
+const idOf = (said: SpokenItem, n: number, index: number) =>
   `${said.type === "call" && said.custom ? "ctc" : IDS[said.type]}_${n}_${index}`;
 
-function partOf(said: Extract<Said, { type: "text" | "refusal" }>, text: string): JsonObject {
+function partOf(said: Extract<SpokenItem, { type: "text" | "refusal" }>, text: string): JsonObject {
   return said.type === "text"
     ? { type: "output_text", text, annotations: [], logprobs: [] }
     : { type: "refusal", refusal: text };
 }
 
-function newItem(said: Said, n: number, index: number): JsonObject {
+function newItem(said: SpokenItem, n: number, index: number): JsonObject {
   const id = idOf(said, n, index);
   switch (said.type) {
     case "text":
@@ -99,7 +99,7 @@ function newItem(said: Said, n: number, index: number): JsonObject {
   }
 }
 
-function doneItem(said: Said, n: number, index: number): JsonObject {
+function doneItem(said: SpokenItem, n: number, index: number): JsonObject {
   const item = newItem(said, n, index);
   switch (said.type) {
     case "text":
@@ -116,7 +116,7 @@ function doneItem(said: Said, n: number, index: number): JsonObject {
   }
 }
 
-function stream(speech: Words, manner: Manner): Answer {
+function stream(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   let sequence_number = 0;
   const event = (type: string, fields: JsonObject) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence_number++, ...fields })}\n\n`;
@@ -157,7 +157,7 @@ function stream(speech: Words, manner: Manner): Answer {
 }
 
 /** What stands between an item's added and its done. */
-function inside(said: Said): [type: string, fields: JsonObject][] {
+function inside(said: SpokenItem): [type: string, fields: JsonObject][] {
   switch (said.type) {
     case "text":
     case "refusal": {

@@ -1,7 +1,7 @@
 // What every law of a store needs: commands with everything filled in, and short questions.
 import assert from "node:assert/strict";
 import { faultOf } from "../../model/error.ts";
-import type { Command, Entry, Limit, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
+import type { StoreCommand, Entry, Limit, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
 
 export interface StoreUnderTest {
   /** Not yet open. */
@@ -17,7 +17,7 @@ export const NOON = Date.UTC(2026, 5, 1, 12);
 export const reserve = (
   attempt: string,
   more: Partial<Reserve> & { at?: number } = {},
-): Command & Reserve => ({
+): StoreCommand & Reserve => ({
   do: "reserve",
   at: NOON,
   attempt,
@@ -36,7 +36,7 @@ export const reserve = (
 export const settle = (
   attempt: string,
   more: Partial<Settle> & { at?: number } = {},
-): Command & Settle => ({
+): StoreCommand & Settle => ({
   do: "settle",
   at: NOON + 1_000,
   attempt,
@@ -65,7 +65,7 @@ export type Law = (
   run: (store: Store, crash: () => Promise<Store>) => Promise<void>,
 ) => void;
 
-export const one = async (store: Store, command: Command): Promise<Verdict> =>
+export const one = async (store: Store, command: StoreCommand): Promise<Verdict> =>
   (await store.apply([command]))[0]!;
 
 export const rows = async (store: Store, attempt: string): Promise<readonly Entry[]> =>

@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { say, think, type Asked, type Speech } from "tollgate/testing";
+import { say, think, type UpstreamRequest, type Speech } from "tollgate/testing";
 import { claudeCode } from "../../clients/claude-code.ts";
 import type { Client } from "../../clients/client.ts";
 import { codex } from "../../clients/codex.ts";
@@ -58,10 +58,10 @@ async function run({ args, env, cwd }: Command) {
   return { code, out: out.trim(), err };
 }
 
-const partsOf = (asked: Asked): any[] => asked.json().contents.flatMap(({ parts }: any) => parts);
-const heardBy = (asked: Asked): string[] =>
+const partsOf = (asked: UpstreamRequest): any[] => asked.json().contents.flatMap(({ parts }: any) => parts);
+const heardBy = (asked: UpstreamRequest): string[] =>
   partsOf(asked).flatMap(({ functionResponse: f }) => (f ? [String(f.response.output)] : []));
-const declaredBy = (asked: Asked): string[] =>
+const declaredBy = (asked: UpstreamRequest): string[] =>
   (asked.json().tools ?? []).flatMap((tool: any) =>
     (tool.functionDeclarations ?? []).map((f: any) => f.name),
   );

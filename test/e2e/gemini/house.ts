@@ -1,6 +1,6 @@
 // The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
 // documented one does: roles that take turns, results in order, signatures where the newer models demand them.
-import { json, say, upstream, type Asked, type Speech, type Upstream } from "tollgate/testing";
+import { json, say, upstream, type UpstreamRequest, type Speech, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../../gateway.ts";
 import { judged } from "../../protocols/gemini/judge.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";
@@ -12,15 +12,15 @@ export const API_KEY = "AIza-secret";
 
 export interface House extends AsyncDisposable {
   readonly gateway: Daemon;
-  readonly up: Upstream;
+  readonly up: TestUpstream;
   /** What upstream was asked to generate. */
-  asked(): readonly Asked[];
+  asked(): readonly UpstreamRequest[];
   /** From now on it says this, and has forgotten what it was asked. */
-  speak(what: Speech | ((asked: Asked) => Speech)): void;
+  speak(what: Speech | ((asked: UpstreamRequest) => Speech)): void;
 }
 
 /** Two pages, with models that answer nothing here. */
-function paged(asked: Asked) {
+function paged(asked: UpstreamRequest) {
   const model = (name: string, methods = ["generateContent", "countTokens"]) => ({
     name: `models/${name}`,
     displayName: name.toUpperCase(),

@@ -1,5 +1,5 @@
 // Image hosts of every dialect behind one scripted upstream, and a daemon in front of them.
-import { json, upstream, type Reaction, type Upstream } from "tollgate/testing";
+import { json, upstream, type Reaction, type TestUpstream } from "tollgate/testing";
 import OpenAI from "openai";
 import { digest } from "../../../src/lib/key.ts";
 import { startGateway, type Daemon } from "../../gateway.ts";
@@ -132,7 +132,7 @@ export const HOSTS: readonly Host[] = [
 ];
 
 export interface Studio extends AsyncDisposable {
-  readonly up: Upstream;
+  readonly up: TestUpstream;
   readonly gateway: Daemon;
   client(key?: string): OpenAI;
   /** Asks every provider what it has, now; answers with the gateway's status. */
@@ -151,7 +151,7 @@ export async function studio(
     /** More of gateway.yaml. */
     yaml?: string;
     routes?: Host["routes"];
-    env?: (up: Upstream) => Record<string, string>;
+    env?: (up: TestUpstream) => Record<string, string>;
     store?: "memory" | "sqlite";
   } = {},
 ): Promise<Studio> {

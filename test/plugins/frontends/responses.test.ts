@@ -9,7 +9,7 @@ import type {
   Fault,
   Frontend,
   LedgerQuery,
-  Reading,
+  RouteInput,
   WalkRoute,
 } from "tollgate/plugin";
 import { faultOf } from "tollgate/plugin";
@@ -72,7 +72,7 @@ async function mounted(options: Record<string, unknown> = {}, shared?: any) {
     who: string,
     body: Body = {},
     more: Partial<Arrival> = {},
-  ): Promise<Reading> => {
+  ): Promise<RouteInput> => {
     const route = frontend.routes.find(
       (r) => r.method === method && r.path.includes(path),
     ) as WalkRoute;

@@ -1,7 +1,7 @@
 // What a ledger does, told as simply as it can be: a map of calls and sums over it. Slow, and obviously right.
-import type { Command, Limit } from "../../../src/plugin/store.ts";
+import type { StoreCommand, Limit } from "../../../src/plugin/store.ts";
 
-export type Op = Extract<Command, { do: "reserve" | "settle" | "progress" | "adjust" }>;
+export type Op = Extract<StoreCommand, { do: "reserve" | "settle" | "progress" | "adjust" }>;
 type Claim = Limit & { take: bigint };
 
 interface Call {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import * as fc from "fast-check";
 import { faultOf } from "../../../src/model/error.ts";
-import type { Command, Store, Verdict } from "../../../src/plugin/store.ts";
+import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
 import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
@@ -14,7 +14,7 @@ import { makeMemory } from "./made.ts";
 
 /** What a test needs of a store: the same words for both. */
 interface Real {
-  apply(batch: readonly Command[]): Promise<readonly Verdict[]>;
+  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
   crash(): Promise<number>;
   store(): Pick<Store, "entries" | "totals"> & { verify?: Store["verify"] };
   end(): Promise<void>;

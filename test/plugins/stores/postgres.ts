@@ -1,7 +1,7 @@
 // A spike: the store's contract on PostgreSQL, in a database that outlives the gateway. It shows that the contract asks for
 // nothing that only SQLite has: every method waits, a batch is one transaction, exactly once is a unique index.
 import type { PGlite, Transaction } from "@electric-sql/pglite";
-import type { Command, KeyRecord, Price, Store, Usage } from "tollgate/plugin";
+import type { StoreCommand, KeyRecord, Price, Store, Usage } from "tollgate/plugin";
 import { createBook } from "../../../plugins/stores/book/book.ts";
 import { check } from "../../../plugins/stores/book/check.ts";
 import { newMeter, type Meter } from "../../../plugins/stores/book/meter.ts";
@@ -190,7 +190,7 @@ export function postgresStore(db: PGlite): Store {
       inTurn(async () => {
         if (!book) throw new Error("The store is not open.");
         batch.forEach(check);
-        const commands = structuredClone(batch) as readonly Command[];
+        const commands = structuredClone(batch) as readonly StoreCommand[];
         return transaction(async (tx) => {
           await recall(
             tx,

@@ -16,7 +16,7 @@ import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import * as fc from "fast-check";
 import { createLedger } from "../../../src/gateway/ledger.ts";
-import type { Command, Store } from "../../../src/plugin/store.ts";
+import type { StoreCommand, Store } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { MIGRATIONS, migrate } from "../../../plugins/stores/sqlite/schema.ts";
 import { onFile, type Options } from "./made.ts";
@@ -428,7 +428,7 @@ describe("a ledger that has grown", () => {
   /** Calls of `k`, a commit for each thousand, but for one of another key amid them. */
   async function grown(store: Store): Promise<void> {
     for (let from = 0; from < MANY; from += 1_000) {
-      const batch: Command[] = [];
+      const batch: StoreCommand[] = [];
       for (let i = from; i < from + 1_000; i++) {
         const [attempt, at] = [`a${i}`, NOON + i];
         const key = i === 7_500 ? "rare" : "k";
@@ -596,7 +596,7 @@ it("a disk that is too full to carry an old ledger over is said to be full, and 
 
 it("reports do not keep commits waiting, nor keys", async () => {
   const { store } = await opened();
-  const batch: Command[] = [];
+  const batch: StoreCommand[] = [];
   for (let i = 0; i < 4_000; i++) batch.push(reserve(`a${i}`), settle(`a${i}`));
   await store.apply(batch);
   await store.apply([{ do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } }]);

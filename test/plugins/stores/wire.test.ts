@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import type { Command, LimitState, Verdict } from "tollgate/plugin";
+import type { StoreCommand, LimitState, Verdict } from "tollgate/plugin";
 import { reserved, settled, toEntry, type Row } from "../../../plugins/stores/book/row.ts";
 import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
 import {
@@ -21,7 +21,7 @@ import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-type Told<D extends Command["do"]> = Extract<Command, { do: D }>;
+type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 const money = fc.bigInt({ min: 0n, max: 2n ** 63n - 1n });
 const amount = fc.option(money, { nil: null });
@@ -129,7 +129,7 @@ test("what calls say is what their entries say", async () => {
     fc.asyncProperty(fc.array(call, { maxLength: 6 }), fc.boolean(), async (calls, twice) => {
       runs++;
       const rows: Row[] = [];
-      const batch: Command[] = [];
+      const batch: StoreCommand[] = [];
       for (const [i, [open, close]] of calls.entries()) {
         const one = { ...open, attempt: `${open.attempt}${runs}.${i}` };
         const end = { ...close, attempt: one.attempt };
@@ -152,7 +152,7 @@ test("what calls say is what their entries say", async () => {
 });
 
 test("what is rare crosses as it left", () => {
-  const rare: fc.Arbitrary<Command> = fc.oneof(
+  const rare: fc.Arbitrary<StoreCommand> = fc.oneof(
     fc.record({
       do: fc.constant("progress" as const),
       at: fc.nat(),
@@ -226,7 +226,7 @@ test("labels may be called as what every object has", () => {
 
 test("what is kept of a batch does not keep the batch", () => {
   const one = { ...fc.sample(reserve, 1)[0]!, claims: [] };
-  const rest: Command[] = Array.from({ length: 500 }, (_, i) => ({
+  const rest: StoreCommand[] = Array.from({ length: 500 }, (_, i) => ({
     ...one,
     attempt: `attempt-${i}`,
     request: "a request with a name of some length, as they have",

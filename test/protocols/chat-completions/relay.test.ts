@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
-import { answering, recordings, relay, type Relayed } from "../../../src/testing/index.ts";
+import { answering, recordings, relay, type RelayResult } from "../../../src/testing/index.ts";
 
 const { client } = chatCompletions();
 const folder = (name: string) => new URL(`../../fixtures/recordings/${name}/`, import.meta.url);
@@ -50,7 +50,7 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
   });
 
   test("however the bytes come, the client gets the same ones and the host hears the same", () => {
-    const said = ({ bytes, ...rest }: Relayed) => ({ ...rest, bytes: bytes.toString("base64") });
+    const said = ({ bytes, ...rest }: RelayResult) => ({ ...rest, bytes: bytes.toString("base64") });
     const pieces = fc.array(fc.nat({ max: recording.body.length }), { maxLength: 20 });
     fc.assert(
       fc.property(pieces, (at) => {

@@ -3,9 +3,9 @@ import { deflateSync, crc32 } from "node:zlib";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 import type { ModelEvent } from "../../../src/model/event.ts";
 import type { Body, JsonObject } from "../../../src/model/values.ts";
-import type { Answering, Asking } from "../../../src/plugin/protocol.ts";
+import type { AnswerContext, CallContext } from "../../../src/plugin/protocol.ts";
 import type { RelaySink } from "../../../src/plugin/protocol.ts";
-import { Departure } from "../../../src/walk/outgoing.ts";
+import { OutgoingRequest } from "../../../src/walk/outgoing.ts";
 
 export function png(width: number, height: number): Buffer {
   const chunk = (type: string, data: Buffer): Buffer => {
@@ -33,8 +33,8 @@ export interface Lost {
 }
 
 export function asking(
-  more: Partial<Asking> & { info?: ModelInfo } = {},
-): Asking & { lost: Lost[] } {
+  more: Partial<CallContext> & { info?: ModelInfo } = {},
+): CallContext & { lost: Lost[] } {
   const lost: Lost[] = [];
   return {
     op: "generate",
@@ -50,7 +50,7 @@ export function asking(
   };
 }
 
-export const answering = (body: Body = {}, more: Partial<Answering> = {}): Answering => ({
+export const answering = (body: Body = {}, more: Partial<AnswerContext> = {}): AnswerContext => ({
   id: "r1",
   model: "host/picture-1",
   created: 1_795_000_000,
@@ -61,10 +61,10 @@ export const answering = (body: Body = {}, more: Partial<Answering> = {}): Answe
   ...more,
 });
 
-export const departure = (body: Body): Departure =>
-  new Departure({ method: "POST", path: "/images/generations", body });
+export const departure = (body: Body): OutgoingRequest =>
+  new OutgoingRequest({ method: "POST", path: "/images/generations", body });
 
-export const left = (out: Departure): JsonObject =>
+export const left = (out: OutgoingRequest): JsonObject =>
   JSON.parse(out.bytes()!.toString()) as JsonObject;
 
 export function collected(run: (emit: (e: ModelEvent) => void) => void): ModelEvent[] {

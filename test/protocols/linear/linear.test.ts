@@ -3,7 +3,7 @@
 import { describe, it } from "vitest";
 import {
   fold,
-  type Asking,
+  type CallContext,
   type Body,
   type JsonObject,
   type Kind,
@@ -42,7 +42,7 @@ const odd = chatCompletions({
   rename: { max_completion_tokens: "max_tokens" },
 });
 
-const targets: readonly (readonly [name: string, Protocol<"chat">, Partial<Asking>])[] = [
+const targets: readonly (readonly [name: string, Protocol<"chat">, Partial<CallContext>])[] = [
   ...Object.entries(chats).map(([id, protocol]) => [id, protocol, {}] as const),
   ["an odd imitator", odd, {}],
   ["gemini", gemini(), { model: "gemini-3-pro" }],

@@ -4,7 +4,7 @@ import { faultOf, type Fault } from "../../../src/model/error.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
 import type { ChatRequest, Tool } from "../../../src/model/request.ts";
 import type { Body } from "../../../src/model/values.ts";
-import { messages, type Dialect } from "../../../src/protocols/messages/index.ts";
+import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asking } from "../../../src/testing/asking.ts";
 import { freeze } from "../../../src/testing/freeze.ts";
 import { server } from "./recorded.ts";
@@ -14,7 +14,7 @@ export const decode = (body: object): ChatRequest =>
 
 export const encode = (
   r: ChatRequest,
-  dialect: Dialect = {},
+  dialect: MessagesDialect = {},
   more: { info?: Partial<ModelInfo>; op?: "count"; stream?: boolean } = {},
 ) => {
   const of = asking({

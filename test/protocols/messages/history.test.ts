@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { Block, ChatRequest } from "../../../src/model/request.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
-import type { Dialect } from "../../../src/protocols/messages/index.ts";
+import type { MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asked, decode, encode } from "./asked.ts";
 
 describe("turns", () => {
@@ -94,7 +94,7 @@ describe("proofs", () => {
         ...asked().turns,
       ],
     });
-  const first = (r: ChatRequest, dialect: Dialect = {}) =>
+  const first = (r: ChatRequest, dialect: MessagesDialect = {}) =>
     encode(r, dialect).body["messages"][0].content[0];
 
   test("go back to who made them", () => {

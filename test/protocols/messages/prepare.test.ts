@@ -4,7 +4,7 @@ import { faultOf } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";
 import type { Outgoing } from "../../../src/plugin/call.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
-import { messages, type Dialect } from "../../../src/protocols/messages/index.ts";
+import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asking } from "../../../src/testing/asking.ts";
 import { freeze } from "../../../src/testing/freeze.ts";
 
@@ -27,7 +27,7 @@ function leaving(body: Fields, headers: Record<string, string> = {}) {
 
 const prepared = (
   body: Fields,
-  dialect: Dialect = {},
+  dialect: MessagesDialect = {},
   of: Parameters<typeof asking>[0] = {},
   headers: Record<string, string> = {},
 ) => {
@@ -120,7 +120,7 @@ describe("envelopes that a client brings to the verbatim lane", () => {
   const conversation = (...content: object[]) => ({
     messages: [user, { role: "assistant", content }, user],
   });
-  const kept = (content: object[], dialect: Dialect = {}) =>
+  const kept = (content: object[], dialect: MessagesDialect = {}) =>
     (prepared(conversation(...content), dialect).edits["messages"] as any)?.[1]?.content;
 
   test("of others are left out: they would be an invalid signature", () => {
@@ -165,7 +165,7 @@ describe("dialects", () => {
     const beta = { "anthropic-beta": "x-2026-01-01" };
     expect(prepared({}, {}, {}, { ...beta }).headers).toEqual(beta);
     expect(prepared({}, { betas: false }, {}, { ...beta }).headers).toEqual({});
-    const path = (dialect: Dialect, query: string) => {
+    const path = (dialect: MessagesDialect, query: string) => {
       const { generate } = messages(dialect).client!.paths;
       return (generate as (of: object) => string)(asking({ query: new URLSearchParams(query) }));
     };

@@ -1,13 +1,13 @@
 // Thinking, sampling and the choice of tools, in the words of each model.
 import { describe, expect, test } from "vitest";
 import type { ChatRequest } from "../../../src/model/request.ts";
-import type { Dialect } from "../../../src/protocols/messages/index.ts";
+import type { MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asked, encode, f, refusal } from "./asked.ts";
 
 describe("thinking", () => {
   const think = (
     reasoning: ChatRequest["reasoning"],
-    dialect: Dialect = {},
+    dialect: MessagesDialect = {},
     more: Partial<ChatRequest> = {},
   ) => encode(asked({ output: { maxTokens: 20_000 }, reasoning, ...more }), dialect);
 
@@ -15,7 +15,7 @@ describe("thinking", () => {
     expect(think({ mode: "auto" }).body).not.toHaveProperty("thinking");
   });
 
-  test.each<[ChatRequest["reasoning"], Dialect, object | undefined, string | undefined]>([
+  test.each<[ChatRequest["reasoning"], MessagesDialect, object | undefined, string | undefined]>([
     [{ mode: "off" }, {}, { type: "disabled" }, undefined],
     [{ mode: "effort", effort: "none" }, {}, { type: "disabled" }, undefined],
     [{ mode: "effort", effort: "high" }, {}, { type: "adaptive" }, "high"],
@@ -105,7 +105,7 @@ describe("thinking", () => {
 
 describe("sampling", () => {
   const sampling = { temperature: 0.5, topP: 0.5, topK: 3 };
-  const kept = (dialect: Dialect, info = {}) =>
+  const kept = (dialect: MessagesDialect, info = {}) =>
     Object.keys(encode(asked({ sampling }), dialect, { info }).body).filter((k) =>
       /temperature|top_/.test(k),
     );
@@ -118,7 +118,7 @@ describe("sampling", () => {
   });
 
   test("by model, where models differ", () => {
-    const dialect: Dialect = {
+    const dialect: MessagesDialect = {
       sampling: "none",
       models: [
         { of: ["x*"], sampling: "all" },

@@ -1,16 +1,16 @@
 // What leaves for an upstream: nothing is kept unless it was asked for, and nothing is found by an id alone.
 import { describe, expect, it } from "vitest";
-import type { Asking, Body } from "tollgate/plugin";
+import type { CallContext, Body } from "tollgate/plugin";
 import { responses } from "tollgate/protocols/responses";
 import { answering, asking, encode } from "tollgate/testing";
-import { Departure } from "../../../src/walk/outgoing.ts";
+import { OutgoingRequest } from "../../../src/walk/outgoing.ts";
 import { faultFrom } from "./kit.ts";
 
 const client = responses().client!;
 
 /** What is left of a body after the codec's last word. */
-function leaving(body: Body, of: Partial<Asking> = {}, codec = client): any {
-  const out = new Departure({ method: "POST", path: "/responses", body });
+function leaving(body: Body, of: Partial<CallContext> = {}, codec = client): any {
+  const out = new OutgoingRequest({ method: "POST", path: "/responses", body });
   codec.prepare!(out, asking(of));
   return JSON.parse(out.bytes()!.toString());
 }
@@ -43,7 +43,7 @@ describe("what is kept", () => {
 
   it("leaves out, and says so, what an upstream does not take", () => {
     const of = asking();
-    const out = new Departure({ method: "POST", path: "/", body: { ...hi, metadata: {} } });
+    const out = new OutgoingRequest({ method: "POST", path: "/", body: { ...hi, metadata: {} } });
     responses({ drop: ["metadata", "user"] }).client!.prepare!(out, of);
     expect(out.get("metadata")).toBeUndefined();
     expect(of.losses.map((l) => l.field)).toEqual(["metadata"]);
@@ -51,7 +51,7 @@ describe("what is kept", () => {
 
   it("is bounded when a budget says so", () => {
     const bounded = (body: Body) => {
-      const out = new Departure({ method: "POST", path: "/", body });
+      const out = new OutgoingRequest({ method: "POST", path: "/", body });
       client.cap!(out, 100);
       return out.get("max_output_tokens");
     };
@@ -191,7 +191,7 @@ describe("an answer by its id", () => {
       params: { id: "resp_1/../x" },
       ...(state && { state }),
     });
-  const out = () => new Departure({ method: "GET", path: "/", body: null });
+  const out = () => new OutgoingRequest({ method: "GET", path: "/", body: null });
 
   it("is not found, unless the operator relays state", () => {
     expect(faultFrom(() => client.prepare!(out(), of()))).toMatchObject({
@@ -203,6 +203,6 @@ describe("an answer by its id", () => {
 
   it("is asked for below the base, whatever the id", () => {
     const path = client.paths["retrieve"];
-    expect((path as (of: Asking) => string)(of("relay"))).toBe("/responses/resp_1%2F..%2Fx");
+    expect((path as (of: CallContext) => string)(of("relay"))).toBe("/responses/resp_1%2F..%2Fx");
   });
 });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   defineStore,
-  type Command,
+  type StoreCommand,
   type Entry,
   type KeyRecord,
   type Reserve,
@@ -124,7 +124,7 @@ export default defineStore({
       },
       async apply(batch) {
         const settles = batch.filter(
-          (c): c is Extract<Command, { do: "settle" }> => c.do === "settle",
+          (c): c is Extract<StoreCommand, { do: "settle" }> => c.do === "settle",
         );
         for (const c of batch) {
           if (c.do === "reserve") reserve(c);

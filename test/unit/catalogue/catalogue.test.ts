@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   createCatalogue,
   type CatalogueParts,
-  type Stock,
+  type ProviderFacts,
 } from "../../../src/catalogue/catalogue.ts";
 import { createLists } from "../../../src/catalogue/lists.ts";
 import type { ModelInfo } from "../../../src/model/facts.ts";
@@ -21,11 +21,11 @@ const image = (model: string, more: Partial<ModelInfo> = {}): ModelInfo => ({
 const price = (usd: string) => ({
   lines: [{ unit: "input" as const, usd, per: 1_000_000 as const }],
 });
-const shipped = (...models: ModelInfo[]): Stock => ({
+const shipped = (...models: ModelInfo[]): ProviderFacts => ({
   lists: true,
   shipped: { asOf: "2026-11-01", models },
 });
-const stock = (providers: Record<string, Stock>, parts: CatalogueParts = {}) => {
+const stock = (providers: Record<string, ProviderFacts>, parts: CatalogueParts = {}) => {
   const lists = createLists();
   return {
     lists,

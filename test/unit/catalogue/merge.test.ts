@@ -1,13 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { merge, type Layer, type Said } from "../../../src/catalogue/merge.ts";
+import { merge, type FactLayer, type StatedFacts } from "../../../src/catalogue/merge.ts";
 import { FREE } from "../../../src/money/price.ts";
 
 const price = (usd: string) => ({
   lines: [{ unit: "input" as const, usd, per: 1_000_000 as const }],
 });
 
-const said: fc.Arbitrary<Said> = fc.record(
+const said: fc.Arbitrary<StatedFacts> = fc.record(
   {
     kind: fc.constantFrom("chat", "image"),
     name: fc.string(),
@@ -20,7 +20,7 @@ const said: fc.Arbitrary<Said> = fc.record(
   },
   { requiredKeys: [] },
 );
-const layer: fc.Arbitrary<Layer> = fc.record({
+const layer: fc.Arbitrary<FactLayer> = fc.record({
   from: fc.constantFrom("operator", "live", "shipped"),
   at: fc.constantFrom("2026-11-01", "2026-11-02"),
   said,
@@ -111,8 +111,8 @@ describe("merging what is said of a model", () => {
   });
 
   it("a list that calls everything chat does not unmake an image model; the operator does", () => {
-    const live: Layer = { from: "live", said: { kind: "chat" } };
-    const shipped: Layer = { from: "shipped", said: { kind: "image" } };
+    const live: FactLayer = { from: "live", said: { kind: "chat" } };
+    const shipped: FactLayer = { from: "shipped", said: { kind: "image" } };
     expect(merge("m", [live, shipped]).info.kind).toBe("image");
     expect(merge("m", [{ from: "operator", said: { kind: "chat" } }, shipped]).info.kind).toBe(
       "chat",

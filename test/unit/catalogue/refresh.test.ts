@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { createCatalogue } from "../../../src/catalogue/catalogue.ts";
 import { createLists } from "../../../src/catalogue/lists.ts";
-import { createRefresh, pause, type Clock, type Line } from "../../../src/catalogue/refresh.ts";
+import { createRefresh, pause, type Clock, type ListSource } from "../../../src/catalogue/refresh.ts";
 import { revalidating } from "../../../src/catalogue/revalidate.ts";
 
 /** Time that moves when told to, in the order of what is due. */
@@ -60,7 +60,7 @@ describe("how long to wait", () => {
 });
 
 describe("refreshing", () => {
-  const line = (models: Line["models"], provider = "p", credential = "c"): Line => ({
+  const line = (models: ListSource["models"], provider = "p", credential = "c"): ListSource => ({
     provider,
     credential,
     models,

@@ -6,7 +6,7 @@ import {
   fill,
   isTemplate,
   parseTemplate,
-  type Part,
+  type TemplatePart,
 } from "../../../src/config/interpolate.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { load } from "./stubs.ts";
@@ -37,7 +37,7 @@ describe("round trip", () => {
     fc.assert(
       fc.property(tricky, (text) => {
         const { parts, flaws } = parseTemplate(text);
-        const again = (part: Part) => (part.kind === "text" ? escapeTemplate(part.text) : part.raw);
+        const again = (part: TemplatePart) => (part.kind === "text" ? escapeTemplate(part.text) : part.raw);
         if (flaws.length === 0)
           expect(parseTemplate(parts.map(again).join("")).parts).toEqual(parts);
       }),

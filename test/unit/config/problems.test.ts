@@ -1,12 +1,12 @@
 import { LineCounter } from "yaml";
 import { expect, it } from "vitest";
-import { count, problem, type Words } from "../../../src/config/problems.ts";
+import { count, problem, type ProblemText } from "../../../src/config/problems.ts";
 
 const spot = { source: { file: "f", text: "x", lines: new LineCounter() }, start: 0, end: 1 };
 spot.source.lines.addNewLine(0);
 
 /** Something of every kind that the factories take. */
-const say = (factory: (...args: never[]) => Words) => {
+const say = (factory: (...args: never[]) => ProblemText) => {
   for (const args of [
     ["a", "b", "c", []],
     ["a", spot, "f"],
@@ -108,7 +108,7 @@ it("sentences are one line, begin small and end without a stop", () => {
 });
 
 it("counts", () => {
-  const of = (...list: Words["severity"][]) => count(list.map((severity) => ({ severity })));
+  const of = (...list: ProblemText["severity"][]) => count(list.map((severity) => ({ severity })));
   expect(of("error", "warning", "error", "note")).toBe("2 errors, 1 warning, 1 note");
   expect(of()).toBe("");
 });

@@ -2,14 +2,14 @@
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAjv, keyOf, type Made, type Rules } from "../../../src/config/compile.ts";
+import { createAjv, keyOf, type CompiledSchema, type Rules } from "../../../src/config/compile.ts";
 import { schemas, source } from "../../validators.ts";
 
 const require = createRequire(import.meta.url);
 const all = await schemas();
 
 function made(schema: object, rules: Rules) {
-  const exports = {} as Made;
+  const exports = {} as CompiledSchema;
   new Function("exports", "require", source(schema, rules))(exports, require);
   return exports.make(rules.options.formats);
 }

@@ -5,12 +5,12 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { askControl, type Control, serveControl } from "../../../src/gateway/control.ts";
+import { askControl, type ControlSocket, serveControl } from "../../../src/gateway/control.ts";
 import { placeOf } from "../../../src/gateway/control-path.ts";
 import { fail, faultOf } from "../../../src/model/error.ts";
 
 let folder: string;
-const open: Control[] = [];
+const open: ControlSocket[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "tollgate-control-"));
 });
@@ -22,7 +22,7 @@ afterEach(async () => {
 async function serve(
   commands: Parameters<typeof serveControl>[0]["commands"] = {},
   path = folder,
-): Promise<Control> {
+): Promise<ControlSocket> {
   const control = await serveControl({
     path,
     commands: { status: async () => ({ pid: 42 }), ...commands },

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openFiles, type Files, type Kept } from "../../../src/gateway/files.ts";
+import { openFiles, type Files, type KeptFile } from "../../../src/gateway/files.ts";
 import { faultOf } from "../../../src/model/error.ts";
 
 let dir: string;
@@ -159,8 +159,8 @@ describe("files with an end", () => {
     const shelves = await Promise.all(
       Array.from({ length: 4 }, () => openFiles(dir, { now, ttlMs: 60_000 })),
     );
-    const short: Kept[] = [];
-    const long: Kept[] = [];
+    const short: KeptFile[] = [];
+    const long: KeptFile[] = [];
     await Promise.all(
       shelves.flatMap((files) =>
         Array.from({ length: 10 }, async () => {

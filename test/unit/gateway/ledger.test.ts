@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLedger, type LedgerOptions } from "../../../src/gateway/ledger.ts";
-import type { Command, Store, Verdict } from "../../../src/plugin/store.ts";
+import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
 import { context } from "../../../src/testing/context.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import memory from "../../../plugins/stores/memory.ts";
@@ -14,7 +14,7 @@ async function house(options: LedgerOptions = {}) {
   const store: Store = await memory.setup({ keep: 100_000 }, lent.ctx);
   await store.open({ instance: "i", leaseMs: 1_000 });
   const batches: string[][] = [];
-  let gate: (batch: readonly Command[]) => unknown = () => {};
+  let gate: (batch: readonly StoreCommand[]) => unknown = () => {};
   const told: (string | undefined)[] = [];
   const ledger = createLedger(
     {

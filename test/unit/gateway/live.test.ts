@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
-import { fail, faultOf, type Line } from "tollgate/plugin";
+import { fail, faultOf, type ProviderAccess } from "tollgate/plugin";
 import { linesOf } from "../../../src/gateway/live.ts";
 import { Pools } from "../../../src/gateway/pools.ts";
 
@@ -19,7 +19,7 @@ async function line(listener: RequestListener) {
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const endpoint = { base: `${origin}/v1`, auth: { header: "x-key", field: "api_key" } };
-  const models = async (line: Line) => {
+  const models = async (line: ProviderAccess) => {
     const answer = await line.fetch("models");
     return answer.ok
       ? ((await answer.json()) as never)

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Notice, Observer, Seen } from "tollgate/plugin";
+import type { Notice, Observer, RequestRecord } from "tollgate/plugin";
 import { Audience, type MountedObserver } from "../../../src/gateway/observing/audience.ts";
 import { forwarding } from "../../../src/gateway/observing/forwarding.ts";
 
@@ -11,8 +11,8 @@ const say = (level: string) => (fields: Record<string, unknown>, message: string
   void logs.push({ level, message, fields });
 const log = { warn: say("warn"), error: say("error") } as never;
 
-const record = (id: number, more: Partial<Seen> = {}): Seen =>
-  ({ id: String(id), privacy: "off", labels: { team: "web" }, ...more }) as Seen;
+const record = (id: number, more: Partial<RequestRecord> = {}): RequestRecord =>
+  ({ id: String(id), privacy: "off", labels: { team: "web" }, ...more }) as RequestRecord;
 const mounted = (observer: Observer, sends: MountedObserver["sends"] = "nowhere") => ({
   id: "observers.x",
   observer,

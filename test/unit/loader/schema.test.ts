@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { defaultText } from "../../../src/config/default.ts";
 import { WHOLE } from "../../../src/config/skeleton.ts";
-import { editorSchema, editorSchemaText, type Known } from "../../../src/loader/schema.ts";
+import { editorSchema, editorSchemaText, type DefinedPlugin } from "../../../src/loader/schema.ts";
 import { type Definition, defineProvider } from "../../../src/plugin/index.ts";
 import { builtin } from "../config/stubs.ts";
 
@@ -39,13 +39,13 @@ const rich = defineProvider({
   setup: () => ({ endpoints: [] }),
 });
 
-const known: Known[] = [
+const known: DefinedPlugin[] = [
   { kind: "provider", use: "rich", definition: rich as unknown as Definition },
 ];
 for (const [kind, modules] of Object.entries(builtin))
   for (const [use, module] of Object.entries(modules)) {
     const { default: definition } = (await module()) as { default: Definition };
-    known.push({ kind: kind as Known["kind"], use, definition });
+    known.push({ kind: kind as DefinedPlugin["kind"], use, definition });
   }
 
 const schema = editorSchema(known);

@@ -15,9 +15,9 @@ import {
   type Definition,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { conformance, type Conforming } from "tollgate/testing";
+import { conformance, type ConformanceOptions } from "tollgate/testing";
 
-async function broken(definition: unknown, options: Conforming = {}): Promise<string[]> {
+async function broken(definition: unknown, options: ConformanceOptions = {}): Promise<string[]> {
   const failed: string[] = [];
   for (const { name, run } of conformance(definition as Definition, options))
     await run().catch((error: Error) =>

@@ -13,7 +13,7 @@ import {
   type Protocol,
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { conformance, type Conforming } from "tollgate/testing";
+import { conformance, type ConformanceOptions } from "tollgate/testing";
 import { toy } from "../../walk/toy.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tollgate-decoders-"));
@@ -74,7 +74,7 @@ const provider = (protocol: Protocol, more: object = {}): Definition =>
       endpoints: [{ protocol, base: "https://acme.test/v1", auth: "none", ...more }],
     }),
   });
-const broken = async (definition: Definition, options: Conforming): Promise<string> => {
+const broken = async (definition: Definition, options: ConformanceOptions): Promise<string> => {
   const failed: string[] = [];
   for (const { name, run } of conformance(definition, options))
     await run().catch((error: Error) => failed.push(`${name} | ${error.message}`));

@@ -2,7 +2,7 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { call, say, speaking, think, upstream, type Speech, type Upstream } from "tollgate/testing";
+import { call, say, speaking, think, upstream, type Speech, type TestUpstream } from "tollgate/testing";
 import * as chat from "../../protocols/wire/chat-completions.ts";
 import * as messages from "../../protocols/wire/messages.ts";
 import * as responses from "../../protocols/wire/responses.ts";
@@ -47,7 +47,7 @@ describe.each(Object.entries(speeches))("%s", (_name, speech) => {
 });
 
 describe("the official SDKs", () => {
-  let up: Upstream;
+  let up: TestUpstream;
   let openai: OpenAI;
   let anthropic: Anthropic;
   beforeAll(async () => {

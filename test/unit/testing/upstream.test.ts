@@ -9,16 +9,16 @@ import {
   say,
   speaking,
   upstream,
-  type Answer,
-  type Routes,
-  type Upstream,
+  type ScriptedAnswer,
+  type ScriptedRoutes,
+  type TestUpstream,
 } from "tollgate/testing";
 
-let up: Upstream;
+let up: TestUpstream;
 afterEach(() => up.close());
 const post = (path: string, body: unknown = {}, headers = {}) =>
   request(up.url + path, { method: "POST", body: JSON.stringify(body), headers });
-const answering = async (answer: Answer, routes: Routes = {}) => {
+const answering = async (answer: ScriptedAnswer, routes: ScriptedRoutes = {}) => {
   up = await upstream({ "*": answer, ...routes });
 };
 const chunksOf = async (path = "/") => {

@@ -19,7 +19,7 @@ import { calling } from "./calls.ts";
 import { detailing } from "./details.ts";
 import { untagging } from "./tags.ts";
 
-export interface Assembling {
+export interface ChunkAssembler {
   chunk(chunk: JsonObject): void;
   /** Once; throws when there was no finish. */
   end(): void;
@@ -28,7 +28,7 @@ export interface Assembling {
 
 type Channel = "text" | "reasoning" | "refusal";
 
-export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits): Assembling {
+export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits): ChunkAssembler {
   let next = 0;
   let started = false;
   let done = false;

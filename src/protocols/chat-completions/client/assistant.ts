@@ -2,10 +2,10 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { heldIn, ID, list, object, present } from "../words.ts";
-import { named, partOf, type Saying } from "./content.ts";
-import type { Naming } from "./messages.ts";
+import { named, partOf, type ContentContext } from "./content.ts";
+import type { ToolNames } from "./messages.ts";
 
-export function assistant(turn: Turn, at: string, to: Saying, name: Naming["name"]): Json[] {
+export function assistant(turn: Turn, at: string, to: ContentContext, name: ToolNames["name"]): Json[] {
   const texts: Block[] = [];
   const calls: JsonObject[] = [];
   const more: Record<string, Json> = {};
@@ -94,7 +94,7 @@ function join(into: Record<string, Json>, raw: JsonObject): void {
 }
 
 /** One string: list content of the assistant is beyond many servers. Marks are the one reason to write parts. */
-function spokenOf(texts: readonly Block[], to: Saying): Json {
+function spokenOf(texts: readonly Block[], to: ContentContext): Json {
   if (texts.length === 0) return null;
   if (to.traits.cacheMarks && texts.some((b) => b.cache !== undefined))
     return texts.map((b, i) => partOf(b, `content[${i}]`, to));
@@ -104,8 +104,8 @@ function spokenOf(texts: readonly Block[], to: Saying): Json {
 
 function callOf(
   block: Extract<Block, { type: "call" }>,
-  to: Saying,
-  name: Naming["name"],
+  to: ContentContext,
+  name: ToolNames["name"],
 ): JsonObject {
   const { id, args, proof } = block;
   const extra = proof && extraOf(proof);
@@ -133,7 +133,7 @@ const extraOf = (proof: NonNullable<Block["proof"]>): JsonObject | undefined =>
     : undefined;
 
 /** Earlier reasoning, where this upstream wants it back; what another provider signed is not for this one. */
-function reasoningOf(blocks: readonly Block[], to: Saying): JsonObject | undefined {
+function reasoningOf(blocks: readonly Block[], to: ContentContext): JsonObject | undefined {
   const echo = to.traits.reasoning?.echo;
   if (echo === undefined || echo === "never") return undefined;
   let plain = "";

@@ -19,7 +19,7 @@ interface Call {
   proof: Proof | undefined;
 }
 
-export interface Calls {
+export interface CallAssembler {
   piece(raw: Json): void;
   /** The oldest form: one call, without index or id. */
   legacy(raw: Json): void;
@@ -32,7 +32,7 @@ export function calling(
   /** The next block's index; what else is open has been closed by then. */
   open: () => number,
   answerId: () => string | undefined,
-): Calls {
+): CallAssembler {
   const calls: Call[] = [];
   const byIndex = new Map<number, Call>();
   const byId = new Map<string, Call>();

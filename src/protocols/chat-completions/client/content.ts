@@ -1,18 +1,18 @@
 // Blocks as content parts. What the upstream cannot be told is declared or refused here, never dropped unseen.
 import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
-import type { Asking, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
+import type { CallContext, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
 import { base64Of, ID, object, present, text, urlOf } from "../words.ts";
 
 /** What is being said, to whom: a loss is declared once, not once a message. */
-export interface Saying {
-  of: Asking;
+export interface ContentContext {
+  of: CallContext;
   traits: ChatTraits;
   lose(field: string, how: "dropped" | "approximated", code?: string): void;
 }
 
-export function saying(of: Asking, traits: ChatTraits): Saying {
+export function saying(of: CallContext, traits: ChatTraits): ContentContext {
   const told = new Set<string>();
   return {
     of,
@@ -37,11 +37,11 @@ const unsupported = (message: string, param: string): never =>
   fail("unsupported", message, { code: "unsupported_content", param });
 
 /** One part of a user's or tool's content. */
-export function partOf(block: Block, at: string, to: Saying): JsonObject {
+export function partOf(block: Block, at: string, to: ContentContext): JsonObject {
   return { ...bare(block, at, to), ...markOf(block.cache, to) };
 }
 
-function bare(block: Block, at: string, to: Saying): JsonObject {
+function bare(block: Block, at: string, to: ContentContext): JsonObject {
   switch (block.type) {
     case "text":
       if (block.citations?.length) to.lose("citations", "dropped");
@@ -92,7 +92,7 @@ function bare(block: Block, at: string, to: Saying): JsonObject {
 
 type Shown = Extract<Block, { media: unknown }>;
 
-function documentOf(block: Shown, at: string, to: Saying): JsonObject {
+function documentOf(block: Shown, at: string, to: ContentContext): JsonObject {
   const { media, title } = block;
   if (block.context !== undefined) to.lose("document.context", "dropped");
   if (block.cite) to.lose("document.citations", "dropped");
@@ -118,7 +118,7 @@ function documentOf(block: Shown, at: string, to: Saying): JsonObject {
 }
 
 /** Where a reusable prefix ends, as this upstream writes it. */
-export function markOf(cache: Json | undefined, to: Saying): JsonObject | undefined {
+export function markOf(cache: Json | undefined, to: ContentContext): JsonObject | undefined {
   if (cache === undefined) return undefined;
   const own = object(cache);
   const { cacheMarks } = to.traits;
@@ -136,7 +136,7 @@ export function markOf(cache: Json | undefined, to: Saying): JsonObject | undefi
 export function contentOf(
   blocks: readonly Block[],
   at: string,
-  to: Saying,
+  to: ContentContext,
   between = "\n\n",
 ): Json {
   const parts = blocks.map((b, i) => partOf(b, `${at}[${i}]`, to));

@@ -4,18 +4,18 @@ import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { InstructionFrom } from "../server/turns.ts";
 import { assistant } from "./assistant.ts";
-import { contentOf, named, partOf, type Saying } from "./content.ts";
+import { contentOf, named, partOf, type ContentContext } from "./content.ts";
 import { cameFrom } from "../words.ts";
 
 /** How long a tool's name may be on this wire. */
 export const NAME = 64;
 
-export interface Naming {
+export interface ToolNames {
   /** The name as the upstream is told it. Requests that came in this protocol keep their names: what is refused, is refused. */
   name(of: string): string;
 }
 
-export function messagesOf(r: ChatRequest, to: Saying, { name }: Naming): Json[] {
+export function messagesOf(r: ChatRequest, to: ContentContext, { name }: ToolNames): Json[] {
   const messages: Json[] = instructionsOf(r.instructions, to);
   r.turns.forEach((turn, i) => {
     const from = cameFrom<JsonObject>(turn);
@@ -31,7 +31,7 @@ const hasFreeform = (turn: Turn): boolean =>
 /** A coding client's telemetry, which stands where a system prompt would. */
 const BILLING = "x-anthropic-billing-header:";
 
-function instructionsOf(blocks: readonly Block[], to: Saying): Json[] {
+function instructionsOf(blocks: readonly Block[], to: ContentContext): Json[] {
   const messages: Json[] = [];
   let loose: Block[] = [];
   const flush = () => {
@@ -66,7 +66,7 @@ function textOnly(blocks: readonly Block[]): readonly Block[] {
   return blocks;
 }
 
-function saidIn(turn: Turn, at: string, to: Saying, name: Naming["name"]): Json[] {
+function saidIn(turn: Turn, at: string, to: ContentContext, name: ToolNames["name"]): Json[] {
   if (turn.phase !== undefined) to.lose("phase", "dropped");
   switch (turn.role) {
     case "system":
@@ -81,7 +81,7 @@ function saidIn(turn: Turn, at: string, to: Saying, name: Naming["name"]): Json[
 }
 
 /** What tools answered comes first, each in its own message; then what people say, images out of answers included. */
-function results(turn: Turn, at: string, to: Saying): Json[] {
+function results(turn: Turn, at: string, to: ContentContext): Json[] {
   const messages: Json[] = [];
   const said: Block[] = [];
   const shown: JsonObject[] = [];
@@ -115,5 +115,5 @@ function results(turn: Turn, at: string, to: Saying): Json[] {
 }
 
 /** Whether a tool's message has room for it. */
-const keeps = ({ type }: Block, to: Saying): boolean =>
+const keeps = ({ type }: Block, to: ContentContext): boolean =>
   type === "text" || type === "opaque" || (type === "image" && to.traits.toolImages === true);

@@ -1,7 +1,7 @@
 // The last words before a request leaves, on both lanes: what OpenAI would be told becomes what this backend understands.
 // Every step looks first and edits only what must change, so that a request which needs nothing keeps its bytes.
 import { fail } from "../../../model/error.ts";
-import type { Asking, Json, Outgoing } from "../../../plugin/index.ts";
+import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
 import { asksThought } from "../../spending.ts";
 import { refuseKept } from "../../look/index.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
@@ -9,7 +9,7 @@ import { flag, list, number, object, present } from "../words.ts";
 import { messagesFor } from "./history.ts";
 import { think } from "./thinking.ts";
 
-export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
+export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): void {
   const traits = traitsOf(dialect, of.model);
   refuse(out, traits, of);
   think(out, of, traits);
@@ -36,7 +36,7 @@ export function prepare(out: Outgoing, of: Asking, dialect: ChatDialect): void {
 }
 
 /** Fields that change what the model must do are not dropped; one choice, though, is what everybody gives. */
-function refuse(out: Outgoing, traits: ChatTraits, of: Asking): void {
+function refuse(out: Outgoing, traits: ChatTraits, of: CallContext): void {
   for (const field of traits.refuse ?? []) {
     const value = out.get(field);
     if (value === undefined) continue;
@@ -63,7 +63,7 @@ function limit(out: Outgoing, { maxTokens: known }: ChatTraits): void {
 }
 
 /** Asked for always: what a client is not shown is counted nevertheless. */
-function usage(out: Outgoing, of: Asking, traits: ChatTraits): void {
+function usage(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   const options = out.get("stream_options");
   if (!of.stream || traits.usage === "none") {
     if (options !== undefined) out.drop("stream_options");
@@ -72,7 +72,7 @@ function usage(out: Outgoing, of: Asking, traits: ChatTraits): void {
   }
 }
 
-function tools(out: Outgoing, of: Asking, traits: ChatTraits): void {
+function tools(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   const all = list(out.get("tools"));
   const extra = present({
     ...traits.set?.always,
@@ -95,7 +95,7 @@ function tools(out: Outgoing, of: Asking, traits: ChatTraits): void {
   choice(out, of, traits);
 }
 
-function unstrict(raw: Json, of: Asking): Json {
+function unstrict(raw: Json, of: CallContext): Json {
   const tool = object(raw);
   const fn = object(tool?.["function"]);
   if (!tool || fn?.["strict"] === undefined) return raw;
@@ -104,7 +104,7 @@ function unstrict(raw: Json, of: Asking): Json {
   return { ...tool, function: rest };
 }
 
-function choice(out: Outgoing, of: Asking, { toolChoice }: ChatTraits): void {
+function choice(out: Outgoing, of: CallContext, { toolChoice }: ChatTraits): void {
   const said = out.get("tool_choice");
   if (said === undefined || toolChoice === undefined || said === "auto") return;
   if (toolChoice === "any") {

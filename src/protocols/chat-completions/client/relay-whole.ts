@@ -2,8 +2,8 @@
 import { isAscii } from "node:buffer";
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
-  Answering,
-  Asking,
+  AnswerContext,
+  CallContext,
   FinishReason,
   JsonObject,
   Relay,
@@ -21,7 +21,7 @@ import { recounted, retold } from "./counts.ts";
 import { isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
-export function relayWhole(sink: RelaySink, to: Answering, dialect: ChatDialect): Relay {
+export function relayWhole(sink: RelaySink, to: AnswerContext, dialect: ChatDialect): Relay {
   return {
     between: false,
     push(body) {
@@ -67,8 +67,8 @@ function endOf(answer: JsonObject): FinishReason {
 }
 
 /** A stream was asked for, and everything came at once: the client gets its stream nevertheless. */
-export function restream(body: Buffer, sink: RelaySink, to: Answering, dialect: ChatDialect): void {
-  const asking: Asking = {
+export function restream(body: Buffer, sink: RelaySink, to: AnswerContext, dialect: ChatDialect): void {
+  const asking: CallContext = {
     op: "generate",
     name: "generate",
     model: to.model,

@@ -3,7 +3,7 @@
 // templates.ts).
 import { fail, type Fault } from "../../../model/error.ts";
 import type {
-  Answering,
+  AnswerContext,
   FinishReason,
   JsonObject,
   Relay,
@@ -30,7 +30,7 @@ import { wordsIn } from "./amount.ts";
 import { recounted, retold } from "./counts.ts";
 import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { relayWhole, restream } from "./relay-whole.ts";
-import { Renamed, Templates } from "./templates.ts";
+import { ModelRenamer, Templates } from "./templates.ts";
 
 const MODEL = [needle("model")];
 const DONE = Buffer.from("data: [DONE]\n\n");
@@ -41,13 +41,13 @@ const CR = 13;
 const BRACE = 123;
 const BRACKET = 91;
 
-export const relay = (sink: RelaySink, to: Answering, dialect: ChatDialect): Relay =>
+export const relay = (sink: RelaySink, to: AnswerContext, dialect: ChatDialect): Relay =>
   to.stream ? new Streamed(sink, to, dialect) : relayWhole(sink, to, dialect);
 
 class Streamed implements Relay {
   readonly #sink: RelaySink;
   readonly #known = new Templates();
-  readonly #renamed: Renamed;
+  readonly #renamed: ModelRenamer;
   readonly #events: Frames;
   readonly #out: Gather;
   #over = false;
@@ -57,7 +57,7 @@ class Streamed implements Relay {
   /** Bytes of text since they were last told. */
   #words = 0;
   #plain: Buffer[] | undefined;
-  readonly #to: Answering;
+  readonly #to: AnswerContext;
   readonly #dialect: ChatDialect;
   readonly #asked: boolean;
   /** What every chunk says of its answer, for one of our own. */
@@ -72,11 +72,11 @@ class Streamed implements Relay {
   /** What the event at hand should say of its counts. */
   #better: JsonObject | undefined;
 
-  constructor(sink: RelaySink, to: Answering, dialect: ChatDialect) {
+  constructor(sink: RelaySink, to: AnswerContext, dialect: ChatDialect) {
     this.#sink = sink;
     this.#to = to;
     this.#dialect = dialect;
-    this.#renamed = new Renamed(to.model);
+    this.#renamed = new ModelRenamer(to.model);
     this.#out = gather((b) => sink.bytes(b));
     this.#events = frames((b, from, till) => this.#event(b, from, till));
     this.#asked = object(to.body["stream_options"])?.["include_usage"] === true;

@@ -1,19 +1,19 @@
 // Client half: a request as a body. Here stands what OpenAI itself would be told; `prepare` then says it in the words of
 // the backend at hand, on both lanes alike.
 import { fail } from "../../../model/error.ts";
-import type { Asking, Body, ChatRequest, Json, JsonObject } from "../../../plugin/index.ts";
+import type { CallContext, Body, ChatRequest, Json, JsonObject } from "../../../plugin/index.ts";
 import { fitName } from "../../names.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { returned } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { reasoningOf } from "../server/request.ts";
 import { cameFrom, ID, object, present } from "../words.ts";
-import { saying, type Saying } from "./content.ts";
+import { saying, type ContentContext } from "./content.ts";
 import { messagesOf, NAME } from "./messages.ts";
 import { effortFor } from "../../reasons.ts";
 import { choiceOf, searchOf, toolOf } from "./tools.ts";
 
-export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body {
+export function request(r: ChatRequest, of: CallContext, dialect: ChatDialect): Body {
   const to = saying(of, traitsOf(dialect, of.model));
   const own = object(r.ext[ID]);
   const name = (n: string): string => (own ? n : fitName(n, NAME));
@@ -59,7 +59,7 @@ export function request(r: ChatRequest, of: Asking, dialect: ChatDialect): Body 
 }
 
 /** What would have to be ignored to go on is refused instead: another candidate may be able to. */
-function possible(r: ChatRequest, of: Asking): void {
+function possible(r: ChatRequest, of: CallContext): void {
   const no = (message: string, param: string) =>
     fail("unsupported", message, { code: "unsupported_parameter", param });
   if (of.op !== "generate") no("This model's protocol cannot count tokens.", "model");
@@ -93,7 +93,7 @@ const QUIET = new Set([
 ]);
 
 /** What only another protocol says cannot be said here. */
-function foreign(r: ChatRequest, to: Saying): void {
+function foreign(r: ChatRequest, to: ContentContext): void {
   for (const id in r.ext) {
     if (id === ID) continue;
     for (const field in object(r.ext[id]))
@@ -126,11 +126,11 @@ const ownFields = (own: JsonObject | undefined): JsonObject => {
 };
 
 /** Caching wherever it fits: here the upstream decides. */
-function automatic(r: ChatRequest, to: Saying): void {
+function automatic(r: ChatRequest, to: ContentContext): void {
   if (r.cache?.auto) to.lose("cache_control", "dropped");
 }
 
-function topKOf(r: ChatRequest, to: Saying, own: JsonObject | undefined): number | undefined {
+function topKOf(r: ChatRequest, to: ContentContext, own: JsonObject | undefined): number | undefined {
   if (r.sampling.topK === undefined || to.traits.topK || own?.["top_k"] !== undefined)
     return r.sampling.topK;
   to.lose("top_k", "dropped");
@@ -157,7 +157,7 @@ function formatOf(r: ChatRequest): JsonObject | undefined {
 }
 
 /** The client's own words, while they still mean what the request says. */
-function reasoningFields(r: ChatRequest, to: Saying, own: boolean): JsonObject {
+function reasoningFields(r: ChatRequest, to: ContentContext, own: boolean): JsonObject {
   const said = cameFrom<JsonObject>(r.reasoning);
   if (own && said && same(reasoningOf(said), r.reasoning)) return said;
   const { mode, effort, budget, show } = r.reasoning;
@@ -178,7 +178,7 @@ const same = (a: object, b: object): boolean => JSON.stringify(a) === JSON.strin
 
 const TIERS = new Set(["auto", "default", "flex", "scale", "priority", "fast"]);
 
-function tierOf(r: ChatRequest, to: Saying, own: boolean): string | undefined {
+function tierOf(r: ChatRequest, to: ContentContext, own: boolean): string | undefined {
   if (r.tier === undefined || own || TIERS.has(r.tier)) return r.tier;
   if (r.tier === "standard_only") return "default";
   to.lose("service_tier", "dropped");
@@ -186,7 +186,7 @@ function tierOf(r: ChatRequest, to: Saying, own: boolean): string | undefined {
 }
 
 /** Without storing, there is nothing that labels could be kept with, and some models answer them with an error. */
-function metadataOf(r: ChatRequest, to: Saying, own: boolean): JsonObject | undefined {
+function metadataOf(r: ChatRequest, to: ContentContext, own: boolean): JsonObject | undefined {
   if (r.metadata === undefined || own) return r.metadata;
   to.lose("metadata", "dropped");
   return undefined;

@@ -1,7 +1,7 @@
 // Client half: a stream of chunks as events. `assembling` is the one reading of what this wire's servers send; a whole
 // answer is a stream of one chunk.
 import { fail } from "../../../model/error.ts";
-import type { Asking, Decoder, ModelEvent } from "../../../plugin/index.ts";
+import type { CallContext, Decoder, ModelEvent } from "../../../plugin/index.ts";
 import { sse } from "../../sse/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { assembling } from "./assembling.ts";
@@ -10,7 +10,7 @@ import { whole } from "./whole.ts";
 
 export function stream(
   emit: (event: ModelEvent) => void,
-  of: Asking,
+  of: CallContext,
   dialect: ChatDialect,
 ): Decoder {
   const answer = assembling(emit, traitsOf(dialect, of.model));

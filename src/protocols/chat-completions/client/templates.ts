@@ -157,7 +157,7 @@ function templateOf(
 }
 
 /** Bytes in which every event is known, on their way out with another name for the model. */
-export class Renamed {
+export class ModelRenamer {
   readonly #name: Buffer;
   /** Where the names stand, from and to in turn. */
   #at: number[] = [];

@@ -2,7 +2,7 @@
 // `reasoning_effort`; whatever else a client writes is between it and the model, and is left alone.
 import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
-import type { Asking, JsonObject, Outgoing } from "../../../plugin/index.ts";
+import type { CallContext, JsonObject, Outgoing } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { BUDGETS, nearest, reasonsOf } from "../../reasons.ts";
 import { object, text } from "../words.ts";
@@ -13,7 +13,7 @@ const MOST = 65_536;
 /** What a request asks for: nothing, no thinking, thinking, or so much of it. */
 type Wish = "off" | "on" | { effort: string };
 
-export function think(out: Outgoing, of: Asking, traits: ChatTraits): void {
+export function think(out: Outgoing, of: CallContext, traits: ChatTraits): void {
   // Not to ask is what clients mean by it, and a backend that does not document the field refuses any word there.
   if (out.get("thinking") === null) out.drop("thinking");
   const told = traits.reasoning;
@@ -44,7 +44,7 @@ function say(
   traits: ReasoningTraits,
   thinking: JsonObject | undefined,
   out: Outgoing,
-  of: Asking,
+  of: CallContext,
 ): void {
   const on = wish !== "off";
   const effort = typeof wish === "object" ? known(wish.effort, traits, of) : undefined;
@@ -89,13 +89,13 @@ function say(
 }
 
 /** A model whose efforts have no `none` but which need not think is told nothing. */
-const off = ({ efforts }: ReasoningTraits, of: Asking): string | undefined => {
+const off = ({ efforts }: ReasoningTraits, of: CallContext): string | undefined => {
   if (!efforts || efforts.includes("none")) return "none";
   of.lose("thinking", "approximated", "least_effort");
   return efforts[0];
 };
 
-function known(effort: string, { efforts }: ReasoningTraits, of: Asking): string {
+function known(effort: string, { efforts }: ReasoningTraits, of: CallContext): string {
   const said = nearest(effort, efforts);
   if (said !== effort) of.lose("reasoning_effort", "approximated");
   return said;

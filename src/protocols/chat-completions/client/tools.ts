@@ -3,9 +3,9 @@ import { refuseTool } from "../../foreign-tool.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
 import { byName } from "../../names.ts";
 import { cameFrom, ID, object, present, text } from "../words.ts";
-import type { Saying } from "./content.ts";
+import type { ContentContext } from "./content.ts";
 
-export function toolOf(tool: Tool, to: Saying, name: (n: string) => string): Json | undefined {
+export function toolOf(tool: Tool, to: ContentContext, name: (n: string) => string): Json | undefined {
   const from = cameFrom<Json>(tool);
   if (from !== undefined && !(tool.type === "custom" && to.traits.customTools === false))
     return from;
@@ -45,7 +45,7 @@ function customOf(tool: Tool, name: (n: string) => string): JsonObject {
 }
 
 /** A freeform tool as a function of one string; the client's own codec takes the string out of the call again. */
-function wrapped(tool: Tool, to: Saying, name: (n: string) => string): JsonObject {
+function wrapped(tool: Tool, to: ContentContext, name: (n: string) => string): JsonObject {
   to.lose("tools.custom", "approximated", "custom_tool_wrapped");
   const definition = text(object(tool.raw)?.["definition"]);
   const description = [
@@ -68,7 +68,7 @@ function wrapped(tool: Tool, to: Saying, name: (n: string) => string): JsonObjec
 }
 
 /** Searching the web is a field here; where the model does not know it, the client is told that nobody will search. */
-export function searchOf(r: ChatRequest, to: Saying): JsonObject | undefined {
+export function searchOf(r: ChatRequest, to: ContentContext): JsonObject | undefined {
   const hosted = r.tools.filter((t) => t.type === "hosted" && t.origin !== ID);
   const search = hosted.find((t) => t.name.startsWith("web_search"));
   for (const tool of hosted)
@@ -87,7 +87,7 @@ export function searchOf(r: ChatRequest, to: Saying): JsonObject | undefined {
 
 export function choiceOf(
   r: ChatRequest,
-  to: Saying,
+  to: ContentContext,
   name: (n: string) => string,
 ): Json | undefined {
   const choice = r.toolChoice;

@@ -1,4 +1,4 @@
-import type { Asking, Json, JsonObject, ModelEvent } from "../../../plugin/index.ts";
+import type { CallContext, Json, JsonObject, ModelEvent } from "../../../plugin/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { list, object } from "../words.ts";
 import { assembling } from "./assembling.ts";
@@ -8,7 +8,7 @@ import { isError, parsed, throwFault } from "./fault.ts";
 export function whole(
   body: Buffer,
   emit: (event: ModelEvent) => void,
-  of: Asking,
+  of: CallContext,
   dialect: ChatDialect,
 ): void {
   const answer = parsed(body.toString("utf8"));

@@ -7,7 +7,7 @@ import {
   isWrapped,
   unwrapped,
   type CallBlock,
-  type Declared,
+  type ChatDeclarations,
 } from "./saying.ts";
 
 interface Call {
@@ -19,7 +19,7 @@ interface Call {
   told: boolean;
 }
 
-export interface Calls {
+export interface CallWriter {
   open(index: number, block: CallBlock): void;
   delta(index: number, args: string): void;
   proof(index: number, proof: Proof): void;
@@ -27,7 +27,7 @@ export interface Calls {
   readonly any: boolean;
 }
 
-export function calling(say: (delta: JsonObject) => void, declared: Declared): Calls {
+export function calling(say: (delta: JsonObject) => void, declared: ChatDeclarations): CallWriter {
   const calls = new Map<number, Call>();
   /** Begun, and not told yet: a signature that comes right behind its call goes out with its name. */
   const waiting = new Set<Call>();

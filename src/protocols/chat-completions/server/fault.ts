@@ -1,7 +1,7 @@
 // Errors in this protocol's own shape: four members, always there. What there is more to say stands beside them.
 import type { ErrorKind, Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { Refusal } from "../../../plugin/protocol.ts";
+import type { ErrorAnswer } from "../../../plugin/protocol.ts";
 
 /** [type, code unless the fault has its own]. SDKs make their error classes of the status; people and tools read these. */
 const WORDS: { readonly [K in ErrorKind]: readonly [type: string, code: string | null] } = {
@@ -41,7 +41,7 @@ export function faultBody({ kind, message, code, param, details }: Fault): JsonO
   };
 }
 
-export const fault = (of: Fault): Refusal => ({ body: faultBody(of) });
+export const fault = (of: Fault): ErrorAnswer => ({ body: faultBody(of) });
 
 /** In a stream an error is a chunk that is no chunk: SDKs raise on it. No `[DONE]` follows, because nothing was done. */
 export const faultChunk = (of: Fault): string => `data: ${JSON.stringify(faultBody(of))}\n\n`;

@@ -1,7 +1,7 @@
 // Earlier reasoning, as clients send it back: in one of several fields, none of them in the standard. What another
 // protocol's provider signed came here inside an envelope, and goes on as it was.
 import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
-import { isSealed, unseal, type Sealed } from "../../envelope.ts";
+import { isSealed, unseal, type SealedProof } from "../../envelope.ts";
 import { ID, list, object, present, text } from "../words.ts";
 
 /** The format that our own entries of `reasoning_details` carry. */
@@ -40,7 +40,7 @@ function detailed(details: readonly Json[], plain: Opt<string>): Block[] {
   return blocks;
 }
 
-const reasoningOf = ({ proof, text, summary }: Sealed): Block =>
+const reasoningOf = ({ proof, text, summary }: SealedProof): Block =>
   present({
     type: "reasoning" as const,
     text: summary ? undefined : text,
@@ -48,7 +48,7 @@ const reasoningOf = ({ proof, text, summary }: Sealed): Block =>
     proof,
   });
 
-const openedOf = (detail: Opt<JsonObject>): Sealed | undefined => {
+const openedOf = (detail: Opt<JsonObject>): SealedProof | undefined => {
   const data = text(detail?.["data"]);
   return data !== undefined && isSealed(data) ? unseal(data) : undefined;
 };

@@ -1,6 +1,6 @@
 // What the client declared decides how it must be answered: by which names, in which form of call.
 import type {
-  Answering,
+  AnswerContext,
   Json,
   JsonObject,
   ModelEvent,
@@ -13,7 +13,7 @@ import { unfitting } from "../../names.ts";
 import { base64Of, heldIn, ID, list, object, text, urlOf } from "../words.ts";
 import { SEALED } from "./reasoning.ts";
 
-export interface Declared {
+export interface ChatDeclarations {
   /** A tool's name as the client wrote it. */
   name(of: string): string;
   /** The client declared a freeform tool by that name. */
@@ -22,7 +22,7 @@ export interface Declared {
   legacy: boolean;
 }
 
-export function declaredBy(body: Answering["body"]): Declared {
+export function declaredBy(body: AnswerContext["body"]): ChatDeclarations {
   const tools = list((body as JsonObject)["tools"]).map(object);
   const custom = new Set(tools.flatMap((t) => text(object(t?.["custom"])?.["name"]) ?? []));
   const names = [...tools.flatMap((t) => text(object(t?.["function"])?.["name"]) ?? []), ...custom];
@@ -40,7 +40,7 @@ export type CallBlock = Extract<OpenBlock, { type: "call" }>;
 export function callWith(
   call: CallBlock,
   args: string,
-  declared: Declared,
+  declared: ChatDeclarations,
   proof?: Proof,
 ): JsonObject {
   const name = declared.name(call.name);
@@ -51,7 +51,7 @@ export function callWith(
 }
 
 /** A freeform tool that upstream was told of as a function: its input stands inside the arguments. */
-export function isWrapped(call: CallBlock, declared: Declared): boolean {
+export function isWrapped(call: CallBlock, declared: ChatDeclarations): boolean {
   return call.tool === "function" && declared.custom(declared.name(call.name));
 }
 
@@ -116,7 +116,7 @@ export function annotationOf(citation: Json): JsonObject | undefined {
 export function mediaDelta(
   type: "image" | "audio",
   media: Extract<ModelEvent, { type: "media" }>["media"],
-  to: Answering,
+  to: AnswerContext,
 ): JsonObject | undefined {
   if (type === "image") {
     const url = urlOf(media, "image/png");

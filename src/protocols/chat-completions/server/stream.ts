@@ -1,7 +1,7 @@
 // Server half: events as chunks. Calls may interleave here; texts may not, so one that opens beside another waits for it.
 import type { Fault } from "../../../model/error.ts";
 import type {
-  Answering,
+  AnswerContext,
   Encoder,
   Finish,
   Json,
@@ -32,7 +32,7 @@ interface Channel {
   waiting: Map<number, ModelEvent[]>;
 }
 
-export function stream(write: (text: string) => void, to: Answering): Encoder {
+export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
   const declared = declaredBy(to.body);
   const shown = object(to.body["stream_options"])?.["include_usage"] === true;
   const frame = `"id":${JSON.stringify(`chatcmpl-${to.id}`)},"object":"chat.completion.chunk","created":${to.created},"model":${JSON.stringify(to.model)}`;

@@ -1,6 +1,6 @@
 // Server half: a folded answer as one object. It says what a stream of the same answer would have come to.
 import type {
-  Answering,
+  AnswerContext,
   Block,
   Json,
   JsonObject,
@@ -20,7 +20,7 @@ import {
   mediaDelta,
   textDetail,
   unwrapped,
-  type Declared,
+  type ChatDeclarations,
 } from "./saying.ts";
 
 interface Message {
@@ -35,7 +35,7 @@ interface Message {
   more: Record<string, Json>;
 }
 
-export function whole(answer: ModelAnswer, to: Answering): JsonObject {
+export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
   const declared = declaredBy(to.body);
   const m: Message = {
     content: null,
@@ -93,7 +93,7 @@ function weigh(m: Message, what: "content" | "refusal", logprobs: readonly Json[
   append((m.logprobs[what] ??= []), logprobs);
 }
 
-function add(m: Message, block: Block, to: Answering, declared: Declared): void {
+function add(m: Message, block: Block, to: AnswerContext, declared: ChatDeclarations): void {
   switch (block.type) {
     case "text": {
       m.content = (m.content ?? "") + block.text;

@@ -4,7 +4,7 @@ import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { isObject, str } from "../words.ts";
 
-export interface Open {
+export interface OpenMessageBlock {
   index: number;
   kind: "text" | "reasoning" | "call" | "opaque";
   /** Something was said in it. */
@@ -18,7 +18,7 @@ export interface Open {
   json: string;
 }
 
-export const opened = (block: JsonObject): Open => ({
+export const opened = (block: JsonObject): OpenMessageBlock => ({
   index: -1,
   kind: "opaque",
   said: false,
@@ -37,7 +37,7 @@ export const isDirect = (block: JsonObject): boolean => {
 };
 
 /** Strings grow, everything else is replaced: so every delta of a block that is newer than us finds its place. */
-export function grow(open: Open, delta: JsonObject): void {
+export function grow(open: OpenMessageBlock, delta: JsonObject): void {
   if (delta["type"] === "input_json_delta") {
     open.json += str(delta["partial_json"]) ?? "";
     return;

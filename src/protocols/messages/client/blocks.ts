@@ -3,15 +3,15 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, Media } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Asking } from "../../../plugin/protocol.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
-import type { Settings } from "../dialect.ts";
+import type { MessagesSettings } from "../dialect.ts";
 import { inputOf } from "../arguments.ts";
 import { cameFrom, ID, isNativeCitation, isObject } from "../words.ts";
 
-export interface Encoding {
-  of: Asking;
-  with: Settings;
+export interface MessagesEncoding {
+  of: CallContext;
+  with: MessagesSettings;
 }
 
 export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>
@@ -22,7 +22,7 @@ export function blocksTo(
   blocks: readonly Block[],
   role: "user" | "assistant",
   path: string,
-  e: Encoding,
+  e: MessagesEncoding,
 ): JsonObject[] {
   const out: JsonObject[] = [];
   for (const block of blocks) {
@@ -36,7 +36,7 @@ function blockTo(
   block: Block,
   role: "user" | "assistant",
   path: string,
-  e: Encoding,
+  e: MessagesEncoding,
 ): JsonObject | undefined {
   const own = cameFrom<JsonObject>(block);
   if (own && !(block.type === "text" && block.text === "")) return own;
@@ -79,7 +79,7 @@ function blockTo(
 function textTo(
   block: Extract<Block, { type: "text" }>,
   cache: JsonObject,
-  e: Encoding,
+  e: MessagesEncoding,
 ): JsonObject | undefined {
   // An empty text block is an error here, and says nothing anywhere.
   if (block.text === "") return undefined;
@@ -96,7 +96,7 @@ function textTo(
 /** Proofs go back to whoever made them. Reasoning that another signed is forgotten: after a change of model that is what should happen. */
 function reasoningTo(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
-  { with: { signer, unsigned } }: Encoding,
+  { with: { signer, unsigned } }: MessagesEncoding,
 ): JsonObject | undefined {
   const thinking = text ?? summary?.join("\n\n") ?? "";
   if (proof?.origin === signer)
@@ -162,7 +162,7 @@ function callTo(block: Extract<Block, { type: "call" }>, path: string): JsonObje
 function resultTo(
   block: Extract<Block, { type: "result" }>,
   path: string,
-  e: Encoding,
+  e: MessagesEncoding,
 ): JsonObject {
   const blocks = blocksTo(block.blocks, "user", path, e);
   const [first] = blocks;
@@ -180,7 +180,7 @@ function opaqueTo(
   block: Extract<Block, { type: "opaque" }>,
   role: "user" | "assistant",
   path: string,
-  e: Encoding,
+  e: MessagesEncoding,
 ): JsonObject | undefined {
   if (block.origin === ID && isObject(block.raw)) return block.raw;
   if (block.text) {
@@ -198,7 +198,7 @@ function opaqueTo(
 const LONG = /^(?:30m|1h|12h|24h)$/;
 
 /** Every mark becomes this wire's own; how long it asks to live is rounded to what there is. */
-export function cacheTo(cache: Json | undefined, e: Encoding): JsonObject {
+export function cacheTo(cache: Json | undefined, e: MessagesEncoding): JsonObject {
   if (!isObject(cache)) return {};
   if (cache["type"] === "ephemeral") return { cache_control: cache };
   const { ttl } = cache;

@@ -1,14 +1,14 @@
 // The last look of this protocol at a request before it leaves, on both lanes.
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { Outgoing } from "../../../plugin/call.ts";
-import type { Asking } from "../../../plugin/protocol.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
 import { isSealed, unseal } from "../../envelope.ts";
 import { asksThought } from "../../spending.ts";
 import { refuseKept } from "../../look/index.ts";
-import type { Settings } from "../dialect.ts";
+import type { MessagesSettings } from "../dialect.ts";
 import { COUNTED, ID, isObject, KNOWN, str } from "../words.ts";
 
-export function prepare(out: Outgoing, of: Asking, settings: Settings): void {
+export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettings): void {
   const messages = out.get("messages");
   refuseKept(out, of.state, { code: "state_unsupported", param: "field" });
   const opened = Array.isArray(messages) ? unsealed(messages as readonly Json[], settings) : null;
@@ -29,7 +29,7 @@ export function prepare(out: Outgoing, of: Asking, settings: Settings): void {
  * A conversation may change models between two turns. Proofs that came in an envelope go back to who made them and to
  * nobody else: to another they are an invalid signature. Null when there are none, which is nearly always.
  */
-function unsealed(messages: readonly Json[], settings: Settings): Json[] | null {
+function unsealed(messages: readonly Json[], settings: MessagesSettings): Json[] | null {
   let found = false;
   const opened = messages.flatMap((message): Json[] => {
     if (!isObject(message) || message["role"] !== "assistant") return [message];
@@ -55,7 +55,7 @@ const sealOf = (block: Json): string | undefined =>
 
 const carriesSeal = (block: Json): boolean => isSealed(sealOf(block) ?? "");
 
-function openedBlock(block: JsonObject, { signer, unsigned }: Settings): JsonObject[] {
+function openedBlock(block: JsonObject, { signer, unsigned }: MessagesSettings): JsonObject[] {
   const sealed = unseal(sealOf(block)!);
   const proof = sealed?.proof;
   const thinking = sealed?.text ?? str(block["thinking"]) ?? "";
@@ -79,7 +79,7 @@ function withoutAttribution(out: Outgoing): void {
 }
 
 /** What is shown of thoughts is a digest. Some models think unasked; and a field that is not told of is the backend's own habit. */
-export function thinks(out: Outgoing, { thinking }: Settings): boolean {
+export function thinks(out: Outgoing, { thinking }: MessagesSettings): boolean {
   if (thinking === "none") return false;
   const asked = asksThought((field) => out.get(field));
   return asked === undefined ? thinking === "always" : asked === "on";

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import { fitName } from "../../names.ts";
 import { billsOf } from "../usage.ts";
 import { finishOf, ID, isObject, str } from "../words.ts";
-import { grow, inputOf, isDirect, opened, type Open } from "./block.ts";
+import { grow, inputOf, isDirect, opened, type OpenMessageBlock } from "./block.ts";
 
 type Emit = (event: ModelEvent) => void;
 
@@ -13,11 +13,11 @@ type Emit = (event: ModelEvent) => void;
  * An upstream's message, read piece by piece: the stream's events and a whole answer go through the same doors, so they
  * come out as the same canonical events.
  */
-export class Reading {
+export class MessagesReader {
   finished = false;
   readonly #emit: Emit;
   readonly #signer: string;
-  readonly #open = new Map<unknown, Open>();
+  readonly #open = new Map<unknown, OpenMessageBlock>();
   #started = false;
   #next = 0;
   #calls = 0;
@@ -150,13 +150,13 @@ export class Reading {
     this.finish();
   }
 
-  #begin(open: Open, kind: "text" | "reasoning"): void {
+  #begin(open: OpenMessageBlock, kind: "text" | "reasoning"): void {
     open.kind = kind;
     open.index = this.#next++;
     this.#emit({ type: "open", index: open.index, block: { type: kind } });
   }
 
-  #call(open: Open, block: JsonObject): void {
+  #call(open: OpenMessageBlock, block: JsonObject): void {
     const name =
       str(block["name"]) ??
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
@@ -173,7 +173,7 @@ export class Reading {
   }
 
   /** A delta of another kind than its block: what was said so far ends, and a block of the right kind begins. */
-  #become(open: Open, kind: "text" | "reasoning"): void {
+  #become(open: OpenMessageBlock, kind: "text" | "reasoning"): void {
     if (open.kind === kind || open.kind === "call") return;
     this.#close(open);
     open.signature = "";
@@ -181,17 +181,17 @@ export class Reading {
     this.#begin(open, kind);
   }
 
-  #say(open: Open, text: string): void {
+  #say(open: OpenMessageBlock, text: string): void {
     if (text === "") return;
     open.said = true;
     this.#emit({ type: "delta", index: open.index, text });
   }
 
-  #cite(open: Open, citation: Json): void {
+  #cite(open: OpenMessageBlock, citation: Json): void {
     if (open.kind === "text") this.#emit({ type: "cite", index: open.index, citation });
   }
 
-  #close(open: Open): void {
+  #close(open: OpenMessageBlock): void {
     const { index, redacted, signature } = open;
     const origin = this.#signer;
     if (redacted !== undefined)

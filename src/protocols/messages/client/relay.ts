@@ -4,7 +4,7 @@ import { parseShallow } from "../../../lib/json.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Answering, Relay, RelaySink } from "../../../plugin/protocol.ts";
+import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import {
   dataOf,
   eventOf,
@@ -24,7 +24,7 @@ import { Tap } from "./tap.ts";
 import { wordsIn, wordsOf } from "./amount.ts";
 import { answerOf } from "./whole.ts";
 
-export const relay = (sink: RelaySink, to: Answering): Relay =>
+export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? streamed(sink, to) : wholly(sink, to);
 
 const LF = 10;
@@ -33,7 +33,7 @@ const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n
 /** Blocks that say nothing in their start: their first delta is the first content. */
 const SILENT = new Set(["text", "thinking", "tool_use", "server_tool_use", "mcp_tool_use"]);
 
-function streamed(sink: RelaySink, to: Answering): Relay {
+function streamed(sink: RelaySink, to: AnswerContext): Relay {
   const out = gather((b) => sink.bytes(b));
   const rename = renaming(["message", "model"], to.model);
   const tap = new Tap(sink);
@@ -163,7 +163,7 @@ function started(
   tap: Tap,
   rename: ReturnType<typeof renaming>,
   out: Gather,
-  to: Answering,
+  to: AnswerContext,
 ): void {
   const start = jsonOf(event);
   const said = isObject(start["message"]) ? start["message"] : {};
@@ -220,7 +220,7 @@ function jsonOf(event: Buffer): JsonObject {
 const MODEL = needle("model");
 
 /** A JSON answer comes in one piece. */
-function wholly(sink: RelaySink, to: Answering): Relay {
+function wholly(sink: RelaySink, to: AnswerContext): Relay {
   const tap = new Tap(sink);
   return {
     between: true,

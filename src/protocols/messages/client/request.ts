@@ -2,19 +2,19 @@ import { createHash } from "node:crypto";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest } from "../../../model/request.ts";
 import type { Body, Json, JsonObject } from "../../../model/values.ts";
-import type { Asking } from "../../../plugin/protocol.ts";
-import type { Settings } from "../dialect.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import type { MessagesSettings } from "../dialect.ts";
 import { returned } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { COUNTED, ID, isObject, OWN } from "../words.ts";
-import { unsayable, type Encoding } from "./blocks.ts";
+import { unsayable, type MessagesEncoding } from "./blocks.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
 import { messagesTo, systemTo } from "./turns.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
-export function request(r: ChatRequest, of: Asking, settings: Settings): Body {
-  const e: Encoding = { of, with: settings };
+export function request(r: ChatRequest, of: CallContext, settings: MessagesSettings): Body {
+  const e: MessagesEncoding = { of, with: settings };
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
   refuse(r);
   foreign(r, e);
@@ -65,7 +65,7 @@ function refuse(r: ChatRequest): void {
 }
 
 /** Tuning that this wire has no word for, and what only another protocol knows. Bookkeeping goes without a word. */
-function foreign(r: ChatRequest, { of }: Encoding): void {
+function foreign(r: ChatRequest, { of }: MessagesEncoding): void {
   const { presence, frequency, seed, logitBias } = r.sampling;
   const lost: Record<string, unknown> = {
     presence_penalty: presence || undefined,
@@ -85,7 +85,7 @@ function foreign(r: ChatRequest, { of }: Encoding): void {
 }
 
 /** This wire wants a bound; a client that gave none wants all that the model has. */
-function maxTokensTo(r: ChatRequest, { of, with: settings }: Encoding): number {
+function maxTokensTo(r: ChatRequest, { of, with: settings }: MessagesEncoding): number {
   const cap = of.info.limits?.output;
   const asked = r.output.maxTokens;
   if (asked === undefined) {
@@ -107,7 +107,7 @@ function stopTo(r: ChatRequest): Json | undefined {
 function samplingTo(
   r: ChatRequest,
   thinking: JsonObject | undefined,
-  { of, with: settings }: Encoding,
+  { of, with: settings }: MessagesEncoding,
 ): JsonObject {
   const { topP, topK } = r.sampling;
   let { temperature } = r.sampling;
@@ -139,7 +139,7 @@ function samplingTo(
 function forced(
   body: Record<string, Json | undefined>,
   thinking: JsonObject | undefined,
-  { of }: Encoding,
+  { of }: MessagesEncoding,
 ): void {
   const choice = body["tool_choice"];
   const type = isObject(choice) ? choice["type"] : undefined;
@@ -150,7 +150,7 @@ function forced(
 
 function formatTo(
   r: ChatRequest,
-  { of }: Encoding,
+  { of }: MessagesEncoding,
 ): { schema?: JsonObject; instructions: ChatRequest["instructions"] } {
   const { format } = r.output;
   if (format?.type === "json") {
@@ -178,7 +178,7 @@ function formatTo(
 const PERSONAL = /@|^\+?[\d ()-]{7,}$/;
 
 /** An opaque id, says the protocol: what is too long for one or looks like an address or a phone number is hashed. */
-function metadataTo(r: ChatRequest, own: JsonObject, { of }: Encoding): JsonObject | undefined {
+function metadataTo(r: ChatRequest, own: JsonObject, { of }: MessagesEncoding): JsonObject | undefined {
   const more = isObject(own["metadata"]) ? own["metadata"] : undefined;
   if (r.user === undefined) return more;
   let user = r.user;
@@ -189,14 +189,14 @@ function metadataTo(r: ChatRequest, own: JsonObject, { of }: Encoding): JsonObje
   return { user_id: user, ...more };
 }
 
-function tierTo({ tier }: ChatRequest, { of }: Encoding): string | undefined {
+function tierTo({ tier }: ChatRequest, { of }: MessagesEncoding): string | undefined {
   if (tier === undefined || tier === "auto") return tier;
   if (tier === "default" || tier === "standard") return "standard_only";
   of.lose("service_tier", "dropped");
   return undefined;
 }
 
-function autoCacheTo({ cache }: ChatRequest, { of }: Encoding): JsonObject | undefined {
+function autoCacheTo({ cache }: ChatRequest, { of }: MessagesEncoding): JsonObject | undefined {
   if (!cache?.auto) {
     if (cache?.retention !== undefined) of.lose("prompt_cache_retention", "dropped");
     return undefined;

@@ -7,13 +7,13 @@ import { sse } from "../../sse/index.ts";
 import { startOf } from "../usage.ts";
 import { isObject } from "../words.ts";
 import { throwFailure } from "../../failure.ts";
-import { Reading } from "./reading.ts";
+import { MessagesReader } from "./reading.ts";
 
 /** A fetched document stands in one event, and so in one line. */
 export const CAP = 16 * 1024 * 1024;
 
 export function stream(emit: (event: ModelEvent) => void, signer: string): Decoder {
-  const reading = new Reading(emit, signer);
+  const reading = new MessagesReader(emit, signer);
   const events = sse(
     (name, data) => {
       if (reading.finished) return;

@@ -3,7 +3,7 @@ import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BUDGETS, effortFor, nearest, reasonsOf } from "../../reasons.ts";
-import type { Encoding } from "./blocks.ts";
+import type { MessagesEncoding } from "./blocks.ts";
 import { ID, isObject, str } from "../words.ts";
 
 /** The least that a model may be given to think with. */
@@ -16,7 +16,7 @@ export interface Thinking {
   maxTokens: number;
 }
 
-export function thinkingTo(r: ChatRequest, maxTokens: number, e: Encoding): Thinking {
+export function thinkingTo(r: ChatRequest, maxTokens: number, e: MessagesEncoding): Thinking {
   const own = isObject(r.ext[ID]) ? r.ext[ID] : {};
   const { mode, show, budget } = r.reasoning;
   const how = reasonsOf(e.of.info).can === false ? "none" : e.with.thinking;
@@ -40,7 +40,7 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: Encoding): Thin
   return { thinking: { type, ...displayTo(r.reasoning, own) }, effort, maxTokens };
 }
 
-function switchedOff(e: Encoding): JsonObject {
+function switchedOff(e: MessagesEncoding): JsonObject {
   // Thinking all the same would be billed to somebody who said no.
   if (e.with.thinking === "always")
     fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
@@ -56,17 +56,17 @@ function displayTo({ show }: Reasoning, own: JsonObject): { [key: string]: Json 
   return display === undefined ? {} : { display };
 }
 
-const effortTo = ({ effort }: Reasoning, e: Encoding): string | undefined =>
+const effortTo = ({ effort }: Reasoning, e: MessagesEncoding): string | undefined =>
   effort === undefined || effort === "none" ? undefined : known(effort, e);
 
-function known(effort: string, e: Encoding): string {
+function known(effort: string, e: MessagesEncoding): string {
   const said = nearest(effort, e.with.efforts);
   if (said !== effort) e.of.lose("reasoning.effort", "approximated");
   return said;
 }
 
 /** `enabled` with tokens to spend: inside max_tokens, and an answer needs room after them. */
-function budgeted(r: ChatRequest, maxTokens: number, own: JsonObject, e: Encoding): Thinking {
+function budgeted(r: ChatRequest, maxTokens: number, own: JsonObject, e: MessagesEncoding): Thinking {
   const { mode, effort, budget } = r.reasoning;
   if (!e.with.unsigned && unsigned(r, e.with.signer)) {
     e.of.lose("reasoning", "approximated", "thinking_disabled_missing_signature");

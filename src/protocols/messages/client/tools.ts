@@ -2,10 +2,10 @@ import { refuseTool } from "../../foreign-tool.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { cacheTo, nameTo, type Encoding } from "./blocks.ts";
+import { cacheTo, nameTo, type MessagesEncoding } from "./blocks.ts";
 import { ID, isObject, some as present } from "../words.ts";
 
-export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
+export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined {
   if (r.tools.length === 0) return undefined;
   const choice = typeof r.toolChoice === "object" ? r.toolChoice : undefined;
   // A named tool is said as such; a choice among some of them only by leaving the others out.
@@ -30,7 +30,7 @@ export function toolsTo(r: ChatRequest, e: Encoding): Json[] | undefined {
 
 const NOTHING = { type: "object", properties: {} };
 
-function toolTo(tool: Tool, e: Encoding): JsonObject {
+function toolTo(tool: Tool, e: MessagesEncoding): JsonObject {
   const name = nameTo(tool.name);
   switch (tool.type) {
     case "hosted":
@@ -75,7 +75,7 @@ function described(tool: Tool): string {
 }
 
 /** Searching the web is the one hosted tool that every vendor has. */
-function hosted(tool: Tool, e: Encoding): JsonObject {
+function hosted(tool: Tool, e: MessagesEncoding): JsonObject {
   if (tool.origin === ID && isObject(tool.raw)) return tool.raw;
   if (tool.name !== "web_search") return refuseTool(tool);
   e.of.lose("tools.web_search", "approximated");

@@ -2,8 +2,8 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Whole } from "../server/request.ts";
-import { blocksTo, unsayable, type Encoding } from "./blocks.ts";
+import type { MessageTurns } from "../server/request.ts";
+import { blocksTo, unsayable, type MessagesEncoding } from "./blocks.ts";
 import { cameFrom } from "../words.ts";
 
 interface Message {
@@ -13,21 +13,21 @@ interface Message {
   raw?: JsonObject;
 }
 
-export function systemTo(blocks: readonly Block[], e: Encoding): Json | undefined {
+export function systemTo(blocks: readonly Block[], e: MessagesEncoding): Json | undefined {
   const out = wordsOnly(blocks, "system", e);
   if (out.length === 0) return undefined;
   const [first] = out;
   return out.length === 1 && Object.keys(first!).length === 2 ? first!["text"] : out;
 }
 
-function wordsOnly(blocks: readonly Block[], path: string, e: Encoding): JsonObject[] {
+function wordsOnly(blocks: readonly Block[], path: string, e: MessagesEncoding): JsonObject[] {
   for (const block of blocks)
     if (block.type !== "text" && block.type !== "opaque")
       unsayable(`A system message with ${block.type}`, path);
   return blocksTo(blocks, "user", path, e);
 }
 
-export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
+export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
   const messages: Message[] = [];
   let open: Message | undefined;
   let empty = false;
@@ -69,8 +69,8 @@ export function messagesTo(r: ChatRequest, e: Encoding): Json[] {
 }
 
 /** A message with fields that are newer than us goes back as it came, if nobody has touched what it said. */
-function wholeMessage(turns: readonly Turn[], at: number): Whole | undefined {
-  const whole = cameFrom<Whole>(turns[at]!);
+function wholeMessage(turns: readonly Turn[], at: number): MessageTurns | undefined {
+  const whole = cameFrom<MessageTurns>(turns[at]!);
   return whole?.turns.every((turn, i) => turns[at + i] === turn) ? whole : undefined;
 }
 
@@ -79,7 +79,7 @@ function system(
   turn: Turn,
   path: string,
   say: (role: string, content: JsonObject[]) => void,
-  e: Encoding,
+  e: MessagesEncoding,
 ): void {
   const content = wordsOnly(turn.blocks, path, e);
   if (e.with.systemTurns) return say("system", content);

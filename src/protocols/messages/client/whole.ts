@@ -4,11 +4,11 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import { exactly } from "../arguments.ts";
 import { isObject } from "../words.ts";
 import { throwFailure } from "../../failure.ts";
-import { Reading } from "./reading.ts";
+import { MessagesReader } from "./reading.ts";
 
 export function whole(body: Buffer, emit: (event: ModelEvent) => void, signer: string): void {
   const message = answerOf(body);
-  const reading = new Reading(emit, signer);
+  const reading = new MessagesReader(emit, signer);
   reading.start(message);
   for (const [i, block] of (message["content"] as readonly Json[]).entries()) {
     if (!isObject(block)) continue;

@@ -3,14 +3,14 @@ import type { ModelAnswer } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
-import type { Answering } from "../../../plugin/protocol.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
 import { isSealed, seal } from "../../envelope.ts";
 import { fitName, unfitting } from "../../names.ts";
 import { usageTo } from "../usage.ts";
-import { ID, isObject, REFUSALS, stopOf, str, type Held } from "../words.ts";
+import { ID, isObject, REFUSALS, stopOf, str, type AnswerContents } from "../words.ts";
 
 /** The message without its content: as `message_start` has it, and around a whole answer. */
-export const message = (to: Answering, usage: Usage): JsonObject => ({
+export const message = (to: AnswerContext, usage: Usage): JsonObject => ({
   id: `msg_${to.id}`,
   type: "message",
   role: "assistant",
@@ -25,7 +25,7 @@ export const message = (to: Answering, usage: Usage): JsonObject => ({
 });
 
 /** Why it ended: as `message_delta` has it, and in a whole answer. */
-export const ending = (finish: ModelAnswer["finish"], held: Held): JsonObject => {
+export const ending = (finish: ModelAnswer["finish"], held: AnswerContents): JsonObject => {
   const stop = stopOf(finish, held);
   const { detail } = finish;
   const category = detail !== undefined && REFUSALS.has(detail) ? detail : null;
@@ -99,7 +99,7 @@ export const callBlock = (id: string, name: string, input: Json): JsonObject => 
 const callId = (id: string): string => fitName(id, 64);
 
 /** A name as this client declared it, whatever another wire made of it on the way; one that nobody declared is made legal. */
-export function namesOf(to: Answering): (name: string) => string {
+export function namesOf(to: AnswerContext): (name: string) => string {
   const tools = to.body["tools"];
   const declared = new Set(
     Array.isArray(tools) ? tools.flatMap((t) => (isObject(t) ? (str(t["name"]) ?? []) : [])) : [],

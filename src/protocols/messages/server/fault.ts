@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
-import type { Refusal } from "../../../plugin/protocol.ts";
+import type { ErrorAnswer } from "../../../plugin/protocol.ts";
 import type { LimitState } from "../../../plugin/store.ts";
 import { some } from "../words.ts";
 
@@ -31,7 +31,7 @@ const TYPES: Record<ErrorKind, readonly [type: string, status?: number]> = {
 
 const TOO_LONG = /prompt is too long|exceed context limit|prompt_too_long/;
 
-export function fault(f: Fault, { id }: { id: string }): Refusal {
+export function fault(f: Fault, { id }: { id: string }): ErrorAnswer {
   const [type, status] = TYPES[f.kind];
   return {
     status: status ?? ERRORS[f.kind][0],

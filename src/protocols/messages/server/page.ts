@@ -1,10 +1,10 @@
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Answering } from "../../../plugin/protocol.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
 import { message } from "./content.ts";
 
 /** The stream as it is written. The message begins with its first block, so that counts known by then stand in it. */
-export class Page {
+export class MessageWriter {
   usage: Usage = {};
   #begun = false;
   #index = -1;
@@ -12,9 +12,9 @@ export class Page {
   /** Proofs that wait to see whether something follows. */
   #carried: JsonObject[] = [];
   readonly #write: (text: string) => void;
-  readonly #to: Answering;
+  readonly #to: AnswerContext;
 
-  constructor(write: (text: string) => void, to: Answering) {
+  constructor(write: (text: string) => void, to: AnswerContext) {
     this.#write = write;
     this.#to = to;
   }

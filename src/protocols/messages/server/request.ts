@@ -54,7 +54,7 @@ function restOf(body: Body): JsonObject {
 }
 
 /** A message that says more than role and content, and the turns that it is. */
-export interface Whole {
+export interface MessageTurns {
   message: JsonObject;
   turns: readonly Turn[];
 }
@@ -86,7 +86,7 @@ function turnsOf(messages: unknown): Turn[] {
     else for (const block of blocks) say(block.type === "result" ? "tool" : role, block);
     if (!apart) continue;
     open = undefined;
-    came(turns[first]!, { message, turns: turns.slice(first) } satisfies Whole);
+    came(turns[first]!, { message, turns: turns.slice(first) } satisfies MessageTurns);
   }
   return turns;
 }

@@ -2,13 +2,13 @@ import type { Fault } from "../../../model/error.ts";
 import type { ModelEvent, OpenBlock } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Answering, Encoder } from "../../../plugin/protocol.ts";
+import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
 import { wholeCharacters } from "../../characters.ts";
 import { usageTo } from "../usage.ts";
 import { isObject } from "../words.ts";
 import { ending, namesOf } from "./content.ts";
 import { fault as refusal } from "./fault.ts";
-import { Page } from "./page.ts";
+import { MessageWriter } from "./page.ts";
 import { writer, type Writer } from "./writers.ts";
 
 /**
@@ -16,8 +16,8 @@ import { writer, type Writer } from "./writers.ts";
  * `message_stop`, each event under its `event:` line. Blocks that are open together are written one by one: the first
  * as it comes, the others when it has closed.
  */
-export function stream(write: (text: string) => void, to: Answering): Encoder {
-  const page = new Page(write, to);
+export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
+  const page = new MessageWriter(write, to);
   const named = namesOf(to);
   /** Events of blocks that wait for the open one to close, in the order in which they were opened. */
   const waiting = new Map<number, ModelEvent[]>();

@@ -2,7 +2,7 @@ import { fail } from "../../../model/error.ts";
 import type { ModelAnswer } from "../../../model/event.ts";
 import type { Block } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
-import type { Answering } from "../../../plugin/protocol.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
 import { inputOf } from "../arguments.ts";
 import { isNativeCitation } from "../words.ts";
 import {
@@ -17,7 +17,7 @@ import {
   textBlock,
 } from "./content.ts";
 
-export function whole(answer: ModelAnswer, to: Answering): JsonObject {
+export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
   const named = namesOf(to);
   const cut = answer.finish.reason === "length" || answer.finish.reason === "context";
   const content = spokenLast(answer.blocks.flatMap((block) => contentOf(block, named, cut, to)));
@@ -30,7 +30,7 @@ function contentOf(
   block: Block,
   named: (name: string) => string,
   cut: boolean,
-  to: Answering,
+  to: AnswerContext,
 ): JsonObject[] {
   switch (block.type) {
     case "text":

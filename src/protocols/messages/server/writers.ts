@@ -2,7 +2,7 @@
 import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Answering } from "../../../plugin/protocol.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
 import { isNativeCitation, isObject } from "../words.ts";
 import {
   callBlock,
@@ -13,7 +13,7 @@ import {
   signature,
   textBlock,
 } from "./content.ts";
-import type { Page } from "./page.ts";
+import type { MessageWriter } from "./page.ts";
 
 export interface Writer {
   delta?(text: string): void;
@@ -24,9 +24,9 @@ export interface Writer {
 
 export function writer(
   block: OpenBlock,
-  page: Page,
+  page: MessageWriter,
   named: (name: string) => string,
-  to: Answering,
+  to: AnswerContext,
 ): Writer {
   switch (block.type) {
     case "text":
@@ -47,7 +47,7 @@ export function writer(
 }
 
 /** An empty text block is an error to this wire's clients when they send it back: there is none without a word. */
-function text(page: Page): Writer {
+function text(page: MessageWriter): Writer {
   let started = false;
   let proof: Proof | undefined;
   const start = () => {
@@ -76,7 +76,7 @@ function text(page: Page): Writer {
 }
 
 /** One signature, and last: it signs what stands before it. */
-function reasoning(page: Page, summary: boolean): Writer {
+function reasoning(page: MessageWriter, summary: boolean): Writer {
   let started = false;
   let proof: Proof | undefined;
   const start = () => {
@@ -105,7 +105,7 @@ function reasoning(page: Page, summary: boolean): Writer {
 }
 
 /** Arguments never stand in the start. Free text becomes the one member that its wrapper declares. */
-function call(page: Page, id: string, name: string, tool: "function" | "custom"): Writer {
+function call(page: MessageWriter, id: string, name: string, tool: "function" | "custom"): Writer {
   let proof: Proof | undefined;
   page.start(callBlock(id, name, {}));
   const say = (args: string) => page.delta("input_json_delta", "partial_json", args);
@@ -124,7 +124,7 @@ function call(page: Page, id: string, name: string, tool: "function" | "custom")
   };
 }
 
-function opaque(page: Page, raw: JsonObject): Writer {
+function opaque(page: MessageWriter, raw: JsonObject): Writer {
   const { type, input } = raw;
   if (typeof type !== "string" || !type.endsWith("tool_use") || !isObject(input))
     return { close: () => page.put(raw) };

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../../../plugin/index.ts";
 import { itemId } from "../object.ts";
 import { base64Of, object, ORIGIN, parsed, text } from "../wire.ts";
-import { announce, conclude, type Desk, type Item } from "./item.ts";
+import { announce, conclude, type OutputContext, type Item } from "./item.ts";
 
 /** An image that the model made. There is an item once there are bytes: an address has no place in one. */
-export function picture(index: number, desk: Desk): Item {
+export function picture(index: number, desk: OutputContext): Item {
   const id = itemId(desk.to, "ig", index);
   const at = { item_id: id, output_index: index };
   const kind = "response.image_generation_call";
@@ -65,7 +65,7 @@ export function hosted(
   origin: string,
   raw: JsonObject,
   index: number,
-  desk: Desk,
+  desk: OutputContext,
 ): Item | undefined {
   if (origin === ORIGIN) {
     const id = text(raw["id"]) || itemId(desk.to, "item", index);

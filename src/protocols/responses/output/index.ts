@@ -2,14 +2,14 @@ import type { OpenBlock } from "../../../plugin/index.ts";
 import { object } from "../wire.ts";
 import { call } from "./call.ts";
 import { hosted, picture } from "./hosted.ts";
-import type { Desk, Item } from "./item.ts";
+import type { OutputContext, Item } from "./item.ts";
 import { message } from "./message.ts";
 import { reasoning } from "./reasoning.ts";
 
-export { carrier, type Desk, type Item } from "./item.ts";
+export { carrier, type OutputContext, type Item } from "./item.ts";
 
 /** Undefined: this wire has nothing that says it. */
-export function itemFor(block: OpenBlock, index: number, desk: Desk): Item | undefined {
+export function itemFor(block: OpenBlock, index: number, desk: OutputContext): Item | undefined {
   switch (block.type) {
     case "text":
     case "refusal":

@@ -1,14 +1,14 @@
 // Output items while they are written. An item announces itself, gives what it has piece by piece, and says it all once
 // more when it is done; what it says at the end is what the finished response repeats.
-import type { Answering, JsonObject, ModelEvent, OpenBlock } from "../../../plugin/index.ts";
+import type { AnswerContext, JsonObject, ModelEvent, OpenBlock } from "../../../plugin/index.ts";
 import type { ResponsesDialect } from "../dialect.ts";
-import type { Declared } from "../names.ts";
+import type { ToolName } from "../names.ts";
 import { itemId } from "../object.ts";
 
-export interface Desk {
-  to: Answering;
+export interface OutputContext {
+  to: AnswerContext;
   dialect: ResponsesDialect;
-  name(flat: string): Declared;
+  name(flat: string): ToolName;
   say(type: string, fields: JsonObject): void;
   /** Most of a stream is this: `head` is where the text belongs, written once, `tail` what follows it. */
   delta(type: string, head: string, text: string, tail: string): void;
@@ -36,15 +36,15 @@ export interface Item {
   readonly harmless: boolean;
 }
 
-export const announce = (index: number, item: JsonObject, { say }: Desk) =>
+export const announce = (index: number, item: JsonObject, { say }: OutputContext) =>
   say("response.output_item.added", { output_index: index, item });
-export const conclude = (index: number, item: JsonObject, { say }: Desk): JsonObject => {
+export const conclude = (index: number, item: JsonObject, { say }: OutputContext): JsonObject => {
   say("response.output_item.done", { output_index: index, item });
   return item;
 };
 
 /** A proof that belongs to what stands before it, in the one item whose secret every client sends back. */
-export function carrier(encrypted: string, index: number, desk: Desk): JsonObject {
+export function carrier(encrypted: string, index: number, desk: OutputContext): JsonObject {
   const id = itemId(desk.to, "rs", index);
   announce(index, { id, type: "reasoning", summary: [] }, desk);
   return conclude(

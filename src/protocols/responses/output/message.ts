@@ -3,12 +3,12 @@ import { seal } from "../../envelope.ts";
 import { itemId } from "../object.ts";
 import { annotationOf } from "../parts.ts";
 import { list, number, object, ORIGIN, text } from "../wire.ts";
-import { announce, conclude, headOf, type Desk, type Item } from "./item.ts";
+import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
 
 const NO_LOGPROBS = ',"logprobs":[]';
 
 /** Adjacent texts and refusals are parts of one message. */
-export function message(index: number, desk: Desk): Item {
+export function message(index: number, desk: OutputContext): Item {
   const id = itemId(desk.to, "msg", index);
   const at = { item_id: id, output_index: index };
   const content: JsonObject[] = [];

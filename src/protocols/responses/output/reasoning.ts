@@ -2,9 +2,9 @@ import type { JsonObject, Proof } from "../../../plugin/index.ts";
 import { seal } from "../../envelope.ts";
 import { itemId } from "../object.ts";
 import { ORIGIN } from "../wire.ts";
-import { announce, conclude, headOf, type Desk, type Item } from "./item.ts";
+import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
 
-export function reasoning(digest: boolean, index: number, desk: Desk): Item {
+export function reasoning(digest: boolean, index: number, desk: OutputContext): Item {
   const id = itemId(desk.to, "rs", index);
   const at = { item_id: id, output_index: index };
   const raw = !digest && desk.dialect.reasoning === "text";

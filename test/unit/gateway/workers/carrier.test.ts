@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { carrying } from "../../../../src/gateway/workers/carrier.ts";
 import { fail, faultOf } from "../../../../src/model/error.ts";
-import type { Command, Verdict } from "../../../../src/plugin/store.ts";
+import type { StoreCommand, Verdict } from "../../../../src/plugin/store.ts";
 import { reserve } from "../../../../src/testing/store.ts";
 
 /** Answers with the attempt's own number; commands below zero are impossible, and `broken` refuses everything. */
@@ -11,7 +11,7 @@ function recording(options: { broken?: (batch: number) => boolean } = {}) {
   let inFlight = 0;
   return {
     batches,
-    async apply(batch: readonly Command[]): Promise<readonly Verdict[]> {
+    async apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]> {
       expect(++inFlight).toBe(1);
       const attempts = batch.map((command) => (command as { attempt: string }).attempt);
       await new Promise((resolve) => setImmediate(resolve));

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
 import { createLists } from "../../../../src/catalogue/lists.ts";
-import type { House } from "../../../../src/gateway/house.ts";
+import type { Services } from "../../../../src/gateway/house.ts";
 import { createLedger } from "../../../../src/gateway/ledger.ts";
-import { Crew } from "../../../../src/gateway/workers/crew.ts";
-import type { Order } from "../../../../src/gateway/workers/order.ts";
+import { WorkerPool } from "../../../../src/gateway/workers/crew.ts";
+import type { WorkerConfig } from "../../../../src/gateway/workers/order.ts";
 import { createLog } from "../../../../src/lib/log.ts";
 import { Mask } from "../../../../src/lib/mask.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
@@ -47,7 +47,7 @@ createLink(process, {
 process.on("disconnect", () => process.exit());
 `;
 
-const order = (number: number, ms: number, more: Order["env"] = {}): Order => ({
+const order = (number: number, ms: number, more: WorkerConfig["env"] = {}): WorkerConfig => ({
   number,
   file: undefined,
   texts: new Map() as never,
@@ -55,21 +55,21 @@ const order = (number: number, ms: number, more: Order["env"] = {}): Order => ({
   overrides: {},
 });
 
-async function made(size: number, first: Order) {
+async function made(size: number, first: WorkerConfig) {
   const program = join(mkdtempSync(join(tmpdir(), "tollgate-crew-")), "worker.mjs");
   writeFileSync(program, PROGRAM);
   const { store } = await makeMemory();
   const log = createLog({ level: "silent" as never, mask: new Mask(), pretty: false });
   const lists = createLists();
   const observing = { seen() {}, told() {} };
-  const house = { store, log, lists, observing, ledger: createLedger(store) } as unknown as House;
+  const house = { store, log, lists, observing, ledger: createLedger(store) } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
   const listen = { host: "127.0.0.1", port: 0 } as never;
-  return new Crew({ size, program, house, listen, drainMs: () => 100, broken }, first);
+  return new WorkerPool({ size, program, house, listen, drainMs: () => 100, broken }, first);
 }
 
 const pids = () => Object.values(cluster.workers!).map((worker) => worker!.process.pid!);
-const generations = async (crew: Crew) =>
+const generations = async (crew: WorkerPool) =>
   (await crew.status()).map((one) => one.generations[0]!.generation);
 
 async function until(fact: () => boolean | Promise<boolean>): Promise<void> {
@@ -77,7 +77,7 @@ async function until(fact: () => boolean | Promise<boolean>): Promise<void> {
     if (Date.now() > end) throw new Error("It has not come to pass.");
 }
 
-let crew: Crew | undefined;
+let crew: WorkerPool | undefined;
 afterEach(() => crew?.kill());
 
 it("who takes a dead one's place while the others build a change has it too", async () => {

@@ -2,13 +2,13 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { createHolds } from "../../../../src/gateway/workers/holds.ts";
-import type { Command, Entry } from "../../../../src/plugin/store.ts";
+import type { StoreCommand, Entry } from "../../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../../src/testing/store.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
 const LATER = NOON + 5_000;
 
-const command = (name: string): fc.Arbitrary<Command> =>
+const command = (name: string): fc.Arbitrary<StoreCommand> =>
   fc.oneof(
     fc
       .record({
@@ -18,7 +18,7 @@ const command = (name: string): fc.Arbitrary<Command> =>
       .map(({ at, hold }) => reserve(name, { at, holdNano: hold })),
     fc
       .record({ output: fc.nat(9), cost: fc.option(fc.bigInt(0n, 9n)) })
-      .map(({ output, cost }): Command => ({
+      .map(({ output, cost }): StoreCommand => ({
         do: "progress",
         at: NOON,
         attempt: name,

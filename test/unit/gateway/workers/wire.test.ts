@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { heard, pack, told, unpack } from "../../../../src/gateway/workers/wire.ts";
-import type { Command, Limit, Verdict } from "../../../../src/plugin/store.ts";
+import type { StoreCommand, Limit, Verdict } from "../../../../src/plugin/store.ts";
 import { NOON } from "../../../../src/testing/store.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 5 });
@@ -77,7 +77,7 @@ const other = fc.oneof(
   }),
   fc.record({ do: fc.constant("alive"), at }),
 );
-const batches = fc.array(fc.oneof(reserve, settle, other)) as fc.Arbitrary<Command[]>;
+const batches = fc.array(fc.oneof(reserve, settle, other)) as fc.Arbitrary<StoreCommand[]>;
 
 it("what arrives is what was sent, in its order", () => {
   fc.assert(
