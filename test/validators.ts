@@ -9,7 +9,7 @@ import { createAjv, keyOf, type Rules } from "../src/config/compile.ts";
 import { DIALECT, NOTHING } from "../src/config/dialect.ts";
 import { FACTS } from "../src/config/facts.ts";
 import { SKELETON } from "../src/config/skeleton.ts";
-import { BODIES } from "../src/gateway/mounting.ts";
+import { BODIES } from "../src/gateway/generation/mounting.ts";
 import type { Definition } from "../src/plugin/define.ts";
 import { images } from "../src/protocols/images/index.ts";
 import { chatCompletions } from "../src/protocols/chat-completions/index.ts";

@@ -147,10 +147,14 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
   };
 }
 
-const byName = (a: CatalogueEntry, b: CatalogueEntry): number => (a.info.model < b.info.model ? -1 : 1);
+const byName = (a: CatalogueEntry, b: CatalogueEntry): number =>
+  a.info.model < b.info.model ? -1 : 1;
 
 /** All that anybody says of one provider's models. */
-function stocktake(stock: ProviderFacts, heard: ReturnType<Lists["of"]>): Map<string, CatalogueEntry> {
+function stocktake(
+  stock: ProviderFacts,
+  heard: ReturnType<Lists["of"]>,
+): Map<string, CatalogueEntry> {
   const { operator, shipped, lists = false } = stock;
   const layers = new Map<string, FactLayer[]>();
   const live = new Set<string>();

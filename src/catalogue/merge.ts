@@ -17,7 +17,9 @@ export interface FactSource {
 export type FactSources = { readonly [field: string]: FactSource };
 
 /** `free` says that zero is the price; an absent price is unknown, never zero. */
-export type StatedFacts = Partial<Omit<ModelInfo, "price">> & { readonly price?: Opt<Price | "free"> };
+export type StatedFacts = Partial<Omit<ModelInfo, "price">> & {
+  readonly price?: Opt<Price | "free">;
+};
 
 export interface FactLayer extends FactSource {
   said: StatedFacts;

@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline";
-import type { ShownKey } from "../gateway/key-commands.ts";
+import type { ShownKey } from "../gateway/control/key-commands.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { digest, parse } from "../lib/key.ts";
 import { fail } from "../model/error.ts";

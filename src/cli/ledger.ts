@@ -1,4 +1,4 @@
-import type { VerifyResult } from "../gateway/ledger-commands.ts";
+import type { VerifyResult } from "../gateway/control/ledger-commands.ts";
 import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import {

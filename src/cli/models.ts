@@ -1,8 +1,8 @@
 import type { Listing } from "../catalogue/catalogue.ts";
 import { datedLine } from "../catalogue/refresh.ts";
 import type { FactSource } from "../catalogue/merge.ts";
-import { askControl } from "../gateway/control.ts";
-import type { ExplainedModel, ExplainedName, Fact } from "../gateway/model-commands.ts";
+import { askControl } from "../gateway/control/socket.ts";
+import type { ExplainedModel, ExplainedName, Fact } from "../gateway/control/model-commands.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import type { Status } from "../gateway/types.ts";
 import { plural } from "../lib/text.ts";

@@ -5,7 +5,7 @@ import {
   findPlugin,
   type ShownCommand,
   type ShownPlugin,
-} from "../gateway/plugin-commands.ts";
+} from "../gateway/control/plugin-commands.ts";
 import { rehearse, runPluginCommand } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -49,7 +49,10 @@ export const command: CliCommand = {
   },
 };
 
-const narrowed = ({ id }: ShownPlugin, { name, summary, input: schema }: ShownCommand): CliCommand => {
+const narrowed = (
+  { id }: ShownPlugin,
+  { name, summary, input: schema }: ShownCommand,
+): CliCommand => {
   const words = `plugin ${id} ${name}`;
   const options = optionsOf(schema);
   return {

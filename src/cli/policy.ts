@@ -1,8 +1,16 @@
-import type { ExplainedPolicy, ExplainedWay } from "../gateway/policy-commands.ts";
+import type { ExplainedPolicy, ExplainedWay } from "../gateway/control/policy-commands.ts";
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
 import { askLive, rehearsed } from "./asking.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput, ofParts, type Part, STATE } from "./command.ts";
+import {
+  type CliCommand,
+  CONFIG,
+  EXIT,
+  type CliInput,
+  ofParts,
+  type Part,
+  STATE,
+} from "./command.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const explain: Part = {

@@ -1,4 +1,4 @@
-import type { Dimension, Sum, Sums } from "../gateway/ledger-commands.ts";
+import type { Dimension, Sum, Sums } from "../gateway/control/ledger-commands.ts";
 import { plural } from "../lib/text.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd, nanoToDecimal } from "../money/format.ts";

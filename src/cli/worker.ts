@@ -3,7 +3,7 @@
 import { createLog } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { startPulse } from "../gateway/pulse/pulse.ts";
-import { work } from "../gateway/workers/worker.ts";
+import { work } from "../gateway/workers/process.ts";
 import type { Channel } from "../gateway/workers/link.ts";
 import { createLoad } from "./house.ts";
 import { startYoung } from "./memory.ts";

@@ -21,7 +21,10 @@ export const isTemplate = (text: string): boolean => text.includes("${");
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** What a string says. Faults do not end it: the rest is looked at too. */
-export function parseTemplate(text: string): { parts: readonly TemplatePart[]; flaws: readonly TemplateError[] } {
+export function parseTemplate(text: string): {
+  parts: readonly TemplatePart[];
+  flaws: readonly TemplateError[];
+} {
   const parts: TemplatePart[] = [];
   const flaws: TemplateError[] = [];
   let literal = "";
@@ -84,7 +87,10 @@ export interface InterpolationSources {
 export const filesOf = (parts: readonly TemplatePart[], from: string): string[] =>
   parts.flatMap((part) => (part.kind === "file" ? [resolve(dirname(from), part.path)] : []));
 
-export async function readFiles(paths: Iterable<string>, disk: Disk): Promise<InterpolationSources["files"]> {
+export async function readFiles(
+  paths: Iterable<string>,
+  disk: Disk,
+): Promise<InterpolationSources["files"]> {
   const files = [...new Set(paths)];
   return new Map(await Promise.all(files.map(async (f) => [f, await disk.text(f)] as const)));
 }

@@ -49,7 +49,13 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
   const { tree, files, findings, read } = await readConfig(file, disk, of.text);
   if (read === "none") {
     const problems = locateAll(findings, { root: {}, files, hide: [] });
-    const place = (path: string, words: ProblemText) => ({ ...words, file, line: 0, column: 0, path });
+    const place = (path: string, words: ProblemText) => ({
+      ...words,
+      file,
+      line: 0,
+      column: 0,
+      path,
+    });
     return { config: undefined, problems, sources: files, texts, place, print: () => "" };
   }
   const say = reporter(tree, file, findings);

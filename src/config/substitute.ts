@@ -14,7 +14,12 @@ import {
 import { below, isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
 
 /** `raw`: the part of the value that is meant, when it is not all of it. */
-export type Report = (words: ProblemText, pointer: string, side?: "key" | "value", raw?: string) => void;
+export type Report = (
+  words: ProblemText,
+  pointer: string,
+  side?: "key" | "value",
+  raw?: string,
+) => void;
 
 export interface Substitution {
   /** By pointer, the text as written of every value that came from outside. */

@@ -1,7 +1,7 @@
 // What a key's grants may name: models that are listed, aliases, providers that forward more than they list, frontends.
 import type { GatewayConfig } from "../config/types.ts";
-import { matches } from "../walk/pattern.ts";
-import type { Around } from "./key-commands.ts";
+import { matches } from "../walk/candidates/pattern.ts";
+import type { Around } from "./control/key-commands.ts";
 
 /** `listed`: ids of models, as far as they are known. */
 export function aroundOf(

@@ -11,13 +11,13 @@ import type { LoadPlugin, Located } from "../config/types.ts";
 import type { Mask } from "../lib/mask.ts";
 import type { Log } from "../lib/log.ts";
 import { Scope, Shared } from "../lib/scope.ts";
-import { refuseSecond } from "./alone.ts";
-import type { ContextServices } from "./house.ts";
+import { refuseSecond } from "./control/alone.ts";
+import type { ContextServices } from "./services/services.ts";
 import type { Running } from "./running.ts";
-import { makeStateFolder } from "./state-folder.ts";
-import { openStore } from "./store.ts";
-import { warn } from "./telling.ts";
-import { createPeers } from "./twins.ts";
+import { makeStateFolder } from "./services/state-folder.ts";
+import { openStore } from "./services/store.ts";
+import { warn } from "./reload/config-log.ts";
+import { createPeers } from "./services/peers.ts";
 import type { Gateway } from "./types.ts";
 
 export interface GatewayOptions {

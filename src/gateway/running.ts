@@ -7,24 +7,24 @@ import { inFileOrder } from "../config/report.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { Store } from "../plugin/store.ts";
-import { commandsOf } from "./commands.ts";
-import { serveControl } from "./control.ts";
-import { explainIn } from "./explanation.ts";
-import { firstKey } from "./first-key.ts";
+import { commandsOf } from "./control/commands.ts";
+import { serveControl } from "./control/socket.ts";
+import { explainIn } from "./control/explanation.ts";
+import { firstKey } from "./services/first-key.ts";
 import { readConfig, type GatewayOptions } from "./gateway.ts";
-import { openServices, type ContextServices, type Services } from "./house.ts";
-import { latest } from "./latest.ts";
-import type { Listening } from "./listener.ts";
-import { linesOf, refreshing } from "./live.ts";
-import { GenerationSlot, type LiveGeneration } from "./stage.ts";
-import { readSettled } from "./settled.ts";
-import { staticKeys } from "./static-keys.ts";
-import { refusal, warn } from "./telling.ts";
+import { openServices, type ContextServices, type Services } from "./services/services.ts";
+import { latest } from "./reload/latest.ts";
+import type { Listening } from "./http/listener.ts";
+import { linesOf, refreshing } from "./generation/live-lists.ts";
+import { GenerationSlot, type LiveGeneration } from "./generation/slot.ts";
+import { readSettled } from "./reload/settled.ts";
+import { staticKeys } from "./reload/static-keys.ts";
+import { refusal, warn } from "./reload/config-log.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
-import { watchFiles } from "./watch.ts";
-import type { WorkerPool } from "./workers/crew.ts";
-import type { WorkerConfig } from "./workers/order.ts";
-import { together } from "./workers/together.ts";
+import { watchFiles } from "./reload/watch.ts";
+import type { WorkerPool } from "./workers/pool.ts";
+import type { WorkerConfig } from "./workers/commands.ts";
+import { together } from "./workers/status.ts";
 
 /** What is open to clients: this process's own port, or the crew's. */
 type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
@@ -209,7 +209,7 @@ export class Running implements Gateway {
   }
 
   async #hire(size: number, program: string, serving: LiveGeneration): Promise<readonly Located[]> {
-    const { WorkerPool } = await import("./workers/crew.ts");
+    const { WorkerPool } = await import("./workers/pool.ts");
     const crew = new WorkerPool(
       {
         size,

@@ -2,7 +2,7 @@
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
-import type { FileCounts } from "./files.ts";
+import type { FileCounts } from "./services/files.ts";
 
 export interface Gateway {
   /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */

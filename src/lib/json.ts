@@ -21,7 +21,9 @@ export interface JsonFlaw {
 }
 
 /** `odd`: some key has capitals, escapes or letters beyond ASCII, so that a parser that folds case could take it for another. */
-export type Scan = { spans: Map<string, Span>; odd: boolean; flaw?: undefined } | { flaw: JsonFlaw };
+export type Scan =
+  | { spans: Map<string, Span>; odd: boolean; flaw?: undefined }
+  | { flaw: JsonFlaw };
 
 /** So short a text has no depth to speak of. */
 const SHALLOW = 1024;

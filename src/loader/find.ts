@@ -83,7 +83,11 @@ function forbidden(use: string): string | undefined {
   return undefined;
 }
 
-async function findFile(file: string, fromFile: string, resolveEntry: Resolve): Promise<PluginEntry> {
+async function findFile(
+  file: string,
+  fromFile: string,
+  resolveEntry: Resolve,
+): Promise<PluginEntry> {
   const entry = isFile(file) ? file : await resolveEntry(file, fromFile);
   return entry === undefined ? { words: problem.pluginFileMissing(file) } : { from: entry, entry };
 }

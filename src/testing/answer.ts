@@ -55,7 +55,10 @@ export const eventStream = (events: readonly Piece[]): ScriptedAnswer => ({
 });
 
 /** A page, as proxies send instead of an answer. */
-export const html = (status = 200, text = "<!doctype html><title>Hello</title>"): ScriptedAnswer => ({
+export const html = (
+  status = 200,
+  text = "<!doctype html><title>Hello</title>",
+): ScriptedAnswer => ({
   status,
   headers: { "content-type": "text/html" },
   body: text,

@@ -38,7 +38,10 @@ export function asking(of: Partial<CallContext> = {}, strict = false): CallConte
 }
 
 /** What a server half is told of the answer it writes. */
-export function answering(to: Partial<AnswerContext> = {}, strict = false): AnswerContext & LossLog {
+export function answering(
+  to: Partial<AnswerContext> = {},
+  strict = false,
+): AnswerContext & LossLog {
   const told: Omit<AnswerContext, "lose"> = {
     id: "x1",
     model: "provider/model",

@@ -1,7 +1,15 @@
 // tollgate/testing: what judges a plugin or a protocol, for its author and for us. No test runner in it: a check is a name
 // and a function, a fake upstream is a server on a loopback port.
 // May import: plugin, model, protocols, lib, and of the gateway the one function that starts it. May not: config, loader, walk.
-export { bomb, eventStream, html, json, type ScriptedAnswer, type Cut, type Piece } from "./answer.ts";
+export {
+  bomb,
+  eventStream,
+  html,
+  json,
+  type ScriptedAnswer,
+  type Cut,
+  type Piece,
+} from "./answer.ts";
 export { answering, asking, type ReportedLoss, type LossLog } from "./asking.ts";
 export { type Check } from "./check.ts";
 export { cut, type Chunks } from "./chunks.ts";

@@ -49,7 +49,9 @@ export interface UpstreamBill {
   readonly told: Usage | undefined;
 }
 
-export type Reaction = ScriptedAnswer | ((asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>);
+export type Reaction =
+  | ScriptedAnswer
+  | ((asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>);
 /** A list is used up one by one; its last one stays. */
 export type ScriptedRoute = Reaction | readonly Reaction[];
 /** "POST /v1/messages", "POST /v1/*", "GET *", "*": what names most answers. Queries do not count. */

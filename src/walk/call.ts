@@ -38,7 +38,12 @@ export class HostCall implements Call {
   #signal: AbortSignal | undefined;
   readonly #fetch: (call: HostCall) => ProviderAccess["fetch"];
 
-  constructor(x: HostExchange, seat: HostCandidate, n: number, fetch: (call: HostCall) => ProviderAccess["fetch"]) {
+  constructor(
+    x: HostExchange,
+    seat: HostCandidate,
+    n: number,
+    fetch: (call: HostCall) => ProviderAccess["fetch"],
+  ) {
     this.id = seat.id;
     this.provider = seat.provider;
     this.protocol = seat.protocol;

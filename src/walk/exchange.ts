@@ -10,7 +10,7 @@ import type { Op, Survey } from "../plugin/protocol.ts";
 import type { LimitState, Target } from "../plugin/store.ts";
 import type { Span } from "../lib/json.ts";
 import type { Generation, MountedFrontend, MountedRoute } from "./generation.ts";
-import { Stay } from "./stay.ts";
+import { Stay } from "./bounds/stay.ts";
 
 const PRIVACY = ["off", "required", "strict"] as const;
 

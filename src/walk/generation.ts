@@ -17,12 +17,12 @@ import type { StoreCommand, Reserve, Settle, Verdict } from "../plugin/store.ts"
 import type { HeadersIn, Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
 import type { Chain } from "./hooks.ts";
-import type { Pictures } from "./pictures.ts";
-import type { RestingTargets } from "./rests.ts";
-import type { Room } from "./room.ts";
-import type { CandidateResolver } from "./switchboard.ts";
-import type { Turnstile } from "./turnstile.ts";
-import type { Watchdog } from "./watchdog.ts";
+import type { Pictures } from "./answer/pictures.ts";
+import type { RestingTargets } from "./candidates/resting.ts";
+import type { Room } from "./bounds/room.ts";
+import type { CandidateResolver } from "./candidates/resolver.ts";
+import type { Turnstile } from "./bounds/turnstile.ts";
+import type { Watchdog } from "./bounds/watchdog.ts";
 
 export interface Generation {
   readonly number: number;

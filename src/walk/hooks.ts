@@ -1,7 +1,7 @@
 // Hooks, compiled once per generation and frontend into flat lists. How several combine is HOOKS' rule for each.
 import type { Hooks } from "../plugin/middleware.ts";
 import type { DataPolicy } from "../model/facts.ts";
-import { matches } from "./pattern.ts";
+import { matches } from "./candidates/pattern.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
 export interface MountedMiddleware {

@@ -3,20 +3,20 @@
 //     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ProviderAccess } from "../plugin/call.ts";
-import { admit } from "./admit.ts";
+import { admit } from "./stations/admit.ts";
 import type { HostCall } from "./call.ts";
-import { carry } from "./carry.ts";
-import { count } from "./count.ts";
-import { dispatch } from "./dispatch.ts";
+import { carry } from "./stations/carry.ts";
+import { count } from "./stations/count.ts";
+import { dispatch } from "./stations/dispatch.ts";
 import { nextId, HostExchange } from "./exchange.ts";
 import type { Generation, MountedRoute } from "./generation.ts";
-import { present } from "./present.ts";
-import { receive } from "./receive.ts";
-import { refuse } from "./refuse.ts";
-import { rewrite } from "./rewrite.ts";
-import { route } from "./route.ts";
-import { serve } from "./serve.ts";
-import { settled } from "./settle.ts";
+import { present } from "./stations/present.ts";
+import { receive } from "./stations/receive.ts";
+import { refuse } from "./stations/refuse.ts";
+import { rewrite } from "./stations/rewrite.ts";
+import { route } from "./stations/route.ts";
+import { serve } from "./stations/serve.ts";
+import { settled } from "./stations/settle.ts";
 
 export interface IncomingRequest {
   readonly req: IncomingMessage;

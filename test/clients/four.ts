@@ -67,7 +67,9 @@ function saying({ words, results, tools, pictures }: Heard): Speech {
 
 /** Whatever is refused is refused as a provider would, and shows in the client. */
 const judged =
-  (then: (speech: Speech, asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>): Reaction =>
+  (
+    then: (speech: Speech, asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>,
+  ): Reaction =>
   (asked) => {
     const why = refusal(asked);
     if (why === undefined) return then(saying(heard(asked)).usage(USAGE), asked);
@@ -105,7 +107,9 @@ function routes(): ScriptedRoutes {
     if (asked.path.includes("-image:")) return drawnByGemini;
     if (asked.path.endsWith(":countTokens")) return json({ totalTokens: 42 });
     const talk = judged((speech, one) => {
-      const route = speakingGemini(speech)["POST /v1beta/models/*"] as (a: UpstreamRequest) => ScriptedAnswer;
+      const route = speakingGemini(speech)["POST /v1beta/models/*"] as (
+        a: UpstreamRequest,
+      ) => ScriptedAnswer;
       return route(one);
     }) as (a: UpstreamRequest) => ScriptedAnswer;
     return talk(asked);

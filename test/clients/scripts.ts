@@ -95,7 +95,11 @@ interface RawTool {
 }
 type Schema = { readonly required?: readonly string[] };
 
-function calling(asked: UpstreamRequest, calls: readonly Call[], from: Speech = think("Well.", "signed")) {
+function calling(
+  asked: UpstreamRequest,
+  calls: readonly Call[],
+  from: Speech = think("Well.", "signed"),
+) {
   const declared = declaredIn(asked);
   const fits = ({ tool, args }: Call) =>
     declared.some(({ name, required }) => name === tool && required.every((key) => key in args));

@@ -51,7 +51,8 @@ afterAll(() => at[Symbol.asyncDispose]());
 afterEach(() => at.up.forget());
 
 const USAGE = { input: 100, cache_read: 50, output: 20, reasoning: 8 };
-const upstreamSays = (what: Speech | ((asked: UpstreamRequest) => Speech)) => at.up.script(speaking(what));
+const upstreamSays = (what: Speech | ((asked: UpstreamRequest) => Speech)) =>
+  at.up.script(speaking(what));
 /** What upstream was sent the n-th time. */
 const sent = (n: number) => JSON.stringify(at.asked()[n]!.json());
 

@@ -19,7 +19,9 @@ const PATHS: { readonly [spoken in SpokenProtocol]: string } = {
 const user = (...content: object[]) => [{ role: "user", content }];
 
 /** Bodies by what they hold, and in each the key that is written in other ways. */
-const HELD: { readonly [spoken in SpokenProtocol]: readonly (readonly [key: string, body: object])[] } = {
+const HELD: {
+  readonly [spoken in SpokenProtocol]: readonly (readonly [key: string, body: object])[];
+} = {
   "chat-completions": [
     ["role", { messages: [{ role: "user", content: "Hi" }] }],
     ["content", { messages: [{ role: "user", content: "Hi" }] }],

@@ -91,7 +91,10 @@ const streamed = (
   },
 });
 
-const whole = (openai: OpenAI, anthropic: Anthropic): { readonly [spoken in SpokenProtocol]: Client } => ({
+const whole = (
+  openai: OpenAI,
+  anthropic: Anthropic,
+): { readonly [spoken in SpokenProtocol]: Client } => ({
   async "chat-completions"(model, words) {
     const { choices } = await openai.chat.completions.create({
       model,

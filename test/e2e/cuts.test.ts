@@ -99,7 +99,9 @@ async function each(
   return results;
 }
 
-const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]));
+const pairs = SPOKEN.flatMap((client) =>
+  SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]),
+);
 
 describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   const parts = pieces(SPEECH.in(up, { stream: true, model: "model" }));

@@ -40,7 +40,11 @@ const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
 /** raises: anything but an answer. hears: all of it. either: one of the two, and nothing in between. */
 type Verdict = "raises" | "hears" | "either";
 /** Turns a good answer into what upstream does instead. */
-type Fault = (answer: ScriptedAnswer, spoken: SpokenProtocol, asked: UpstreamRequest) => ScriptedAnswer;
+type Fault = (
+  answer: ScriptedAnswer,
+  spoken: SpokenProtocol,
+  asked: UpstreamRequest,
+) => ScriptedAnswer;
 
 const bytesOf = (piece: Piece): Buffer =>
   Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
@@ -293,7 +297,12 @@ const ROUTES: ScriptedRoutes = Object.fromEntries(
   ]),
 );
 
-async function ask(client: SpokenProtocol, up: SpokenProtocol, stream: boolean, fault: Fault): Promise<Result> {
+async function ask(
+  client: SpokenProtocol,
+  up: SpokenProtocol,
+  stream: boolean,
+  fault: Fault,
+): Promise<Result> {
   const mine = scripted.push((asked) =>
     fault(SPEECH.in(up, { stream, n: asked.n, model: "model", body: asked.json() }), up, asked),
   );
@@ -320,7 +329,9 @@ function judge({ said, ms }: Result, verdict: Verdict): void {
   expect(ms, "soon").toBeLessThan(SOON_MS - 500);
 }
 
-const pairs = SPOKEN.flatMap((client) => SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]));
+const pairs = SPOKEN.flatMap((client) =>
+  SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]),
+);
 
 describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   it.concurrent.each(Object.entries(STREAMS))("streams: %s", async (_name, [verdict, fault]) =>

@@ -28,7 +28,8 @@ export const UPSTREAMS: { readonly [protocol in SpokenProtocol]: string } = {
 export const SPOKEN = Object.keys(UPSTREAMS) as readonly SpokenProtocol[];
 
 /** A model that is reached in this protocol. */
-export const modelOn = (protocol: SpokenProtocol, name = "model") => `${UPSTREAMS[protocol]}/${name}`;
+export const modelOn = (protocol: SpokenProtocol, name = "model") =>
+  `${UPSTREAMS[protocol]}/${name}`;
 
 /** The part of gateway.yaml that reaches a fake upstream in each protocol. */
 export const providers = (url: string): string => `

@@ -2,7 +2,15 @@
 // upstream of every protocol.
 import Anthropic, { AuthenticationError, BadRequestError } from "anthropic-sdk-0";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { call, failing, say, speaking, think, toolResults, type UpstreamRequest } from "tollgate/testing";
+import {
+  call,
+  failing,
+  say,
+  speaking,
+  think,
+  toolResults,
+  type UpstreamRequest,
+} from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;

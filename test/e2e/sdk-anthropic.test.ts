@@ -8,7 +8,15 @@ import Anthropic, {
   RateLimitError,
 } from "@anthropic-ai/sdk";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { call, failing, say, speaking, think, toolResults, type UpstreamRequest } from "tollgate/testing";
+import {
+  call,
+  failing,
+  say,
+  speaking,
+  think,
+  toolResults,
+  type UpstreamRequest,
+} from "tollgate/testing";
 import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;

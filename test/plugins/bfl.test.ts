@@ -1,7 +1,7 @@
 import { Agent } from "undici";
 import { afterAll, describe, expect, it } from "vitest";
 import bfl from "../../plugins/providers/bfl.ts";
-import { createLine } from "../../src/gateway/line.ts";
+import { createLine } from "../../src/gateway/generation/provider-access.ts";
 import { faultOf } from "../../src/model/error.ts";
 import type { ModelEvent } from "../../src/model/event.ts";
 import { fold } from "../../src/model/fold.ts";
@@ -33,7 +33,9 @@ const PICTURE = png(40, 25);
 const image = { headers: { "content-type": "image/png" }, body: PICTURE };
 
 /** The service: takes a job, lets it be pending for a while, then shows it at an address of its own. */
-async function service(more: ScriptedRoutes | ((url: () => string) => ScriptedRoutes) = {}): Promise<TestUpstream> {
+async function service(
+  more: ScriptedRoutes | ((url: () => string) => ScriptedRoutes) = {},
+): Promise<TestUpstream> {
   let jobs = 0;
   const url = () => u.url;
   const u: TestUpstream = await upstream({

@@ -1,7 +1,14 @@
 // The messages frontend and its providers, as a client meets them: a real gateway, a fake upstream.
 import Anthropic, { AuthenticationError, BadRequestError, NotFoundError } from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { call, say, speaking, think, upstream, type TestUpstream } from "../../src/testing/index.ts";
+import {
+  call,
+  say,
+  speaking,
+  think,
+  upstream,
+  type TestUpstream,
+} from "../../src/testing/index.ts";
 import { gateway, type House } from "./gateway.ts";
 
 let up: TestUpstream;

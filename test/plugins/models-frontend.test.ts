@@ -15,7 +15,7 @@ import type { ModelInfo, Privacy } from "../../src/model/facts.ts";
 import type { Arrival, Identity } from "../../src/plugin/exchange.ts";
 import type { Frontend } from "../../src/plugin/frontend.ts";
 import { context } from "../../src/testing/context.ts";
-import { matches } from "../../src/walk/pattern.ts";
+import { matches } from "../../src/walk/candidates/pattern.ts";
 
 const MODELS: ModelInfo[] = [
   {

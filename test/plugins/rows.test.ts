@@ -20,7 +20,7 @@ import {
   type WireEndpoint,
 } from "../../src/plugin/index.ts";
 import { asking, context, json, outgoing, say, upstream } from "../../src/testing/index.ts";
-import { OutgoingRequest } from "../../src/walk/outgoing.ts";
+import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
 import { scan } from "../../src/lib/json.ts";
 import { validator, type Schema } from "../../src/config/dialect.ts";
 

@@ -9,7 +9,7 @@ import { images } from "tollgate/protocols/images";
 import { all, allowing, look, stranger } from "tollgate/protocols/look";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { OutgoingRequest } from "../../src/walk/outgoing.ts";
+import { OutgoingRequest } from "../../src/walk/upstream/outgoing-request.ts";
 import { FOREIGN } from "../walk/foreign.ts";
 
 const KEYS = [

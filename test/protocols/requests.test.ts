@@ -39,7 +39,8 @@ function sent({ client }: Protocol<"chat">, request: ChatRequest): Sent | undefi
 }
 const read = ({ server }: Protocol<"chat">, body: Body) =>
   server!.request(freeze(body), "generate");
-const spoken = ({ field }: ReportedLoss) => /system|role|developer|instructions|message/i.test(field);
+const spoken = ({ field }: ReportedLoss) =>
+  /system|role|developer|instructions|message/i.test(field);
 
 describe.each(names)("a request in %s", (name) => {
   const codec = upstreams[name]!;

@@ -9,7 +9,14 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { promisify } from "node:util";
 import type { Entry } from "tollgate/plugin";
-import { json, say, spokenAt, upstream, type UpstreamRequest, type ScriptedAnswer } from "tollgate/testing";
+import {
+  json,
+  say,
+  spokenAt,
+  upstream,
+  type UpstreamRequest,
+  type ScriptedAnswer,
+} from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { DOORS, headersOf, providersOf, type Door } from "./twins.ts";

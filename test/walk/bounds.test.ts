@@ -6,8 +6,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/lib/bounds.ts";
-import { Room } from "../../src/walk/room.ts";
-import { Turnstile } from "../../src/walk/turnstile.ts";
+import { Room } from "../../src/walk/bounds/room.ts";
+import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
 import { backend, scene, type Scene } from "./house.ts";
 import { toy } from "./toy.ts";
 

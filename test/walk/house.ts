@@ -3,21 +3,21 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { createLists } from "../../src/catalogue/lists.ts";
 import type { GatewayConfig, MiddlewareConfig, ProviderConfig } from "../../src/config/types.ts";
-import { toHandler } from "../../src/gateway/adapter.ts";
-import { createApp } from "../../src/gateway/app.ts";
-import { build } from "../../src/gateway/generation.ts";
-import type { Services } from "../../src/gateway/house.ts";
-import { Audience } from "../../src/gateway/observing/audience.ts";
-import { lineOf } from "../../src/gateway/line.ts";
-import { Pools } from "../../src/gateway/pools.ts";
+import { toHandler } from "../../src/gateway/http/adapter.ts";
+import { createApp } from "../../src/gateway/http/app.ts";
+import { build } from "../../src/gateway/generation/build.ts";
+import type { Services } from "../../src/gateway/services/services.ts";
+import { Audience } from "../../src/gateway/observers/audience.ts";
+import { lineOf } from "../../src/gateway/generation/provider-access.ts";
+import { Pools } from "../../src/gateway/services/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Mask } from "../../src/lib/mask.ts";
 import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
-import { RestingTargets } from "../../src/walk/rests.ts";
-import { Room } from "../../src/walk/room.ts";
-import { Turnstile } from "../../src/walk/turnstile.ts";
-import { Watchdog } from "../../src/walk/watchdog.ts";
+import { RestingTargets } from "../../src/walk/candidates/resting.ts";
+import { Room } from "../../src/walk/bounds/room.ts";
+import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
+import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
 import {
   defineFrontend,
   defineMiddleware,

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../src/walk/generation.ts";
-import { spread } from "../../src/walk/spread.ts";
+import { spread } from "../../src/walk/candidates/spread.ts";
 import { backend, scene } from "./house.ts";
 import { toy } from "./toy.ts";
 

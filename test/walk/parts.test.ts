@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createCatalogue } from "../../src/catalogue/catalogue.ts";
 import type { Price } from "../../src/model/facts.ts";
-import { priceOf } from "../../src/walk/parts.ts";
+import { priceOf } from "../../src/walk/money/model-prices.ts";
 
 const price = (usd: string): Price => ({ lines: [{ unit: "output", usd, per: 1_000_000 }] });
 const [own, other] = [price("1"), price("2")];

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import { expect, it } from "vitest";
-import { UpstreamResponse } from "../../src/walk/send.ts";
-import { Watchdog } from "../../src/walk/watchdog.ts";
+import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
+import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
 import { backend, TIMEOUTS } from "./house.ts";
 
 it("whoever takes it and cannot hold what has come already gets no more", async () => {

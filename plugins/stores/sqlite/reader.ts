@@ -118,7 +118,11 @@ export function createReader({ file }: { file: string }) {
     matches(row, query, query.state === "open" && isOver(row, seq));
 
   return {
-    async entries(query: LedgerQuery, page?: PageRequest, still?: Still): Promise<ResultPage<Entry>> {
+    async entries(
+      query: LedgerQuery,
+      page?: PageRequest,
+      still?: Still,
+    ): Promise<ResultPage<Entry>> {
       const size = sizeOf(page);
       const after = Number(page?.after ?? 0);
       const found: Entry[] = [];

@@ -2,7 +2,10 @@
 import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
 import { object, text } from "./words.ts";
 
-const MARKS: KnownFields = { ...plain("type cache_control"), prompt_cache_breakpoint: plain("mode ttl") };
+const MARKS: KnownFields = {
+  ...plain("type cache_control"),
+  prompt_cache_breakpoint: plain("mode ttl"),
+};
 const ADDRESS = plain("url detail");
 
 const PARTS: KnownFields = {
@@ -67,7 +70,11 @@ const MESSAGES: KnownFields = {
   },
 };
 
-const NAMED: KnownFields = { ...plain("type name"), function: plain("name"), custom: plain("name") };
+const NAMED: KnownFields = {
+  ...plain("type name"),
+  function: plain("name"),
+  custom: plain("name"),
+};
 
 export const KNOWN_INSIDE: KnownFields = {
   messages: (message) => among(MESSAGES, text(message["role"])),

@@ -1,5 +1,13 @@
 // Lists of models, as compatible servers answer them: the ids are in all of them, the rest is where it happens to be.
-import type { Json, JsonObject, Kind, ProviderAccess, ModelInfo, Opt, Price } from "../../plugin/index.ts";
+import type {
+  Json,
+  JsonObject,
+  Kind,
+  ProviderAccess,
+  ModelInfo,
+  Opt,
+  Price,
+} from "../../plugin/index.ts";
 import { fits } from "../pattern.ts";
 import {
   countIn,
@@ -23,7 +31,10 @@ export interface ListShape {
 /** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
 const LISTING: Listing = { under: ["data", "models"], bare: true };
 
-export async function listed(line: ProviderAccess, shape: ListShape): Promise<readonly ModelInfo[]> {
+export async function listed(
+  line: ProviderAccess,
+  shape: ListShape,
+): Promise<readonly ModelInfo[]> {
   return infosOf(await page(line, shape.path ?? "models", LISTING), shape);
 }
 

@@ -17,7 +17,11 @@ export interface GeminiEncoding {
   purse: Purse;
 }
 
-export function encoding(r: ChatRequest, of: CallContext, traits: FullGeminiTraits): GeminiEncoding {
+export function encoding(
+  r: ChatRequest,
+  of: CallContext,
+  traits: FullGeminiTraits,
+): GeminiEncoding {
   const called = new Map<string, string>();
   for (const { blocks } of r.turns)
     for (const block of blocks) if (block.type === "call") called.set(block.id, block.name);

@@ -28,7 +28,8 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     knows,
     survey,
     stream: (emit, of, headers) => stream(new GeminiReader(emit, of, said(headers, false))),
-    whole: (body, emit, of, headers) => whole(body, new GeminiReader(emit, of, said(headers, false))),
+    whole: (body, emit, of, headers) =>
+      whole(body, new GeminiReader(emit, of, said(headers, false))),
     fault: failure,
     count: counted,
     prepare,
@@ -47,7 +48,8 @@ export const geminiImage = (): Protocol<"image"> => ({
     request: draw,
     knows,
     survey,
-    stream: (emit, of, headers) => stream(new GeminiReader(onlyPictures(emit), of, said(headers, true))),
+    stream: (emit, of, headers) =>
+      stream(new GeminiReader(onlyPictures(emit), of, said(headers, true))),
     whole: (body, emit, of, headers) =>
       whole(body, new GeminiReader(onlyPictures(emit), of, said(headers, true))),
     fault: failure,

@@ -104,7 +104,11 @@ const TYPES: Readonly<Record<string, string>> = {
 const typeOf = (url: string): string | undefined =>
   under(TYPES, /\.([a-z0-9]+)$/i.exec(URL.parse(url)?.pathname ?? "")?.[1]?.toLowerCase());
 
-function callTo(block: Extract<Block, { type: "call" }>, at: string, e: GeminiEncoding): JsonObject {
+function callTo(
+  block: Extract<Block, { type: "call" }>,
+  at: string,
+  e: GeminiEncoding,
+): JsonObject {
   const args = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
   if (args === undefined)
     return fail(

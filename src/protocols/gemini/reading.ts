@@ -54,7 +54,11 @@ export class GeminiReader {
   #end: { reason: string; message: string | undefined } | undefined;
   #logprobs: readonly Json[] | undefined;
 
-  constructor(emit: (event: ModelEvent) => void, of: CallContext, { tier, draws }: GeminiReaderOptions) {
+  constructor(
+    emit: (event: ModelEvent) => void,
+    of: CallContext,
+    { tier, draws }: GeminiReaderOptions,
+  ) {
     this.#emit = emit;
     this.#of = of;
     this.#tier = tier;

@@ -140,14 +140,21 @@ function seedTo({ sampling: { seed } }: ChatRequest, e: GeminiEncoding): number 
   return undefined;
 }
 
-function modalitiesTo({ output: { modalities } }: ChatRequest, e: GeminiEncoding): Json | undefined {
+function modalitiesTo(
+  { output: { modalities } }: ChatRequest,
+  e: GeminiEncoding,
+): Json | undefined {
   if (!modalities || modalities.every((m) => m === "text")) return undefined;
   // The voice and the form of the sound are chosen in words of its own.
   if (modalities.includes("audio")) e.of.lose("modalities", "approximated", "audio_as_it_comes");
   return modalities.map((m) => m.toUpperCase());
 }
 
-function formatTo(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEncoding): JsonObject {
+function formatTo(
+  r: ChatRequest,
+  tools: readonly Json[] | undefined,
+  e: GeminiEncoding,
+): JsonObject {
   const { format } = r.output;
   if (format === undefined || format.type === "text") return {};
   if (tools && !e.with.together)

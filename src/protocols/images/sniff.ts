@@ -42,7 +42,8 @@ function seen(b: Buffer): ImageHead | undefined {
   return undefined;
 }
 
-const withSize = (mime: string, size: Size | undefined): ImageHead => (size ? { mime, size } : { mime });
+const withSize = (mime: string, size: Size | undefined): ImageHead =>
+  size ? { mime, size } : { mime };
 
 const tag = (b: Buffer, at: number): string => b.toString("latin1", at, at + 4);
 

@@ -4,5 +4,20 @@
 export { ACCOUNTS, CACHE_HINTS, ROUTING, STATE } from "./words.ts";
 export { hostedBy, isTyped } from "./hosted.ts";
 export { featuresOf, look, lookAgain, modelsOf } from "./named.ts";
-export { keptIn, namedIn, refuse, refuseKept, type RelayPermission, type RefusalStyle } from "./refusal.ts";
-export { all, allowing, free, plain, stranger, type Allowed, type UnreviewedField } from "./review.ts";
+export {
+  keptIn,
+  namedIn,
+  refuse,
+  refuseKept,
+  type RelayPermission,
+  type RefusalStyle,
+} from "./refusal.ts";
+export {
+  all,
+  allowing,
+  free,
+  plain,
+  stranger,
+  type Allowed,
+  type UnreviewedField,
+} from "./review.ts";

@@ -65,4 +65,5 @@ export const KNOWN_INSIDE: KnownFields = {
   cache_control: plain("type ttl"),
 };
 
-const FORMAT: FieldShape = (format) => (format["type"] === "json_schema" ? plain("type schema") : null);
+const FORMAT: FieldShape = (format) =>
+  format["type"] === "json_schema" ? plain("type schema") : null;

@@ -191,7 +191,11 @@ export function stream(
 const SILENT: Voice = { say() {}, delta() {}, tell() {} };
 
 /** The same object that the stream ends with, so that both lanes of a client's code read the same. */
-export function whole(answer: ModelAnswer, to: AnswerContext, dialect: ResponsesDialect): JsonObject {
+export function whole(
+  answer: ModelAnswer,
+  to: AnswerContext,
+  dialect: ResponsesDialect,
+): JsonObject {
   const encoder = telling(to, dialect, SILENT);
   encoder.event({ type: "start" });
   answer.blocks.forEach((block, index) => retell(block, index, encoder.event));

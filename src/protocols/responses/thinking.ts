@@ -30,7 +30,12 @@ export function thinking(
 const spoken = ({ mode, effort }: Reasoning): string | undefined =>
   mode === "off" ? "none" : effort;
 
-function effortTo(r: Reasoning, reasons: Reasons, of: CallContext, losses: PartContext): string | undefined {
+function effortTo(
+  r: Reasoning,
+  reasons: Reasons,
+  of: CallContext,
+  losses: PartContext,
+): string | undefined {
   switch (r.mode) {
     case "off":
       return switchedOff(reasons, of, losses);

@@ -82,7 +82,11 @@ function described(as: JsonObject, namespace: Opt<JsonObject>): string | undefin
 }
 
 /** `own`: what only this protocol said of a request; then what it left out, it left out knowingly. */
-export function toolsTo(request: ChatRequest, of: LossReporter, own: JsonObject | undefined): Json[] {
+export function toolsTo(
+  request: ChatRequest,
+  of: LossReporter,
+  own: JsonObject | undefined,
+): Json[] {
   const out: Json[] = Object.entries(own ?? {}).flatMap(([field, tool]) =>
     field.startsWith("tools.") ? [tool!] : [],
   );

@@ -75,7 +75,11 @@ function spoken(id: string): Recording[] | undefined {
   );
 }
 
-function asRecording(name: string, request: Recording["request"], answer: ScriptedAnswer): Recording {
+function asRecording(
+  name: string,
+  request: Recording["request"],
+  answer: ScriptedAnswer,
+): Recording {
   const pieces = [answer.body ?? []].flat().map((piece) => {
     const bytes = typeof piece === "object" && "tells" in piece ? piece.bytes : piece;
     return Buffer.from(bytes as Buffer);

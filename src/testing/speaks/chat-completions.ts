@@ -12,7 +12,8 @@ export function inChat(speech: SpokenAnswer, manner: Manner): ScriptedAnswer {
   return manner.stream ? stream(speech, manner) : whole(speech, manner);
 }
 
-const calls = (speech: SpokenAnswer) => speech.said.filter((said): said is Call => said.type === "call");
+const calls = (speech: SpokenAnswer) =>
+  speech.said.filter((said): said is Call => said.type === "call");
 const idOf = (call: Call, n: number, index: number) => call.id ?? `call_${n}_${index}`;
 const text = (speech: SpokenAnswer, type: "text" | "refusal" | "reasoning") =>
   speech.said.map((said) => (said.type === type ? said.text : "")).join("");

@@ -1,7 +1,15 @@
 // What every law of a store needs: commands with everything filled in, and short questions.
 import assert from "node:assert/strict";
 import { faultOf } from "../../model/error.ts";
-import type { StoreCommand, Entry, Limit, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
+import type {
+  StoreCommand,
+  Entry,
+  Limit,
+  Reserve,
+  Settle,
+  Store,
+  Verdict,
+} from "../../plugin/store.ts";
 
 export interface StoreUnderTest {
   /** Not yet open. */

@@ -58,7 +58,8 @@ async function run({ args, env, cwd }: Command) {
   return { code, out: out.trim(), err };
 }
 
-const partsOf = (asked: UpstreamRequest): any[] => asked.json().contents.flatMap(({ parts }: any) => parts);
+const partsOf = (asked: UpstreamRequest): any[] =>
+  asked.json().contents.flatMap(({ parts }: any) => parts);
 const heardBy = (asked: UpstreamRequest): string[] =>
   partsOf(asked).flatMap(({ functionResponse: f }) => (f ? [String(f.response.output)] : []));
 const declaredBy = (asked: UpstreamRequest): string[] =>

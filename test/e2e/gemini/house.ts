@@ -1,6 +1,13 @@
 // The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
 // documented one does: roles that take turns, results in order, signatures where the newer models demand them.
-import { json, say, upstream, type UpstreamRequest, type Speech, type TestUpstream } from "tollgate/testing";
+import {
+  json,
+  say,
+  upstream,
+  type UpstreamRequest,
+  type Speech,
+  type TestUpstream,
+} from "tollgate/testing";
 import { startGateway, type Daemon } from "../../gateway.ts";
 import { judged } from "../../protocols/gemini/judge.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";

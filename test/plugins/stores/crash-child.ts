@@ -1,6 +1,6 @@
 // A gateway's worth of ledger traffic until somebody kills it. Says what was acknowledged, after it was.
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLedger } from "../../../src/gateway/ledger.ts";
+import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
 

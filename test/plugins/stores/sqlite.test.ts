@@ -15,7 +15,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Worker } from "node:worker_threads";
 import { describe, expect, it, onTestFinished } from "vitest";
 import * as fc from "fast-check";
-import { createLedger } from "../../../src/gateway/ledger.ts";
+import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import type { StoreCommand, Store } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { MIGRATIONS, migrate } from "../../../plugins/stores/sqlite/schema.ts";

@@ -50,7 +50,10 @@ describe.each(streams.map((r) => [r.name, r] as const))("%s", (name, recording) 
   });
 
   test("however the bytes come, the client gets the same ones and the host hears the same", () => {
-    const said = ({ bytes, ...rest }: RelayResult) => ({ ...rest, bytes: bytes.toString("base64") });
+    const said = ({ bytes, ...rest }: RelayResult) => ({
+      ...rest,
+      bytes: bytes.toString("base64"),
+    });
     const pieces = fc.array(fc.nat({ max: recording.body.length }), { maxLength: 20 });
     fc.assert(
       fc.property(pieces, (at) => {

@@ -43,7 +43,10 @@ function partsOf({ words: { said } }: Speech): JsonObject[] {
   return parts;
 }
 
-export function inGemini(speech: Speech, { stream, model = "gemini-x", n = 1 }: Manner): ScriptedAnswer {
+export function inGemini(
+  speech: Speech,
+  { stream, model = "gemini-x", n = 1 }: Manner,
+): ScriptedAnswer {
   const { words } = speech;
   const parts = partsOf(speech);
   const head = { modelVersion: model, responseId: `answer-${n}` };
@@ -91,7 +94,9 @@ function spread(part: JsonObject): JsonObject[] {
 }
 
 /** A fake Gemini API that says this to whoever asks, counts tokens and lists one model. */
-export function speakingGemini(what: Speech | ((asked: UpstreamRequest) => Speech)): ScriptedRoutes {
+export function speakingGemini(
+  what: Speech | ((asked: UpstreamRequest) => Speech),
+): ScriptedRoutes {
   return {
     "POST /v1beta/models/*": (asked) => {
       const [, model, verb] = /models\/(.+):(\w+)$/.exec(asked.path) ?? [];

@@ -4,7 +4,12 @@ import * as fc from "fast-check";
 import { afterAll, describe, expect, it } from "vitest";
 import { createCatalogue } from "../../../src/catalogue/catalogue.ts";
 import { createLists } from "../../../src/catalogue/lists.ts";
-import { createRefresh, pause, type Clock, type ListSource } from "../../../src/catalogue/refresh.ts";
+import {
+  createRefresh,
+  pause,
+  type Clock,
+  type ListSource,
+} from "../../../src/catalogue/refresh.ts";
 import { revalidating } from "../../../src/catalogue/revalidate.ts";
 
 /** Time that moves when told to, in the order of what is due. */

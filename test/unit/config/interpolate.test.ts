@@ -37,7 +37,8 @@ describe("round trip", () => {
     fc.assert(
       fc.property(tricky, (text) => {
         const { parts, flaws } = parseTemplate(text);
-        const again = (part: TemplatePart) => (part.kind === "text" ? escapeTemplate(part.text) : part.raw);
+        const again = (part: TemplatePart) =>
+          part.kind === "text" ? escapeTemplate(part.text) : part.raw;
         if (flaws.length === 0)
           expect(parseTemplate(parts.map(again).join("")).parts).toEqual(parts);
       }),

@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { H3, type H3Event } from "h3";
 import { afterEach, expect, test } from "vitest";
-import { toHandler } from "../../../src/gateway/adapter.ts";
-import { listen, type Listening } from "../../../src/gateway/listener.ts";
+import { toHandler } from "../../../src/gateway/http/adapter.ts";
+import { listen, type Listening } from "../../../src/gateway/http/listener.ts";
 
 let listening: Listening | undefined;
 afterEach(() => listening?.close(0));

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { faultOf } from "tollgate/plugin";
-import { createDesk, desked } from "../../../src/gateway/desk.ts";
+import { createDesk, desked } from "../../../src/gateway/services/ledger-readings.ts";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 
 interface Reading {

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
-import { downloads } from "../../../src/gateway/download.ts";
+import { downloads } from "../../../src/gateway/services/download.ts";
 import { guard } from "../../../src/lib/egress.ts";
 import { faultOf, type Fault } from "../../../src/model/error.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openFiles, type Files, type KeptFile } from "../../../src/gateway/files.ts";
+import { openFiles, type Files, type KeptFile } from "../../../src/gateway/services/files.ts";
 import { faultOf } from "../../../src/model/error.ts";
 
 let dir: string;

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { parseLimit, sayLimit } from "../../../src/cli/limit.ts";
 import { aroundOf } from "../../../src/gateway/around.ts";
-import { keyCommands, type ShownKey } from "../../../src/gateway/key-commands.ts";
+import { keyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
 import { digest, parse } from "../../../src/lib/key.ts";
 import { faultOf } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";

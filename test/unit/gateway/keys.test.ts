@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createKeys } from "../../../src/gateway/keys.ts";
+import { createKeys } from "../../../src/gateway/services/keys.ts";
 import { digest, mint } from "../../../src/lib/key.ts";
 import type { KeyRecord } from "../../../src/plugin/store.ts";
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { latest } from "../../../src/gateway/latest.ts";
+import { latest } from "../../../src/gateway/reload/latest.ts";
 
 it("never two at once, and whoever asks meanwhile gets one that began after they asked", async () => {
   let running = 0;

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { faultOf, type Store } from "tollgate/plugin";
 import { context } from "../../../src/testing/context.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
-import { ledgerCommands } from "../../../src/gateway/ledger-commands.ts";
+import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
 import memory from "../../../plugins/stores/memory.ts";
 
 let store: Store;

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLedger, type LedgerOptions } from "../../../src/gateway/ledger.ts";
+import { createLedger, type LedgerOptions } from "../../../src/gateway/services/ledger-queue.ts";
 import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
 import { context } from "../../../src/testing/context.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { createServer, type AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
-import { listen, type Listening, type ListenOptions } from "../../../src/gateway/listener.ts";
+import { listen, type Listening, type ListenOptions } from "../../../src/gateway/http/listener.ts";
 import { faultOf } from "../../../src/model/error.ts";
 import { dial, say } from "./raw.ts";
 

@@ -2,8 +2,8 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, it } from "vitest";
 import { fail, faultOf, type ProviderAccess } from "tollgate/plugin";
-import { linesOf } from "../../../src/gateway/live.ts";
-import { Pools } from "../../../src/gateway/pools.ts";
+import { linesOf } from "../../../src/gateway/generation/live-lists.ts";
+import { Pools } from "../../../src/gateway/services/pools.ts";
 
 const servers: Server[] = [];
 const pools = new Pools();

@@ -5,7 +5,7 @@ import { HOOKS, type Definition } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gateway } from "tollgate/testing";
 import { builtin } from "../../../plugins/index.ts";
-import { setUpStore } from "../../../src/gateway/store.ts";
+import { setUpStore } from "../../../src/gateway/services/store.ts";
 import { Scope } from "../../../src/lib/scope.ts";
 import { DEFINITION, MADE, strangerIn, strangerMade } from "../../../src/plugin/members.ts";
 

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Notice, Observer, RequestRecord } from "tollgate/plugin";
-import { Audience, type MountedObserver } from "../../../src/gateway/observing/audience.ts";
-import { forwarding } from "../../../src/gateway/observing/forwarding.ts";
+import { Audience, type MountedObserver } from "../../../src/gateway/observers/audience.ts";
+import { forwarding } from "../../../src/gateway/observers/forwarding.ts";
 
 const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 const say = (level: string) => (fields: Record<string, unknown>, message: string) =>

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { Retiring } from "../../../src/gateway/retiring.ts";
+import { Retiring } from "../../../src/gateway/services/retiring.ts";
 
 const DAY_MS = 86_400_000;
 

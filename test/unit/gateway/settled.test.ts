@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readSettled } from "../../../src/gateway/settled.ts";
+import { readSettled } from "../../../src/gateway/reload/settled.ts";
 
 let folder: string;
 beforeAll(() => void (folder = mkdtempSync(join(tmpdir(), "tollgate-settled-"))));

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { watchFiles, type WatchOptions } from "../../../src/gateway/watch.ts";
+import { watchFiles, type WatchOptions } from "../../../src/gateway/reload/watch.ts";
 
 let folder: string;
 let watching: AsyncDisposable | undefined;

@@ -2,7 +2,15 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { call, say, speaking, think, upstream, type Speech, type TestUpstream } from "tollgate/testing";
+import {
+  call,
+  say,
+  speaking,
+  think,
+  upstream,
+  type Speech,
+  type TestUpstream,
+} from "tollgate/testing";
 import * as chat from "../../protocols/wire/chat-completions.ts";
 import * as messages from "../../protocols/wire/messages.ts";
 import * as responses from "../../protocols/wire/responses.ts";

@@ -5,7 +5,12 @@ import { heldIn, ID, list, object, present } from "../words.ts";
 import { named, partOf, type ContentContext } from "./content.ts";
 import type { ToolNames } from "./messages.ts";
 
-export function assistant(turn: Turn, at: string, to: ContentContext, name: ToolNames["name"]): Json[] {
+export function assistant(
+  turn: Turn,
+  at: string,
+  to: ContentContext,
+  name: ToolNames["name"],
+): Json[] {
   const texts: Block[] = [];
   const calls: JsonObject[] = [];
   const more: Record<string, Json> = {};

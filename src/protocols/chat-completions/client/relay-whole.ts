@@ -67,7 +67,12 @@ function endOf(answer: JsonObject): FinishReason {
 }
 
 /** A stream was asked for, and everything came at once: the client gets its stream nevertheless. */
-export function restream(body: Buffer, sink: RelaySink, to: AnswerContext, dialect: ChatDialect): void {
+export function restream(
+  body: Buffer,
+  sink: RelaySink,
+  to: AnswerContext,
+  dialect: ChatDialect,
+): void {
   const asking: CallContext = {
     op: "generate",
     name: "generate",

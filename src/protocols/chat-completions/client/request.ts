@@ -130,7 +130,11 @@ function automatic(r: ChatRequest, to: ContentContext): void {
   if (r.cache?.auto) to.lose("cache_control", "dropped");
 }
 
-function topKOf(r: ChatRequest, to: ContentContext, own: JsonObject | undefined): number | undefined {
+function topKOf(
+  r: ChatRequest,
+  to: ContentContext,
+  own: JsonObject | undefined,
+): number | undefined {
   if (r.sampling.topK === undefined || to.traits.topK || own?.["top_k"] !== undefined)
     return r.sampling.topK;
   to.lose("top_k", "dropped");

@@ -5,7 +5,11 @@ import { byName } from "../../names.ts";
 import { cameFrom, ID, object, present, text } from "../words.ts";
 import type { ContentContext } from "./content.ts";
 
-export function toolOf(tool: Tool, to: ContentContext, name: (n: string) => string): Json | undefined {
+export function toolOf(
+  tool: Tool,
+  to: ContentContext,
+  name: (n: string) => string,
+): Json | undefined {
   const from = cameFrom<Json>(tool);
   if (from !== undefined && !(tool.type === "custom" && to.traits.customTools === false))
     return from;

@@ -178,7 +178,11 @@ function formatTo(
 const PERSONAL = /@|^\+?[\d ()-]{7,}$/;
 
 /** An opaque id, says the protocol: what is too long for one or looks like an address or a phone number is hashed. */
-function metadataTo(r: ChatRequest, own: JsonObject, { of }: MessagesEncoding): JsonObject | undefined {
+function metadataTo(
+  r: ChatRequest,
+  own: JsonObject,
+  { of }: MessagesEncoding,
+): JsonObject | undefined {
   const more = isObject(own["metadata"]) ? own["metadata"] : undefined;
   if (r.user === undefined) return more;
   let user = r.user;

@@ -66,7 +66,12 @@ function known(effort: string, e: MessagesEncoding): string {
 }
 
 /** `enabled` with tokens to spend: inside max_tokens, and an answer needs room after them. */
-function budgeted(r: ChatRequest, maxTokens: number, own: JsonObject, e: MessagesEncoding): Thinking {
+function budgeted(
+  r: ChatRequest,
+  maxTokens: number,
+  own: JsonObject,
+  e: MessagesEncoding,
+): Thinking {
   const { mode, effort, budget } = r.reasoning;
   if (!e.with.unsigned && unsigned(r, e.with.signer)) {
     e.of.lose("reasoning", "approximated", "thinking_disabled_missing_signature");

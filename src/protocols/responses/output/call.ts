@@ -4,7 +4,11 @@ import { itemId } from "../object.ts";
 import { callId, ORIGIN, parsed, text } from "../wire.ts";
 import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
 
-export function call(block: Extract<OpenBlock, { type: "call" }>, index: number, desk: OutputContext): Item {
+export function call(
+  block: Extract<OpenBlock, { type: "call" }>,
+  index: number,
+  desk: OutputContext,
+): Item {
   const declared = desk.name(block.name);
   const custom = declared.custom || block.tool === "custom";
   // Upstreams that know functions only were given a function of one text: it is taken out of its wrapping again.

@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
 import { createLists } from "../../../../src/catalogue/lists.ts";
-import type { Services } from "../../../../src/gateway/house.ts";
-import { createLedger } from "../../../../src/gateway/ledger.ts";
-import { WorkerPool } from "../../../../src/gateway/workers/crew.ts";
-import type { WorkerConfig } from "../../../../src/gateway/workers/order.ts";
+import type { Services } from "../../../../src/gateway/services/services.ts";
+import { createLedger } from "../../../../src/gateway/services/ledger-queue.ts";
+import { WorkerPool } from "../../../../src/gateway/workers/pool.ts";
+import type { WorkerConfig } from "../../../../src/gateway/workers/commands.ts";
 import { createLog } from "../../../../src/lib/log.ts";
 import { Mask } from "../../../../src/lib/mask.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
@@ -62,7 +62,13 @@ async function made(size: number, first: WorkerConfig) {
   const log = createLog({ level: "silent" as never, mask: new Mask(), pretty: false });
   const lists = createLists();
   const observing = { seen() {}, told() {} };
-  const house = { store, log, lists, observing, ledger: createLedger(store) } as unknown as Services;
+  const house = {
+    store,
+    log,
+    lists,
+    observing,
+    ledger: createLedger(store),
+  } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
   const listen = { host: "127.0.0.1", port: 0 } as never;
   return new WorkerPool({ size, program, house, listen, drainMs: () => 100, broken }, first);

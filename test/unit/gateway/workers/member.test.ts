@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { hire } from "../../../../src/gateway/workers/member.ts";
+import { hire } from "../../../../src/gateway/workers/worker-handle.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
 it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {

@@ -1,0 +1,55 @@
+// What the control socket of a running gateway answers to.
+import type { Refresh } from "../../catalogue/refresh.ts";
+import { aroundOf } from "../around.ts";
+import type { ControlCommandsOf } from "./socket.ts";
+import type { Services } from "../services/services.ts";
+import { keyCommands } from "./key-commands.ts";
+import { ledgerCommands } from "./ledger-commands.ts";
+import { modelCommands, mounted } from "./model-commands.ts";
+import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts";
+import { policyCommands } from "./policy-commands.ts";
+import type { Gateway } from "../types.ts";
+
+export const commandsOf = (of: {
+  gateway: Gateway;
+  house: Pick<Services, "store" | "ledger" | "mask">;
+  /** Resolves when nobody remembers anything of a key any more. */
+  forget: () => Promise<void>;
+  refresh: Refresh;
+  current: () => Pick<Mounts, "built" | "config">;
+}) => {
+  const { gateway, house, forget, refresh, current } = of;
+  const built = () => current().built;
+  const mounts = (): Mounts => ({ ...current(), ...house });
+  const commands: ControlCommandsOf = {
+    status: async () => gateway.status(),
+    reload: async () => gateway.reload("command"),
+    explain: async ({ model, frontend }) =>
+      gateway.explain(String(model), frontend === undefined ? undefined : String(frontend)),
+    /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
+    models: async ({ provider }) => {
+      const one = provider === undefined ? undefined : String(provider);
+      await refresh.now(one === undefined ? undefined : mounted(built().providers, one));
+      return gateway.status();
+    },
+    ...modelCommands(built),
+    ...policyCommands(built),
+    ...pluginCommands(mounts),
+    ...ledgerCommands(house.store),
+    ...keyCommands(
+      {
+        list: (page) => house.store.keys(page),
+        write: (record) => house.ledger.key(record).then(forget),
+      },
+      Date.now,
+      () =>
+        aroundOf(
+          current().config,
+          built()
+            .gen.catalogue.list()
+            .map(({ id }) => id),
+        ),
+    ),
+  };
+  return { commands, own: (name: string) => pluginCommand(mounts, name) };
+};

@@ -1,0 +1,83 @@
+// What a request for a model would meet in a generation, in words for people and as data for programs.
+import type { GatewayConfig } from "../../config/types.ts";
+import { fail, faultOf } from "../../model/error.ts";
+import { explain } from "../../walk/candidates/explain.ts";
+import type { BuiltGeneration } from "../generation/build.ts";
+import type { Explanation } from "../types.ts";
+
+export async function explainIn(
+  built: BuiltGeneration,
+  config: GatewayConfig,
+  model: string,
+  name?: string,
+): Promise<Explanation> {
+  const speaking = built.frontends.filter((f) => f.server);
+  const frontend =
+    name === undefined
+      ? speaker(built, model)
+      : speaking.find((f) => f.name === name || f.protocol?.id === name);
+  if (!frontend)
+    return fail(
+      "not_found",
+      `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
+    );
+  const explained = await explain(built.gen, frontend, model).catch((error: unknown) => {
+    const absent = built.gen.resolver.absent(model);
+    const fault = faultOf(error);
+    if (!fault || absent.length === 0) throw error;
+    return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
+      code: fault.code,
+      param: fault.param,
+    });
+  });
+  const provider = explained.candidates[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
+  const hooks = Object.fromEntries(
+    Object.entries(frontend.chain)
+      .filter(([hook]) => hook !== "senders")
+      .map(([hook, list]) => [hook, (list as readonly { id: string }[]).map((h) => h.id)]),
+  );
+  return {
+    model,
+    frontend: frontend.name,
+    candidates: [
+      ...explained.candidates.map(({ seat, closedBy }) => ({
+        id: seat.id,
+        credential: seat.credential,
+        protocol: seat.protocol,
+        lane: seat.lane,
+        closedBy,
+      })),
+      ...explained.excluded.map(({ seat, by, code, message }) => ({
+        id: seat.id,
+        credential: seat.credential,
+        protocol: seat.protocol,
+        lane: seat.lane,
+        excluded: { by, code, message },
+      })),
+    ],
+    hooks,
+    timeouts: (provider ? built.providers.get(provider)?.timeouts : undefined) ?? config.timeouts,
+    notes: explained.notes,
+  };
+}
+
+/** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
+function speaker(
+  { frontends, gen }: BuiltGeneration,
+  model: string,
+): BuiltGeneration["frontends"][number] | undefined {
+  const lanes = frontends.flatMap((frontend) => {
+    if (!frontend.server) return [];
+    try {
+      const [seat] = gen.resolver.resolve(frontend, model, false).candidates;
+      return seat ? [{ frontend, lane: seat.lane }] : [];
+    } catch {
+      return [];
+    }
+  });
+  return (
+    lanes.find(({ lane }) => lane === "verbatim")?.frontend ??
+    lanes[0]?.frontend ??
+    frontends.find((f) => f.server)
+  );
+}

@@ -1,0 +1,127 @@
+// The ledger, as an operator reads it: sums, rows, and whether they are what was written. The same on the control socket of
+// a running gateway and on the store itself. Nothing here writes.
+import { fail } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Commands, Problem } from "../../plugin/plugin.ts";
+import type { Entry, LedgerQuery, ResultPage, Store, Total } from "../../plugin/store.ts";
+import type { ControlCommandsOf } from "./socket.ts";
+import { number } from "./input.ts";
+
+export const DIMENSIONS = ["key", "provider", "model", "day", "label"] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
+/** A sum, with how many of its calls are only estimates. */
+export interface Sum extends Total {
+  readonly estimated: number;
+}
+
+export interface Sums {
+  readonly rows: readonly Sum[];
+  /** Of all of it: a call with two labels is in two rows, and here once. */
+  readonly total: Sum;
+}
+
+export interface VerifyResult {
+  readonly problems: readonly Problem[];
+  /** Whether the store keeps a chain of hashes at all. */
+  readonly verifiable: boolean;
+  /** The newest hash: whoever notes it down can tell later whether the ledger was shortened. */
+  readonly head: { readonly seq: number; readonly hash: string } | undefined;
+  /** Whether the hash that was asked about is still in it. */
+  readonly holds: boolean | undefined;
+}
+
+const STATES = ["open", "exact", "estimated", "unpriced", "void"];
+const MOST = 1_000;
+
+export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
+  async function sums(query: LedgerQuery, by: readonly Dimension[]): Promise<Sum[]> {
+    const [all, guessed] = await Promise.all([
+      store.totals({ ...query, by }),
+      store.totals({ ...query, by, state: "estimated" }),
+    ]);
+    const name = (total: Total) => JSON.stringify(by.map((each) => total.by[each]));
+    const estimated = new Map(guessed.map((total) => [name(total), total.calls]));
+    return all.map((total) => ({ ...total, estimated: estimated.get(name(total)) ?? 0 }));
+  }
+  const nothing: Sum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
+  return {
+    "ledger.totals": async (input): Promise<Sums> => {
+      const query = await queryOf(input, store);
+      const by = dimensions(input["by"]);
+      const [rows, [total = nothing]] = await Promise.all([sums(query, by), sums(query, [])]);
+      return { rows, total };
+    },
+    "ledger.entries": async (input): Promise<ResultPage<Entry>> =>
+      store.entries(await queryOf(input, store), {
+        after: text(input, "after"),
+        limit: Math.min(number(input, "limit") ?? 100, MOST),
+      }),
+    "ledger.verify": async (input): Promise<VerifyResult> => {
+      const hash = text(input, "hash");
+      const { head, holds } = store.commands ?? {};
+      return {
+        problems: (await store.verify?.()) ?? [],
+        verifiable: store.verify !== undefined,
+        head: (await head?.run({})) as VerifyResult["head"],
+        holds: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
+      };
+    },
+  };
+}
+
+async function queryOf(input: JsonObject, store: Store): Promise<LedgerQuery> {
+  const state = text(input, "state");
+  if (state !== undefined && !STATES.includes(state))
+    fail("invalid", `state is one of ${STATES.join(", ")}.`, { param: "state" });
+  return {
+    key: await keyOf(text(input, "key"), store),
+    attempt: text(input, "attempt"),
+    upstreamId: text(input, "upstreamId"),
+    from: number(input, "from"),
+    to: number(input, "to"),
+    state: state as LedgerQuery["state"],
+  };
+}
+
+/** By id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
+async function keyOf(said: string | undefined, store: Store): Promise<string | undefined> {
+  if (said === undefined) return undefined;
+  const named = new Set<string>();
+  let after: string | undefined;
+  do {
+    const page = await store.keys({ after, limit: 500 });
+    for (const { id, name } of page.items) {
+      if (id === said) return id;
+      if (name === said) named.add(id);
+    }
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  const [id, ...others] = named;
+  if (others.length > 0)
+    fail("invalid", `Several keys are named "${said}": say the id. ${[...named].join(", ")}`, {
+      param: "key",
+    });
+  if (id !== undefined) return id;
+  const { items } = await store.entries({ key: said }, { limit: 1 });
+  if (items.length === 0)
+    fail(
+      "not_found",
+      `There is no key "${said}", and no row of one. A key that stands in gateway.yaml is known here by its id.`,
+      { param: "key", code: "no_such_key" },
+    );
+  return said;
+}
+
+export function dimensions(value: unknown): readonly Dimension[] {
+  const said = value === undefined || value === null ? ["key"] : value;
+  return Array.isArray(said) && said.every((each) => DIMENSIONS.includes(each as Dimension))
+    ? (said as Dimension[])
+    : fail("invalid", `Usage is summed up by ${DIMENSIONS.join(", ")}.`, { param: "by" });
+}
+
+function text(input: JsonObject, name: string): string | undefined {
+  const value = input[name];
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "string" ? value : fail("invalid", `${name} is a word.`, { param: name });
+}

@@ -1,0 +1,158 @@
+// Models, as an operator asks for them: what there is, and what is known of one, by whom, at what cost, until when. The
+// same on the control socket of a running gateway and on a rehearsal of its file.
+import type { Catalogue, CatalogueEntry, Listing } from "../../catalogue/catalogue.ts";
+import type { FactSource } from "../../catalogue/merge.ts";
+import { fail, faultOf } from "../../model/error.ts";
+import type { EffectivePolicy, Privacy } from "../../model/facts.ts";
+import type { Kind } from "../../model/request.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import type { Unit, Usage } from "../../model/usage.ts";
+import { example } from "../../money/example.ts";
+import { nanoToDecimal } from "../../money/format.ts";
+import type { ControlCommandsOf } from "./socket.ts";
+import type { BuiltGeneration } from "../generation/build.ts";
+
+/** One fact, and who says so. */
+export interface Fact {
+  /** "limits.context" */
+  readonly field: string;
+  readonly value: Json;
+  readonly source: FactSource;
+}
+
+export interface ExplainedModel {
+  readonly id: string;
+  readonly provider: string;
+  readonly kind: Kind;
+  /** Somebody says that it exists. A chat model that nobody lists is forwarded all the same, an image model is refused. */
+  readonly listed: boolean;
+  readonly facts: readonly Fact[];
+  readonly policy: EffectivePolicy | undefined;
+  /** What a plain request costs, in dollars; null: nobody knows. */
+  readonly example: {
+    readonly about: string;
+    readonly usage: Usage;
+    readonly usd: string | null;
+    readonly lines: readonly {
+      readonly unit: Unit;
+      readonly count: number;
+      readonly usd: string;
+    }[];
+  };
+  /** Days from now; below zero: it should be gone. */
+  readonly retires: { readonly on: string; readonly days: number } | undefined;
+}
+
+/** The answer of `models.explain`. */
+export interface ExplainedName {
+  readonly name: string;
+  /** One, or those that an alias stands for, in the order in which they are tried. */
+  readonly models: readonly ExplainedModel[];
+  /** For a name that nobody lists: the nearest that somebody does. */
+  readonly near: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+const PRIVACY: readonly unknown[] = ["off", "required", "strict"];
+
+export function modelCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
+  return {
+    "models.list": async (input) => ({ models: list(built(), input) }),
+    "models.explain": async ({ model }): Promise<ExplainedName> =>
+      explained(
+        built(),
+        typeof model === "string" && model !== "" ? model : fail("invalid", "Say which model."),
+        now(),
+      ),
+  } satisfies ControlCommandsOf;
+}
+
+function list(
+  { gen, providers }: BuiltGeneration,
+  { kind, provider, privacy = "off" }: JsonObject,
+): readonly Listing[] {
+  if (kind !== undefined && kind !== "chat" && kind !== "image")
+    fail("invalid", "A kind is chat or image.", { param: "kind" });
+  if (!PRIVACY.includes(privacy))
+    fail("invalid", "Privacy is off, required or strict.", { param: "privacy" });
+  if (provider !== undefined) mounted(providers, String(provider));
+  return gen.catalogue.list({
+    kind: kind as Kind | undefined,
+    provider: provider === undefined ? undefined : String(provider),
+    privacy: privacy as Privacy,
+  });
+}
+
+/** Fails unless gateway.yaml mounts a provider of this name. */
+export function mounted(providers: BuiltGeneration["providers"], name: string): string {
+  return providers.has(name)
+    ? name
+    : fail(
+        "not_found",
+        `There is no provider "${name}". There are: ${[...providers.keys()].join(", ") || "none"}.`,
+        { code: "no_such_provider" },
+      );
+}
+
+function explained(built: BuiltGeneration, name: string, now: number): ExplainedName {
+  const { catalogue } = built.gen;
+  const models = behind(built, name).map((id) => about(catalogue, id, now));
+  const strange = models.every(({ listed }) => !listed);
+  return { name, models, near: strange ? catalogue.near(name, models[0]?.kind) : [] };
+}
+
+/** The models that a name leads to: those that a request for it would meet, whichever frontend it comes to. */
+function behind({ gen, frontends, providers }: BuiltGeneration, name: string): readonly string[] {
+  let refused: unknown;
+  for (const frontend of frontends) {
+    if (!frontend.server) continue;
+    try {
+      const { candidates: seats } = gen.resolver.resolve(frontend, name, false);
+      return [...new Set(seats.map(({ id }) => id))];
+    } catch (problem) {
+      if (!faultOf(problem)) throw problem;
+      refused ??= problem;
+    }
+  }
+  if (providers.has(name.split("/", 1)[0]!) && name.includes("/")) return [name];
+  throw refused ?? fail("not_found", "No frontend is mounted that speaks to models.");
+}
+
+function about(catalogue: Catalogue, id: string, now: number): ExplainedModel {
+  const slash = id.indexOf("/");
+  const provider = id.slice(0, slash);
+  const found = catalogue.find(provider, id.slice(slash + 1));
+  const { info, listed } = found;
+  return {
+    id,
+    provider,
+    kind: info.kind,
+    listed,
+    facts: facts(found),
+    policy: catalogue.listing(id)?.policy,
+    example: priced(info, now),
+    retires:
+      info.retires === undefined
+        ? undefined
+        : { on: info.retires, days: Math.ceil((Date.parse(info.retires) - now) / DAY_MS) },
+  };
+}
+
+function priced({ kind, price }: CatalogueEntry["info"], now: number): ExplainedModel["example"] {
+  const { about, usage, nano, lines } = example(kind, price, now);
+  return {
+    about,
+    usage,
+    usd: nano === null ? null : nanoToDecimal(nano),
+    lines: lines.map(({ unit, count, nano }) => ({ unit, count, usd: nanoToDecimal(nano) })),
+  };
+}
+
+function facts({ info, sources }: CatalogueEntry): readonly Fact[] {
+  return Object.entries(sources).map(([field, source]) => {
+    // A set and one fact of it, whose own name may have a dot: "can.state.store".
+    const [, set = field, fact] = /^(\w+)\.(.+)$/.exec(field) ?? [];
+    const said = (info as unknown as JsonObject)[set] as Json;
+    return { field, value: fact === undefined ? said : (said as JsonObject)[fact]!, source };
+  });
+}

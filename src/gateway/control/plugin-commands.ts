@@ -1,0 +1,132 @@
+// The commands that plugins bring with them: listed, and run by "<plugin id>/<command>". The same on the control socket of a
+// running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
+// what each process knows by itself a plugin asks of its twins.
+import { NOTHING, type Schema } from "../../config/dialect.ts";
+import { saidOf } from "../../config/diagnose.ts";
+import type { GatewayConfig } from "../../config/types.ts";
+import { valueAt } from "../../config/tree.ts";
+import { type ValidationResult, validate } from "../../config/validate.ts";
+import type { Mask } from "../../lib/mask.ts";
+import { nearest } from "../../lib/text.ts";
+import { fail, faultOf } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Commands } from "../../plugin/plugin.ts";
+import type { Store } from "../../plugin/store.ts";
+import type { ControlCommand, ControlCommandsOf } from "./socket.ts";
+import type { BuiltGeneration } from "../generation/build.ts";
+
+export interface ShownCommand {
+  readonly name: string;
+  readonly summary: string;
+  readonly input: Schema;
+}
+
+/** A mounted plugin. */
+export interface ShownPlugin {
+  /** The path in gateway.yaml. */
+  readonly id: string;
+  readonly use: string;
+  readonly summary: string;
+  readonly commands: readonly ShownCommand[];
+}
+
+/** What is mounted now. */
+export interface Mounts {
+  readonly config: GatewayConfig;
+  readonly built: BuiltGeneration;
+  readonly store: Store & Commands;
+  readonly mask: Mask;
+}
+
+export const pluginCommands = (mounts: () => Mounts): ControlCommandsOf => ({
+  "plugins.list": async () => ({ plugins: shown(mounts()) }),
+});
+
+/** Undefined: not the name of a plugin's command. */
+export function pluginCommand(mounts: () => Mounts, name: string): ControlCommand | undefined {
+  const slash = name.indexOf("/");
+  if (slash < 0) return undefined;
+  return async (input) => {
+    const now = mounts();
+    const { plugin, command } = find(shown(now), name.slice(0, slash), name.slice(slash + 1));
+    const { value, complaints } = checkInput(command.input, input, () => false);
+    const [first] = complaints;
+    if (first)
+      fail("invalid", complaints.map(saidOf).join("; "), {
+        code: "bad_input",
+        param: first.pointer,
+      });
+    try {
+      return await commandsOf(now, plugin.id)[command.name]!.run(value as JsonObject);
+    } catch (error) {
+      if (faultOf(error)) throw error;
+      const why = error instanceof Error ? error.message : String(error);
+      return fail("internal", `${plugin.id} ${command.name} failed: ${now.mask.text(why)}`);
+    }
+  };
+}
+
+/** By exact names; the nearest ones are for the sentence. */
+export function find(plugins: readonly ShownPlugin[], id: string, name: string) {
+  const plugin = findPlugin(plugins, id);
+  const names = plugin.commands.map((each) => each.name);
+  const command =
+    plugin.commands.find((each) => each.name === name) ??
+    fail(
+      "not_found",
+      names.length === 0
+        ? `${id} has no commands. tollgate plugin lists which plugins have.`
+        : `${id} has no command "${name}".${meant(name, names)} It has ${names.join(", ")}.`,
+      { code: "unknown_command" },
+    );
+  return { plugin, command };
+}
+
+export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPlugin {
+  const ids = plugins.map((each) => each.id);
+  // "usage" is a short way to say "middleware.usage" that could one day mean two.
+  const near = nearest(id, ids) ?? ids.find((each) => each.endsWith(`.${id}`));
+  return (
+    plugins.find((each) => each.id === id) ??
+    fail(
+      "not_found",
+      `No plugin is mounted as "${id}".${near === undefined ? "" : ` Did you mean "${near}"?`} tollgate plugin lists them.`,
+      { code: "unknown_plugin" },
+    )
+  );
+}
+
+/** `outside`: whether what stands at a pointer is text that may be meant as a number or a truth value. */
+export const checkInput = (
+  schema: Schema,
+  input: JsonObject,
+  outside: (pointer: string) => boolean,
+): ValidationResult =>
+  validate(schema, input, outside, (pointer) => {
+    const value = valueAt(input, pointer);
+    return { text: typeof value === "string" ? value : JSON.stringify(value), mayShow: true };
+  });
+
+const meant = (word: string, known: readonly string[]): string => {
+  const near = nearest(word, known);
+  return near === undefined ? "" : ` Did you mean "${near}"?`;
+};
+
+const commandsOf = ({ built, store }: Mounts, id: string): NonNullable<Commands["commands"]> =>
+  (id === "store" ? store.commands : built.commands.get(id)) ?? {};
+
+function shown(now: Mounts): ShownPlugin[] {
+  const { store, frontends, middleware, observers, providers } = now.config;
+  return [store, ...frontends, ...middleware, ...observers, ...providers.values()].map(
+    (mounted) => ({
+      id: mounted.id,
+      use: mounted.use,
+      summary: mounted.definition.summary,
+      commands: Object.entries(commandsOf(now, mounted.id)).map(([name, { summary, input }]) => ({
+        name,
+        summary,
+        input: (input as Schema | undefined) ?? NOTHING,
+      })),
+    }),
+  );
+}

@@ -1,0 +1,101 @@
+// What becomes of data on the way to a model, as an operator asks: every way, what each level says of it, and why it would do
+// or would not. The same on the control socket of a running gateway and on a rehearsal of its file.
+import { effectivePolicy, satisfies } from "../../catalogue/policy.ts";
+import { fail, faultOf } from "../../model/error.ts";
+import type { DataPolicy, EffectivePolicy, Privacy } from "../../model/facts.ts";
+import type { HostCandidate } from "../../walk/generation.ts";
+import { policyOf, sayingsOf } from "../../walk/candidates/policy.ts";
+import type { ControlCommandsOf } from "./socket.ts";
+import type { BuiltGeneration } from "../generation/build.ts";
+
+/** What one level has to say: "provider", "model claude-fable-5*". */
+export interface Saying {
+  readonly level: string;
+  readonly data: Partial<DataPolicy>;
+}
+
+export interface ExplainedWay {
+  readonly id: string;
+  readonly credential: string;
+  readonly protocol: string | null;
+  /** Whether what this provider says of itself is believed. */
+  readonly trusted: boolean;
+  readonly declared:
+    | { readonly declared: boolean; readonly note?: string; readonly until?: string }
+    | undefined;
+  readonly sayings: readonly Saying[];
+  readonly policy: EffectivePolicy;
+  readonly would: { readonly required: boolean; readonly strict: boolean };
+}
+
+/** The answer of `policy.explain`. */
+export interface ExplainedPolicy {
+  readonly model: string;
+  readonly wanted: Privacy;
+  readonly ways: readonly ExplainedWay[];
+  /** Middleware that sends content elsewhere, and so closes every way. */
+  readonly closed: readonly string[];
+}
+
+const PRIVACY: readonly unknown[] = ["off", "required", "strict"];
+
+export function policyCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
+  return {
+    "policy.explain": async ({ model, privacy = "off" }): Promise<ExplainedPolicy> => {
+      if (typeof model !== "string" || model === "") return fail("invalid", "Say which model.");
+      if (!PRIVACY.includes(privacy))
+        fail("invalid", "Privacy is off, required or strict.", { param: "privacy" });
+      return explained(built(), model, privacy as Privacy, now());
+    },
+  } satisfies ControlCommandsOf;
+}
+
+function explained(
+  built: BuiltGeneration,
+  model: string,
+  wanted: Privacy,
+  now: number,
+): ExplainedPolicy {
+  const ways = new Map<string, ExplainedWay>();
+  for (const seat of seatsOf(built, model)) {
+    const { provider, credential } = seat["~"];
+    const policy = policyOf(seat["~"], seat.info, now);
+    ways.set(`${seat.id}\n${seat.credential}\n${seat.protocol}`, {
+      id: seat.id,
+      credential: seat.credential,
+      protocol: seat.protocol,
+      trusted: provider.trusted,
+      declared: credential.zdr,
+      sayings: sayingsOf(seat["~"], seat.info),
+      policy,
+      would: { required: satisfies("required", policy), strict: satisfies("strict", policy) },
+    });
+  }
+  const closed = built.middleware.filter(
+    ({ sends, trusted }) =>
+      sends !== "nowhere" &&
+      !satisfies(
+        wanted === "off" ? "required" : wanted,
+        effectivePolicy({ provider: sends, protocol: null, trusted, now }),
+      ),
+  );
+  return { model, wanted, ways: [...ways.values()], closed: closed.map(({ id }) => id) };
+}
+
+/** Every way that a request for this name could take, whichever frontend it comes to. */
+function seatsOf({ frontends, gen }: BuiltGeneration, model: string): readonly HostCandidate[] {
+  let refused: unknown;
+  const seats = frontends.flatMap((frontend) => {
+    if (!frontend.server) return [];
+    try {
+      return gen.resolver.resolve(frontend, model, false).candidates;
+    } catch (problem) {
+      if (!faultOf(problem)) throw problem;
+      refused ??= problem;
+      return [];
+    }
+  });
+  if (seats.length === 0)
+    throw refused ?? fail("not_found", "No frontend is mounted that speaks to models.");
+  return seats;
+}

@@ -1,0 +1,162 @@
+// The control socket: how commands reach a running gateway. HTTP over a unix socket in the state folder, for its owner alone:
+//   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
+import { createServer, type IncomingMessage, request, type Server } from "node:http";
+import { chmod, rm } from "node:fs/promises";
+import { type ErrorKind, fail, faultOf } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import { refuseSecond as alone } from "./alone.ts";
+import { makePlace, placeOf } from "./socket-path.ts";
+
+/** What it answers must survive JSON; amounts become decimal strings. */
+export type ControlCommand = (input: JsonObject) => Promise<unknown>;
+export type ControlCommandsOf = Readonly<Record<string, ControlCommand>>;
+
+export interface ControlSocket extends AsyncDisposable {
+  /** Of the socket itself. */
+  readonly path: string;
+}
+
+const MOST_BYTES = 1 << 20;
+
+/** `path`: the state folder. */
+export async function serveControl(of: {
+  readonly path: string;
+  readonly commands: ControlCommandsOf;
+  /** A plugin's own, "<plugin id>/<command>": they come and go with what is mounted. */
+  readonly own?: (name: string) => ControlCommand | undefined;
+}): Promise<ControlSocket> {
+  const place = await makePlace(of.path);
+  await alone(of.path);
+  // What a dead one left behind.
+  await rm(place.socket, { force: true });
+  const server = createServer((req, res) => {
+    void answer(req, of).then(({ status, text }) => {
+      res.writeHead(status, { "content-type": "application/json", connection: "close" });
+      res.end(`${text}\n`);
+    });
+  });
+  await listening(server, place.socket);
+  if (process.platform !== "win32") await chmod(place.socket, 0o600);
+  return {
+    path: place.socket,
+    async [Symbol.asyncDispose]() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeAllConnections();
+      await closed;
+      await place.remove();
+    },
+  };
+}
+
+/** `path`: the state folder. Fails with the code "not_running" when nobody answers there. */
+export async function askControl(
+  path: string,
+  command: string,
+  input: JsonObject = {},
+): Promise<Json> {
+  const socketPath = await placeOf(path);
+  const { status, text } = await post(socketPath, command, JSON.stringify(input, plain)).catch(
+    (error: NodeJS.ErrnoException) =>
+      nobody(error)
+        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
+        : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+            cause: error,
+          }),
+  );
+  const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
+  if (status === 200) return body.value;
+  const { kind, message, ...more } = body.error;
+  return fail(kind, message, more);
+}
+
+const nobody = ({ code = "" }: NodeJS.ErrnoException) =>
+  ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
+
+const plain = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);
+
+async function answer(
+  req: IncomingMessage,
+  { commands, own }: Pick<Parameters<typeof serveControl>[0], "commands" | "own">,
+): Promise<{ status: number; text: string }> {
+  try {
+    const name = decodeURIComponent((req.url ?? "/").slice(1));
+    const text = await read(req);
+    const command = Object.hasOwn(commands, name) ? commands[name] : own?.(name);
+    if (!command)
+      return fail("not_found", `This gateway does not know the command "${name}".`, {
+        code: "unknown_command",
+      });
+    const input: unknown = JSON.parse(text || "{}");
+    if (typeof input !== "object" || input === null || Array.isArray(input))
+      return fail("invalid", "The input of a command is a JSON object.");
+    const value = (await command(input as JsonObject)) ?? null;
+    return { status: 200, text: JSON.stringify({ value }, plain) };
+  } catch (error) {
+    const { kind, message, code, param, details } = faultOf(error) ?? {
+      kind: error instanceof SyntaxError ? "invalid" : "internal",
+      message: error instanceof Error ? error.message : String(error),
+    };
+    return {
+      status: 400,
+      text: JSON.stringify({ error: { kind, message, code, param, details } }),
+    };
+  }
+}
+
+async function read(req: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of req) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > MOST_BYTES) fail("too_large", "The input of a command is at most 1 MiB.");
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** Fails when a gateway runs on this state folder. Worth asking before anything of the folder is opened. */
+export async function refuseSecond(stateDir: string): Promise<void> {
+  const alive = await post(await placeOf(stateDir), "status", "{}").then(
+    ({ text }) => text,
+    (error: NodeJS.ErrnoException) => (nobody(error) ? undefined : "{}"),
+  );
+  if (alive !== undefined)
+    fail(
+      "conflict",
+      `Another gateway${pidIn(alive)} is running on ${stateDir}. Stop it, or give this one its own state_dir.`,
+      { code: "already_running" },
+    );
+}
+
+function pidIn(text: string): string {
+  try {
+    const { value } = JSON.parse(text) as { value?: { pid?: unknown } };
+    return typeof value?.pid === "number" ? ` (pid ${value.pid})` : "";
+  } catch {
+    return "";
+  }
+}
+
+const listening = (server: Server, path: string) =>
+  new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+
+const post = (socketPath: string, command: string, body: string) =>
+  new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const path = `/${encodeURIComponent(command)}`;
+    const req = request({ socketPath, path, method: "POST", agent: false }, (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("error", reject);
+      res.on("end", () =>
+        resolve({ status: res.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+      );
+    });
+    req.on("error", reject);
+    req.end(body);
+  });

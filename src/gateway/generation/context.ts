@@ -1,0 +1,68 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Scope } from "../../lib/scope.ts";
+import type { Catalogue } from "../../catalogue/catalogue.ts";
+import type { Context } from "../../plugin/context.ts";
+import { matches } from "../../walk/candidates/pattern.ts";
+import type { ContextServices, Services } from "../services/services.ts";
+
+export interface ContextOptions {
+  /** The path in gateway.yaml. */
+  id: string;
+  scope: Scope;
+  /** Of a store, which is the first to move in, the ground alone. */
+  house: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
+  /** Reached as they are: the operator's own options name them. */
+  origins: ReadonlySet<string>;
+  /** The generation's own; there once its providers are. */
+  catalogue: () => Catalogue;
+}
+
+export function createContext({ id, scope, house, origins, catalogue }: ContextOptions): Context {
+  const log = house.log.child({ plugin: id });
+  return {
+    id,
+    log,
+    signal: scope.signal,
+    own: (thing) => scope.own(thing),
+    onDispose: (undo) => scope.defer(undo),
+    every: (ms, tick) =>
+      scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
+    shared: (key, create, end) => house.shared.take(scope, `${id}\n${key}`, create, end),
+    peers<Q, A>(answer: (question: Q) => A | undefined) {
+      house.peers.answers(scope, id, answer);
+      return (question: Q) => house.peers.ask(id, question) as Promise<A | undefined>;
+    },
+    // Most ask nobody, and the way out is a long import.
+    fetch: async (to, init) => {
+      const { createLine } = await import("./provider-access.ts");
+      const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
+      const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.signal };
+      return createLine({ ...line, origins }).fetch(to, init);
+    },
+    keys: house.keys!,
+    catalogue: view(catalogue),
+    ledger: {
+      entries: (query, page, of) => house.reports!.entries(query, page, of),
+      totals: (query, of) => house.reports!.totals(query, of),
+    },
+    stateDir() {
+      const dir = join(house.stateDir, id.replace(/[^\w.-]/g, "_"));
+      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      return dir;
+    },
+  };
+}
+
+/** What a key may see of the catalogue. */
+function view(catalogue: () => Catalogue): Context["catalogue"] {
+  return {
+    list: ({ identity, privacy, kind }) =>
+      catalogue().list({
+        kind,
+        privacy,
+        may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
+      }),
+    find: (id) => catalogue().listing(id),
+  };
+}

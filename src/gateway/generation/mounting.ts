@@ -1,0 +1,97 @@
+// What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
+import type { ValidateFunction } from "ajv";
+import { compiler, type Rules } from "../../config/compile.ts";
+import type { Scope } from "../../lib/scope.ts";
+import type { Provider } from "../../plugin/provider.ts";
+import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../../walk/generation.ts";
+import type { Services } from "../services/services.ts";
+import { createLine } from "./provider-access.ts";
+
+export function mountEndpoint(
+  endpoint: Provider["endpoints"][number],
+  connectMs: number,
+  house: Services,
+  scope: Scope,
+): MountedEndpoint | { why: string } {
+  const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
+  if (base === null || (base && !/^https?:$/.test(base.protocol)))
+    return { why: `${endpoint.base} is not an http address` };
+  const pool = base && taken(base.origin, connectMs, house, scope);
+  if (!("protocol" in endpoint))
+    return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
+  if (!endpoint.protocol.client)
+    return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
+  return {
+    endpoint,
+    kind: endpoint.protocol.kind,
+    protocol: endpoint.protocol,
+    wire: {
+      pool: pool!,
+      origin: base!.origin,
+      prefix: base!.pathname.replace(/\/+$/, ""),
+      endpoint,
+    },
+    pool,
+  };
+}
+
+function taken(origin: string, connectMs: number, house: Services, scope: Scope) {
+  const { pool, release } = house.pools.take(origin, connectMs);
+  scope.defer(release);
+  return pool;
+}
+
+/** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
+export const BODIES: Rules = {
+  options: {
+    strict: false,
+    validateFormats: false,
+    // Draft-07's own schema takes longer to compile than every body's.
+    validateSchema: false,
+    logger: false,
+  },
+};
+const bodies = compiler(BODIES);
+const compiled = new WeakMap<object, ValidateFunction>();
+
+/** Compiled for the first body: most gateways never meet all protocols, and a start waits for none of them. */
+function checkOf(schema: object): ValidateFunction {
+  let check = compiled.get(schema);
+  if (!check) compiled.set(schema, (check = bodies.compile(schema)));
+  return check;
+}
+
+export function validator(schema: unknown): MountedFrontend["validate"] {
+  if (typeof schema !== "object" || schema === null) return () => undefined;
+  let check: ValidateFunction | undefined;
+  return (body) => {
+    check ??= checkOf(schema);
+    if (check(body)) return undefined;
+    const [first] = check.errors ?? [];
+    const missing = first?.keyword === "required" ? `/${first.params["missingProperty"]}` : "";
+    const allowed =
+      first?.keyword === "enum"
+        ? `: ${(first.params["allowedValues"] as unknown[]).map(String).join(", ")}`
+        : "";
+    return {
+      pointer: (first?.instancePath ?? "") + missing,
+      message: missing === "" ? `${first?.message ?? "is not valid"}${allowed}` : "is required",
+    };
+  };
+}
+
+/** Bytes of one answer to a question for models; the longest list known is a tenth of it. */
+const LIST_CAP = 16 * 1024 * 1024;
+
+/** The way to a provider's first endpoint under one of its credentials, to ask what it has and how it is. */
+export function lineTo(provider: MountedProvider, credential: number, signal: AbortSignal) {
+  const endpoint = provider.endpoints[0];
+  return createLine({
+    reach: endpoint?.endpoint as never,
+    dispatcher: endpoint?.pool,
+    credential: provider.credentials[credential]!,
+    origins: provider.origins,
+    signal,
+    maxBytes: LIST_CAP,
+  });
+}

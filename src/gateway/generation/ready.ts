@@ -1,0 +1,39 @@
+// Whether providers are ready for a generation that is about to answer.
+import { problem } from "../../config/problems.ts";
+import type { GatewayConfig, Located } from "../../config/types.ts";
+import { sayable } from "../../model/error.ts";
+import type { Scope } from "../../lib/scope.ts";
+import type { MountedProvider } from "../../walk/generation.ts";
+import type { ProblemLocator } from "./build.ts";
+import type { Services } from "../services/services.ts";
+import { lineTo } from "./mounting.ts";
+
+const READY_MS = 5_000;
+
+/** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */
+export async function ready(
+  config: GatewayConfig,
+  providers: ReadonlyMap<string, MountedProvider>,
+  house: Services,
+  scope: Scope,
+  place: ProblemLocator,
+): Promise<Located[]> {
+  const found: Located[] = [];
+  await Promise.all(
+    [...config.providers.values()].map(async (mounted) => {
+      const provider = providers.get(mounted.name);
+      if (!provider?.provider.ready) return;
+      try {
+        await provider.provider.ready(
+          lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
+        );
+      } catch (error) {
+        const why = house.mask.text(sayable(error, "its own check broke; the log says where"));
+        if (mounted.requireReady)
+          found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
+        else house.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
+      }
+    }),
+  );
+  return found;
+}

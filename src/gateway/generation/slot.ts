@@ -1,0 +1,119 @@
+// What answers now: one current generation, and those before it until their last exchange is over. A new one is whole
+// before it is swapped in; nothing old is stopped before.
+import type { LoadedConfig } from "../../config/load.ts";
+import { secretsOf } from "../../config/redact.ts";
+import type { GatewayConfig, Located } from "../../config/types.ts";
+import { toHandler } from "../http/adapter.ts";
+import { createApp, stray } from "../http/app.ts";
+import { build, type BuiltGeneration } from "./build.ts";
+import type { Services } from "../services/services.ts";
+import { lineOf } from "./provider-access.ts";
+import { listen, type Listening, type ListenOptions } from "../http/listener.ts";
+import type { Status } from "../types.ts";
+
+/** A generation with the routes that reach it. */
+export interface LiveGeneration {
+  readonly built: BuiltGeneration;
+  readonly config: GatewayConfig;
+  readonly loaded: LoadedConfig;
+  readonly handler: ListenOptions["handler"];
+  readonly at: number;
+}
+
+export class GenerationSlot {
+  readonly #house: Services;
+  readonly #retired = new Set<BuiltGeneration>();
+  #current: LiveGeneration | undefined;
+  #listening: Listening | undefined;
+  /** Nobody new is wanted: for /readyz. */
+  draining = false;
+
+  constructor(house: Services) {
+    this.#house = house;
+  }
+
+  /** Before the first swap there is none to ask. */
+  get current(): LiveGeneration {
+    return this.#current!;
+  }
+
+  /** Opens the port: whoever comes meets the generation of that moment. */
+  async listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
+    const { log } = this.#house;
+    const { config } = this.current;
+    return (this.#listening = await listen({
+      ...config.listen,
+      limits: config.bounds,
+      ...more,
+      handler: (req, res) => this.current.handler(req, res),
+      refused: (refusal, who) =>
+        log.debug(
+          { code: refusal.code, status: refusal.status, ...who },
+          "a request was turned away",
+        ),
+    }));
+  }
+
+  async build(of: {
+    number: number;
+    loaded: LoadedConfig;
+    config: GatewayConfig;
+    probe?: boolean;
+    observers?: boolean;
+  }): Promise<LiveGeneration | { problems: readonly Located[] }> {
+    const { loaded, config } = of;
+    this.#house.log.secrets(secretsOf(config));
+    const built = await build({ ...of, house: this.#house, place: loaded.place });
+    if ("problems" in built) return built;
+    const app = createApp({
+      gen: built.gen,
+      frontends: built.frontends,
+      fetch: lineOf,
+      ready: () => this.#ready(),
+      files: this.#house.files,
+    });
+    return {
+      built,
+      config,
+      loaded,
+      handler: toHandler(app, stray(built.frontends)),
+      at: Date.now(),
+    };
+  }
+
+  swap(serving: LiveGeneration): void {
+    const old = this.#current?.built;
+    this.#current = serving;
+    this.#house.observing.mount(serving.built.observers);
+    this.#house.log.level(serving.config.log.level);
+    this.#house.files.limit(serving.config.files);
+    this.#listening?.limit(serving.config.bounds);
+    this.#house.room.limit(serving.config.bounds.inFlightBytes);
+    if (!old) return;
+    this.#retired.add(old);
+    void old.retire().then(() => {
+      this.#retired.delete(old);
+      this.#house.log.debug({ generation: old.gen.number }, "a generation has ended");
+    });
+  }
+
+  /** The current one first. */
+  generations(): Status["generations"] {
+    return [this.current.built, ...this.#retired].map((built) => ({
+      generation: built.gen.number,
+      inFlight: built.inFlight(),
+    }));
+  }
+
+  /** Resolves when the last exchange of all of them is over. */
+  async end(): Promise<void> {
+    const all = [...(this.#current ? [this.#current.built] : []), ...this.#retired];
+    await Promise.all(all.map((built) => built.retire()));
+  }
+
+  #ready(): { ready: boolean; state: string } {
+    if (this.draining) return { ready: false, state: "draining" };
+    if (!this.#house.ledger.healthy) return { ready: false, state: "ledger_down" };
+    return { ready: true, state: "ready" };
+  }
+}

@@ -1,0 +1,196 @@
+// A generation's routes on h3. Handlers write the node response themselves; h3 routes, and nothing it throws reaches a client.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { H3, type H3Event } from "h3";
+import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
+import type { ProviderAccess } from "../../plugin/call.ts";
+import type { Route } from "../../plugin/frontend.ts";
+import type { HostCall } from "../../walk/call.ts";
+import type { Generation, MountedFrontend, MountedRoute } from "../../walk/generation.ts";
+import { NOBODY } from "../../walk/candidates/privacy.ts";
+import { plain } from "../../walk/stations/refuse.ts";
+import { walk } from "../../walk/walk.ts";
+import { nextId } from "../../walk/exchange.ts";
+import type { Files } from "../services/files.ts";
+
+/** What h3 takes for "answered already". */
+const HANDLED = Symbol.for("h3.handled");
+
+export interface AppOptions {
+  gen: Generation;
+  frontends: readonly MountedFrontend[];
+  fetch: (call: HostCall) => ProviderAccess["fetch"];
+  /** For /readyz. */
+  ready: () => { ready: boolean; state: string };
+  /** Pictures that somebody asked for by address. */
+  files?: Pick<Files, "serve">;
+}
+
+export function createApp({ gen, frontends, fetch, ready, files }: AppOptions): H3 {
+  const app = new H3({ silent: true });
+  const known = new Map<string, Set<string>>();
+  health(app, ready);
+  if (files) keptFiles(app, files);
+  for (const frontend of frontends)
+    for (const route of frontend.frontend.routes)
+      for (const path of [route.path].flat()) {
+        known.set(path, (known.get(path) ?? new Set()).add(route.method));
+        const mounted: MountedRoute = { frontend, route };
+        app.on(route.method as "POST", path, (event) => {
+          const { req, res } = nodeOf(event);
+          const params = decoded(event.context.params);
+          if (!params) {
+            refuse(res, frontend, { kind: "invalid", message: "The path is not well encoded." });
+            return HANDLED;
+          }
+          return walk(gen, mounted, { req, res, params }, fetch).then(() => HANDLED);
+        });
+      }
+  app.all("/**", (event) => {
+    const { req, res } = nodeOf(event);
+    const path = (req.url ?? "/").split("?", 1)[0]!;
+    const methods = [...known].find(([known]) => known === path.replace(/\/+$/, ""))?.[1];
+    const family = nearest(frontends, path);
+    if (methods) res.setHeader("allow", [...methods].join(", "));
+    refuse(
+      res,
+      family,
+      methods
+        ? {
+            kind: "invalid",
+            code: "method_not_allowed",
+            message: `${req.method} is not answered at ${path}. Use ${[...methods].join(" or ")}.`,
+          }
+        : {
+            kind: "not_found",
+            code: "unknown_path",
+            message: `There is nothing at ${req.method} ${path}. There is: ${paths(frontends)}.`,
+          },
+      methods ? 405 : undefined,
+    );
+    return HANDLED;
+  });
+  return app;
+}
+
+/** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
+export const stray =
+  (frontends: readonly MountedFrontend[]) =>
+  (req: IncomingMessage, res: ServerResponse, status: number): void => {
+    const family = nearest(frontends, (req.url ?? "/").split("?", 1)[0]!);
+    const fault: Fault =
+      status < 500
+        ? { kind: "invalid", code: "bad_path", message: "The path is not well encoded." }
+        : { kind: "internal", message: "Something went wrong here." };
+    refuse(res, family, fault);
+  };
+
+function health(app: H3, ready: AppOptions["ready"]): void {
+  const say = (event: H3Event, status: number, body: object) => {
+    const { req, res } = nodeOf(event);
+    const text = JSON.stringify(body);
+    res.writeHead(status, { "content-type": "application/json", "content-length": text.length });
+    res.end(req.method === "HEAD" ? undefined : text);
+    return HANDLED;
+  };
+  for (const method of ["GET", "HEAD"] as const) {
+    for (const path of ["/healthz", "/health"])
+      app.on(method, path, (e) => say(e, 200, { status: "ok" }));
+    app.on(method, "/readyz", (e) => {
+      const { ready: yes, state } = ready();
+      return say(e, yes ? 200 : 503, { status: state });
+    });
+    app.on(method, "/", (e) => say(e, 200, { name: "tollgate" }));
+  }
+}
+
+/** The address is the permission: it is signed, and ends. */
+function keptFiles(app: H3, files: Pick<Files, "serve">): void {
+  for (const method of ["GET", "HEAD"] as const)
+    app.on(method, "/files/:name", async (event) => {
+      const { req, res } = nodeOf(event);
+      try {
+        const query = new URLSearchParams((req.url ?? "").split("?")[1] ?? "");
+        const file = await files.serve(event.context.params?.["name"] ?? "", query);
+        res.writeHead(file.status, file.headers as Record<string, string>);
+        res.end(method === "HEAD" ? undefined : file.body);
+      } catch (problem) {
+        refuse(
+          res,
+          undefined,
+          faultOf(problem) ?? { kind: "internal", message: "Something went wrong here." },
+        );
+      }
+      return HANDLED;
+    });
+}
+
+function nodeOf(event: H3Event): { req: IncomingMessage; res: ServerResponse } {
+  const node = event.runtime?.node ?? fail("internal", "Tollgate runs on Node.");
+  return node as { req: IncomingMessage; res: ServerResponse };
+}
+
+/** Parameters once decoded; nothing when they cannot be. */
+function decoded(params: Record<string, string> | undefined): Record<string, string> | undefined {
+  const clear: Record<string, string> = {};
+  try {
+    for (const name in params) clear[name] = decodeURIComponent(params[name]!);
+  } catch {
+    return undefined;
+  }
+  return clear;
+}
+
+/** Who speaks for a path that nobody serves: the frontend whose own paths begin alike. */
+function nearest(frontends: readonly MountedFrontend[], path: string): MountedFrontend | undefined {
+  const common = (route: Route) =>
+    Math.max(
+      ...[route.path]
+        .flat()
+        .map((own) => own.split("/").findIndex((part, i) => part !== path.split("/")[i]))
+        .map((n) => (n < 0 ? 99 : n)),
+    );
+  let best: MountedFrontend | undefined;
+  let most = 2;
+  for (const frontend of frontends)
+    for (const route of frontend.frontend.routes) {
+      const n = common(route);
+      if (n > most) [most, best] = [n, frontend];
+    }
+  return best;
+}
+
+function paths(frontends: readonly MountedFrontend[]): string {
+  const first = frontends.flatMap((f) =>
+    f.frontend.routes.map((r) => `${r.method} ${[r.path].flat()[0]}`),
+  );
+  return first.length > 0 ? first.slice(0, 12).join(", ") : "nothing: no frontend is mounted";
+}
+
+function refuse(
+  res: ServerResponse,
+  frontend: MountedFrontend | undefined,
+  fault: Fault,
+  status?: number,
+): void {
+  const id = nextId();
+  const told = safely(() => frontend?.server?.fault(fault, { id }));
+  const body = JSON.stringify(told?.body ?? plain(fault, id));
+  res.writeHead(status ?? told?.status ?? ERRORS[fault.kind][0], {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    "x-request-id": id,
+    "service-zdr": res.req.headers["service-zdr"] === undefined ? "not-requested" : "enforced",
+    "service-zdr-policy": NOBODY,
+    ...(!res.req.complete && { connection: "close" }),
+  });
+  res.end(body);
+}
+
+function safely<T>(make: () => T): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (!faultOf(error)) throw error;
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+// Which address and which port, whether it can be had, and in words why not. Opening it alone is `bind`; together, here.
+import { lookup } from "node:dns/promises";
+import { createServer as serve, type RequestListener, type Server } from "node:http";
+import { createServer, isIP, type AddressInfo } from "node:net";
+import { fail } from "../../model/error.ts";
+
+/** An address and a port that can be had, for others to open. */
+export async function choose(host: string, port: number): Promise<{ host: string; port: number }> {
+  const address = await addressOf(host);
+  return probe(address, port).then(
+    (free) => ({ host: address, port: free }),
+    (error: unknown) => {
+      throw unbound(host, port, error);
+    },
+  );
+}
+
+/**
+ * One of several processes on one port. Without listhen, and without a question before: both would open the port for a
+ * moment to see whether it is free, and be handed connections that nobody answers.
+ */
+export const share = (
+  { host, port }: { readonly host: string; readonly port: number },
+  handler: RequestListener,
+): Promise<Server> =>
+  new Promise((resolve, reject) => {
+    const server = serve(handler);
+    server.once("error", (error) => reject(unbound(host, port, error)));
+    server.listen({ host, port }, () => {
+      server.removeAllListeners("error");
+      resolve(server);
+    });
+  });
+
+export const addressOf = async (host: string): Promise<string> =>
+  isIP(host)
+    ? host
+    : lookup(host).then(
+        ({ address }) => address,
+        (error: unknown) => {
+          throw unbound(host, 0, error);
+        },
+      );
+
+/** Whether it can be had; 0 becomes one that can. */
+export const probe = (host: string, port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen({ host, port }, () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+
+export function unbound(host: string, port: number, error: unknown): Error {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const why: Readonly<Record<string, string>> = {
+    EADDRINUSE: `Port ${port} on ${host} is taken. Stop what listens there, or choose another with --port.`,
+    EACCES: `Port ${port} needs privileges that this process does not have. Choose one above 1023.`,
+    EADDRNOTAVAIL: `This machine has no address ${host}. Use 127.0.0.1, or an address of one of its interfaces.`,
+    ENOTFOUND: `The host name ${host} has no address. Use 127.0.0.1, or an address of this machine.`,
+  };
+  try {
+    return fail("conflict", why[code ?? ""] ?? `Cannot listen on ${host}:${port}: ${message}`, {
+      code: code === "EADDRINUSE" ? "port_taken" : "listen_failed",
+      cause: error,
+    });
+  } catch (fault) {
+    return fault as Error;
+  }
+}

@@ -1,0 +1,281 @@
+// Every open socket and what it owes us: a head in time, a body in time and at a pace, no more requests at once than it may
+// have, and that it reads what it asked for.
+// Node checks its own deadlines twice a minute, and listhen lets nobody say otherwise; so one sweep a second of our own.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
+import { Crowd, type CrowdLimits } from "./connections.ts";
+import type { Refusal } from "./door.ts";
+import { gone, Pace, slow, stuck } from "./pace.ts";
+import { rawRefusal } from "./refusal.ts";
+
+export interface SocketLimits extends CrowdLimits {
+  /** For a whole head, from the connection or from its first byte; also for a socket that says nothing at first. */
+  readonly headMs: number;
+  /** For a whole request, body included. */
+  readonly receiptMs: number;
+  /** In so long a body that is read makes some way, or it is cut. */
+  readonly slowMs: number;
+  /** And an answer that is written. */
+  readonly stuckMs: number;
+  readonly inFlightPerSocket: number;
+  readonly requestsPerSocket: number;
+  /** After an answer to a request whose body was not read: so long, and so many more bytes, may the client take to notice. */
+  readonly lingerMs: number;
+  readonly lingerBytes: number;
+}
+
+interface Held {
+  readonly socket: Socket;
+  /** A socket that is closed does not know it any more. */
+  readonly address: string;
+  /** When the head that we wait for began; undefined between requests. */
+  headSince: number | undefined;
+  /** `bytesRead` when the socket fell quiet: more means that a head has begun. */
+  quietAt: number;
+  inFlight: number;
+  requests: number;
+  /** The latest request with a body, and when its head was complete. */
+  receiving: IncomingMessage | undefined;
+  receivingSince: number;
+  /** `bytesRead` at its head. */
+  receivingFrom: number;
+  readonly came: Pace;
+  readonly left: Pace;
+  latest: ServerResponse | undefined;
+  /** Nothing that still comes in here is answered. */
+  over: boolean;
+  /** Something came in that nobody will read. */
+  unread: boolean;
+}
+
+const LATE_HEAD: Refusal = {
+  status: 408,
+  code: "head_timeout",
+  message: "The head of the request did not arrive in time.",
+};
+const LATE_BODY: Refusal = {
+  status: 408,
+  code: "body_timeout",
+  message: "The body of the request did not arrive in time.",
+};
+
+const SLOW_BODY: Refusal = {
+  status: 408,
+  code: "body_slow",
+  message: "The body of the request comes too slowly.",
+};
+
+export class Sockets {
+  readonly #limits: SocketLimits;
+  readonly crowd: Crowd;
+  readonly #held = new Map<Socket, Held>();
+  readonly #sweep: NodeJS.Timeout;
+  readonly #every: number;
+  /** Coarse on purpose: a clock read for each request would cost more than a second is worth here. */
+  #now = performance.now();
+  #draining = false;
+  #inFlight = 0;
+
+  constructor(limits: SocketLimits) {
+    this.#limits = limits;
+    this.crowd = new Crowd(limits);
+    const { headMs, receiptMs, slowMs, stuckMs } = limits;
+    this.#every = Math.min(1_000, ...[headMs, receiptMs, slowMs, stuckMs].map((ms) => ms / 4));
+    this.#sweep = setInterval(() => this.#look(), this.#every).unref();
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  opened(socket: Socket): Held {
+    const held: Held = {
+      socket,
+      address: socket.remoteAddress ?? "",
+      headSince: this.#now,
+      quietAt: 0,
+      inFlight: 0,
+      requests: 0,
+      receiving: undefined,
+      receivingSince: 0,
+      receivingFrom: 0,
+      came: new Pace(),
+      left: new Pace(),
+      latest: undefined,
+      over: false,
+      unread: false,
+    };
+    this.#held.set(socket, held);
+    // Node ends a connection whose body it has not read by throwing the unread bytes back, answer included.
+    socket.destroySoon = () => this.#leave(held);
+    // An upgrade takes Node's own listener away.
+    socket.on("error", () => socket.destroy());
+    socket.once("close", () => this.#forget(held));
+    const refusal = this.crowd.enter(held.address);
+    if (refusal) {
+      held.over = held.unread = true;
+      rawRefusal(socket, refusal);
+      this.#leave(held);
+    }
+    return held;
+  }
+
+  #forget(held: Held): void {
+    if (this.#held.delete(held.socket)) this.crowd.leave(held.address);
+    this.#inFlight -= held.inFlight;
+    held.inFlight = 0;
+    held.over = true;
+  }
+
+  /** False: this request gets no answer of its own. "full": it is one too many, and the last one here. */
+  enter(req: IncomingMessage, res: ServerResponse): boolean | "full" {
+    const held = this.#held.get(req.socket) ?? this.opened(req.socket);
+    if (held.over) {
+      held.unread = true;
+      return false;
+    }
+    held.headSince = undefined;
+    held.latest = res;
+    held.inFlight++;
+    this.#inFlight++;
+    res.on("close", () => this.#answered(held));
+    // Only what came before "Connection: close" is answered.
+    held.over = this.#draining || ++held.requests >= this.#limits.requestsPerSocket;
+    if (held.over) res.shouldKeepAlive = false;
+    const { headers } = req;
+    const body =
+      headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+    held.receiving = body ? req : undefined;
+    if (body) {
+      held.receivingSince = this.#now;
+      held.receivingFrom = held.socket.bytesRead;
+      held.came.rest();
+      // Whoever answers before the body is in ends the connection: "Connection: close" goes out by itself.
+      const keep = res.shouldKeepAlive;
+      res.shouldKeepAlive = false;
+      req.on("end", () => {
+        if (!held.over) res.shouldKeepAlive = keep;
+      });
+    }
+    if (held.inFlight <= this.#limits.inFlightPerSocket) return true;
+    held.over = held.unread = true;
+    held.socket.pause();
+    return "full";
+  }
+
+  /** What still comes in here is not answered. */
+  last(socket: Socket): void {
+    const held = this.#held.get(socket);
+    if (held) held.over = true;
+  }
+
+  #answered(held: Held): void {
+    if (held.inFlight === 0) return;
+    held.inFlight--;
+    this.#inFlight--;
+    if (held.inFlight > 0) return;
+    held.quietAt = held.socket.bytesRead;
+    if (this.#draining) held.socket.destroySoon();
+  }
+
+  /** From now on every answer is the last one on its socket. */
+  drain(): void {
+    this.#draining = true;
+    for (const held of this.#held.values()) {
+      if (held.latest && !held.latest.headersSent) {
+        held.latest.shouldKeepAlive = false;
+        held.over = true;
+      }
+      if (held.inFlight === 0 && held.socket.bytesRead === 0) held.socket.destroy();
+    }
+  }
+
+  kill(): void {
+    for (const held of this.#held.values()) {
+      this.#forget(held);
+      held.socket.destroy();
+    }
+  }
+
+  end(): void {
+    clearInterval(this.#sweep);
+  }
+
+  #look(): void {
+    this.#now = performance.now();
+    for (const held of this.#held.values()) {
+      if (held.receiving?.complete) held.receiving = undefined;
+      if (held.receiving && this.#now - held.receivingSince > this.#limits.receiptMs)
+        this.#cut(held, LATE_BODY);
+      else if (this.#isSlow(held)) this.#cut(held, SLOW_BODY);
+      else if (this.#isStuck(held)) held.socket.destroy();
+      else if (held.inFlight > 0) continue;
+      else if (held.headSince === undefined) {
+        if (held.socket.bytesRead > held.quietAt) held.headSince = this.#now;
+      } else if (this.#now - held.headSince > this.#limits.headMs) this.#cut(held, LATE_HEAD);
+    }
+  }
+
+  /** What waits for us, before its body is read, is not slow. */
+  #isSlow({ receiving, receivingFrom, socket, came }: Held): boolean {
+    if (!receiving || receiving.readableFlowing === null) {
+      came.rest();
+      return false;
+    }
+    const { slowMs, receiptMs } = this.#limits;
+    const moved = came.look(socket.bytesRead, slowMs / this.#every);
+    return moved !== undefined && slow(moved, socket.bytesRead - receivingFrom, receiptMs / slowMs);
+  }
+
+  /** What it asked for is ready, and hardly any of it leaves. */
+  #isStuck({ socket, left }: Held): boolean {
+    const waiting = socket.writableLength;
+    if (waiting === 0) {
+      left.rest();
+      return false;
+    }
+    const moved = left.look(gone(socket), this.#limits.stuckMs / this.#every);
+    return moved !== undefined && stuck(moved, waiting);
+  }
+
+  #cut(held: Held, refusal: Refusal): void {
+    this.#say(held, refusal);
+    held.socket.destroy();
+  }
+
+  /** Refuses what is no request, or not one that can be answered in the usual way. False: it is too late for words. */
+  refuse(socket: Socket, refusal: Refusal): boolean {
+    const held = this.#held.get(socket);
+    if (!held || held.over) return false;
+    const said = this.#say(held, refusal);
+    if (said) this.#leave(held);
+    else socket.destroy();
+    return said;
+  }
+
+  /** Into an answer that has begun, no other is written; to somebody who never said a word there is nothing to say. */
+  #say(held: Held, refusal: Refusal): boolean {
+    held.over = held.unread = true;
+    const untouched = held.inFlight === 0 || (held.inFlight === 1 && !held.latest?.headersSent);
+    const said = untouched && held.socket.bytesRead > 0 && held.socket.writable;
+    if (said) rawRefusal(held.socket, refusal);
+    return said;
+  }
+
+  /** Says goodbye and listens a little longer, so that the client can read why. */
+  #leave(held: Held): void {
+    const { socket } = held;
+    const waits = held.receiving !== undefined && !held.receiving.complete;
+    if (!waits && !held.unread) return Socket.prototype.destroySoon.call(socket);
+    held.over = true;
+    let left = this.#limits.lingerBytes;
+    socket.end();
+    socket.on("data", (chunk: Buffer) => {
+      left -= chunk.length;
+      if (left < 0) socket.destroy();
+    });
+    socket.resume();
+    const timer = setTimeout(() => socket.destroy(), this.#limits.lingerMs);
+    socket.once("close", () => clearTimeout(timer));
+  }
+}

@@ -1,0 +1,133 @@
+// One file from an address that somebody else wrote: GET, no credentials, few hops, few bytes, little time, and every
+// hop dialled through the egress guard, unless it is at an origin that the operator wrote.
+import { Agent } from "undici";
+import { guard, type Guard } from "../../lib/egress.ts";
+import { fail, faultOf } from "../../model/error.ts";
+
+export interface DownloadLimits {
+  maxBytes: number;
+  deadlineMs: number;
+  /** Redirects that are followed. */
+  hops: number;
+}
+
+export interface DownloadRequest extends Partial<DownloadLimits> {
+  /** An origin that may stand on a private network: the operator wrote it. */
+  own?: string | undefined;
+}
+
+export interface Downloaded {
+  bytes: Buffer;
+  /** As the server names it, without parameters. */
+  mime: string;
+}
+
+export interface Downloads extends AsyncDisposable {
+  get(url: string | URL, signal?: AbortSignal, asked?: DownloadRequest): Promise<Downloaded>;
+}
+
+const LIMITS: DownloadLimits = { maxBytes: 32 * 1024 * 1024, deadlineMs: 30_000, hops: 3 };
+
+export function downloads(through: Guard = guard()): Downloads {
+  const pool = { connections: 16, keepAliveTimeout: 1_000 };
+  const abroad = new Agent({ ...pool, connect: through.connect });
+  const home = new Agent({ ...pool, connect: { timeout: 5_000 } });
+  return {
+    async get(url, signal, asked) {
+      const { maxBytes, deadlineMs, hops, own } = { ...LIMITS, ...asked };
+      const deadline = AbortSignal.timeout(deadlineMs);
+      const until = signal ? AbortSignal.any([signal, deadline]) : deadline;
+      try {
+        const way = (to: string | URL): Way => {
+          const at = URL.parse(String(to));
+          return at && at.origin === own && !at.username && !at.password
+            ? { url: at, dispatcher: home }
+            : { url: through.check(to), dispatcher: abroad };
+        };
+        return await fetched(way, url, until, maxBytes, hops);
+      } catch (error) {
+        if (signal?.aborted) fail("canceled", "The client went away.", { cause: error });
+        if (deadline.aborted)
+          fail("timeout", `A file took longer than ${deadlineMs / 1000} s to arrive.`, {
+            code: "download_timeout",
+          });
+        if (faultOf(error)) throw error;
+        const { code = "", message } = error as Error & { code?: string };
+        if (code.startsWith("address_")) return fail("upstream", message, { code, cause: error });
+        // The engine's words have addresses in them.
+        return fail("upstream", `A file could not be fetched: ${code || "the connection broke"}.`, {
+          code: "download_failed",
+          cause: error,
+        });
+      }
+    },
+    [Symbol.asyncDispose]: async () => void (await Promise.all([abroad.close(), home.close()])),
+  };
+}
+
+/** An address that may be dialled, and by whom. */
+interface Way {
+  url: URL;
+  dispatcher: Agent;
+}
+
+async function fetched(
+  way: (to: string | URL) => Way,
+  from: string | URL,
+  signal: AbortSignal,
+  maxBytes: number,
+  hops: number,
+): Promise<Downloaded> {
+  let to = way(from);
+  for (let hop = 0; ; hop++) {
+    const { url, dispatcher } = to;
+    const answer = await dispatcher.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: "GET",
+      signal,
+      // Compressed bytes would have to be counted twice; pictures do not shrink.
+      headers: { accept: "*/*", "accept-encoding": "identity" },
+    });
+    const { statusCode: status, headers, body } = answer;
+    // A body that is thrown away says so as an error; nobody else is listening.
+    body.on("error", () => {});
+    if (status === 200) {
+      const mime = String(headers["content-type"] ?? "").split(";", 1)[0]!;
+      return { bytes: await limited(body, Number(headers["content-length"]), maxBytes), mime };
+    }
+    body.destroy();
+    const next = headers["location"];
+    if (status < 300 || status > 399 || typeof next !== "string")
+      fail("upstream", `${url.origin} answered ${status} to the download of a file.`, {
+        code: "download_failed",
+      });
+    if (hop >= hops)
+      fail("upstream", `${url.origin} redirects more than ${hops} times.`, {
+        code: "download_failed",
+      });
+    to = way(URL.parse(String(next), url.href) ?? String(next));
+  }
+}
+
+async function limited(
+  body: AsyncIterable<Buffer> & { destroy(): unknown },
+  announced: number,
+  maxBytes: number,
+): Promise<Buffer> {
+  const tooLarge = (): never => {
+    body.destroy();
+    return fail("upstream", `A file is larger than ${maxBytes} bytes.`, {
+      code: "download_too_large",
+    });
+  };
+  if (announced > maxBytes) tooLarge();
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of body) {
+    size += part.length;
+    if (size > maxBytes) tooLarge();
+    parts.push(part);
+  }
+  return Buffer.concat(parts, size);
+}

@@ -1,0 +1,93 @@
+// Who presents this secret? Looked up by its SHA-256, remembered for a minute, forgotten at once when keys change.
+// May import: lib, plugin (types). A key that nobody knows takes the same way as one that somebody does.
+import { digest, equal, parse } from "../../lib/key.ts";
+import { within } from "./queued-command.ts";
+import type { KeyRecord, Store } from "../../plugin/store.ts";
+
+export interface Keys {
+  /** Undefined: unknown, revoked or expired; the difference is nobody's business. */
+  find(secret: string): Promise<KeyRecord | undefined>;
+  /** A key was made, changed or revoked: nothing remembered counts any more. */
+  forget(): void;
+}
+
+/** Longer than any key anybody issues; more is not worth hashing. */
+const LONGEST = 1_024;
+/** Unknown digests and known secrets are remembered up to these numbers, the oldest going first. */
+const MOST_KNOWN = 10_000;
+const MOST_UNKNOWN = 10_000;
+
+/** Who asks is told no after that, and may come again. */
+const PATIENCE_MS = 5_000;
+
+interface Remembered {
+  record: KeyRecord;
+  until: number;
+}
+
+export function createKeys(
+  store: Pick<Store, "key">,
+  {
+    now = Date.now,
+    ttlMs = 60_000,
+    patienceMs = PATIENCE_MS,
+  }: { now?: () => number; ttlMs?: number; patienceMs?: number } = {},
+): Keys {
+  /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
+  const bySecret = new Map<string, Remembered>();
+  /** By digest: a flood of invented secrets can push out its own kind only. */
+  const unknown = new Map<string, number>();
+  const asking = new Map<string, Promise<KeyRecord | undefined>>();
+  /** Answers to questions asked before the last forget() are not remembered. */
+  let age = 0;
+
+  // A clock that was set back must not keep anything alive.
+  const fresh = (until: number): boolean => until > now() && until - now() <= ttlMs;
+  const valid = (record: KeyRecord): KeyRecord | undefined =>
+    (record.revoked !== undefined && record.revoked <= now()) ||
+    (record.expires !== undefined && record.expires <= now())
+      ? undefined
+      : record;
+
+  async function ask(hash: string): Promise<KeyRecord | undefined> {
+    const record = await within(patienceMs, store.key(hash));
+    return record && equal(record.digest, hash) ? record : undefined;
+  }
+
+  return {
+    async find(secret) {
+      const known = bySecret.get(secret);
+      if (known && fresh(known.until)) return valid(known.record);
+      if (known) bySecret.delete(secret);
+      if (secret.length > LONGEST || (secret.startsWith("tg_") && !parse(secret))) return undefined;
+      const hash = digest(secret);
+      if (fresh(unknown.get(hash) ?? 0)) return undefined;
+      const asked = age;
+      let answer = asking.get(hash);
+      if (!answer) {
+        answer = ask(hash).finally(() => {
+          if (asking.get(hash) === answer) asking.delete(hash);
+        });
+        asking.set(hash, answer);
+      }
+      const record = await answer;
+      if (asked === age) {
+        if (record) remember(bySecret, secret, { record, until: now() + ttlMs }, MOST_KNOWN);
+        else remember(unknown, hash, now() + ttlMs, MOST_UNKNOWN);
+      }
+      return record && valid(record);
+    },
+    forget() {
+      age++;
+      bySecret.clear();
+      unknown.clear();
+      asking.clear();
+    },
+  };
+}
+
+function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
+  map.delete(key);
+  map.set(key, value);
+  if (map.size > most) map.delete(map.keys().next().value!);
+}

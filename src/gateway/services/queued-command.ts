@@ -1,0 +1,82 @@
+// A command on its way to the store, and who waits for it.
+import { fail, faultOf } from "../../model/error.ts";
+import type { StoreCommand, Verdict } from "../../plugin/store.ts";
+
+export interface QueuedCommand {
+  command: StoreCommand;
+  resolve(verdict: Verdict): void;
+  reject(error: unknown): void;
+  since: number;
+  /** Nobody waits for it any more: should it land, it is taken back. */
+  abandoned?: boolean;
+  /** It was in a batch that was rejected. */
+  tried?: boolean;
+  /** Whether it is worth a second try; progress and signs of life are not. */
+  again: boolean;
+}
+
+/** Nobody waits for its verdict. */
+export const hint = (command: StoreCommand): QueuedCommand => ({
+  command,
+  resolve() {},
+  reject() {},
+  since: performance.now(),
+  again: false,
+});
+
+/** A call whose reserve came too late for it. */
+export const tooLate = (attempt: string, at: number): StoreCommand => ({
+  do: "settle",
+  at,
+  attempt,
+  state: "void",
+  usage: {},
+  costNano: 0n,
+  outcome: "abandoned",
+});
+
+/** What a store without room refuses: new calls, and signs of life, which ask whether there is room again. */
+export const isNew = ({ do: kind }: StoreCommand): boolean =>
+  kind === "reserve" || kind === "alive";
+
+export const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
+export const said = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+export const unavailable = (): unknown =>
+  thrown(() =>
+    fail("unavailable", "The ledger cannot be written now; nothing is sent without it.", {
+      code: "ledger_unavailable",
+      retryAfterMs: 1_000,
+    }),
+  );
+
+/** What a store is asked while a client waits: it may take its time, and not for ever. */
+export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () =>
+      reject(
+        thrown(() =>
+          fail("unavailable", "The store does not answer; nothing is sent without it.", {
+            code: "ledger_unavailable",
+            retryAfterMs: 1_000,
+          }),
+        ),
+      ),
+    ms,
+  );
+  try {
+    return await Promise.race([answer, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function thrown(work: () => never): unknown {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+}

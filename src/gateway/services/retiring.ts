@@ -1,0 +1,31 @@
+// Who uses a model that is about to go should hear of it in time: one line a day for each, while it is asked for.
+import type { Log } from "../../lib/log.ts";
+
+const DAY_MS = 86_400_000;
+/** Earlier than this, a date is only a plan. */
+const AHEAD_MS = 90 * DAY_MS;
+
+export class Retiring {
+  readonly #log: Pick<Log, "warn">;
+  readonly #now: () => number;
+  readonly #said = new Map<string, number>();
+
+  constructor(log: Pick<Log, "warn">, now: () => number = Date.now) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** A call goes to this model; `retires`: an ISO date. */
+  used(model: string, retires: string): void {
+    const now = this.#now();
+    const left = Date.parse(retires) - now;
+    // A date that cannot be read is nobody's reason to worry.
+    if (!(left <= AHEAD_MS) || now - (this.#said.get(model) ?? -Infinity) < DAY_MS) return;
+    this.#said.set(model, now);
+    const days = Math.ceil(left / DAY_MS);
+    this.#log.warn(
+      { model, retires, days },
+      days > 0 ? "a model in use retires soon" : "a model in use should be gone by now",
+    );
+  }
+}

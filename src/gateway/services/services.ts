@@ -1,0 +1,120 @@
+// What outlives a generation: one of each per process. A generation borrows from here and owns the rest.
+import { join } from "node:path";
+import { openLists, type Lists } from "../../catalogue/lists.ts";
+import type { GatewayConfig } from "../../config/types.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Mask } from "../../lib/mask.ts";
+import type { Scope, Shared } from "../../lib/scope.ts";
+import { createUsual, type Usual } from "../../money/usual.ts";
+import type { Store } from "../../plugin/store.ts";
+import type { Pictures } from "../../walk/answer/pictures.ts";
+import { RestingTargets } from "../../walk/candidates/resting.ts";
+import { Room } from "../../walk/bounds/room.ts";
+import { Turnstile } from "../../walk/bounds/turnstile.ts";
+import { Watchdog } from "../../walk/bounds/watchdog.ts";
+import { createDesk, desked } from "./ledger-readings.ts";
+import { downloads } from "./download.ts";
+import { openFiles, type Files } from "./files.ts";
+import { createKeys, type Keys } from "./keys.ts";
+import { createLedger, type LedgerQueue } from "./ledger-queue.ts";
+import { Audience, type Observing } from "../observers/audience.ts";
+import { Pools } from "./pools.ts";
+import { Retiring } from "./retiring.ts";
+import type { Peers } from "./peers.ts";
+
+const SWEEP_MS = 60_000;
+/** A report may take longer than a look-up; a client waits for it all the same. */
+const READ_MS = 15_000;
+
+export interface Services {
+  readonly log: Log;
+  readonly mask: Mask;
+  readonly shared: Shared;
+  readonly pools: Pools;
+  readonly store: Store;
+  readonly ledger: LedgerQueue;
+  /** The store's readings, as clients get them. */
+  readonly reports: Pick<Store, "entries" | "totals">;
+  readonly keys: Keys;
+  /** What providers said of themselves; read live by every generation. */
+  readonly lists: Lists;
+  /** Where observers hear of what happens. */
+  readonly observing: Observing;
+  readonly rests: RestingTargets;
+  readonly retiring: Retiring;
+  readonly usual: Usual;
+  readonly watchdog: Watchdog;
+  readonly room: Room;
+  readonly turnstile: Turnstile;
+  readonly pictures: Pictures;
+  readonly files: Files;
+  readonly peers: Peers;
+  readonly stateDir: string;
+}
+
+/** What is there before the rest, for the store to stand on. */
+export type ContextServices = Pick<Services, "log" | "shared" | "peers" | "stateDir">;
+
+/** Everything that is there once per process; `scope` ends it in reverse order. */
+export async function openServices(
+  config: GatewayConfig,
+  of: {
+    ground: ContextServices;
+    mask: Mask;
+    scope: Scope;
+    publicUrl: () => string;
+    /** May still be on its way. */
+    store: Store | Promise<Store>;
+    /** Another process's; without them our own, in the state folder. */
+    lists?: Lists;
+    /** Where the observers are, when not in this process. */
+    observing?: Observing;
+  },
+): Promise<Services> {
+  const { ground, mask, scope } = of;
+  const { log } = ground;
+  const observing = of.observing ?? new Audience(log);
+  const house = {
+    ...ground,
+    mask,
+    observing,
+    rests: new RestingTargets(Date.now, (rest) =>
+      observing.told({ type: "rests", at: Date.now(), ...rest }),
+    ),
+    retiring: new Retiring(log),
+    usual: createUsual(),
+    watchdog: scope.own(new Watchdog()),
+    room: new Room(config.bounds.inFlightBytes),
+    turnstile: new Turnstile(),
+    pools: scope.own(new Pools()),
+    lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
+    files: await openFiles(join(config.stateDir, "files"), config.files),
+  } as { -readonly [K in keyof Services]: Services[K] };
+  scope.defer(() => house.lists.saved());
+  scope.every(
+    SWEEP_MS,
+    () => house.files.sweep(),
+    (error) => log.error({ err: error }, "old files could not be removed"),
+  );
+  const abroad = scope.own(downloads());
+  house.pictures = {
+    keep: async (bytes, mime, who) => {
+      const { path } = await house.files.keep(bytes, mime ?? "image/png", undefined, who);
+      return `${of.publicUrl().replace(/\/+$/, "")}${path}`;
+    },
+    get: (url, signal, own) => abroad.get(url, signal, { own }),
+  };
+  house.store = await of.store;
+  house.ledger = createLedger(house.store, {
+    tell(trouble) {
+      const ok = trouble === undefined;
+      if (ok) log.info({}, "the ledger takes rows again");
+      else log.error({ trouble }, "the ledger takes no rows; new calls are refused");
+      observing.told({ type: "ledger", at: Date.now(), ok });
+    },
+  });
+  scope.defer(() => house.ledger.close());
+  house.keys = createKeys(house.store);
+  house.reports = desked(house.store, createDesk(READ_MS));
+  return house;
+}

@@ -1,0 +1,28 @@
+// The state folder: private, and this user's to write in; said in words where it is not.
+import { constants } from "node:fs";
+import { access, mkdir } from "node:fs/promises";
+import { fail } from "../../model/error.ts";
+
+export async function makeStateFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await access(path, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException;
+    const why = WHY[code] ?? message;
+    fail(
+      "conflict",
+      `The state folder ${path} cannot be used: ${why}. Mend that, or choose another folder with state_dir.`,
+      { code: "state_dir", cause: error },
+    );
+  }
+}
+
+const WHY: Readonly<Record<string, string>> = {
+  EACCES: "this user may not write there",
+  EPERM: "this user may not write there",
+  EROFS: "the file system is read-only",
+  EEXIST: "it is a file",
+  ENOTDIR: "a part of the path is a file",
+  ENOSPC: "the disk is full",
+};

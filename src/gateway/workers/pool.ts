@@ -1,0 +1,299 @@
+// The workers of a gateway, from the side of the primary: hired together, given the same orders, replaced when one dies.
+// What a dead one had open is settled at once. May import: the gateway floor and below; knows nothing of requests.
+import cluster from "node:cluster";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Lists } from "../../catalogue/lists.ts";
+import { problem } from "../../config/problems.ts";
+import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { ProblemLocator } from "../generation/build.ts";
+import type { Services } from "../services/services.ts";
+import { reachable } from "../http/listener.ts";
+import { choose } from "../http/port.ts";
+import type { WorkerStatus } from "../types.ts";
+import { carrying } from "./carrier.ts";
+import { hire, type Member } from "./worker-handle.ts";
+import type { WorkerConfig, BoundPort } from "./commands.ts";
+
+export interface WorkerPoolOptions {
+  readonly size: number;
+  /** The program that a worker runs. */
+  readonly program: string;
+  readonly house: Services;
+  /** Of the port. */
+  readonly listen: GatewayConfig["listen"];
+  /** What requests in flight have at an end. */
+  readonly drainMs: () => number;
+  /** None stays up. */
+  readonly broken: (error: Error) => void;
+}
+
+/** For plugins that take their time; a plugin's own setup has a shorter one. */
+const PREPARE_MS = 60_000;
+const WORD_MS = 10_000;
+/** After the time that requests in flight have, for everything else to end. */
+const END_MS = 15_000;
+const PAUSE_MS = { first: 100, last: 10_000 };
+/** Whoever lives so long has started well. */
+const SOUND_MS = 10_000;
+/** So many in a row, and nobody else there: it will not get better by itself. */
+const MOST_FAILURES = 6;
+/** Between the choice of a free port and its opening somebody else may take it. */
+const TRIES = 5;
+
+export class WorkerPool {
+  readonly #of: WorkerPoolOptions;
+  readonly #apply: ReturnType<typeof carrying>;
+  readonly #serving = new Set<Member>();
+  readonly #all = new Set<Member>();
+  /** What the dead left is handed to the ledger before that closes. */
+  readonly #endings = new Set<Promise<void>>();
+  /** On their way out, with somebody in their place already. */
+  readonly #relieved = new WeakSet<Member>();
+  readonly #follow: () => void;
+  #order: WorkerConfig;
+  #port: BoundPort | undefined;
+  #failures = 0;
+  #opened = false;
+  #ending = false;
+
+  constructor(of: WorkerPoolOptions, order: WorkerConfig) {
+    this.#of = of;
+    this.#order = order;
+    this.#apply = carrying(of.house.store);
+    this.#follow = of.house.lists.onChange((provider) => {
+      for (const member of this.#all) tellList(member, of.house.lists, provider);
+    });
+    cluster.setupPrimary({
+      exec: of.program,
+      args: process.argv.slice(2),
+      serialization: "advanced",
+    });
+  }
+
+  get url(): string {
+    return this.#port?.url ?? "";
+  }
+
+  /** Calls under way, of all. */
+  inflight(): number {
+    return [...this.#all].reduce((sum, { holds }) => sum + holds.size, 0);
+  }
+
+  /** Everybody, or nobody and what is in the way. */
+  async open(): Promise<readonly Located[]> {
+    const crew = Array.from({ length: this.#of.size }, (_, i) => this.#hire(i + 1));
+    try {
+      const problems = await firstOf(crew.map((member) => this.#prepare(member, this.#order)));
+      if (problems.length > 0) await this.kill();
+      else await this.#openPort(crew);
+      return problems;
+    } catch (error) {
+      await this.kill();
+      throw error;
+    }
+  }
+
+  /** All build it, and only when all are ready does it answer anywhere. */
+  async change(order: WorkerConfig, place: ProblemLocator): Promise<readonly Located[]> {
+    const crew = [...this.#serving];
+    const problems = await firstOf(crew.map((member) => this.#prepare(member, order))).catch(
+      (error: Error) => [place("workers", problem.workerFailed(error.message))],
+    );
+    if (problems.length > 0) {
+      await this.#everybody(crew, (member) => member.ask("abandon", WORD_MS));
+      return problems;
+    }
+    this.#order = order;
+    // Who cannot is of no use; and who has joined since these were asked knows of the order before.
+    const joined = [...this.#serving].filter((member) => !crew.includes(member));
+    const commit = (member: Member) => member.ask("commit", WORD_MS, this.#port!);
+    await Promise.all([
+      this.#everybody(crew, (member) => commit(member).catch(member.kill)),
+      this.#everybody(joined, (member) => this.#catchUp(member).catch(member.kill)),
+    ]);
+    return [];
+  }
+
+  /** Everybody but who asks, which may be the primary; the first that knows. */
+  twins(id: string, question: unknown, asking?: Member): Promise<unknown> {
+    const others = [...this.#serving].filter((member) => member !== asking);
+    const known = others.map(async (member) => {
+      const answer = await member.wonder("twin", WORD_MS, id, question);
+      return answer ?? Promise.reject(new Error("It does not know."));
+    });
+    return Promise.any(known).catch(() => undefined);
+  }
+
+  /** Resolves when nobody remembers anything of a key any more. */
+  forget = (): Promise<unknown> =>
+    this.#everybody([...this.#all], (member) => member.ask("forget", WORD_MS));
+
+  async status(): Promise<WorkerStatus[]> {
+    const told: WorkerStatus[] = [];
+    await this.#everybody([...this.#serving], async (member) => {
+      told[member.place] = await member.ask("status", WORD_MS);
+    });
+    return told.filter(Boolean);
+  }
+
+  async close(drainMs: number): Promise<number> {
+    this.#ending = true;
+    let cut = 0;
+    await this.#everybody([...this.#all], async (member) => {
+      const stopped = member.ask("stop", drainMs + END_MS, drainMs);
+      // It could not write all that it had, say: what it left is settled here.
+      cut += await stopped.catch(() => (member.kill(), 0));
+      const late = setTimeout(member.kill, END_MS);
+      await member.over;
+      clearTimeout(late);
+    });
+    this.#follow();
+    await Promise.all(this.#endings);
+    return cut;
+  }
+
+  async kill(): Promise<void> {
+    this.#ending = true;
+    this.#follow();
+    for (const member of this.#all) member.kill();
+    await Promise.all(this.#endings);
+  }
+
+  /** Whoever dies meanwhile is told by its end. */
+  async #everybody(crew: readonly Member[], work: (member: Member) => Promise<unknown>) {
+    await Promise.allSettled(crew.map(work));
+  }
+
+  #hire(place: number): Member {
+    const { house } = this.#of;
+    const member = hire(place, {
+      store: house.store,
+      reports: house.reports,
+      apply: this.#apply,
+      observing: house.observing,
+      ailing: () => this.#relieve(member),
+      late: (asked, withinMs) =>
+        house.log.error(
+          { worker: place, asked, withinMs },
+          "a worker does not answer; it is ended",
+        ),
+      twins: (id, question) => this.twins(id, question, member),
+    });
+    this.#all.add(member);
+    for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
+    const ended = member.over.then((how) => this.#ended(member, how));
+    this.#endings.add(ended);
+    void ended.then(() => this.#endings.delete(ended));
+    return member;
+  }
+
+  async #prepare(member: Member, order: WorkerConfig): Promise<readonly Located[]> {
+    return member.ask("prepare", PREPARE_MS, order);
+  }
+
+  /** The first one shows whether the port can be had; the others join it. */
+  async #openPort(crew: readonly Member[]): Promise<void> {
+    const { host, port } = this.#of.listen;
+    for (let tries = port === 0 ? TRIES : 1; ; tries--) {
+      const chosen = await choose(host, port);
+      const url = `http://${reachable(host)}:${chosen.port}`;
+      this.#port = { address: chosen.host, port: chosen.port, url };
+      try {
+        await crew[0]!.ask("commit", WORD_MS, this.#port);
+        break;
+      } catch (error) {
+        if (tries <= 1) throw error;
+      }
+    }
+    for (const member of crew.slice(1)) await member.ask("commit", WORD_MS, this.#port);
+    // While the port opens nobody takes the place of one that ends.
+    const gone = crew.find((member) => !this.#all.has(member));
+    if (gone) throw new Error(`A worker has ended (${await gone.over}).`);
+    for (const member of crew) this.#serving.add(member);
+    this.#opened = true;
+  }
+
+  async #ended(member: Member, how: string): Promise<void> {
+    this.#serving.delete(member);
+    this.#all.delete(member);
+    if (!this.#ending && this.#opened) {
+      tellEnd(this.#of.house, member, how);
+      if (!this.#relieved.has(member)) void this.#replace(member, how);
+    }
+    // A store that says nothing keeps nobody from ending: the next start finds what is open.
+    await Promise.race([this.#settle(member), sleep(WORD_MS, undefined, { ref: false })]);
+  }
+
+  async #settle(member: Member): Promise<void> {
+    const { ledger, log } = this.#of.house;
+    for (const call of await member.holds.left(Date.now()))
+      ledger.settle(call).catch((error: unknown) => {
+        log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
+      });
+  }
+
+  /** Another one takes over at once, and it may finish what it has. */
+  #relieve(member: Member): void {
+    if (this.#ending || this.#relieved.has(member)) return;
+    if (!this.#serving.delete(member)) return member.kill();
+    this.#relieved.add(member);
+    this.#of.house.log.warn(
+      { worker: member.place, pid: member.pid },
+      "a worker is not well: it finishes what it has, and another one takes its place",
+    );
+    const { drainMs } = this.#of;
+    member.ask("stop", drainMs() + END_MS, drainMs()).catch(() => member.kill());
+    void this.#replace(member, "an error that nobody caught");
+  }
+
+  async #replace({ place, since }: Member, how: string): Promise<void> {
+    this.#failures = performance.now() - since > SOUND_MS ? 0 : this.#failures + 1;
+    if (this.#failures >= MOST_FAILURES && this.#serving.size === 0) {
+      const times = `${this.#failures} times in a row`;
+      return this.#of.broken(new Error(`No worker stays up: ${times} one ended (${how}).`));
+    }
+    if (this.#failures > 1)
+      await sleep(Math.min(PAUSE_MS.last, PAUSE_MS.first * 2 ** this.#failures));
+    if (this.#ending) return;
+    const { house } = this.#of;
+    const member = this.#hire(place);
+    try {
+      await this.#catchUp(member);
+    } catch (error) {
+      // If it is not dead yet it is of no use: its end brings the next try.
+      house.log.error({ worker: place, err: error }, "a worker did not start");
+      member.kill();
+      return;
+    }
+    this.#serving.add(member);
+    house.log.info({ worker: place, pid: member.pid }, "a worker has been replaced");
+  }
+
+  /** What is current may change while it builds. */
+  async #catchUp(member: Member): Promise<void> {
+    let order: WorkerConfig;
+    do {
+      order = this.#order;
+      const problems = await this.#prepare(member, order);
+      if (problems.length > 0) throw new Error(problems.map(({ message }) => message).join("; "));
+      await member.ask("commit", WORD_MS, this.#port!);
+    } while (order !== this.#order);
+  }
+}
+
+function tellEnd({ log, observing }: Services, { place, pid, holds }: Member, how: string): void {
+  const of = { worker: place, pid, how, calls: holds.size };
+  log.error(of, "a worker has ended; what it had open is settled as estimated");
+  observing.told({ type: "worker_gone", at: Date.now(), ...of });
+}
+
+const tellList = (member: Member, lists: Lists, provider: string): void =>
+  member.tell("lists", provider, lists.of(provider));
+
+/** The problems of the first that has any: they are the same everywhere. */
+async function firstOf(told: readonly Promise<readonly Located[]>[]): Promise<readonly Located[]> {
+  // All have said something before anybody goes on: nobody is left building what is not wanted.
+  await Promise.allSettled(told);
+  const all = await Promise.all(told);
+  return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
+}

@@ -1,0 +1,114 @@
+// One worker as the primary sees it: a process, what it may ask, what it has open, and its end.
+import type { ChildProcess } from "node:child_process";
+import cluster from "node:cluster";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Notice, RequestRecord } from "../../plugin/observer.ts";
+import type { Store } from "../../plugin/store.ts";
+import type { Observing } from "../observers/audience.ts";
+import { createHolds, type Holds } from "./holds.ts";
+import { createLink, type Channel, type Link } from "./link.ts";
+import { lending } from "./lent-store.ts";
+import type { WorkerCommands } from "./commands.ts";
+
+type Answer<N extends keyof WorkerCommands> = Awaited<ReturnType<WorkerCommands[N]>>;
+
+export interface Member {
+  /** Of this place in the crew; who takes over has it too. */
+  readonly place: number;
+  readonly pid: number;
+  readonly since: number;
+  readonly holds: Holds;
+  /** Asks, and ends whoever does not answer in time: it might go on with what nobody wants any more. */
+  ask<N extends keyof WorkerCommands>(
+    name: N,
+    withinMs: number,
+    ...args: Parameters<WorkerCommands[N]>
+  ): Promise<Answer<N>>;
+  /** Asks what may stay unanswered: then, or when it ends, it is undefined. */
+  wonder<N extends keyof WorkerCommands>(
+    name: N,
+    withinMs: number,
+    ...args: Parameters<WorkerCommands[N]>
+  ): Promise<Answer<N> | undefined>;
+  tell: Link["tell"];
+  kill(): void;
+  /** Resolves, with how it ended, when it has and everything that it had sent is here. */
+  readonly over: Promise<string>;
+}
+
+export function hire(
+  place: number,
+  of: {
+    store: Store;
+    reports: Pick<Store, "entries" | "totals">;
+    apply: Store["apply"];
+    /** It says that something is wrong with it: it goes on with what it has, and wants nothing new. */
+    ailing: () => void;
+    /** It does not answer, and is ended. */
+    late: (asked: string, withinMs: number) => void;
+    /** What it has to tell observers. */
+    observing: Pick<Observing, "seen" | "told">;
+    /** It asks on behalf of a plugin what that plugin's others know. */
+    twins: (id: string, question: unknown) => Promise<unknown>;
+  },
+): Member {
+  const forked = cluster.fork();
+  const { process: child } = forked;
+  // A connection that is handed to one who has just died cannot be sent; that it is dead is told by its end.
+  forked.on("error", () => {});
+  const holds = createHolds(of.apply);
+  const link = createLink(child as Channel, {
+    ...lending(of.store, of.reports, holds.apply),
+    ailing: of.ailing,
+    twins: of.twins,
+    seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
+    told: (notice: Notice) => of.observing.told(notice),
+  });
+  const over = ending(child);
+  return {
+    place,
+    pid: child.pid!,
+    since: performance.now(),
+    holds,
+    async ask<N extends keyof WorkerCommands>(
+      name: N,
+      withinMs: number,
+      ...args: Parameters<WorkerCommands[N]>
+    ): Promise<Answer<N>> {
+      const timer = setTimeout(() => {
+        of.late(name, withinMs);
+        child.kill("SIGKILL");
+      }, withinMs);
+      try {
+        return await link.ask<Answer<N>>(name, ...args);
+      } catch (error) {
+        if (child.connected) throw error;
+        throw new Error(`A worker has ended (${await over}).`, { cause: error });
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+    wonder: <N extends keyof WorkerCommands>(
+      name: N,
+      withinMs: number,
+      ...args: Parameters<WorkerCommands[N]>
+    ) =>
+      Promise.race([
+        link.ask<Answer<N>>(name, ...args).catch(() => undefined),
+        sleep(withinMs, undefined, { ref: false }),
+      ]),
+    tell: link.tell,
+    kill: () => void child.kill("SIGKILL"),
+    over,
+  };
+}
+
+const ending = async (child: ChildProcess): Promise<string> => {
+  const left = new Promise<void>((resolve) => child.once("disconnect", resolve));
+  const how = await new Promise<string>((resolve) => {
+    child.once("exit", (code, signal) => resolve(signal ?? `exit code ${code}`));
+    if (child.pid === undefined) child.once("error", (error) => resolve(error.message));
+  });
+  if (child.connected) await left;
+  return how;
+};

@@ -1,0 +1,236 @@
+// The client's side of an exchange: what may leave, and when. Two gates: nothing leaves before the first content
+// (until then another candidate may still answer), and nothing leaves after the finish until the bill is durable.
+import type { ServerResponse } from "node:http";
+import type { HeadersOut } from "../../model/values.ts";
+import type { ExchangeState, HostExchange } from "../exchange.ts";
+import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
+
+const OPEN_AFTER_MS = 10_000;
+const OPEN_AFTER_BYTES = 64 * 1024;
+const COMMIT_AFTER_BYTES = 1024 * 1024;
+const PING_EVERY_MS = 15_000;
+/** A client that takes nothing for this long is not coming back. */
+const STALLED_MS = 60_000;
+
+export interface Pausable {
+  pause(): void;
+  resume(): void;
+}
+
+export class ClientAnswer implements Watchable {
+  watchedAt = -1;
+  /** Content has left, or is about to: no other candidate after it. */
+  committed = false;
+  /** The head has left. */
+  opened = false;
+  /** Who writes into it, and knows whether a ping may go here. */
+  writer: { readonly between: boolean } | undefined;
+  #recorders: Recorder[] | undefined;
+  // What a write needs stands here, not behind the visit: an event of one stream in a thousand finds nothing in a cache.
+  readonly #stream: boolean;
+  readonly #res: ServerResponse;
+  readonly #dog: Watchdog;
+  readonly #inner: ExchangeState;
+  readonly #ping: string;
+  /** The media type of what the client gets. */
+  readonly mime: string;
+  #upstream: Pausable | undefined;
+  #waiting: (() => void)[] = [];
+  #headers: HeadersOut = {};
+  #held: (Buffer | string)[] = [];
+  #heldBytes = 0;
+  #finishing = false;
+  #muted = false;
+  #blockedSince: number | undefined;
+  #lastWrite = performance.now();
+  readonly #began = performance.now();
+
+  constructor(x: HostExchange) {
+    this.#stream = x.stream;
+    this.#inner = x["~"];
+    this.#res = this.#inner.res;
+    this.#dog = this.#inner.gen.watchdog;
+    const { server } = this.#inner.frontend;
+    this.#ping = server?.ping ?? "";
+    this.mime =
+      server?.type?.(x) ?? (x.stream ? "text/event-stream; charset=utf-8" : "application/json");
+    this.#dog.watch(this);
+  }
+
+  /** A call begins to answer: what an earlier one left behind is forgotten. */
+  begin(upstream: Pausable | undefined, headers: HeadersOut): void {
+    this.#upstream = upstream;
+    this.#headers = headers;
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#finishing = false;
+    for (const r of this.#recorders ?? []) {
+      r.parts = [];
+      r.size = 0;
+    }
+  }
+
+  commit(): void {
+    if (this.committed) return;
+    this.committed = true;
+    if (this.#stream) {
+      this.#open();
+      if (!this.#finishing) this.#flush();
+    }
+  }
+
+  /** From here on, everything waits for `settled`. */
+  finishing(): void {
+    this.#finishing = true;
+  }
+
+  settled(): void {
+    this.#finishing = false;
+    if (!this.#stream) return;
+    this.#flush();
+    if (this.#blockedSince === undefined) this.#upstream?.resume();
+  }
+
+  write(chunk: Buffer | string): void {
+    if (this.#muted) return;
+    if (this.#recorders) this.#copy(chunk);
+    if (this.committed && !this.#finishing && this.#stream) return this.#put(chunk);
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.length;
+    if (this.#stream && !this.committed) {
+      if (this.#heldBytes > COMMIT_AFTER_BYTES) this.commit();
+      else if (this.#heldBytes > OPEN_AFTER_BYTES) this.#open();
+    }
+    if (this.#finishing && this.#heldBytes > COMMIT_AFTER_BYTES) this.#upstream?.pause();
+  }
+
+  /** For whoever makes the answer here and has no upstream to pause: resolves when the client reads again. */
+  room(): Promise<void> | undefined {
+    if (this.#blockedSince === undefined || this.#muted) return undefined;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** The answer is over: what is held leaves, and with it the connection is free. */
+  end(): void {
+    this.#dog.leave(this);
+    for (const r of this.#recorders ?? []) r.done(r.size <= r.max && !this.#muted ? r.parts : null);
+    const res = this.#res;
+    if (this.#muted || res.destroyed) return;
+    if (this.#stream) {
+      this.#open();
+      this.#flush();
+      res.end();
+      return;
+    }
+    const whole =
+      this.#held.length === 1 && Buffer.isBuffer(this.#held[0])
+        ? this.#held[0]
+        : Buffer.concat(this.#held.map((c) => (typeof c === "string" ? Buffer.from(c) : c)));
+    this.#head(whole.length);
+    this.#inner.bytesOut += whole.length;
+    res.end(whole);
+  }
+
+  /** The client has gone, or must not hear more: nothing leaves any longer. */
+  mute(): void {
+    this.#muted = true;
+    this.#held = [];
+    this.#proceed();
+    for (const r of this.#recorders ?? []) r.done(null);
+    this.#dog.leave(this);
+  }
+
+  /** What the client gets, once it is settled; null when it was cut or is larger than `max`. */
+  record(max: number): Promise<Buffer[] | null> {
+    return new Promise((done) => (this.#recorders ??= []).push({ max, size: 0, parts: [], done }));
+  }
+
+  /** Given up before anything left: whoever refuses writes the answer. */
+  abandon(): void {
+    for (const r of this.#recorders ?? []) r.done(null);
+    this.#dog.leave(this);
+  }
+
+  tick(now: number): void {
+    if (this.#muted) return;
+    if (this.#blockedSince !== undefined && now - this.#blockedSince > STALLED_MS)
+      return void this.#res.destroy();
+    if (!this.#stream) return;
+    if (!this.opened && now - this.#began > OPEN_AFTER_MS) this.#open();
+    if (this.opened && !this.#finishing && now - this.#lastWrite > PING_EVERY_MS) {
+      if (this.#ping !== "" && (!this.committed || (this.writer?.between ?? true)))
+        this.#put(this.#ping);
+    }
+  }
+
+  #open(): void {
+    if (this.opened) return;
+    this.#head();
+  }
+
+  #head(length?: number): void {
+    this.opened = true;
+    const inner = this.#inner;
+    if (inner.res.headersSent) return;
+    const list: string[] = ["content-type", this.mime];
+    if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
+    else list.push("content-length", String(length));
+    for (const name in this.#headers) {
+      const value = this.#headers[name];
+      if (value !== undefined) list.push(name, value);
+    }
+    if (inner.headers) for (const [name, value] of inner.headers) list.push(name, value);
+    inner.res.writeHead(200, list);
+    if (length !== undefined) return;
+    // Nearly always something follows in this turn, and leaves with it.
+    inner.res.cork();
+    inner.res.flushHeaders();
+    process.nextTick(uncork, inner.res);
+  }
+
+  #flush(): void {
+    const held = this.#held;
+    if (held.length === 0) return;
+    this.#held = [];
+    this.#heldBytes = 0;
+    this.#res.cork();
+    for (const chunk of held) this.#put(chunk);
+    this.#res.uncork();
+  }
+
+  #put(chunk: Buffer | string): void {
+    const res = this.#res;
+    this.#inner.bytesOut += chunk.length;
+    this.#lastWrite = this.#dog.now;
+    if (res.write(chunk) || this.#blockedSince !== undefined) return;
+    this.#blockedSince = performance.now();
+    this.#upstream?.pause();
+    res.once("drain", () => {
+      this.#blockedSince = undefined;
+      this.#upstream?.resume();
+      this.#proceed();
+    });
+  }
+
+  #proceed(): void {
+    for (const go of this.#waiting.splice(0)) go();
+  }
+
+  #copy(chunk: Buffer | string): void {
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    for (const r of this.#recorders!) {
+      r.size += bytes.length;
+      if (r.size <= r.max) r.parts.push(bytes);
+      else r.parts = [];
+    }
+  }
+}
+
+const uncork = (res: ServerResponse): void => res.uncork();
+
+interface Recorder {
+  max: number;
+  size: number;
+  parts: Buffer[];
+  done(parts: Buffer[] | null): void;
+}

@@ -1,0 +1,57 @@
+// What of an answer stays here: bounded, and counted as what the process holds.
+import { BOUNDS } from "../../lib/bounds.ts";
+import { exceed } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { HostCall } from "../call.ts";
+
+/** What every answer may hold without asking. */
+const UNASKED = 1024 * 1024;
+
+/** Bytes of an answer that stay here, for the client or for a codec: bounded, and counted as what the process holds. */
+export class HeldBytes {
+  readonly #call: HostCall;
+  #size = 0;
+  #room = UNASKED;
+
+  constructor(call: HostCall) {
+    this.#call = call;
+  }
+
+  /** As many more, or fewer. */
+  add(bytes: number): void {
+    this.#size = Math.max(0, this.#size + bytes);
+    if (bytes <= 0 || this.#size <= this.#room) return;
+    const x = this.#call.exchange;
+    const [bound, most] =
+      x.kind === "image"
+        ? (["pictures", BOUNDS.pictures.most] as const)
+        : (["answer", x["~"].gen.maxAnswerBytes] as const);
+    if (this.#size > most) exceed(bound, most);
+    const more = Math.max(UNASKED, this.#size - this.#room);
+    x["~"].stay.hold(more);
+    this.#room += more;
+  }
+
+  /** All of it has gone on. */
+  none(): void {
+    this.#size = 0;
+  }
+}
+
+/** About how many bytes of it stay with whoever keeps the answer; a partial picture is not kept. */
+export function weight(event: ModelEvent): number {
+  switch (event.type) {
+    case "delta":
+      return event.text.length + (event.logprobs ? JSON.stringify(event.logprobs).length : 0);
+    case "cite":
+      return JSON.stringify(event.citation).length;
+    case "proof":
+      return event.proof.data.length;
+    case "media":
+      return event.partial || !("base64" in event.media) ? 0 : event.media.base64.length;
+    case "open":
+      return event.block.type === "opaque" ? JSON.stringify(event.block.raw).length : 0;
+    default:
+      return 0;
+  }
+}

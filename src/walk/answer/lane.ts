@@ -1,0 +1,273 @@
+// How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
+import { BOUNDS } from "../../lib/bounds.ts";
+import { exceed, type Fault } from "../../model/error.ts";
+import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../../model/event.ts";
+import { folding } from "../../model/fold.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { Body, HeadersIn } from "../../model/values.ts";
+import type { AnswerContext, Decoder, Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
+import type { ClientAnswer } from "./client-answer.ts";
+import type { HostCall } from "../call.ts";
+import { HeldBytes, weight } from "./held-bytes.ts";
+import { inWantedForm, withBytes } from "./pictures.ts";
+import type { UpstreamResponse } from "../upstream/response.ts";
+import type { Tally } from "../money/tally.ts";
+
+/** Where a call's answer comes from. */
+export type AnswerSource = { flight: UpstreamResponse } | { events: AsyncIterable<ModelEvent> };
+
+/** What a lane tells of the answer that passes through it. */
+export interface LaneSink {
+  readonly answer: ClientAnswer;
+  readonly tally: Tally;
+  /** It has ended, one way or another: what still comes is for nobody. */
+  readonly over: boolean;
+  content(): void;
+  /** Before the terminal is written: what is written from here on waits for the bill. */
+  finishing(reason: FinishReason): void;
+  /** The terminal has been written. */
+  finished(): void;
+  /** A stage of the event pipe ends the answer. */
+  stop(fault: Fault): void;
+  broke(problem: unknown): void;
+}
+
+export interface LaneDecoder extends Decoder {
+  /** The client protocol's own error, inside a stream that has begun. */
+  fail(fault: Fault): void;
+  readonly between: boolean;
+}
+
+/** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
+const GIVEN = 1.5;
+
+export function answering(call: HostCall): AnswerContext {
+  return new To(call);
+}
+
+class To implements AnswerContext {
+  readonly id: string;
+  readonly model: string;
+  readonly created = Math.floor(Date.now() / 1000);
+  readonly stream: boolean;
+  readonly body: Body;
+  readonly #call: HostCall;
+
+  constructor(call: HostCall) {
+    const x = call.exchange;
+    this.id = x.id;
+    this.model = call.id;
+    this.stream = x.stream;
+    this.body = x.body;
+    this.#call = call;
+  }
+
+  // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
+  /** Hardly anybody asks, and taking it apart is dear. */
+  get query(): URLSearchParams {
+    return this.#call.exchange.query;
+  }
+  lose(field: string, how: "dropped" | "approximated", code?: string): void {
+    this.#call.lose(field, how, code);
+  }
+}
+
+/** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
+export function relayed(call: HostCall, course: LaneSink): LaneDecoder {
+  const passage = new Verbatim(call, course);
+  return call.exchange.stream ? passage : whole(call, passage, (body) => passage.whole(body));
+}
+
+/** Both ends of a relay in one object: with a thousand streams, each thing that an event touches comes from far away. */
+class Verbatim implements LaneDecoder, RelaySink {
+  readonly #relay: Relay;
+  readonly #course: LaneSink;
+  readonly #answer: ClientAnswer;
+  readonly #tally: Tally;
+  readonly #held: HeldBytes;
+
+  constructor(call: HostCall, course: LaneSink) {
+    this.#course = course;
+    this.#held = new HeldBytes(call);
+    this.#answer = course.answer;
+    this.#tally = course.tally;
+    const client = call.candidate["~"].endpoint.protocol!.client!;
+    this.#relay = client.relay!(this, answering(call));
+  }
+
+  /** What a relay takes in and does not give out it keeps. */
+  push(chunk: Buffer): void {
+    this.#held.add(chunk.length);
+    this.#relay.push(chunk);
+  }
+  whole(body: Buffer): void {
+    this.#relay.push(body);
+  }
+  end(): void {
+    this.#relay.end();
+    this.#course.finished();
+  }
+  get between(): boolean {
+    return this.#relay.between;
+  }
+  fail(fault: Fault): void {
+    this.#relay.fail(fault);
+  }
+
+  bytes(chunk: Buffer): void {
+    this.#tally.passedBytes += chunk.length;
+    this.#held.add(-GIVEN * chunk.length);
+    this.#answer.write(chunk);
+  }
+  content(bytes?: number): void {
+    if (bytes === undefined) this.#tally.untold = true;
+    else this.#tally.textBytes += bytes;
+    if (!this.#answer.committed) this.#course.content();
+  }
+  start(id: string): void {
+    this.#tally.began(id);
+  }
+  usage(seen: UsageSeen): void {
+    this.#tally.saw(seen);
+  }
+  finish(reason: FinishReason): Usage {
+    this.#course.finishing(reason);
+    return this.#tally.usage().usage;
+  }
+}
+
+/** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
+export function translated(
+  call: HostCall,
+  course: LaneSink,
+  source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
+): LaneDecoder {
+  const { emit, fail: failed } = written(call, course);
+  const client = source.protocol.client!;
+  if (!source.stream) {
+    const passage = { push() {}, end() {}, fail: failed, between: true };
+    return whole(call, passage, (body) => client.whole(body, emit, call, source.headers));
+  }
+  // What brings no event the decoder keeps: the rest of one, or a whole answer where a stream was expected.
+  const unread = new HeldBytes(call);
+  const heard = (event: ModelEvent) => {
+    unread.none();
+    emit(event);
+  };
+  const decoder = client.stream(heard, call, source.headers);
+  return {
+    push(chunk) {
+      unread.add(chunk.length);
+      decoder.push(chunk);
+    },
+    end: () => decoder.end(),
+    fail: failed,
+    between: true,
+  };
+}
+
+/** Where events go: through the hooks' pipe, into the client's protocol. */
+export function written(
+  call: HostCall,
+  course: LaneSink,
+): { emit(event: ModelEvent): void; fail(fault: Fault): void } {
+  const x = call.exchange;
+  const { answer, tally } = course;
+  const server = x["~"].frontend.server!;
+  const to = answering(call);
+  const encoder = x.stream ? server.stream((text) => answer.write(text), to) : undefined;
+  const folded = encoder ? undefined : folding();
+  const held = new HeldBytes(call);
+  let events = 0;
+  let blocks = 0;
+  const last = (event: ModelEvent): void => {
+    if (course.over) return undefined;
+    if (++events > BOUNDS.events.most) exceed("events");
+    // Whoever writes an answer anew may have to say all of it once more at its end.
+    held.add(weight(event));
+    switch (event.type) {
+      case "usage":
+        return tally.saw(event);
+      case "start":
+        tally.began(event.id);
+        if (!encoder) break;
+        encoder.event(event);
+        // Where a wire tells counts at its beginning, clients show them: a guess until upstream's own come.
+        return encoder.event({ type: "usage", usage: { input: tally.inputEstimate } });
+      case "open":
+        if (++blocks > BOUNDS.blocks.most) exceed("blocks");
+        break;
+      case "delta":
+        tally.textBytes += Buffer.byteLength(event.text);
+        course.content();
+        break;
+      case "media":
+        course.content();
+        break;
+      case "finish": {
+        tally.ended = true;
+        if (encoder) {
+          course.finishing(event.reason);
+          encoder.event({ type: "usage", usage: { input: 0, ...tally.usage().usage } });
+          encoder.event(event);
+          return course.finished();
+        }
+        folded!.event(event);
+        const whole = folded!.answer();
+        const say = (said: ModelAnswer) => {
+          if (course.over) return;
+          course.finishing(event.reason);
+          const body = server.whole({ ...said, usage: tally.usage().usage }, to);
+          answer.write(Buffer.from(JSON.stringify(body)));
+          course.finished();
+        };
+        const turning = inWantedForm(call, whole);
+        if (!turning) return say(whole);
+        return void turning.then(say).catch((problem: unknown) => course.broke(problem));
+      }
+    }
+    if (encoder) encoder.event(event);
+    else folded!.event(event);
+  };
+  const emit = x["~"].frontend.chain.event.reduceRight<(event: ModelEvent) => void>(
+    (next, hook) =>
+      hook.applies(x.model, call.provider)
+        ? hook.run(call, next, (fault) => course.stop(fault))
+        : next,
+    encoder && x.kind === "image" ? withBytes(call, last, course) : last,
+  );
+  return {
+    emit,
+    fail: (fault) => encoder?.fail(fault),
+  };
+}
+
+function whole(call: HostCall, passage: LaneDecoder, take: (body: Buffer) => void): LaneDecoder {
+  const held = new HeldBytes(call);
+  const chunks: Buffer[] = [];
+  return {
+    push(chunk) {
+      held.add(chunk.length);
+      chunks.push(chunk);
+    },
+    end() {
+      take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      passage.end();
+    },
+    fail: (fault) => passage.fail(fault),
+    between: true,
+  };
+}
+
+/** A throw that is nobody's fault in words: the log has it, the client gets a fixed text. */
+export function internal(call: HostCall, problem: unknown): Fault {
+  const x = call.exchange;
+  x["~"].gen.log.error(
+    { request: x.id, provider: call.provider, err: problem },
+    "an unexpected error",
+  );
+  return {
+    kind: "internal",
+    message: "Something went wrong here. The request id names it in the log.",
+  };
+}

@@ -1,0 +1,94 @@
+import { fail } from "../../model/error.ts";
+import type { ModelAnswer, ModelEvent } from "../../model/event.ts";
+import type { Block, ImageRequest, Media } from "../../model/request.ts";
+import type { HostCall } from "../call.ts";
+import type { HostExchange } from "../exchange.ts";
+
+/** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
+export interface Pictures {
+  /** The address at which these bytes are found for a while; `who` is the key whose share of the room they take. */
+  keep(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
+  /**
+   * From somebody else's address, through the egress guard, without any credential. `own` is an origin that the
+   * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
+   */
+  get(
+    url: string,
+    signal: AbortSignal,
+    own: string | undefined,
+  ): Promise<{ bytes: Buffer; mime: string }>;
+}
+
+const wanted = (x: HostExchange): ImageRequest["want"] | undefined =>
+  x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
+
+/** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
+export function permit(x: HostExchange): void {
+  if (x.privacy !== "off" && wanted(x) === "url")
+    fail(
+      "invalid",
+      "An address would keep the picture, which Service-ZDR rules out. Ask for response_format b64_json.",
+      { code: "zdr_feature_conflict", param: "response_format" },
+    );
+}
+
+/** The answer with its pictures in the form that was asked for; nothing, when they are in it already. */
+export function inWantedForm(
+  call: HostCall,
+  answer: ModelAnswer,
+): Promise<ModelAnswer> | undefined {
+  const want = wanted(call.exchange);
+  if (want === undefined) return undefined;
+  const wrong = (block: Block) =>
+    block.type === "image" &&
+    "url" in block.media !== (want === "url") &&
+    !("fileId" in block.media);
+  if (!answer.blocks.some(wrong)) return undefined;
+  return Promise.all(
+    answer.blocks.map(async (block) =>
+      block.type === "image" && wrong(block)
+        ? { ...block, media: await turned(call, block.media) }
+        : block,
+    ),
+  ).then((blocks) => ({ ...answer, blocks }));
+}
+
+/** A stream has no addresses in it: a picture that comes as one is fetched, and what follows it waits. */
+export function withBytes(
+  call: HostCall,
+  emit: (event: ModelEvent) => void,
+  course: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
+): (event: ModelEvent) => void {
+  let before: Promise<unknown> | undefined;
+  return (event) => {
+    const fetching =
+      event.type === "media" && "url" in event.media ? turned(call, event.media) : undefined;
+    if (!before && !fetching) return emit(event);
+    // Upstream may end its message now: nothing is missing.
+    if (event.type === "finish") course.tally.ended = true;
+    before = Promise.all([fetching, before]).then(([media]) =>
+      emit(event.type === "media" && media ? { ...event, media } : event),
+    );
+    before.catch((problem: unknown) => course.broke(problem));
+  };
+}
+
+async function turned(call: HostCall, media: Media): Promise<Media> {
+  const { pictures } = call.exchange["~"].gen;
+  const mime = media.mime;
+  if ("url" in media) {
+    if (media.url.startsWith("data:")) {
+      const [, type, base64] = /^data:([^;,]+);base64,(.*)$/s.exec(media.url) ?? [];
+      return {
+        mime: type,
+        base64: base64 ?? fail("upstream", "The provider's picture cannot be read."),
+      };
+    }
+    const { base } = call.candidate["~"].endpoint.endpoint;
+    const got = await pictures.get(media.url, call.signal, base && new URL(base).origin);
+    return { mime: got.mime, bytes: got.bytes };
+  }
+  if ("fileId" in media) return media;
+  const bytes = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
+  return { mime, url: await pictures.keep(bytes, mime, call.exchange.identity?.id) };
+}

@@ -1,0 +1,70 @@
+// What one request takes up of its process while it is here: a place among those of its key, and bytes. Both are free again
+// whichever way it ends.
+import { exceed, fail } from "../../model/error.ts";
+import type { Generation } from "../generation.ts";
+
+/** A body is read and a call is reserved in less. */
+const RETRY_MS = 1_000;
+const OWN = { retryAfterMs: RETRY_MS, details: { own: true } } as const;
+
+export class Stay {
+  #who = "";
+  readonly #gen: Generation;
+  #held = 0;
+  #inside: string[] | undefined;
+  #walked = false;
+  #written = false;
+
+  constructor(gen: Generation) {
+    this.#gen = gen;
+  }
+
+  /** What was held before anybody was known is nobody's. */
+  belongs(who: string): void {
+    if (this.#held === 0) this.#who = who;
+  }
+
+  /** Bytes. */
+  get held(): number {
+    return this.#held;
+  }
+
+  occupy(scope: string, most: number): void {
+    if (!this.#gen.turnstile.enter(scope, most))
+      fail("rate_limited", `More than ${most} requests at once (${scope}).`, {
+        code: "rate_limit_exceeded",
+        ...OWN,
+      });
+    (this.#inside ??= []).push(scope);
+  }
+
+  /** Its call is counted by the ledger now, or it is over. */
+  pass(): void {
+    if (!this.#inside) return;
+    for (const scope of this.#inside) this.#gen.turnstile.leave(scope);
+    this.#inside = undefined;
+  }
+
+  /** Before they are there. */
+  hold(bytes: number): void {
+    if (!this.#gen.room.take(this.#who, bytes, this.#held)) exceed("inFlight", undefined, OWN);
+    this.#held += bytes;
+  }
+
+  /** It has had its turn. What it holds is free when its answer has left too. */
+  walked(): void {
+    this.pass();
+    this.#walked = true;
+    if (this.#written) this.#empty();
+  }
+
+  written(): void {
+    this.#written = true;
+    if (this.#walked) this.#empty();
+  }
+
+  #empty(): void {
+    if (this.#held > 0) this.#gen.room.leave(this.#who, this.#held);
+    this.#held = 0;
+  }
+}

@@ -1,0 +1,52 @@
+import { effectivePolicy } from "../../catalogue/policy.ts";
+import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../model/facts.ts";
+import type { HostCandidate } from "../generation.ts";
+import { matches } from "./pattern.ts";
+
+/** What becomes of what people wrote on one way to a model: every level that has something to say of it, at this moment. */
+export function policyOf(
+  way: HostCandidate["~"],
+  info: ModelInfo,
+  now: number,
+  features: readonly Feature[] = [],
+): EffectivePolicy {
+  const { provider, endpoint, credential } = way;
+  return effectivePolicy({
+    provider: provider.data,
+    endpoint: endpoint.endpoint.data,
+    exceptions: exceptions(way, info).map((e) => e.data),
+    model: info.data,
+    credential: credential.zdr,
+    features,
+    protocol: endpoint.protocol?.id ?? null,
+    trusted: provider.trusted,
+    now,
+  });
+}
+
+/** Each level that speaks, by name and with its own words: for whoever asks why. */
+export function sayingsOf(
+  way: HostCandidate["~"],
+  info: ModelInfo,
+): readonly { readonly level: string; readonly data: Partial<DataPolicy> }[] {
+  const { provider, endpoint } = way;
+  return [
+    { level: "provider", data: provider.data },
+    { level: "endpoint", data: endpoint.endpoint.data },
+    ...exceptions(way, info).map(({ data, ...of }) => ({
+      level: Object.entries(of)
+        .map(([what, which]) => `${what} ${which}`)
+        .join(", "),
+      data,
+    })),
+    { level: "model", data: info.data },
+  ].flatMap(({ level, data }) => (data ? [{ level, data }] : []));
+}
+
+const exceptions = ({ provider, endpoint }: HostCandidate["~"], info: ModelInfo) =>
+  provider.exceptions.filter(
+    (e) =>
+      (e.protocol === undefined || e.protocol === endpoint.protocol?.id) &&
+      (e.kind === undefined || e.kind === endpoint.kind) &&
+      (e.model === undefined || matches(e.model, info.model)),
+  );

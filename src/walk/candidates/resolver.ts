@@ -1,0 +1,286 @@
+// From what a client wrote in `model` to the seats that could serve it, in the order in which they are tried.
+// What is found depends on the config and the catalogue alone, so it is worked out once per name and kept. That nothing is
+// found is said to each who asks anew: it names others, and only those that they may use.
+import type { Catalogue } from "../../catalogue/catalogue.ts";
+import type { ModelRoute } from "../../config/types.ts";
+import { fail, type ErrorKind } from "../../model/error.ts";
+import type { Lane } from "../../model/facts.ts";
+import type { Kind } from "../../model/request.ts";
+import type {
+  MountedEndpoint,
+  MountedFrontend,
+  MountedProvider,
+  HostCandidate,
+} from "../generation.ts";
+import { closer } from "../hooks.ts";
+import { carried, matches } from "./pattern.ts";
+import { policyOf } from "./policy.ts";
+import { unanswered } from "./unanswered.ts";
+
+export interface Resolution {
+  readonly candidates: readonly HostCandidate[];
+  /** After which failures the next seat is tried. */
+  readonly on: ReadonlySet<ErrorKind>;
+  /** Why a seat is not on the verbatim lane. */
+  readonly closed: ReadonlyMap<HostCandidate, string>;
+  /** For the operator: they name variables. */
+  readonly notes: readonly string[];
+  readonly pick: "ordered" | "weighted";
+}
+
+export interface ResolverInputs {
+  readonly providers: ReadonlyMap<string, MountedProvider>;
+  readonly unmounted: ReadonlyMap<string, string>;
+  readonly models: ReadonlyMap<string, ModelRoute>;
+  readonly catalogue: Catalogue;
+  /** Where each kind of model is asked for: "/v1/images/generations". */
+  readonly doors: ReadonlyMap<Kind, string>;
+  readonly now: () => number;
+}
+
+/** What fails over unless the route says otherwise. */
+export const DEFAULT_ON: readonly ErrorKind[] = [
+  "overloaded",
+  "rate_limited",
+  "timeout",
+  "upstream",
+  "upstream_auth",
+  "upstream_quota",
+  "unsupported",
+];
+
+/** Policies carry dates, so nothing is kept for longer than this. */
+const KEEP_MS = 60_000;
+const KEEP = 10_000;
+const MAX_ALIASES = 16;
+const MODEL = /^[!#-~]{1,256}$/;
+
+/** Whether whoever asks may use this name, or this id. */
+export type May = (name: string) => boolean;
+const ANYBODY: May = () => true;
+const kindOf = (frontend: MountedFrontend): Kind => frontend.protocol?.kind ?? "chat";
+
+/** What a name leads to. */
+export interface Looked {
+  readonly route: ModelRoute | undefined;
+  /** Of candidates, mounted or not; none where the file does not know the name. */
+  readonly ids: readonly string[];
+  readonly absent: readonly {
+    readonly id: string;
+    readonly provider: string;
+    readonly why: string;
+  }[];
+  readonly seats: HostCandidate[];
+  readonly closed: Map<HostCandidate, string>;
+  readonly wrongKind: string[];
+  readonly unserved: string[];
+}
+
+export class CandidateResolver {
+  readonly #lines: ResolverInputs;
+  readonly #patterns: readonly ModelRoute[];
+  readonly #kept = new Map<MountedFrontend, Map<string, Resolution>>();
+  #version = -1;
+  #since = 0;
+
+  constructor(lines: ResolverInputs) {
+    this.#lines = lines;
+    this.#patterns = [...lines.models.values()]
+      .filter((route) => route.name.includes("*"))
+      .toSorted((a, b) => b.name.length - a.name.length);
+  }
+
+  resolve(
+    frontend: MountedFrontend,
+    model: string,
+    stream: boolean,
+    may: May = ANYBODY,
+  ): Resolution {
+    const now = this.#lines.now();
+    if (this.#version !== this.#lines.catalogue.version || now - this.#since > KEEP_MS) {
+      this.#kept.clear();
+      this.#version = this.#lines.catalogue.version;
+      this.#since = now;
+    }
+    let mine = this.#kept.get(frontend);
+    if (!mine) this.#kept.set(frontend, (mine = new Map()));
+    const key = stream ? `${model}\n` : model;
+    let found = mine.get(key);
+    if (!found) {
+      found = this.#work(frontend, model, stream, now, may);
+      if (mine.size >= KEEP) mine.clear();
+      mine.set(key, found);
+    }
+    return found;
+  }
+
+  #work(
+    frontend: MountedFrontend,
+    model: string,
+    stream: boolean,
+    now: number,
+    may: May,
+  ): Resolution {
+    if (!MODEL.test(model))
+      fail("invalid", "model must be 1 to 256 printable characters without spaces or quotes.", {
+        param: "model",
+        code: "invalid_model",
+      });
+    if (model.endsWith("/") && this.#lines.providers.has(model.slice(0, -1)))
+      fail("invalid", `${model} names a provider and no model: write ${model}<model>.`, {
+        param: "model",
+        code: "invalid_model",
+      });
+    const found = this.#look(frontend, model, stream, now);
+    const { seats, closed, route, absent, unserved } = found;
+    if (seats.length === 0) {
+      const answers = (name: string) =>
+        name !== model && this.#look(frontend, name, false, now).seats.length > 0;
+      unanswered({ ...found, lines: this.#lines, kind: kindOf(frontend), model, answers, may });
+    }
+    return {
+      candidates: seats,
+      closed,
+      notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
+      on: new Set(route?.on ?? DEFAULT_ON),
+      pick: route?.pick ?? "ordered",
+    };
+  }
+
+  /** Why a name's candidates are not there, for the operator alone: it names variables. */
+  absent(model: string): readonly string[] {
+    const ids: string[] = [];
+    this.#expand(model, ids, 0);
+    return this.#absent(ids).map(({ id, why }) => `${id}: ${why}`);
+  }
+
+  #absent(ids: readonly string[]): Looked["absent"] {
+    return ids.flatMap((id) => {
+      const provider = id.slice(0, id.indexOf("/"));
+      if (this.#lines.providers.has(provider)) return [];
+      const why = this.#lines.unmounted.get(provider) ?? "no such provider";
+      return [{ id, provider, why }];
+    });
+  }
+
+  #look(frontend: MountedFrontend, model: string, stream: boolean, now: number): Looked {
+    const expanded: string[] = [];
+    const route = this.#expand(model, expanded, 0);
+    const ids = [...new Set(expanded)];
+    const into: Looked = {
+      route,
+      ids,
+      absent: this.#absent(ids),
+      seats: [],
+      closed: new Map(),
+      wrongKind: [],
+      unserved: [],
+    };
+    for (const id of ids) {
+      const slash = id.indexOf("/");
+      const provider = this.#lines.providers.get(id.slice(0, slash));
+      if (provider) this.#seat(frontend, model, id.slice(slash + 1), provider, stream, now, into);
+    }
+    return into;
+  }
+
+  /** Exact name, else a mounted provider's own, else the longest pattern; aliases may name aliases. */
+  #expand(model: string, ids: string[], depth: number): ModelRoute | undefined {
+    if (depth > MAX_ALIASES) return undefined;
+    const exact = this.#lines.models.get(model);
+    const slash = model.indexOf("/");
+    const known = (name: string) =>
+      this.#lines.providers.has(name) || this.#lines.unmounted.has(name);
+    if (!exact && slash > 0 && known(model.slice(0, slash))) {
+      ids.push(model);
+      return undefined;
+    }
+    const route = exact ?? this.#patterns.find((p) => matches(p.name, model));
+    if (!route) return undefined;
+    const star = carried(route.name, model) ?? "";
+    for (const candidate of route.candidates) {
+      const id = candidate.replace("*", () => star);
+      if (id === model || (!this.#lines.models.has(id) && known(id.split("/", 1)[0]!)))
+        ids.push(id);
+      else this.#expand(id, ids, depth + 1);
+    }
+    return route;
+  }
+
+  #seat(
+    frontend: MountedFrontend,
+    asked: string,
+    model: string,
+    provider: MountedProvider,
+    stream: boolean,
+    now: number,
+    into: Looked,
+  ): void {
+    const id = `${provider.name}/${model}`;
+    const { info, listed } = this.#lines.catalogue.find(provider.name, model);
+    const kind = kindOf(frontend);
+    if (info.kind !== kind) {
+      if (listed || kind === "image") into.wrongKind.push(listed ? id : "");
+      return;
+    }
+    if (kind === "image" && !listed) return;
+    const fitting = provider.endpoints.filter(
+      (e) => e.kind === kind && serves(e, info.protocols, model),
+    );
+    const ordered = [
+      ...fitting.filter((e) => e.protocol?.id === frontend.protocol?.id),
+      ...fitting.filter((e) => e.protocol?.id !== frontend.protocol?.id),
+    ];
+    const credentials = provider.credentials.filter(
+      (c) => c.models?.some((p) => matches(p, model)) ?? true,
+    );
+    if (fitting.length === 0)
+      into.unserved.push(`${id}: no endpoint of ${provider.name} serves it`);
+    if (credentials.length === 0)
+      into.unserved.push(`${id}: no credential of ${provider.name} may use it`);
+    for (const credential of credentials)
+      for (const endpoint of ordered) {
+        const why = closedBy(frontend, endpoint, asked, provider.name, stream);
+        const seat: HostCandidate = {
+          id,
+          provider: provider.name,
+          protocol: endpoint.protocol?.id ?? null,
+          lane: (why === undefined ? "verbatim" : "translated") satisfies Lane,
+          model,
+          info,
+          credential: credential.name,
+          policy: policyOf({ provider, endpoint, credential }, info, now),
+          "~": { provider, endpoint, credential },
+        };
+        into.seats.push(seat);
+        if (why !== undefined) into.closed.set(seat, why);
+      }
+  }
+}
+
+export function serves(
+  e: MountedEndpoint,
+  protocols: readonly string[] | undefined,
+  model: string,
+): boolean {
+  if (e.protocol && protocols) return protocols.includes(e.protocol.id);
+  return e.endpoint.serves?.(model) ?? true;
+}
+
+/** Nothing, when client's bytes may travel as they are; else the reason in words. */
+function closedBy(
+  frontend: MountedFrontend,
+  endpoint: MountedEndpoint,
+  model: string,
+  provider: string,
+  stream: boolean,
+): string | undefined {
+  const mine = frontend.protocol?.id;
+  if (!endpoint.protocol) return "the endpoint is native";
+  if (endpoint.protocol.id !== mine) return `the endpoint speaks ${endpoint.protocol.id}`;
+  if (!endpoint.protocol.client?.relay) return `${mine} has no relay`;
+  const streams = endpoint.endpoint.streams ?? "asked";
+  if ((streams === "always" && !stream) || (streams === "never" && stream))
+    return `the endpoint ${streams} streams`;
+  return closer(frontend.chain, model, provider);
+}

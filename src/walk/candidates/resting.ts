@@ -1,0 +1,88 @@
+import { ERRORS, type Fault } from "../../model/error.ts";
+import type { Candidate } from "../../plugin/call.ts";
+
+const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
+const MOST_MS = 300_000;
+/** A broken promise is not mended in a minute, and each try costs somebody their privacy. */
+const DISTRUST_MS = 3_600_000;
+
+/** What rests, why, and until when. `model` null: all of the credential's. */
+export interface Rest {
+  provider: string;
+  credential: string;
+  model: string | null;
+  kind: Fault["kind"];
+  until: number;
+}
+
+/** Who is given a rest after a failure: candidates that rest are tried last, never dropped. One per process, read live. */
+export class RestingTargets {
+  readonly #until = new Map<string, number>();
+  /** Credentials that were said to keep nothing, and upstream said otherwise. */
+  readonly #distrusted = new Map<string, number>();
+  readonly #now: () => number;
+  readonly #tell: (rest: Rest) => void;
+
+  /** `tell`: hears of each rest that begins or grows. */
+  constructor(now: () => number = Date.now, tell: (rest: Rest) => void = () => {}) {
+    this.#now = now;
+    this.#tell = tell;
+  }
+
+  /** What rests is decided by the kind of failure, for how long by what upstream said of it. */
+  failed(seat: Candidate, fault: Fault): void {
+    const what = ERRORS[fault.kind][2];
+    if (!what) return;
+    if (fault.kind === "attestation")
+      this.#distrusted.set(credentialKey(seat), this.#now() + DISTRUST_MS);
+    const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
+    const key = what === "credential" ? credentialKey(seat) : modelKey(seat);
+    if (until > (this.#until.get(key) ?? 0)) {
+      this.#until.set(key, until);
+      const { provider, credential } = seat;
+      const model = what === "credential" ? null : seat.model;
+      this.#tell({ provider, credential, model, kind: fault.kind, until });
+    }
+    if (this.#until.size > 10_000) this.#sweep();
+  }
+
+  /** It answered: whatever it rested for is over. */
+  answered(seat: Candidate): void {
+    if (this.#until.size > 0) this.#until.delete(modelKey(seat));
+  }
+
+  /** For whom nothing private is meant, not even as the last resort. */
+  distrusted(seat: Candidate): boolean {
+    return (
+      this.#distrusted.size > 0 && (this.#distrusted.get(credentialKey(seat)) ?? 0) > this.#now()
+    );
+  }
+
+  resting(seat: Candidate): boolean {
+    return (
+      this.#until.size > 0 && (this.#rests(modelKey(seat)) || this.#rests(credentialKey(seat)))
+    );
+  }
+
+  /** For `status`. */
+  list(): { what: string; until: number }[] {
+    this.#sweep();
+    return [...this.#until].map(([key, until]) => ({ what: key.replaceAll("\n", " "), until }));
+  }
+
+  #rests(key: string): boolean {
+    const until = this.#until.get(key);
+    if (until === undefined) return false;
+    if (until > this.#now()) return true;
+    this.#until.delete(key);
+    return false;
+  }
+
+  #sweep(): void {
+    const now = this.#now();
+    for (const [key, until] of this.#until) if (until <= now) this.#until.delete(key);
+  }
+}
+
+const credentialKey = (seat: Candidate): string => `${seat.provider}\n${seat.credential}`;
+const modelKey = (seat: Candidate): string => `${credentialKey(seat)}\n${seat.model}`;

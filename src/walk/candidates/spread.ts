@@ -1,0 +1,26 @@
+// Who is tried first. Credentials share load by their weights: under `ordered` those of one provider and model, and the order of
+// models stays; under `weighted` those of all candidates.
+import type { HostCandidate } from "../generation.ts";
+import type { Resolution } from "./resolver.ts";
+
+export function spread(
+  seats: readonly HostCandidate[],
+  pick: Resolution["pick"],
+): readonly HostCandidate[] {
+  if (seats.length < 2) return seats;
+  /** One way to one credential, with its endpoints in their order. */
+  const ways = Map.groupBy(seats, (seat) => `${seat.id}\n${seat.credential}`);
+  if (ways.size < 2) return seats;
+  const drawn = [...ways.values()].map((way) => ({
+    way,
+    id: way[0]!.id,
+    at: Math.random() ** (1 / Math.max(way[0]!["~"].credential.weight, 1e-9)),
+  }));
+  if (pick === "weighted") return shuffled(drawn);
+  const groups = Map.groupBy(drawn, ({ id }) => id);
+  return groups.size === drawn.length ? seats : [...groups.values()].flatMap(shuffled);
+}
+
+const shuffled = (
+  drawn: { readonly way: readonly HostCandidate[]; readonly at: number }[],
+): HostCandidate[] => drawn.toSorted((a, b) => b.at - a.at).flatMap(({ way }) => way);

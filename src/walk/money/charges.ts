@@ -1,0 +1,123 @@
+// What one call takes of a key's limits: all that charge hooks say of it, in one atomic step with its row, or a refusal that says
+// which limit it was.
+import { outputThatFits, type Ask } from "../../money/estimate.ts";
+import { formatUsd } from "../../money/format.ts";
+import { priceHash } from "../../money/price.ts";
+import { fail, faultOf } from "../../model/error.ts";
+import type { Price } from "../../model/facts.ts";
+import type { Limit, LimitState, Reserve } from "../../plugin/store.ts";
+import { blame } from "../upstream/blame.ts";
+import type { HostCall } from "../call.ts";
+import type { Stamped } from "../generation.ts";
+import { factsOf } from "../candidates/privacy.ts";
+import { error } from "../upstream/response.ts";
+
+export interface Charges {
+  readonly limits: readonly Limit[];
+  readonly labels: Reserve["labels"];
+  readonly mode: Ask["mode"] | undefined;
+}
+
+export function chargesOf(call: HostCall): Charges {
+  const x = call.exchange;
+  const limits: Limit[] = [];
+  const labels: Record<string, string | undefined> = { ...x.identity!.labels };
+  let mode: Ask["mode"] | undefined;
+  for (const hook of x["~"].frontend.chain.charge) {
+    const charge = hook.applies(x.model, call.provider) ? hook.run(call) : undefined;
+    if (!charge) continue;
+    if (charge.limits) limits.push(...charge.limits);
+    for (const name in charge.labels) labels[name] = charge.labels[name];
+    if (charge.hold) mode = stricter(mode ?? "soft", charge.hold);
+  }
+  return { limits, labels, mode };
+}
+
+const ORDER = ["soft", "expected", "hard"] as const;
+const stricter = (a: Ask["mode"], b: Ask["mode"]): Ask["mode"] =>
+  ORDER.indexOf(b) > ORDER.indexOf(a) ? b : a;
+
+export interface Taking {
+  readonly at: number;
+  readonly labels: Reserve["labels"];
+  readonly claims: Reserve["claims"];
+  readonly holdNano: bigint | null;
+  readonly price: Price | undefined;
+}
+
+/** Resolves when the row is durable and everything is taken; `ask` says what would have fitted into a budget. */
+export async function taken(call: HostCall, of: Taking, ask?: Ask): Promise<void> {
+  const x = call.exchange;
+  const command: Stamped<Reserve> = {
+    do: "reserve",
+    at: of.at,
+    attempt: call.attempt,
+    request: x.id,
+    n: call.n,
+    key: x.identity!.id,
+    target: {
+      provider: call.provider,
+      model: call.model,
+      protocol: call.protocol,
+      credential: call.credential,
+    },
+    privacy: x.privacy,
+    labels: of.labels,
+    claims: of.claims,
+    holdNano: of.holdNano,
+    price: of.price ? priceHash(of.price) : null,
+    asked: {
+      model: x.model,
+      frontend: x.frontend,
+      protocol: x.protocol,
+      lane: call.lane,
+      stream: x.stream,
+      ...(x.privacy !== "off" && { basis: factsOf(call.policy) }),
+    },
+  };
+  const verdict = await x["~"].gen.ledger.reserve(command, of.price);
+  if (!verdict.ok) return refuse(verdict.denied, verdict.retryAfterMs, ask, of.claims);
+  x["~"].stay.pass();
+  if (verdict.limits) x["~"].limits = verdict.limits;
+}
+
+/** Which limit, its value, what is left, when it is back, and what would have fitted. */
+function refuse(
+  denied: LimitState,
+  retryAfterMs: number,
+  ask: Ask | undefined,
+  claims: readonly { scope: string; unit: string; take: bigint }[],
+): never {
+  const resets = new Date(denied.resetsAt).toISOString();
+  const details = {
+    limit: {
+      scope: denied.scope,
+      unit: denied.unit,
+      per: denied.per,
+      max: String(denied.max),
+      left: String(denied.left),
+      resets_at: resets,
+    },
+  };
+  if (denied.unit === "nano_usd") {
+    const left = BigInt(denied.left);
+    const wanted =
+      claims.find((c) => c.unit === "nano_usd" && c.scope === denied.scope)?.take ?? 0n;
+    const fits = ask ? outputThatFits(left, ask) : 0;
+    return fail(
+      "quota",
+      `The budget of ${formatUsd(BigInt(denied.max))} a ${denied.per} (${denied.scope}) has ${formatUsd(left)} left; ` +
+        `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is back at ${resets}.`,
+      { code: "insufficient_quota", details },
+    );
+  }
+  const limit = error(
+    "rate_limited",
+    denied.unit === "concurrent"
+      ? `More than ${denied.max} requests at once (${denied.scope}).`
+      : `The limit of ${denied.max} ${denied.unit} a ${denied.per} (${denied.scope}) is reached; it is back at ${resets}.`,
+    "rate_limit_exceeded",
+  );
+  Object.assign(faultOf(limit)!, { retryAfterMs, details });
+  throw blame(limit, "caller");
+}

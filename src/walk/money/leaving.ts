@@ -1,0 +1,103 @@
+// What leaves, looked at: holds, limits and prices are computed from the body that upstream will read, after every edit, and
+// from nothing else.
+import { fail } from "../../model/error.ts";
+import { capOf, inputAtMost, inputUpTo, type Other } from "../../money/estimate.ts";
+import type { Survey } from "../../plugin/protocol.ts";
+import type { HostCall } from "../call.ts";
+import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
+import { priceOf, type ModelIndex } from "./model-prices.ts";
+
+export interface Leaving {
+  readonly survey: Survey;
+  /** Tokens, as a guess, and as a bound. */
+  readonly input: number;
+  readonly inputMost: number;
+  /** How often tools that upstream runs may run. */
+  readonly runs: number | undefined;
+  readonly others: readonly Other[];
+  /** Models that it names and that have no price. */
+  readonly unpriced: readonly string[];
+}
+
+/** Pages, minutes, and a conversation that upstream keeps are no bytes of the request. */
+const UNCOUNTED = ["documents", "audio", "vision"] as const;
+/** A server's loop of tools pauses after so many runs, where the request does not say how many there may be. */
+const MOST_RUNS = 10;
+
+/** `capped`: a bound that is not there, or above the model's own, is set before anything is counted. */
+export function leaving(
+  call: HostCall,
+  out: OutgoingRequest | null,
+  of: { shelf: ModelIndex; capped: boolean },
+): Leaving {
+  const received = call.exchange["~"].received!;
+  let survey = surveyOf(call, out);
+  if (of.capped && out && capped(call, out, survey)) survey = surveyOf(call, out);
+  const { features, media } = survey;
+  const bytes = out?.bytes()?.length ?? received.bytes;
+  const context = call.info.limits?.context;
+  const hosted = features.some((f) => f.startsWith("hosted."));
+  const uncounted =
+    hosted ||
+    survey.kept ||
+    media !== undefined ||
+    features.some((f) => f.startsWith("state.") || (UNCOUNTED as readonly string[]).includes(f));
+  const [others, unpriced] = named(call, survey, of.shelf);
+  return {
+    survey,
+    input: inputUpTo({ bytes, media, context }),
+    inputMost: inputAtMost({ bytes, tools: features.includes("tools"), uncounted, context }),
+    runs: hosted ? (survey.runs ?? MOST_RUNS) : undefined,
+    others,
+    unpriced,
+  };
+}
+
+/** Should the catalogue be wrong about what a model writes at most, the budget still holds. */
+function capped(call: HostCall, out: OutgoingRequest, { maxOutput }: Survey): boolean {
+  const bound = capOf({ output: maxOutput, limit: call.info.limits?.output });
+  if (maxOutput !== undefined && maxOutput <= bound) return false;
+  const { protocol } = call.candidate["~"].endpoint;
+  if (protocol?.kind !== "chat") return false;
+  if (!protocol.client?.cap)
+    return fail("unsupported", `${call.id} cannot be capped, which a hard budget needs.`, {
+      code: "uncappable",
+    });
+  protocol.client.cap(out, bound);
+  return true;
+}
+
+/** An endpoint that sends by itself is given the request, and what hooks made of it. */
+function surveyOf(call: HostCall, out: OutgoingRequest | null): Survey {
+  const { received, rewritten } = call.exchange["~"];
+  const said = received!.survey;
+  if (out) {
+    if (call.lane === "verbatim" && out.untouched) return said;
+    const protocol = call.candidate["~"].endpoint.protocol;
+    const body = out.whole();
+    return (body && (protocol?.client?.survey ?? protocol?.server?.survey)?.(body)) ?? said;
+  }
+  if (!rewritten) return said;
+  if (rewritten.kind === "image") {
+    const { n, size, quality } = rewritten;
+    return { ...said, n, size, quality };
+  }
+  return { ...said, maxOutput: rewritten.output.maxTokens, n: rewritten.sampling.n ?? said.n };
+}
+
+function named(call: HostCall, { models = [] }: Survey, shelf: ModelIndex): [Other[], string[]] {
+  const others: Other[] = [];
+  const unpriced: string[] = [];
+  for (const { model, uses } of models ?? []) {
+    const price = priceOf(model, {
+      model: call.model,
+      price: call.info.price,
+      shelf,
+      alone: false,
+    });
+    const limits = shelf.get(model)?.info.limits;
+    if (price) others.push({ price, limit: limits?.output, context: limits?.context, uses });
+    else unpriced.push(model);
+  }
+  return [others, unpriced];
+}

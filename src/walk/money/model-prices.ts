@@ -1,0 +1,28 @@
+// Whose price a report is paid at. Providers answer with other models than the one that was called: a fallback of their
+// own, an advisor beside it, what an alias or a router stands for.
+import type { CatalogueEntry } from "../../catalogue/catalogue.ts";
+import type { Price } from "../../model/facts.ts";
+import type { Opt } from "../../model/values.ts";
+
+/** What was known of a provider's models when a call was reserved. */
+export type ModelIndex = ReadonlyMap<string, CatalogueEntry>;
+
+/** "claude-opus-5-20260528", "gpt-5-2025-08-07", "claude-opus-5@20260528": the model, as of a day. */
+const undated = (model: string): string => model.replace(/[-@]\d{4}-?\d{2}-?\d{2}$/, "");
+
+/**
+ * One part of several: the price of its own model, or none. A bill in one piece is the called model's under whatever name
+ * the provider answers, unless that is the name of another model with a price, and the operator did not set this one's.
+ */
+export function priceOf(
+  of: Opt<string>,
+  called: { model: string; price: Opt<Price>; shelf: ModelIndex; alone: boolean },
+): Price | undefined {
+  const { model, price, shelf, alone } = called;
+  if (of === undefined || of === model) return price;
+  const listed = shelf.get(of) ?? shelf.get(undated(of));
+  if (!alone) return undated(of) === undated(model) ? price : listed?.info.price;
+  const variant = of.startsWith(model) || model.startsWith(of);
+  const set = shelf.get(model)?.sources["price"]?.from === "operator";
+  return variant || set ? price : (listed?.info.price ?? price);
+}

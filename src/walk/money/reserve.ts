@@ -1,0 +1,105 @@
+import { hold, type Ask } from "../../money/estimate.ts";
+import { fail } from "../../model/error.ts";
+import type { Limit } from "../../plugin/store.ts";
+import type { HostCall } from "../call.ts";
+import { chargesOf, taken } from "./charges.ts";
+import { leaving } from "./leaving.ts";
+import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
+import type { Tally } from "./tally.ts";
+import { termsOf } from "./price-terms.ts";
+
+/** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
+export async function reserve(
+  call: HostCall,
+  out: OutgoingRequest | null,
+  tally: Tally,
+): Promise<void> {
+  const x = call.exchange;
+  const { gen } = x["~"];
+  const { limits, labels, mode } = chargesOf(call);
+  const budgeted = limits.some((l) => l.unit === "nano_usd");
+  const shelf = gen.catalogue.shelf(call.provider);
+  const { survey, input, inputMost, runs, others, unpriced } = leaving(call, out, {
+    shelf,
+    capped: mode === "hard",
+  });
+  tally.inputEstimate = input;
+  tally.pricing.terms = termsOf(call, survey);
+  const at = (tally.pricing.at = Date.now());
+  const ask: Ask = {
+    ...tally.pricing.terms,
+    mode: mode ?? "expected",
+    price: call.info.price ?? null,
+    input,
+    inputMost,
+    runs,
+    others,
+    output: survey.maxOutput,
+    limit: call.info.limits?.output,
+    usual: gen.usual.p95(tally.who),
+    n: survey.n,
+    media: survey.media !== undefined || survey.features.includes("audio"),
+    kind: x.kind,
+    at,
+  };
+  const held = hold(ask);
+  tally.holds(ask, held, shelf);
+  tally.thinks =
+    call.info.can?.reasoning !== false &&
+    (!out || (call.candidate["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
+  if (budgeted && held.nano === null)
+    fail("quota", `${call.id} has no known price, and this key has a budget. ${pricing(call)}`, {
+      code: "unpriced_model",
+      param: "model",
+    });
+  if (budgeted && unpriced.length > 0)
+    fail(
+      "quota",
+      `${unpriced[0]}, which this request names, has no known price, and this key has a budget.`,
+      {
+        code: "unpriced_model",
+        param: "model",
+      },
+    );
+  const claims = limits.map((limit) => ({
+    ...limit,
+    take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
+  }));
+  await taken(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
+}
+
+/** The line that is missing, as an operator writes it. */
+function pricing(call: HostCall): string {
+  const [price, what] =
+    call.exchange.kind === "image"
+      ? ['{ images: "…" }', "dollars each"]
+      : ['{ input: "…", output: "…" }', "dollars per million tokens"];
+  return (
+    `In gateway.yaml, under providers.${call.provider}: ` +
+    `models: { ${JSON.stringify(call.model)}: { price: ${price} } } (${what}; price: free if it costs nothing).`
+  );
+}
+
+function take(
+  limit: Limit,
+  claim: bigint | null,
+  input: number,
+  output: number | undefined,
+  n: number | undefined,
+): bigint {
+  switch (limit.unit) {
+    case "requests":
+    case "concurrent":
+      return 1n;
+    case "input":
+      return BigInt(input);
+    case "output":
+      return BigInt(output ?? 0);
+    case "tokens":
+      return BigInt(input + (output ?? 0));
+    case "images":
+      return BigInt(Math.ceil(n ?? 1));
+    case "nano_usd":
+      return claim ?? 0n;
+  }
+}

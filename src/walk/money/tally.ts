@@ -1,0 +1,268 @@
+// What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
+import { hold, type Ask, type Hold } from "../../money/estimate.ts";
+import type { FinishReason, UsageSeen } from "../../model/event.ts";
+import { BOUNDS } from "../../lib/bounds.ts";
+import { exceed, type Fault } from "../../model/error.ts";
+import type { Price } from "../../model/facts.ts";
+import { mergeUsage, UNITS, type Unit, type Usage } from "../../model/usage.ts";
+import type { Opt } from "../../model/values.ts";
+import type { CallRecord, CallState } from "../../plugin/call.ts";
+import type { StoreCommand, Settle } from "../../plugin/store.ts";
+import { isCallers } from "../upstream/blame.ts";
+import type { HostCall } from "../call.ts";
+import type { ModelIndex } from "./model-prices.ts";
+import { larger, Pricing } from "./pricing.ts";
+import { usually } from "./price-terms.ts";
+
+/** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
+const BYTES_A_TOKEN = 3;
+/**
+ * What upstream may make until it is heard of again: so many seconds at its pace so far, and never less than some hundred
+ * tokens. A crash is presumed from the last report, and should not cost less than it will be billed.
+ */
+const AHEAD = { seconds: 2.5, tokens: 256 };
+/**
+ * Work that nobody sees (hidden thought, an answer that comes whole) is bounded by the request's own limit, and by time:
+ * no provider writes faster than this many tokens a second (the fastest advertise about 3,000).
+ */
+const FASTEST = 4_000;
+/** Until upstream has noticed that nobody listens any more. */
+const NOTICED_SECONDS = 0.5;
+/** Beyond this a count is a fault of who reported it. */
+const SANE = 100_000_000;
+/** And beyond a million dollars an amount; a ledger would refuse the whole bill for one that it cannot hold. */
+const SANE_NANO = 10n ** 15n;
+
+export class Tally {
+  readonly call: HostCall;
+  /** Upstream has taken the work on: from here a failure is estimated, never void. */
+  accepted = false;
+  /** The finish has been seen: whatever goes wrong upstream after it changes nothing. */
+  ended = false;
+  upstreamId: string | undefined;
+  /** Text that came by, for estimates. */
+  textBytes = 0;
+  /** All that came by: the estimate of a relay that does not say how much of it is text. */
+  passedBytes = 0;
+  /** Such a relay has seen content. */
+  untold = false;
+  inputEstimate = 0;
+  readonly pricing: Pricing;
+  holdNano: bigint | null = null;
+  #ask: Ask | undefined;
+  /** Output tokens that there can be at most. */
+  #most = Infinity;
+  /** The model may think, and what it thinks need not pass by here. */
+  thinks = false;
+  headMs: number | undefined;
+  contentMs: number | undefined;
+  /** Whose habits it is part of. */
+  readonly who: string;
+  readonly #seen = new Map<string, UsageSeen>();
+  #doubtful = false;
+  #upstreamCost: bigint | undefined;
+  #record: CallRecord | undefined;
+
+  constructor(call: HostCall) {
+    this.call = call;
+    this.pricing = new Pricing(call);
+    this.who = usually(call);
+  }
+
+  /** What was set aside, and why. */
+  holds(ask: Ask, held: Hold, shelf: ModelIndex): void {
+    this.pricing.shelf = shelf;
+    this.#ask = ask;
+    this.#most = held.most;
+    this.holdNano = held.nano;
+  }
+
+  /** Upstream has taken it on, under this id; a provider's id is a few words long. */
+  began(id: string | undefined): void {
+    this.accepted = true;
+    if (id !== undefined && id.length <= BOUNDS.id.most) this.upstreamId = id;
+  }
+
+  saw(seen: UsageSeen): void {
+    const clean: { -readonly [U in Unit]?: Opt<number> } = {};
+    for (const unit of UNITS) {
+      const count = seen.usage[unit];
+      if (count === undefined) continue;
+      if (Number.isFinite(count) && count >= 0 && count <= SANE) clean[unit] = count;
+      else this.#doubtful = true;
+    }
+    const said = named(seen);
+    const key = said.model ?? "";
+    const before = this.#seen.get(key);
+    if (!before && this.#seen.size >= BOUNDS.reports.most) exceed("reports");
+    const usage = before ? mergeUsage(before.usage, clean) : clean;
+    this.#seen.set(key, { ...before, ...said, usage });
+    const cost = seen.costNano;
+    if (cost !== undefined && cost >= 0n && cost <= SANE_NANO) this.#upstreamCost = cost;
+  }
+
+  /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
+  usage(): { usage: Usage; estimated: boolean } {
+    let usage: Usage = {};
+    const reports = [...this.#seen.values()];
+    if (reports.length === 1) usage = reports[0]!.usage;
+    else for (const { usage: more } of reports) usage = sum(usage, more);
+    const complete =
+      !this.#doubtful &&
+      reports.length > 0 &&
+      (usage.output !== undefined || usage.images !== undefined || usage.image_out !== undefined);
+    if (complete) return { usage, estimated: false };
+    if (this.call.exchange.kind === "image") {
+      const images = usage.images ?? this.call.exchange["~"].received?.survey.n ?? 1;
+      return { usage: { ...usage, images }, estimated: true };
+    }
+    const bytes = this.textBytes || (this.untold ? this.passedBytes : 0);
+    const said = Math.ceil(bytes / BYTES_A_TOKEN);
+    return {
+      usage: {
+        ...usage,
+        input: usage.input ?? this.inputEstimate,
+        output: Math.max(usage.output ?? 0, said),
+      },
+      estimated: true,
+    };
+  }
+
+  /** The settle row and the record of this call. `cut`: the answer did not reach its end. */
+  settle(of: {
+    at: number;
+    outcome: string;
+    finish?: FinishReason | undefined;
+    fault?: Fault | undefined;
+    cut: boolean;
+  }): { command: Settle & { at: number }; record: CallRecord } {
+    const dead = of.cut && !this.accepted && !this.call.unanswered;
+    const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
+    // Upstream has not failed: it was given up, and may have worked until then.
+    const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isCallers(of.fault));
+    const left = of.cut && (this.accepted || gaveUp);
+    const costNano = dead
+      ? 0n
+      : left
+        ? this.#least(usage, estimated, NOTICED_SECONDS)
+        : this.#cost(usage, estimated);
+    const state: CallState = dead
+      ? "void"
+      : of.cut || estimated
+        ? "estimated"
+        : costNano === null
+          ? "unpriced"
+          : "exact";
+    const ms = {
+      ...(this.headMs !== undefined && { head: this.headMs }),
+      ...(this.contentMs !== undefined && { content: this.contentMs }),
+      total: Math.round(performance.now() - this.call.started),
+    };
+    if (state === "exact" || state === "unpriced") {
+      const { gen } = this.call.exchange["~"];
+      if (usage.output !== undefined) gen.usual.saw(this.who, usage.output);
+    }
+    const parts = this.pricing.parts(this.#seen);
+    this.#record = {
+      attempt: this.call.attempt,
+      n: this.call.n,
+      candidate: this.call.candidate,
+      state,
+      usage,
+      costNano,
+      ...(of.fault && { fault: of.fault }),
+      ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
+      ms,
+    };
+    return {
+      record: this.#record,
+      command: {
+        do: "settle",
+        at: of.at,
+        attempt: this.call.attempt,
+        state,
+        usage,
+        costNano,
+        outcome: of.outcome,
+        ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
+        ...(this.#upstreamCost !== undefined && { upstreamCostNano: this.#upstreamCost }),
+        ...(parts && { parts }),
+        ...(of.finish && { finish: of.finish }),
+        ms,
+      },
+    };
+  }
+
+  /** What a crash now would be presumed from: the counts so far, and a price with room for what is on its way. */
+  progress(at: number): Extract<StoreCommand, { do: "progress" }> & { at: number } {
+    const { usage, estimated } = this.usage();
+    const made = usage.output ?? 0;
+    const since = performance.now() - this.call.started - (this.contentMs ?? 0);
+    const pace = made / Math.max(0.1, since / 1_000);
+    const output = made + Math.ceil(Math.max(AHEAD.tokens, pace * AHEAD.seconds));
+    const costNano =
+      this.call.exchange.kind === "image"
+        ? this.holdNano
+        : this.#least({ ...usage, output }, estimated, AHEAD.seconds);
+    return { do: "progress", at, attempt: this.call.attempt, usage, costNano };
+  }
+
+  /** Of a call that broke off: at least what it will be billed. What was seen, and what upstream may have made unseen. */
+  #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
+    const seen = this.#cost(usage, estimated);
+    // Who bills the rest anyway has not billed all of it yet.
+    if (this.call.candidate["~"].provider.onDisconnect === "drain")
+      return larger(seen, this.holdNano);
+    if (this.ended || this.call.exchange.kind === "image") return seen;
+    if (!this.thinks && this.call.stream) return seen;
+    const seconds = (performance.now() - this.call.started) / 1_000 + ahead;
+    const output = Math.min(this.#most, Math.ceil(seconds * FASTEST));
+    return larger(seen, this.#unseen(usage, output));
+  }
+
+  #unseen(usage: Usage, output: number): bigint | null {
+    const made = usage.output ?? 0;
+    if (output <= made) return null;
+    // Nothing was reported: the dearest that it can have been.
+    if (this.#seen.size === 0)
+      return this.#ask ? hold({ ...this.#ask, output, n: 1 }).nano : this.holdNano;
+    return larger(
+      this.pricing.cost({ ...usage, output }, this.#seen, true),
+      this.pricing.cost({ ...usage, output, reasoning: output - made }, this.#seen, true),
+    );
+  }
+
+  #cost(usage: Usage, estimated: boolean): bigint | null {
+    const nano = this.pricing.cost(usage, this.#seen, estimated);
+    // A price that has no line for what was guessed: what was set aside for it is the better guess.
+    return nano === null && estimated && this.call.info.price ? this.holdNano : nano;
+  }
+
+  get otherPrices(): readonly Price[] {
+    return this.pricing.others(this.#seen);
+  }
+}
+
+const isName = (said: string | undefined): boolean =>
+  said === undefined || said.length <= BOUNDS.id.most;
+
+/** What goes into a ledger's row as it was said is a name: what is longer was not said. */
+function named(seen: UsageSeen): UsageSeen {
+  const { model, tier, size, quality } = seen;
+  if (isName(model) && isName(tier) && isName(size) && isName(quality)) return seen;
+  const kept = (said: string | undefined) => (isName(said) ? said : undefined);
+  return {
+    ...seen,
+    model: kept(model),
+    tier: kept(tier),
+    size: kept(size),
+    quality: kept(quality),
+  };
+}
+
+function sum(a: Usage, b: Usage): Usage {
+  const both: { -readonly [U in Unit]?: Opt<number> } = { ...a };
+  for (const unit of UNITS)
+    if (b[unit] !== undefined) both[unit] = (both[unit] ?? 0) + (b[unit] ?? 0);
+  return both;
+}

@@ -1,0 +1,27 @@
+import { fail } from "../../model/error.ts";
+import type { HostExchange } from "../exchange.ts";
+import { keepPrivate } from "../candidates/privacy.ts";
+
+/** Who is asking, may they, and what may be kept of it: decided on the head, before a byte of the body is read. */
+export async function admit(x: HostExchange): Promise<void> {
+  const { frontend, req } = x["~"];
+  const secret = frontend.secret(req.headers);
+  for (const hook of frontend.chain.admit) {
+    const waiting = hook.run(x, secret);
+    if (waiting) await waiting;
+  }
+  const who = x.identity;
+  if (!who)
+    return fail("unauthenticated", "Nobody here knows this request. Send a valid key.", {
+      code: "invalid_api_key",
+    });
+  if (who.frontends && !who.frontends.includes(x.frontend))
+    fail(
+      "forbidden",
+      `This key may not use ${x.frontend}. It may use: ${who.frontends.join(", ")}.`,
+      {
+        code: "frontend_not_allowed",
+      },
+    );
+  keepPrivate(x);
+}

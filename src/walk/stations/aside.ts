@@ -1,0 +1,45 @@
+// What is asked of upstream beside answers: how long a request would be, what an answer was. It costs no money, and it counts: a key
+// has so many requests a minute and so many at once, whatever they ask for.
+import { faultOf } from "../../model/error.ts";
+import type { Limit } from "../../plugin/store.ts";
+import { billed } from "../money/bill.ts";
+import type { HostCall } from "../call.ts";
+import { chargesOf, taken } from "../money/charges.ts";
+
+/** Nothing is generated, so no tokens and no money are taken. */
+const COUNTED: readonly Limit["unit"][] = ["requests", "concurrent"];
+
+/** One row in the ledger around it: reserved before, settled after, without a price. */
+export async function aside<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
+  const { limits, labels } = chargesOf(call);
+  const claims = limits
+    .filter(({ unit }) => COUNTED.includes(unit))
+    .map((limit) => ({ ...limit, take: 1n }));
+  await taken(call, { at: Date.now(), labels, claims, holdNano: 0n, price: undefined });
+  try {
+    const got = await work();
+    await over(call, "ok");
+    return got;
+  } catch (problem) {
+    await over(call, faultOf(problem)?.kind ?? "internal");
+    throw problem;
+  }
+}
+
+function over(call: HostCall, outcome: string): Promise<void> {
+  const total = Math.round(performance.now() - call.started);
+  return billed(
+    call,
+    {
+      do: "settle",
+      at: Date.now(),
+      attempt: call.attempt,
+      state: outcome === "ok" ? "exact" : "void",
+      usage: {},
+      costNano: 0n,
+      outcome,
+      ms: { total },
+    },
+    [],
+  );
+}

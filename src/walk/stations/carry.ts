@@ -1,0 +1,88 @@
+import { scan } from "../../lib/json.ts";
+import { fail } from "../../model/error.ts";
+import type { ProviderAccess } from "../../plugin/call.ts";
+import { aside } from "./aside.ts";
+import { HostCall } from "../call.ts";
+import { encode, headOf } from "../upstream/encode.ts";
+import type { HostExchange } from "../exchange.ts";
+import { send } from "../upstream/send.ts";
+import { promise } from "../candidates/privacy.ts";
+import type { Plan } from "./route.ts";
+import { error, gather, type UpstreamResponse } from "../upstream/response.ts";
+
+/** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
+export async function carry(
+  x: HostExchange,
+  plan: Plan,
+  fetch: (call: HostCall) => ProviderAccess["fetch"],
+): Promise<void> {
+  const seat = plan.candidates.find(
+    (s) => s.lane === "verbatim" && s["~"].provider.state === "relay",
+  );
+  if (!seat) return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
+  const call = new HostCall(x, seat, 1, fetch);
+  x["~"].lane = "verbatim";
+  promise(call);
+  return aside(call, () => carried(x, call));
+}
+
+async function carried(x: HostExchange, call: HostCall): Promise<void> {
+  const { endpoint } = call.candidate["~"];
+  const inner = x["~"];
+  const flight = await send(
+    call,
+    endpoint.wire!,
+    encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
+  );
+  inner.onGone.push(() => flight.abort(error("canceled", "The client went away.")));
+  if (inner.gone) {
+    flight.abort(error("canceled", "The client went away."));
+    fail("canceled", "The client went away.");
+  }
+  const mime = String(flight.headers["content-type"] ?? "application/json");
+  const head = Object.entries(headOf(call, flight.headers)).filter(
+    ([, value]) => value !== undefined,
+  );
+  const headers = {
+    "content-type": mime,
+    ...Object.fromEntries(head),
+    ...Object.fromEntries(inner.headers ?? []),
+  };
+  if (mime.includes("json")) {
+    const body = named(await gather(flight, inner.gen.maxAnswerBytes), call);
+    inner.res.writeHead(flight.status, { ...headers, "content-length": String(body.length) });
+    inner.bytesOut += body.length;
+    inner.res.end(body);
+    return undefined;
+  }
+  inner.res.writeHead(flight.status, headers);
+  return stream(x, flight);
+}
+
+/** Whoever reads it again is told the same name as the first time. */
+function named(body: Buffer, call: HostCall): Buffer {
+  const seen = scan(body);
+  const span = seen.flaw ? undefined : seen.spans.get("model");
+  if (!span) return body;
+  const name = Buffer.from(JSON.stringify(call.id));
+  return Buffer.concat([body.subarray(0, span.from), name, body.subarray(span.to)]);
+}
+
+function stream(x: HostExchange, flight: UpstreamResponse): Promise<void> {
+  const inner = x["~"];
+  return new Promise<void>((resolve, reject) => {
+    flight.take({
+      data(chunk) {
+        inner.bytesOut += chunk.length;
+        if (inner.res.write(chunk)) return;
+        flight.pause();
+        inner.res.once("drain", () => flight.resume());
+      },
+      end(problem) {
+        if (problem !== undefined) return reject(problem);
+        inner.res.end();
+        resolve();
+      },
+    });
+  });
+}

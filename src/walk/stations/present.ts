@@ -1,0 +1,299 @@
+import { formOf } from "../../lib/media.ts";
+import { fail, faultOf, type Fault } from "../../model/error.ts";
+import type { FinishReason, ModelEvent } from "../../model/event.ts";
+import type { ClientAnswer } from "../answer/client-answer.ts";
+import { billed, SETTLE_MS } from "../money/bill.ts";
+import { blame, shown } from "../upstream/blame.ts";
+import type { HostCall } from "../call.ts";
+import {
+  internal,
+  relayed,
+  translated,
+  written,
+  type LaneSink,
+  type LaneDecoder,
+  type AnswerSource,
+} from "../answer/lane.ts";
+import { error, type UpstreamResponse, type ResponseSink } from "../upstream/response.ts";
+import type { Tally } from "../money/tally.ts";
+import type { Watchable } from "../bounds/watchdog.ts";
+
+/** After its terminal an upstream has this long to end its message, so that its connection can be used again. */
+const LINGER_MS = 5_000;
+/** How often a stream says how far it is, so that a crash is presumed from real counts. */
+const PROGRESS_MS = 1_000;
+/** A provider that bills the rest anyway is read on for this long after the client left. */
+const DRAIN_MS = 60_000;
+const GONE = "The client went away.";
+
+/**
+ * The answer of one call, from upstream's first byte to the client's last. Resolves when all of it has left and is
+ * billed; rejects when it failed before any content left, so that another candidate may be tried.
+ */
+export function present(
+  call: HostCall,
+  source: AnswerSource,
+  answer: ClientAnswer,
+  tally: Tally,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    new Presentation(call, answer, tally, resolve, reject).begin(source);
+  });
+}
+
+class Presentation implements ResponseSink, Watchable, LaneSink {
+  watchedAt = -1;
+  readonly answer: ClientAnswer;
+  readonly tally: Tally;
+  readonly #call: HostCall;
+  readonly #resolve: () => void;
+  readonly #reject: (error: unknown) => void;
+  #passage: LaneDecoder | undefined;
+  #flight: UpstreamResponse | undefined;
+  #over = false;
+  #finishing: FinishReason | undefined;
+  #terminal = false;
+  #settled = false;
+  #drained = false;
+  #due = Infinity;
+  #told = performance.now();
+
+  constructor(
+    call: HostCall,
+    answer: ClientAnswer,
+    tally: Tally,
+    resolve: () => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#call = call;
+    this.answer = answer;
+    this.tally = tally;
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  begin(source: AnswerSource): void {
+    const x = this.#call.exchange;
+    x["~"].onGone.push(() => this.#gone());
+    if (x["~"].gone) return this.#gone();
+    this.answer.writer = this;
+    if (x.stream) x["~"].gen.watchdog.watch(this);
+    if ("events" in source) {
+      // Nobody else keeps the time of an endpoint that sends by itself.
+      this.#watch(this.#call.candidate["~"].provider.timeouts.totalMs);
+      return void this.#run(source.events);
+    }
+    this.#flight = source.flight;
+    try {
+      this.#passage = this.#choose(source.flight);
+      source.flight.take(this);
+    } catch (problem) {
+      this.#failed(problem, "answer");
+    }
+  }
+
+  /** An upstream that answers whole where a stream was asked is taken at its word. */
+  #choose(flight: UpstreamResponse): LaneDecoder {
+    const call = this.#call;
+    const protocol = call.candidate["~"].endpoint.protocol!;
+    const mime = String(flight.headers["content-type"] ?? "");
+    const form = formOf(mime);
+    if (flight.headers["content-encoding"] && flight.headers["content-encoding"] !== "identity")
+      fail("upstream", "The provider compressed its answer although asked not to.", {
+        code: "bad_encoding",
+      });
+    if (/^text\/html/i.test(mime))
+      fail("upstream", "The provider answered with a web page: is its base_url right?", {
+        code: "bad_content_type",
+      });
+    const stream = form === undefined ? call.stream : form === "stream";
+    if (call.lane === "verbatim" && stream === call.stream) return relayed(call, this);
+    return translated(call, this, { protocol, headers: flight.headers, stream });
+  }
+
+  async #run(events: AsyncIterable<ModelEvent>): Promise<void> {
+    const { emit, fail: failed } = written(this.#call, this);
+    this.#passage = { push() {}, end() {}, fail: failed, between: true };
+    try {
+      for await (const event of events) {
+        const room = this.answer.room();
+        if (room) await room;
+        if (this.#over) break;
+        emit(event);
+      }
+      if (!this.#over && !this.tally.ended)
+        fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+      this.#drained = true;
+      this.#close();
+    } catch (problem) {
+      this.end(problem);
+    }
+  }
+
+  #failed(problem: unknown, who: "target" | "answer"): void {
+    this.broke(blame(problem, who, this.#call.provider));
+  }
+
+  data(chunk: Buffer): void {
+    if (this.#over || this.#drained) return;
+    // Node gathers what is written in one turn: corked here, each event would cost a system call of its own.
+    try {
+      this.#passage!.push(chunk);
+    } catch (problem) {
+      this.#failed(problem, "answer");
+    }
+  }
+
+  end(problem?: unknown): void {
+    if (this.#over) return;
+    if (problem !== undefined && !this.tally.ended) return this.#failed(problem, "target");
+    this.#drained = true;
+    if (!this.#terminal && problem === undefined) {
+      try {
+        this.#passage!.end();
+      } catch (thrown) {
+        return this.#failed(thrown, "answer");
+      }
+    }
+    this.#terminal ||= this.#finishing !== undefined;
+    this.#close();
+  }
+
+  content(): void {
+    if (this.#over) return;
+    this.tally.contentMs ??= Math.round(performance.now() - this.#call.started);
+    if (this.#call.exchange.stream) this.answer.commit();
+  }
+
+  get between(): boolean {
+    return this.#passage?.between ?? true;
+  }
+
+  get over(): boolean {
+    return this.#over;
+  }
+
+  finishing(reason: FinishReason): void {
+    if (this.#finishing !== undefined || this.#over) return;
+    this.#finishing = reason;
+    this.tally.ended = true;
+    this.content();
+    this.answer.finishing();
+    const inner = this.#call.exchange["~"];
+    inner.finish = reason;
+    const { command, record } = this.tally.settle({
+      at: Date.now(),
+      outcome: "ok",
+      finish: reason,
+      cut: false,
+    });
+    inner.calls.push(record);
+    this.#watch(SETTLE_MS);
+    inner.gen.ledger.settle(command, this.tally.otherPrices).then(
+      () => this.#billed(),
+      (problem: unknown) => {
+        inner.gen.log.error(
+          { request: this.#call.exchange.id, err: problem },
+          "a settle row was not taken",
+        );
+        this.#billed();
+      },
+    );
+  }
+
+  finished(): void {
+    this.#terminal = true;
+    this.#close();
+  }
+
+  stop(fault: Fault): void {
+    if (!this.#over) this.broke(error(fault.kind, fault.message, fault.code));
+  }
+
+  tick(now: number): void {
+    if (this.#finishing === undefined && now - this.#told > PROGRESS_MS && this.tally.accepted) {
+      this.#told = now;
+      this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(Date.now()));
+    }
+    if (now < this.#due) return;
+    if (!this.#settled && this.#finishing !== undefined) return this.#billed();
+    if (this.#call.exchange["~"].gone) return this.broke(error("canceled", GONE));
+    this.#failed(error("timeout", "The provider took too long.", "upstream_timeout"), "target");
+  }
+
+  #billed(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.answer.settled();
+    if (!this.#drained) this.#watch(LINGER_MS);
+    this.#close();
+  }
+
+  #close(): void {
+    if (this.#over || !this.#settled || !this.#terminal || !this.#drained) return;
+    this.#leave();
+    this.answer.end();
+    this.#resolve();
+  }
+
+  /** Before content: the dispatcher's to mend. After it: the protocol's own error, and the row says what was sent. */
+  broke(problem: unknown): void {
+    if (this.#over) return;
+    const x = this.#call.exchange;
+    if (this.#finishing !== undefined) {
+      this.#drained = this.#terminal = true;
+      this.#close();
+      return this.#flight?.abort(error("canceled", "given up"));
+    }
+    // Over before the flight is: its end comes back here at once, as one more problem.
+    this.#leave();
+    this.#flight?.abort(error("canceled", "given up"));
+    if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
+    const fault = faultOf(problem) ?? internal(this.#call, problem);
+    x["~"].fault = fault;
+    const { command, record } = this.tally.settle({
+      at: Date.now(),
+      outcome: fault.kind,
+      fault,
+      cut: true,
+    });
+    x["~"].calls.push(record);
+    this.#call.end(error("canceled", "given up"));
+    billed(this.#call, command, this.tally.otherPrices)
+      .then(() => {
+        this.#say(shown(x["~"].gen, fault));
+        this.answer.end();
+        this.#resolve();
+      })
+      .catch(this.#reject);
+  }
+
+  /** It is over and billed, whether or not a codec can find words for it. */
+  #say(fault: Fault): void {
+    try {
+      this.#passage?.fail(fault);
+    } catch (problem) {
+      internal(this.#call, problem);
+    }
+  }
+
+  #gone(): void {
+    if (this.#over) return;
+    this.answer.mute();
+    if (this.#finishing !== undefined) return;
+    if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.accepted)
+      return this.#watch(DRAIN_MS);
+    this.broke(error("canceled", GONE));
+  }
+
+  #watch(ms: number): void {
+    const { watchdog } = this.#call.exchange["~"].gen;
+    watchdog.watch(this);
+    this.#due = performance.now() + ms;
+  }
+
+  #leave(): void {
+    this.#over = true;
+    this.#call.exchange["~"].gen.watchdog.leave(this);
+  }
+}

@@ -1,0 +1,127 @@
+import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import type { ErrorAnswer } from "../../plugin/protocol.ts";
+import { isHopeless, providerOf, shown } from "../upstream/blame.ts";
+import { answering } from "../upstream/encode.ts";
+import type { HostExchange } from "../exchange.ts";
+import { refusalOf } from "../upstream/send.ts";
+import type { Generation } from "../generation.ts";
+import { receipts } from "../candidates/privacy.ts";
+
+/** Clients recover by reading these; they travel in upstream's own words. */
+const PASSED = new Set([400, 404, 413, 422, 429, 529]);
+/** Beyond this a client's own waiting does harm: one SDK sleeps it out, another hammers. */
+const LONG_WAIT_MS = 60_000;
+
+/** The one error edge: whatever was thrown leaves in the caller's protocol, and no foreign object sets a status or a header. */
+export function refuse(x: HostExchange, problem: unknown): void {
+  const inner = x["~"];
+  const fault = faultOf(problem) ?? unexpected(x, problem);
+  inner.fault = fault;
+  const { res, req } = inner;
+  if (inner.gone || res.headersSent) return void res.destroy();
+  const told = passed(x, problem, fault) ?? rendered(x, fault);
+  const body = Buffer.from(told.body);
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    "content-length": String(body.length),
+    "x-tollgate-generation": String(inner.gen.number),
+    ...receipts(x),
+  };
+  const head = inner.frontend.server?.head?.({
+    id: x.id,
+    limits: inner.limits,
+    now: Date.now(),
+  }) ?? {
+    "x-request-id": x.id,
+  };
+  for (const [name, value] of Object.entries(head)) if (value !== undefined) headers[name] = value;
+  const provider = providerOf(fault);
+  if (provider !== undefined) headers["x-tollgate-provider"] = provider;
+  const wait = isHopeless(fault) ? undefined : fault.retryAfterMs;
+  if (wait !== undefined) {
+    headers["retry-after"] = String(Math.ceil(wait / 1000));
+    headers["retry-after-ms"] = String(Math.ceil(wait));
+  }
+  const again =
+    ERRORS[fault.kind][1] === "next" &&
+    fault.kind !== "unsupported" &&
+    !isHopeless(fault) &&
+    (wait ?? 0) <= LONG_WAIT_MS;
+  if (!again) headers["x-should-retry"] = "false";
+  for (const [name, value] of told.headers) headers[name] ??= value;
+  if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
+  if (!req.complete) headers["connection"] = "close";
+  res.writeHead(told.status, headers);
+  inner.bytesOut += body.length;
+  res.end(body);
+}
+
+interface Told {
+  status: number;
+  body: string;
+  headers: [string, string][];
+}
+
+function rendered(x: HostExchange, fault: Fault): Told {
+  const inner = x["~"];
+  const told = shown(inner.gen, fault);
+  let refusal: ErrorAnswer | undefined;
+  try {
+    refusal =
+      inner.frontend.frontend.fault?.(told, x) ?? inner.frontend.server?.fault(told, { id: x.id });
+  } catch (error) {
+    inner.gen.log.error(
+      { request: x.id, err: error },
+      `${inner.frontend.name} could not write an error`,
+    );
+  }
+  return {
+    status: refusal?.status ?? ERRORS[fault.kind][0],
+    body: JSON.stringify(refusal?.body ?? plain(told, x.id)),
+    headers: [],
+  };
+}
+
+/** The shape of errors where no frontend says otherwise. */
+export const plain = (fault: Fault, id: string): JsonObject => ({
+  error: {
+    message: fault.message,
+    type: fault.kind,
+    code: fault.code ?? fault.kind,
+    param: fault.param ?? null,
+    request_id: id,
+  },
+});
+
+/** An upstream's refusal on the verbatim lane: its status and its bytes, our secrets out of them. */
+function passed(x: HostExchange, problem: unknown, fault: Fault): Told | undefined {
+  const inner = x["~"];
+  const refusal = refusalOf(problem);
+  if (!refusal || !PASSED.has(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")
+    return undefined;
+  if (isHopeless(fault)) return undefined;
+  if (!String(refusal.headers["content-type"]).includes("json")) return undefined;
+  const headers: [string, string][] = [];
+  answering(inner.frontend.protocol?.headers?.response, refusal.headers, (name, value) =>
+    headers.push([name, inner.gen.mask(value)]),
+  );
+  const body = withoutSecrets(inner.gen, refusal.body.toString());
+  return body === undefined ? undefined : { status: refusal.status, body, headers };
+}
+
+/** The same text where there is nothing to hide; nothing where it is no JSON, or is nested for its own sake. */
+function withoutSecrets(gen: Generation, text: string): string | undefined {
+  try {
+    const said = JSON.parse(text) as Json;
+    const safe = JSON.stringify(gen.masked(said));
+    return safe === JSON.stringify(said) ? text : safe;
+  } catch {
+    return undefined;
+  }
+}
+
+function unexpected(x: HostExchange, problem: unknown): Fault {
+  x["~"].gen.log.error({ request: x.id, err: problem }, "an unexpected error");
+  return { kind: "internal", message: `Something went wrong here. The log has it under ${x.id}.` };
+}

@@ -1,0 +1,60 @@
+import type { CallRecord } from "../../plugin/call.ts";
+import type { Outcome } from "../../plugin/exchange.ts";
+import type { Fault } from "../../model/error.ts";
+import type { RequestRecord, RequestRecordCall } from "../../plugin/observer.ts";
+import type { HostExchange } from "../exchange.ts";
+
+const NO_LABELS = Object.freeze({});
+
+/** What observers are told of a request: plain data, and no word that somebody wrote. */
+export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
+  return {
+    at: Date.now(),
+    id: x.id,
+    frontend: x.frontend,
+    protocol: x.protocol,
+    kind: x.kind,
+    op: x.op,
+    name: x.name,
+    method: x.method,
+    model: x.model,
+    stream: x.stream,
+    lane: outcome.lane,
+    status: outcome.status,
+    fault: without(outcome.fault),
+    finish: outcome.finish,
+    cached: outcome.cached,
+    key: x.identity?.id,
+    labels: x.identity?.labels ?? NO_LABELS,
+    privacy: x.privacy,
+    losses: outcome.losses.length,
+    bytesOut: outcome.bytesOut,
+    ms: outcome.ms,
+    calls: outcome.calls.map(callOf),
+  };
+}
+
+const callOf = ({
+  n,
+  candidate,
+  state,
+  usage,
+  costNano,
+  fault,
+  ms,
+}: CallRecord): RequestRecordCall => ({
+  n,
+  provider: candidate.provider,
+  model: candidate.model,
+  credential: candidate.credential,
+  protocol: candidate.protocol,
+  lane: candidate.lane,
+  state,
+  usage,
+  costNano,
+  fault: without(fault),
+  ms,
+});
+
+const without = (fault: Fault | undefined): RequestRecord["fault"] =>
+  fault && { kind: fault.kind, code: fault.code ?? undefined };

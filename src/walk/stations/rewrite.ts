@@ -1,0 +1,13 @@
+import type { HostExchange } from "../exchange.ts";
+
+/** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
+export function rewrite(x: HostExchange): Promise<void> | undefined {
+  return x["~"].frontend.chain.rewrite.length > 0 ? rewritten(x) : undefined;
+}
+
+async function rewritten(x: HostExchange): Promise<void> {
+  const inner = x["~"];
+  for (const hook of inner.frontend.chain.rewrite)
+    if (hook.applies(x.model, undefined))
+      inner.rewritten = await hook.run(inner.rewritten ?? x.request, x);
+}

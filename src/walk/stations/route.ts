@@ -1,0 +1,255 @@
+import { lasts, satisfies } from "../../catalogue/policy.ts";
+import { fail, type ErrorKind } from "../../model/error.ts";
+import type { Feature } from "../../model/facts.ts";
+import type { JsonObject } from "../../model/values.ts";
+import type { Candidate } from "../../plugin/call.ts";
+import type { Exclusion } from "../../plugin/middleware.ts";
+import type { HostExchange } from "../exchange.ts";
+import type { HostCandidate } from "../generation.ts";
+import type { Hook } from "../hooks.ts";
+import { matches } from "../candidates/pattern.ts";
+import { permit } from "../answer/pictures.ts";
+import { policyOf } from "../candidates/policy.ts";
+import { keptBy, paramOf, reaching, told as policyTold } from "../candidates/privacy.ts";
+import { spread } from "../candidates/spread.ts";
+import type { Resolution } from "../candidates/resolver.ts";
+
+export interface Plan {
+  readonly candidates: readonly HostCandidate[];
+  /** Other endpoints of the same candidates: what one wire cannot say, another may. */
+  readonly others: readonly HostCandidate[];
+  readonly on: ReadonlySet<ErrorKind>;
+  readonly resolution: Resolution;
+  /** Who was left out, by whom and why; `explain` prints them. */
+  readonly out: readonly (Exclusion & { by: string })[];
+}
+
+type Out = (Exclusion & { by: string })[];
+type May = (name: string) => boolean;
+
+/** Finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
+export function route(x: HostExchange): Plan | Promise<Plan> {
+  const { frontend, gen } = x["~"];
+  permit(x);
+  const allowed = x.identity?.models;
+  const may: May = (name) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
+  const resolution = gen.resolver.resolve(frontend, x.model, x.stream, may);
+  const out: Out = [];
+  // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
+  const list = hooked(x, spread(sifted(x, resolution.candidates, may, out), resolution.pick), out);
+  return "then" in list
+    ? list.then((seats) => planned(x, seats, resolution, may, out))
+    : planned(x, list, resolution, may, out);
+}
+
+function leave(
+  out: Out,
+  seat: HostCandidate,
+  by: string,
+  kind: ErrorKind,
+  code: string,
+  message: string,
+): false {
+  out.push({ candidate: seat, by, kind, code, message: `${seat.id}: ${message}` });
+  return false;
+}
+
+/** By what is known of them and of the request. */
+function sifted(
+  x: HostExchange,
+  all: readonly HostCandidate[],
+  may: May,
+  out: Out,
+): readonly HostCandidate[] {
+  const { pinned, survey } = x["~"].received!;
+  // What is read again is this key's: the ledger's row says so. What goes on is asked of a model, which this key must be
+  // allowed, under the name it was asked by or the one it has.
+  const asked = x.body["model"];
+  const named =
+    may(x.model) ||
+    (pinned !== undefined && (x.op === "relay" || (typeof asked === "string" && may(asked))));
+  let seats = all.filter((seat) => {
+    if (!named && !may(seat.id))
+      return leave(out, seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
+    if (pinned && (pinned.credential !== seat.credential || seat.protocol !== x.protocol))
+      return leave(out, seat, "state", "not_found", "not_found", "it was made elsewhere");
+    const lacks = lacking(seat, survey.features);
+    if (lacks)
+      return leave(out, seat, "catalogue", "unsupported", "capability", `it does not do ${lacks}`);
+    if (survey.features.includes("n") && seat.lane === "translated" && x.kind === "chat")
+      return leave(
+        out,
+        seat,
+        "lane",
+        "unsupported",
+        "n_not_translated",
+        "n above 1 only travels verbatim",
+      );
+    return true;
+  });
+  if (survey.translate) seats = seats.map((seat) => ({ ...seat, lane: "translated" }));
+  if (x.privacy === "off") return seats;
+  return seats.flatMap((seat) => {
+    const kept = keptBy(seat, survey.features);
+    const conflicts = kept !== undefined && satisfies(x.privacy, seat.policy);
+    if (conflicts) leave(out, seat, "privacy", "invalid", "zdr_feature_conflict", `keeps ${kept}`);
+    return conflicts ? [] : [narrowed(seat, survey.features)];
+  });
+}
+
+/** A hook that gives back the list that it got has said nothing, and nobody waits. */
+function hooked(
+  x: HostExchange,
+  seats: readonly HostCandidate[],
+  out: Out,
+): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
+  const hooks = x["~"].frontend.chain.route;
+  for (const [i, hook] of hooks.entries()) {
+    if (!hook.applies(x.model, undefined)) continue;
+    // Its own copy: who writes into it has said something too.
+    const own = [...seats];
+    const said = hook.run(own, x);
+    if (said !== own || !alike(own, seats)) return heard(x, seats, hooks.slice(i), said, out);
+  }
+  return seats;
+}
+
+const alike = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
+  a.length === b.length && a.every((seat, i) => seat === b[i]);
+
+/** A hook may leave out and reorder; what a candidate is, it may not say. */
+async function heard(
+  x: HostExchange,
+  seats: readonly HostCandidate[],
+  hooks: readonly Hook<"route">[],
+  first: ReturnType<Hook<"route">["run"]>,
+  out: Out,
+): Promise<readonly HostCandidate[]> {
+  const own = new Map(seats.map((seat) => [nameOf(seat), seat]));
+  let list = seats;
+  for (const [i, hook] of hooks.entries()) {
+    if (!hook.applies(x.model, undefined)) continue;
+    const kept: HostCandidate[] = [];
+    for (const one of await (i === 0 ? first : hook.run(list, x))) {
+      if ("candidate" in one) out.push({ ...one, by: hook.id });
+      else if (own.has(nameOf(one))) kept.push(own.get(nameOf(one))!);
+    }
+    list = kept;
+  }
+  return list;
+}
+
+function planned(
+  x: HostExchange,
+  left: readonly HostCandidate[],
+  resolution: Resolution,
+  may: May,
+  out: Out,
+): Plan {
+  const { rests } = x["~"].gen;
+  const list =
+    x.privacy === "off"
+      ? left
+      : left.filter(
+          (c) =>
+            (satisfies(x.privacy, c.policy) && !rests.distrusted(c)) ||
+            leave(
+              out,
+              c,
+              "privacy",
+              "privacy",
+              "zdr_unavailable",
+              c.policy.because.join(", ") || "its provider did not attest zero retention lately",
+            ),
+        );
+  const chosen = first(list);
+  const { on } = resolution;
+  if (chosen.length === 0) nobody(x, out, may);
+  const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
+  if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
+  const rested = chosen.filter((seat) => rests.resting(seat));
+  const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
+  return { candidates: [...fresh, ...rested], others, on, resolution, out };
+}
+
+const nameOf = ({ id, credential, protocol }: Candidate): string =>
+  `${id}\n${credential}\n${protocol}`;
+
+/** Of a provider, model and credential, the first endpoint that is left. */
+function first(list: readonly HostCandidate[]): HostCandidate[] {
+  if (list.length === 1) return [list[0]!];
+  const seen = new Set<string>();
+  return list.filter((seat) => {
+    const key = `${seat.id}\n${seat.credential}`;
+    return !seen.has(key) && seen.add(key);
+  });
+}
+
+/** What a model that lacks it can be asked without: a stream is made, and codecs leave out what is said of thinking. */
+const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
+
+/** Absent is unknown, and unknown is forwarded. */
+function lacking(seat: HostCandidate, features: readonly Feature[]): Feature | undefined {
+  const can = seat.info.can;
+  const here = seat["~"].endpoint.endpoint.can;
+  if (!can && !here) return undefined;
+  return features.find((f) => !SPARED.has(f) && (can?.[f] ?? here?.[f]) === false);
+}
+
+/** The features asked for may keep more than the model does. */
+function narrowed(seat: HostCandidate, asked: readonly Feature[]): HostCandidate {
+  const features = reaching(seat, asked);
+  if (!features.some((f) => lasts(f, seat.policy.stateful))) return seat;
+  return { ...seat, policy: policyOf(seat["~"], seat.info, Date.now(), features) };
+}
+
+/** How many others are named to whoever is refused. */
+const MOST_NAMED = 8;
+
+/** The exclusions' own kind, with every reason. */
+function nobody(x: HostExchange, out: readonly Exclusion[], may: May): never {
+  const worst =
+    out.find((e) => e.code === "zdr_feature_conflict") ??
+    out.find((e) => e.kind === "privacy") ??
+    out[0];
+  if (!worst)
+    return fail("unavailable", `Nobody is left to serve ${x.model}.`, { code: "no_candidates" });
+  const told = out.filter((e) => worst.kind !== "privacy" || e.code !== "model_not_allowed");
+  const others = worst.kind === "privacy" ? alternatives(x, out, may) : undefined;
+  // Which credentials there are is the operator's: to a client, those that are alike are one.
+  const reasons = [...new Set(told.map((e) => e.message))].join("; ");
+  const kept = keptBy(worst.candidate as HostCandidate, x.features);
+  const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";
+  return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
+    code: worst.code,
+    ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
+    ...(worst.code === "zdr_feature_conflict" &&
+      kept && { param: paramOf(kept, x["~"].received!.survey.named ?? []) }),
+    details: {
+      ...(x.privacy !== "off" && { requested: x.privacy }),
+      considered: told.map((e) => ({
+        model: e.candidate.id,
+        code: e.code,
+        reason: e.message,
+        ...(e.kind === "privacy" && {
+          credential: e.candidate.credential,
+          ...policyTold(e.candidate.policy),
+        }),
+      })) satisfies JsonObject[],
+      ...(others && { alternatives: others }),
+    },
+  });
+}
+
+/** Models that this key may use and that would do, those of the same name first. */
+function alternatives(x: HostExchange, out: readonly Exclusion[], may: May): readonly string[] {
+  const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
+  const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
+  const same = new Set([...refused].map(name));
+  return x["~"].gen.catalogue
+    .list({ kind: x.kind, privacy: x.privacy, may })
+    .map(({ id }) => id)
+    .filter((id) => !refused.has(id))
+    .toSorted((a, b) => Number(same.has(name(b))) - Number(same.has(name(a))))
+    .slice(0, MOST_NAMED);
+}

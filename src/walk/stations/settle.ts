@@ -1,0 +1,111 @@
+import { ERRORS, type Fault } from "../../model/error.ts";
+import type { Outcome } from "../../plugin/exchange.ts";
+import type { HostExchange } from "../exchange.ts";
+import { seenOf } from "./request-record.ts";
+
+/** Wraps the walk: whatever happens inside, there is one outcome, told once to every settle hook. */
+export async function settled(
+  x: HostExchange,
+  walk: Promise<void>,
+  refuse: (x: HostExchange, problem: unknown) => void,
+): Promise<void> {
+  try {
+    await walk;
+  } catch (problem) {
+    told(x, problem, refuse);
+  }
+  const inner = x["~"];
+  const hooks = inner.frontend.chain.settle;
+  const { seen } = inner.gen;
+  if (hooks.length === 0 && !inner.fault && !seen && !slow(x)) return;
+  const outcome = outcomeOf(x);
+  for (const hook of hooks) {
+    if (!hook.applies(x.model || undefined, undefined)) continue;
+    try {
+      const waiting = hook.run(x, outcome);
+      if (waiting) await waiting;
+    } catch (err) {
+      inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
+    }
+  }
+  seen?.(seenOf(x, outcome));
+  report(x, outcome);
+}
+
+/** Even a refusal that cannot be written is an end: the line is closed, and who must know of it is told. */
+function told(
+  x: HostExchange,
+  problem: unknown,
+  refuse: (x: HostExchange, problem: unknown) => void,
+): void {
+  try {
+    refuse(x, problem);
+  } catch (err) {
+    x["~"].gen.log.error({ request: x.id, err }, "an error could not be written");
+    x["~"].res.destroy();
+  }
+}
+
+function outcomeOf(x: HostExchange): Outcome {
+  const inner = x["~"];
+  const fault = inner.fault;
+  return {
+    status: inner.gone && !inner.res.headersSent ? ERRORS.canceled[0] : inner.res.statusCode,
+    lane: inner.lane,
+    calls: inner.calls,
+    cached: inner.cached,
+    ...(inner.finish !== undefined && { finish: inner.finish }),
+    ...(fault && { fault }),
+    losses: inner.losses,
+    bytesOut: inner.bytesOut,
+    ms: Math.round(performance.now() - inner.started),
+  };
+}
+
+/** Kinds of failure about which nobody has words but the gateway. */
+const OURS: readonly Fault["kind"][] = [
+  "unauthenticated",
+  "forbidden",
+  "privacy",
+  "quota",
+  "rate_limited",
+  "too_large",
+  "unavailable",
+];
+
+/** Providers quote in an error what they were sent, and an error about a body quotes the body: those words go to the client alone. */
+const ours = (fault: Fault, { calls }: Outcome): boolean =>
+  calls.length === 0 && OURS.includes(fault.kind);
+
+const slow = (x: HostExchange): boolean => {
+  const { calls, gen } = x["~"];
+  return (calls.at(-1)?.ms.head ?? 0) > gen.slowMs;
+};
+
+/** One line for each failed or slow request; never a body, never a secret. */
+function report(x: HostExchange, outcome: Outcome): void {
+  const { gen } = x["~"];
+  const last = outcome.calls.at(-1);
+  if (!outcome.fault && !slow(x)) return;
+  const fields = {
+    request: x.id,
+    frontend: x.frontend,
+    key: x.identity?.id,
+    model: x.model || undefined,
+    provider: last?.candidate.provider,
+    credential: last?.candidate.credential,
+    lane: outcome.lane,
+    status: outcome.status,
+    kind: outcome.fault?.kind,
+    code: outcome.fault?.code,
+    calls: outcome.calls.length,
+    ms: outcome.ms,
+    head_ms: last?.ms.head,
+    message:
+      outcome.fault && ours(outcome.fault, outcome) ? gen.mask(outcome.fault.message) : undefined,
+  };
+  if (outcome.fault && outcome.status >= 500) gen.log.error(fields, "request failed");
+  else if (outcome.fault)
+    gen.log.warn(fields, outcome.status === 499 ? "client went away" : "request refused");
+  else gen.log.warn(fields, "slow request");
+}

@@ -1,0 +1,135 @@
+import type { Body, HeadersIn, HeadersOut, Json } from "../../model/values.ts";
+import type { Path, Protocol } from "../../plugin/protocol.ts";
+import type { WireEndpoint } from "../../plugin/provider.ts";
+import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
+import type { HostCall } from "../call.ts";
+import { mayBegin, mayLeave } from "./permission.ts";
+import { OutgoingRequest } from "./outgoing-request.ts";
+import { receipts } from "../candidates/privacy.ts";
+
+/** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
+export function encode(
+  call: HostCall,
+  protocol: Protocol,
+  endpoint: WireEndpoint,
+): OutgoingRequest {
+  const x = call.exchange;
+  const { received, frontend, req } = x["~"];
+  const client = protocol.client!;
+  const verbatim = call.lane === "verbatim";
+  mayBegin(call);
+  const bodiless = x.method === "GET" || x.method === "DELETE";
+  const path = pathOf(
+    endpoint.paths?.[call.name] ?? client.paths[call.name] ?? client.paths.generate,
+    call,
+  );
+  const out = new OutgoingRequest({
+    method: x.op === "relay" ? x.method : "POST",
+    path,
+    body: bodiless ? null : verbatim ? received!.sent : translate(call, protocol),
+    raw: verbatim ? received!.raw : undefined,
+    spans: verbatim ? received!.spans : undefined,
+    named: verbatim ? received!.survey.named : undefined,
+  });
+  out.header("accept-encoding", "identity");
+  if (!bodiless) out.header("content-type", "application/json");
+  for (const name in endpoint.headers) out.header(name, endpoint.headers[name]);
+  if (verbatim) {
+    passing(protocol.headers?.request, req.headers, (name, value) => out.header(name, value));
+    for (const field in received!.edits) out.set(field, received!.edits[field]);
+    if (out.get("model") !== undefined) out.set("model", call.model);
+  }
+  anonymous(call, out);
+  client.prepare?.(out, call);
+  endpoint.prepare?.(out, call);
+  for (const hook of frontend.chain.prepare)
+    if (hook.applies(x.model, call.provider)) hook.run(out, call);
+  mayLeave(call, out);
+  return out;
+}
+
+/** Where it goes and on whose account is not for a body to say. */
+function anonymous(call: HostCall, out: OutgoingRequest): void {
+  for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
+  for (const field of ACCOUNTS) {
+    const value = out.get(field);
+    if (value === undefined) continue;
+    out.drop(field);
+    if (value !== null) call.lose(field, "dropped", "account_field");
+  }
+}
+
+/**
+ * Fields that no codec knows go along, unless the model is known to refuse them. What the target's codec knows comes from the
+ * request's own words alone: merged from another protocol's body, it would be a field that nothing here has looked at.
+ */
+function translate(call: HostCall, protocol: Protocol): Body {
+  const x = call.exchange;
+  const request = x["~"].rewritten ?? x.request;
+  const body: Record<string, Body[string]> = { ...protocol.client!.request(request, call) };
+  for (const [field, value] of Object.entries(request.rest)) {
+    if (Object.hasOwn(body, field) || ROUTING.includes(field)) continue;
+    if (protocol.id !== x.protocol && protocol.client!.knows?.(field))
+      call.lose(field, "dropped", "foreign_field");
+    else if (call.info.refuses?.includes(field)) call.lose(field, "dropped", "refused_by_model");
+    else body[field] = value as Json;
+  }
+  return body;
+}
+
+const pathOf = (path: Path, call: HostCall): string =>
+  typeof path === "string" ? path : path(call);
+
+/** Headers that a protocol lets through; a trailing * is a prefix. */
+function passing(
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  each: (name: string, value: string) => void,
+): void {
+  for (const pattern of list ?? []) {
+    if (!pattern.endsWith("*")) {
+      const value = headers[pattern];
+      if (value !== undefined) each(pattern, Array.isArray(value) ? value.join(", ") : value);
+      continue;
+    }
+    const prefix = pattern.slice(0, -1);
+    for (const name in headers) {
+      const value = headers[name];
+      if (name.startsWith(prefix) && value !== undefined)
+        each(name, Array.isArray(value) ? value.join(", ") : value);
+    }
+  }
+}
+
+/** Of whose account it is: no protocol's list lets these through. */
+const ACCOUNT =
+  /rate-?limit|organi[sz]ation|project|workspace|account|tenant|cookie|credit|balance|quota/;
+
+/** What of an upstream's head reaches a client, by the protocol's list. */
+export const answering = (
+  list: readonly string[] | undefined,
+  headers: HeadersIn,
+  each: (name: string, value: string) => void,
+): void =>
+  passing(list, headers, (name, value) => {
+    if (!ACCOUNT.test(name)) each(name, value);
+  });
+
+/** Everything the client may know before the first byte of an answer. */
+export function headOf(call: HostCall, upstream: HeadersIn): HeadersOut {
+  const x = call.exchange;
+  const { frontend, gen, limits } = x["~"];
+  const head: Record<string, string | undefined> = {};
+  const own = frontend.server?.head?.({ id: x.id, limits, now: Date.now() });
+  for (const name in own) head[name] = own[name];
+  head["x-tollgate-generation"] = String(gen.number);
+  head["x-tollgate-warnings"] = call.warnings;
+  const receipt = receipts(x);
+  for (const name in receipt) head[name] = receipt[name];
+  const protocol = call.candidate["~"].endpoint.protocol;
+  if (call.lane === "verbatim" && protocol)
+    answering(protocol.headers?.response, upstream, (name, value) => {
+      head[name] ??= gen.mask(value);
+    });
+  return head;
+}

@@ -1,0 +1,187 @@
+// The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what nobody
+// edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
+import type { Span } from "../../lib/json.ts";
+import { fail } from "../../model/error.ts";
+import type { Body, Field, FilePart, HeadersOut, Json, Opt } from "../../model/values.ts";
+import type { Outgoing } from "../../plugin/call.ts";
+import type { Named } from "../../plugin/look.ts";
+import { look, lookAgain } from "../../protocols/look/index.ts";
+
+const COMMA = Buffer.from(",");
+const OPEN = Buffer.from("{");
+const CLOSE = Buffer.from("}");
+
+export class OutgoingRequest implements Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, Opt<string>> = {};
+  readonly #body: Body | null;
+  readonly #raw: Buffer | null;
+  readonly #spans: ReadonlyMap<string, Span> | null;
+  readonly #edits = new Map<string, Opt<Field>>();
+  /** As it stands; an edit forgets it. */
+  #bytes: Buffer | undefined;
+  /** Of the body without its edits. */
+  #came: Named | undefined;
+  #named: Named | undefined;
+
+  /**
+   * `raw` and `spans` are the verbatim lane's; without them the body is written anew. `named`: what was found in the body
+   * already, but for fields that are set right away.
+   */
+  constructor(of: {
+    method: string;
+    path: string;
+    body: Body | null;
+    raw?: Buffer | undefined;
+    spans?: ReadonlyMap<string, Span> | null | undefined;
+    named?: Named | undefined;
+  }) {
+    this.method = of.method;
+    this.path = of.path;
+    this.#body = of.body;
+    this.#raw = of.raw ?? null;
+    this.#spans = of.spans ?? null;
+    this.#came = of.named;
+  }
+
+  get(field: string): Opt<Field> {
+    if (this.#edits.has(field)) return this.#edits.get(field);
+    return this.#body !== null && Object.hasOwn(this.#body, field) ? this.#body[field] : undefined;
+  }
+
+  set(field: string, value: Opt<Field>): void {
+    if (!this.#body) return;
+    this.#bytes = undefined;
+    this.#named = undefined;
+    if (same(value, Object.hasOwn(this.#body, field) ? this.#body[field] : undefined))
+      this.#edits.delete(field);
+    else this.#edits.set(field, value);
+  }
+
+  drop(field: string): void {
+    this.set(field, undefined);
+  }
+
+  header(name: string, value?: string): void {
+    if (value === undefined) delete this.headers[name.toLowerCase()];
+    else this.headers[name.toLowerCase()] = value;
+  }
+
+  bytes(): Buffer | null {
+    if (!this.#body) return null;
+    return (this.#bytes ??= this.#made());
+  }
+
+  /** What the client sent, but for its model's name. */
+  get untouched(): boolean {
+    if (!this.#raw) return false;
+    for (const field of this.#edits.keys()) if (field !== "model") return false;
+    return true;
+  }
+
+  #made(): Buffer {
+    if (!this.#raw || !this.#spans) return this.#written();
+    if (this.#edits.size === 0) return this.#raw;
+    for (const [field, value] of this.#edits)
+      if (value === undefined || !this.#spans.has(field))
+        return this.#rejoined(this.#raw, this.#spans);
+    return this.#spliced(this.#raw, this.#spans);
+  }
+
+  /** Fields that nobody edited are as they were looked at when they came. */
+  named(): Named {
+    if (!this.#body) return [];
+    this.#came ??= look(this.#body);
+    return (this.#named ??=
+      this.#edits.size === 0 ? this.#came : lookAgain(this.#came, this.#edits));
+  }
+
+  /** As whoever gets it will read it. */
+  whole(): Body | null {
+    if (!this.#body) return null;
+    if (this.#edits.size === 0) return this.#body;
+    // Made of entries: an assignment to "__proto__" is none.
+    const fields = new Map(Object.entries(this.#body));
+    for (const [field, value] of this.#edits)
+      if (value === undefined) fields.delete(field);
+      else fields.set(field, value);
+    return Object.fromEntries(fields);
+  }
+
+  #written(): Buffer {
+    return text(this.whole() as Json);
+  }
+
+  /** Only values change: everything else, white space included, stays as it came. */
+  #spliced(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
+    const parts: Buffer[] = [];
+    let at = 0;
+    const edits =
+      this.#edits.size === 1
+        ? this.#edits
+        : [...this.#edits].toSorted((a, b) => spans.get(a[0])!.from - spans.get(b[0])!.from);
+    for (const [field, value] of edits) {
+      const span = spans.get(field)!;
+      parts.push(raw.subarray(at, span.from), text(value as Json));
+      at = span.to;
+    }
+    parts.push(raw.subarray(at));
+    return Buffer.concat(parts);
+  }
+
+  /** Members come or go: the members that stay keep their bytes, the white space between them does not. */
+  #rejoined(raw: Buffer, spans: ReadonlyMap<string, Span>): Buffer {
+    const parts: Buffer[] = [];
+    let before = OPEN;
+    for (const [field, span] of spans) {
+      const edited = this.#edits.has(field);
+      const value = this.#edits.get(field);
+      if (edited && value === undefined) continue;
+      parts.push(before, raw.subarray(span.key, edited ? span.from : span.to));
+      if (edited) parts.push(text(value as Json));
+      before = COMMA;
+    }
+    for (const [field, value] of this.#edits)
+      if (value !== undefined && !spans.has(field)) {
+        parts.push(before, text(field), Buffer.from(":"), text(value as Json));
+        before = COMMA;
+      }
+    if (parts.length === 0) parts.push(OPEN);
+    parts.push(CLOSE);
+    return Buffer.concat(parts);
+  }
+}
+
+function text(value: Json): Buffer {
+  if (hasFile(value))
+    fail("unsupported", "Files cannot be sent to this provider: its requests are JSON.", {
+      code: "multipart_unsupported",
+    });
+  return Buffer.from(JSON.stringify(value));
+}
+
+const hasFile = (value: unknown): value is FilePart =>
+  typeof value === "object" &&
+  value !== null &&
+  Object.values(value).some((v) => Buffer.isBuffer((v as { data?: unknown } | null)?.data));
+
+function same(a: Opt<Field>, b: Opt<Field>): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Flat, as undici likes it best: name, value, name, value. What is `over` them takes their place. */
+export function flat(headers: HeadersOut, over: HeadersOut): string[] {
+  const list: string[] = [];
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined && !Object.hasOwn(over, name)) list.push(name, value);
+  }
+  for (const name in over) {
+    const value = over[name];
+    if (value !== undefined) list.push(name, value);
+  }
+  return list;
+}

@@ -1,0 +1,239 @@
+// One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
+import type { Dispatcher } from "undici";
+import { fail, faultOf, type ErrorKind } from "../../model/error.ts";
+import type { HeadersIn } from "../../model/values.ts";
+import type { Timeouts } from "../../config/types.ts";
+import { blame } from "./blame.ts";
+import type { Wire } from "../generation.ts";
+import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
+
+const ERROR_BODY_MS = 5_000;
+
+/** Who takes an answer's bytes. */
+export interface ResponseSink {
+  data(chunk: Buffer): void;
+  /** Without an error: upstream ended its message well. */
+  end(error?: unknown): void;
+}
+
+const handOver = (flight: UpstreamResponse): void => flight.give();
+
+/** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
+export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
+  watchedAt = -1;
+  status = 0;
+  headers: HeadersIn = {};
+  readonly #dog: Watchdog;
+  #timeouts: Timeouts & { hinted?: boolean };
+  readonly #started: number;
+  #due: number;
+  #controller: Dispatcher.DispatchController | undefined;
+  #taker: ResponseSink | undefined;
+  /** What has come and was not handed over. */
+  #came: Buffer[] = [];
+  /** The client does not read. */
+  #paused = false;
+  #ended: { error?: unknown } | undefined;
+  #refused: Error | undefined;
+  #head: { resolve(): void; reject(error: unknown): void } | undefined;
+
+  /** `hinted`: the total is the client's own, and nobody else's fault. */
+  constructor(dog: Watchdog, timeouts: Timeouts & { hinted?: boolean }) {
+    this.#dog = dog;
+    this.#timeouts = timeouts;
+    this.#started = performance.now();
+    this.#due = this.#started + timeouts.firstByteMs;
+  }
+
+  /** Bytes may have left, and nothing came back: whether there is work to pay for, nobody knows. */
+  get unanswered(): boolean {
+    return this.#controller !== undefined && this.status === 0;
+  }
+
+  /** Resolves with upstream's head. */
+  go(
+    wire: Wire,
+    of: { method: string; path: string; headers: string[]; body: Buffer | null },
+  ): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      this.#head = { resolve, reject };
+      this.#dog.watch(this);
+      wire.pool.dispatch(
+        {
+          method: of.method as Dispatcher.HttpMethod,
+          path: of.path,
+          headers: of.headers,
+          body: of.body,
+        },
+        this,
+      );
+    });
+  }
+
+  take(taker: ResponseSink): void {
+    this.#taker = taker;
+    this.give();
+    if (this.#ended) taker.end(this.#ended.error);
+    else if (!this.#paused) this.#controller?.resume();
+  }
+
+  /** While the client does not read, upstream's silence is ours. */
+  pause(): void {
+    this.#paused = true;
+    this.#due = Infinity;
+    this.#controller?.pause();
+  }
+  resume(): void {
+    this.#paused = false;
+    this.#due = this.#dog.now + this.#timeouts.idleMs;
+    this.#controller?.resume();
+  }
+  /** What is left of it is worth this much time. */
+  hurry(ms: number): void {
+    this.#timeouts = { ...this.#timeouts, totalMs: this.#dog.now - this.#started + ms };
+  }
+  abort(reason: Error): void {
+    this.#refused = reason;
+    if (this.#controller) this.#controller.abort(reason);
+    else this.onResponseError(undefined, reason);
+  }
+
+  tick(now: number): void {
+    const { totalMs, hinted } = this.#timeouts;
+    if (now > this.#started + totalMs) {
+      if (!hinted) return this.#late("took longer than", totalMs);
+      const late = "The provider took longer than this client waits.";
+      this.abort(blame(error("timeout", late, "client_timeout"), "caller"));
+    } else if (now > this.#due)
+      this.#late(
+        this.status === 0 ? "sent nothing for" : "fell silent for",
+        this.status === 0 ? this.#timeouts.firstByteMs : this.#timeouts.idleMs,
+      );
+  }
+
+  #late(what: string, ms: number): void {
+    this.abort(error("timeout", `The provider ${what} ${ms / 1000} s.`, "upstream_timeout"));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#refused) controller.abort(this.#refused);
+  }
+
+  onResponseStart(_c: Dispatcher.DispatchController, status: number, headers: HeadersIn): void {
+    if (status < 200) return;
+    this.status = status;
+    this.headers = headers;
+    this.#due = this.#dog.now + this.#timeouts.idleMs;
+    this.#head?.resolve();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    // What was on its way when it was paused still comes.
+    if (!this.#paused) this.#due = this.#dog.now + this.#timeouts.idleMs;
+    this.#came.push(chunk);
+    if (!this.#taker) controller.pause();
+    else if (this.#came.length === 1) process.nextTick(handOver, this);
+  }
+
+  /**
+   * What one read of the socket brought goes on in one piece, however many chunks of HTTP it was: whoever looks at it, and
+   * whoever writes it, does so once.
+   */
+  give(): void {
+    const came = this.#came;
+    if (came.length === 0 || !this.#taker) return;
+    this.#taker.data(came.length === 1 ? came.pop()! : Buffer.concat(came.splice(0)));
+  }
+
+  onResponseEnd(): void {
+    this.#over();
+  }
+
+  onResponseError(_c: Dispatcher.DispatchController | undefined, cause: Error): void {
+    const told = faultOf(cause) ? cause : error(...meaning(cause), cause);
+    this.#head?.reject(told);
+    this.#over(told);
+  }
+
+  #over(problem?: unknown): void {
+    if (this.#ended) return;
+    this.#dog.leave(this);
+    this.#ended = problem === undefined ? {} : { error: problem };
+    this.give();
+    this.#taker?.end(problem);
+  }
+}
+
+/** As much of an error as comes: what it means is in its head, and nobody waits for more words than these. */
+export function glance(flight: UpstreamResponse, max: number): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const enough = () => resolve(Buffer.concat(chunks).subarray(0, max));
+    flight.hurry(ERROR_BODY_MS);
+    flight.take({
+      data(chunk) {
+        chunks.push(chunk);
+        if ((size += chunk.length) < max) return;
+        enough();
+        flight.abort(error("canceled", "enough of it"));
+      },
+      end: enough,
+    });
+  });
+}
+
+/** The whole body of an answer that is small by right: counts, what is asked for by id. */
+export function gather(flight: UpstreamResponse, max: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    flight.take({
+      data(chunk) {
+        size += chunk.length;
+        if (size <= max) chunks.push(chunk);
+        else flight.abort(error("upstream", "The provider's answer is too large.", "too_large"));
+      },
+      end(problem) {
+        if (problem !== undefined) reject(problem);
+        else resolve(Buffer.concat(chunks));
+      },
+    });
+  });
+}
+
+export function error(kind: ErrorKind, message: string, code?: string, cause?: unknown): Error {
+  try {
+    return fail(kind, message, { code, cause });
+  } catch (thrown) {
+    return thrown as Error;
+  }
+}
+
+/** What went wrong on the way, in words that name no address. */
+function meaning(cause: Error): [ErrorKind, string, string] {
+  const code = (cause as { code?: string }).code ?? "";
+  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
+    return ["timeout", "The provider could not be reached in time.", "connect_timeout"];
+  if (
+    code === "ECONNREFUSED" ||
+    code === "ENOTFOUND" ||
+    code === "EAI_AGAIN" ||
+    code === "EHOSTUNREACH"
+  )
+    return ["upstream", `The provider cannot be reached (${code}).`, "connect_failed"];
+  if (
+    code.startsWith("ERR_TLS") ||
+    code.includes("CERT") ||
+    code === "ERR_SSL_WRONG_VERSION_NUMBER"
+  )
+    return ["upstream", `The provider's TLS certificate was refused (${code}).`, "tls_failed"];
+  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW")
+    return ["upstream", "The provider's answer is not HTTP that can be understood.", "bad_http"];
+  return [
+    "upstream",
+    "The provider closed the connection before its answer was complete.",
+    "upstream_disconnected",
+  ];
+}
