@@ -4,7 +4,7 @@ import { rehearse } from "../gateway/rehearse.ts";
 import { faultOf } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { CliInput } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./loading.ts";
 import { counted, reported } from "./report.ts";
 import { paintRemark, remark, sayJson } from "./terminal.ts";
 

@@ -1,6 +1,6 @@
 // What somebody at a terminal sees first: where it is, the key, and a request that answers.
 import type { Gateway } from "../gateway/types.ts";
-import { version } from "./house.ts";
+import { version } from "./loading.ts";
 import { near, sayLeftOut } from "./report.ts";
 import { columns, paint } from "./terminal.ts";
 

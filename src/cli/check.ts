@@ -2,7 +2,7 @@ import { inFileOrder } from "../config/report.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import { plural } from "../lib/text.ts";
 import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf, quietLog } from "./house.ts";
+import { configFile, load, nameOf, quietLog } from "./loading.ts";
 import { counted, errorsIn, near, reported, sayLeftOut } from "./report.ts";
 import { paint, say, sayJson } from "./terminal.ts";
 

@@ -4,7 +4,7 @@ import { defaultText } from "../config/default.ts";
 import { nearest } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import { type CliCommand, EXIT } from "./command.ts";
-import { builtins, createLoad } from "./house.ts";
+import { builtins, createLoad } from "./loading.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {

@@ -1,6 +1,6 @@
 import { fail } from "../model/error.ts";
 import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf } from "./house.ts";
+import { configFile, load, nameOf } from "./loading.ts";
 import { KINDS, knownPlugins } from "./plugins.ts";
 import { errorsIn } from "./report.ts";
 import { columns, paint, remark, say, sayJson } from "./terminal.ts";

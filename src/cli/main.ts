@@ -5,7 +5,7 @@ import { nearest } from "../lib/text.ts";
 import { faultOf, fail } from "../model/error.ts";
 import { type CliCommand, COMMON, EXIT, type CliInput, type Options } from "./command.ts";
 import { helpOf, overview } from "./help.ts";
-import { version } from "./house.ts";
+import { version } from "./loading.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 interface Entry {

@@ -20,7 +20,7 @@ import {
   type Part,
   STATE,
 } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./loading.ts";
 import { briefly, inFull } from "./price.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 

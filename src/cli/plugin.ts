@@ -11,7 +11,7 @@ import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
 import { type CliCommand, CONFIG, EXIT, type CliInput, type Options, STATE } from "./command.ts";
-import { configFile, load, nameOf, quietLog } from "./house.ts";
+import { configFile, load, nameOf, quietLog } from "./loading.ts";
 import { flagOf, inputOf, optionsOf, usageOf } from "./input.ts";
 import { refuseMemory } from "./store.ts";
 import { table } from "./table.ts";

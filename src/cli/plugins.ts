@@ -1,7 +1,7 @@
 // Every plugin that this machine knows: what comes with us, and what the config names beside it.
 import type { LoadedConfig } from "../config/load.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
-import { builtins, version } from "./house.ts";
+import { builtins, version } from "./loading.ts";
 
 export interface KnownPlugin {
   readonly kind: PluginKind;

@@ -1,5 +1,5 @@
 import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf } from "./house.ts";
+import { configFile, load, nameOf } from "./loading.ts";
 import { counted, reported } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 

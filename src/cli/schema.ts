@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { editorSchemaText } from "../loader/schema.ts";
 import { type CliCommand, CONFIG, EXIT } from "./command.ts";
-import { configFile, load, nameOf } from "./house.ts";
+import { configFile, load, nameOf } from "./loading.ts";
 import { knownPlugins } from "./plugins.ts";
 import { errorsIn } from "./report.ts";
 import { remark, say, sayJson } from "./terminal.ts";

@@ -10,7 +10,7 @@ import { Mask } from "../lib/mask.ts";
 import { fail } from "../model/error.ts";
 import { banner } from "./banner.ts";
 import { type CliCommand, CONFIG, EXIT, type CliInput } from "./command.ts";
-import { configFile, createLoad, nameOf, version } from "./house.ts";
+import { configFile, createLoad, nameOf, version } from "./loading.ts";
 import { counted, reported, sayLeftOut } from "./report.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 

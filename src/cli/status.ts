@@ -2,7 +2,7 @@ import { datedLine } from "../catalogue/refresh.ts";
 import { askControl } from "../gateway/control/socket.ts";
 import type { Status } from "../gateway/types.ts";
 import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
-import { stateDirOf } from "./house.ts";
+import { stateDirOf } from "./loading.ts";
 import { reported, sayLeftOut } from "./report.ts";
 import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 

@@ -9,7 +9,7 @@ import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
 import type { CliInput } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./house.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf } from "./loading.ts";
 
 export interface StoreDoor extends AsyncDisposable {
   /** The same words on both ways; amounts come as decimal strings. */

@@ -5,7 +5,7 @@ import { Mask } from "../lib/mask.ts";
 import { startPulse } from "../gateway/pulse/pulse.ts";
 import { work } from "../gateway/workers/process.ts";
 import type { Channel } from "../gateway/workers/link.ts";
-import { createLoad } from "./house.ts";
+import { createLoad } from "./loading.ts";
 import { startYoung } from "./memory.ts";
 
 startYoung();

@@ -51,8 +51,8 @@ export function checkModels(models: Mapping, names: Names, report: Report): void
   const folded = new Map<string, string>();
   for (const key of keys) {
     const at = below("/models", key);
-    const twin = folded.get(fold(key));
-    if (twin !== undefined) report(problem.lookAlike(key, twin), at, "key");
+    const peer = folded.get(fold(key));
+    if (peer !== undefined) report(problem.lookAlike(key, peer), at, "key");
     folded.set(fold(key), key);
     const first = providerOf(key);
     const mounted = names.providers.includes(first) && !names.unmounted.has(first);
@@ -110,15 +110,15 @@ const fold = (name: string): string => name.normalize("NFKC").toLowerCase();
 function circles(leads: ReadonlyMap<string, readonly NameUse[]>) {
   const found: { path: string[]; pointer: string }[] = [];
   const done = new Set<string>();
-  const visit = (key: string, path: readonly string[]) => {
+  const exchange = (key: string, path: readonly string[]) => {
     for (const { name, pointer } of leads.get(key) ?? []) {
       const from = path.indexOf(name);
       if (from >= 0) found.push({ path: [...path.slice(from), name], pointer });
-      else if (!done.has(name)) visit(name, [...path, name]);
+      else if (!done.has(name)) exchange(name, [...path, name]);
     }
     done.add(key);
   };
-  for (const key of leads.keys()) if (!done.has(key)) visit(key, [key]);
+  for (const key of leads.keys()) if (!done.has(key)) exchange(key, [key]);
   return found;
 }
 

@@ -55,20 +55,20 @@ export async function createGateway(
   try {
     await refuseSecond(config.stateDir);
     await makeStateFolder(config.stateDir);
-    const ground: ContextServices = {
+    const contextServices: ContextServices = {
       log,
       stateDir: config.stateDir,
       shared: new Shared(),
-      peers: createPeers(async (id, question) => running?.twins(id, question)),
+      peers: createPeers(async (id, question) => running?.peers(id, question)),
     };
-    const store = openStore(config, ground, scope);
+    const store = openStore(config, contextServices, scope);
     // Whoever waits for it hears of it; nobody does yet.
     store.catch(() => {});
     // An import begins with work that nothing interrupts: the thread has to be under way before.
     await new Promise(setImmediate);
     const { Running } = await import("./running.ts");
     running = new Running(of, scope);
-    const problems = await running.start({ loaded, config, ground, store, size });
+    const problems = await running.start({ loaded, config, contextServices, store, size });
     if (!problems) return running;
     await scope[Symbol.asyncDispose]();
     return refused(problems);

@@ -59,14 +59,14 @@ export async function rehearse(
   const scope = new Scope();
   const stateDir = await mkdtemp(join(tmpdir(), "tollgate-rehearsal-"));
   scope.defer(() => rm(stateDir, { recursive: true, force: true }));
-  const house = await furnish(of, scope, stateDir);
+  const services = await furnish(of, scope, stateDir);
   const problems: Located[] = [];
-  const store = await setUpStore(config, house, scope).catch((error: Error) => {
+  const store = await setUpStore(config, services, scope).catch((error: Error) => {
     const why = of.mask.text(error.message);
     problems.push(loaded.place("store", problem.setupFailed(config.store.use, why)));
-    return house.store;
+    return services.store;
   });
-  const built = await build({ number: 0, config, house, place: loaded.place, probe: false });
+  const built = await build({ number: 0, config, services, place: loaded.place, probe: false });
   if ("problems" in built) problems.push(...built.problems);
   else scope.defer(() => built.retire());
   if ("problems" in built || problems.length > 0) {
@@ -91,10 +91,16 @@ export async function runPluginCommand(
   input: JsonObject,
 ): Promise<Json> {
   await using opened = await openStore(of);
-  const { store, house } = opened;
+  const { store, services } = opened;
   const { config, mask, loaded } = of;
-  const lived = { ...house, store, reports: store, keys: createKeys(store) };
-  const built = await build({ number: 0, config, house: lived, place: loaded.place, probe: false });
+  const lived = { ...services, store, reports: store, keys: createKeys(store) };
+  const built = await build({
+    number: 0,
+    config,
+    services: lived,
+    place: loaded.place,
+    probe: false,
+  });
   if ("problems" in built)
     return fail(
       "invalid",
@@ -111,13 +117,13 @@ export async function runPluginCommand(
 /** The store of a config, opened; only while no gateway has it. */
 export async function openStore(
   of: RehearseOptions,
-): Promise<{ store: Store; house: Services } & AsyncDisposable> {
+): Promise<{ store: Store; services: Services } & AsyncDisposable> {
   const scope = new Scope();
   try {
     await makeStateFolder(of.config.stateDir);
-    const house = await furnish(of, scope, of.config.stateDir);
-    const store = await opened(of.config, house, scope);
-    return { store, house, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
+    const services = await furnish(of, scope, of.config.stateDir);
+    const store = await opened(of.config, services, scope);
+    return { store, services, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
   } catch (error) {
     await scope[Symbol.asyncDispose]();
     throw error;

@@ -32,17 +32,17 @@ type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 type Why = NonNullable<Status["lastReload"]>["why"];
 
 /** After the drain time. A crew's members have theirs first. */
-const END_MS = { alone: 5_000, crew: 35_000 };
+const END_MS = { alone: 5_000, workers: 35_000 };
 
 export class Running implements Gateway {
   readonly #of: GatewayOptions;
   readonly #scope: Scope;
   readonly #startedAt = Date.now();
-  #house!: Services;
+  #services!: Services;
   #refresh!: Refresh;
   #stage!: GenerationSlot;
   #door: Door | undefined;
-  #crew: WorkerPool | undefined;
+  #workers: WorkerPool | undefined;
   #numbers = 0;
   #lastReload: Status["lastReload"];
   #stopping: Promise<void> | undefined;
@@ -59,13 +59,13 @@ export class Running implements Gateway {
     return this.#door?.url ?? "";
   }
   get stateDir(): string {
-    return this.#house.stateDir;
+    return this.#services.stateDir;
   }
   get busy(): number {
     return this.#door?.inflight() ?? 0;
   }
   get endMs(): number {
-    return this.#stage.current.config.drainMs + (this.#crew ? END_MS.crew : END_MS.alone);
+    return this.#stage.current.config.drainMs + (this.#workers ? END_MS.workers : END_MS.alone);
   }
   get broken(): Promise<Error> {
     return this.#broken.promise;
@@ -74,27 +74,27 @@ export class Running implements Gateway {
   async start(of: {
     loaded: LoadedConfig;
     config: GatewayConfig;
-    ground: ContextServices;
+    contextServices: ContextServices;
     store: Promise<Store>;
     /** Processes. */
     size: number;
   }): Promise<readonly Located[] | undefined> {
     const { loaded, config, size } = of;
-    this.#house = await openServices(config, {
+    this.#services = await openServices(config, {
       ...of,
       mask: this.#of.mask,
       scope: this.#scope,
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
     });
-    this.#stage = new GenerationSlot(this.#house);
-    this.#refresh = this.#scope.own(refreshing(this.#house));
+    this.#stage = new GenerationSlot(this.#services);
+    this.#refresh = this.#scope.own(refreshing(this.#services));
     const serving = await this.#build(loaded, config);
     if ("problems" in serving) return serving.problems;
     this.#stage.swap(serving);
-    this.firstKey = await firstKey(config, this.#house);
+    this.firstKey = await firstKey(config, this.#services);
     this.#scope.own(await serveControl({ path: this.stateDir, ...this.#commands() }));
     if (size > 1) {
-      const problems = await this.#hire(size, this.#of.worker!, serving);
+      const problems = await this.#spawn(size, this.#of.worker!, serving);
       if (problems.length > 0) return problems;
     } else this.#door = await this.#stage.listen();
     this.#follow(serving);
@@ -103,8 +103,8 @@ export class Running implements Gateway {
   }
 
   /** The same plugin in the other processes. */
-  twins(id: string, question: unknown): Promise<unknown> | undefined {
-    return this.#crew?.twins(id, question);
+  peers(id: string, question: unknown): Promise<unknown> | undefined {
+    return this.#workers?.peers(id, question);
   }
 
   readonly reload = latest(async (why: Why) => {
@@ -112,12 +112,12 @@ export class Running implements Gateway {
     const at = Date.now();
     this.#lastReload = { ...result, at, why };
     const { ok, generation, unchanged } = result;
-    if (!unchanged) this.#house.observing.told({ type: "reloaded", at, why, ok, generation });
+    if (!unchanged) this.#services.observing.told({ type: "reloaded", at, why, ok, generation });
     return result;
   });
 
   async #reload(why: Why): Promise<Reloaded> {
-    const log = this.#house.log;
+    const log = this.#services.log;
     const current = this.#stage.current;
     const generation = current.built.gen.number;
     const loaded = await readSettled(() => readConfig(this.#of), current.loaded.sources);
@@ -135,7 +135,7 @@ export class Running implements Gateway {
     const inOrder = (found: readonly Located[]) =>
       inFileOrder([...loaded.problems, ...found], loaded.sources);
     if ("problems" in serving) return refuse(inOrder(serving.problems));
-    const problems = await this.#crew?.change(this.#orderFor(serving), loaded.place);
+    const problems = await this.#workers?.change(this.#orderFor(serving), loaded.place);
     if (problems && problems.length > 0) {
       await serving.built.retire();
       return refuse(inOrder(problems));
@@ -166,10 +166,10 @@ export class Running implements Gateway {
         generations: this.#stage.generations(),
         leftOut: [...config.unmounted].map(([provider, why]) => ({ provider, why })),
         lists: this.#refresh.status(),
-        resting: this.#house.rests.list(),
-        files: this.#house.files.counts(),
+        resting: this.#services.rests.list(),
+        files: this.#services.files.counts(),
       },
-      await this.#crew?.status(),
+      await this.#workers?.status(),
     );
   }
 
@@ -186,7 +186,7 @@ export class Running implements Gateway {
     this.#stage.draining = true;
     const cut = (await this.#door?.close(this.#stage.current.config.drainMs)) ?? 0;
     if (cut > 0)
-      this.#house.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+      this.#services.log.warn({ cut }, "the drain time is over; what was left has been cut off");
     await this.#stage.end();
     await this.#scope[Symbol.asyncDispose]();
     this.#of.log.flush();
@@ -208,21 +208,25 @@ export class Running implements Gateway {
     this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
   }
 
-  async #hire(size: number, program: string, serving: LiveGeneration): Promise<readonly Located[]> {
+  async #spawn(
+    size: number,
+    program: string,
+    serving: LiveGeneration,
+  ): Promise<readonly Located[]> {
     const { WorkerPool } = await import("./workers/pool.ts");
-    const crew = new WorkerPool(
+    const pool = new WorkerPool(
       {
         size,
         program,
-        house: this.#house,
+        services: this.#services,
         listen: serving.config.listen,
         drainMs: () => this.#stage.current.config.drainMs,
         broken: this.#broken.resolve,
       },
       this.#orderFor(serving),
     );
-    const problems = await crew.open();
-    if (problems.length === 0) this.#door = this.#crew = crew;
+    const problems = await pool.open();
+    if (problems.length === 0) this.#door = this.#workers = pool;
     return problems;
   }
 
@@ -234,10 +238,10 @@ export class Running implements Gateway {
   #commands() {
     return commandsOf({
       gateway: this,
-      house: this.#house,
+      services: this.#services,
       forget: async () => {
-        this.#house.keys.forget();
-        await this.#crew?.forget();
+        this.#services.keys.forget();
+        await this.#workers?.forget();
       },
       refresh: this.#refresh,
       current: () => this.#stage.current,
@@ -246,7 +250,7 @@ export class Running implements Gateway {
 
   #watch(): void {
     if (this.#of.watch === false || this.#of.file === undefined) return;
-    const { log } = this.#house;
+    const { log } = this.#services;
     this.#scope.own(
       watchFiles({
         files: () => this.#stage.current.loaded.sources,

@@ -40,23 +40,23 @@ export class HostCall implements Call {
 
   constructor(
     x: HostExchange,
-    seat: HostCandidate,
+    candidate: HostCandidate,
     n: number,
     fetch: (call: HostCall) => ProviderAccess["fetch"],
   ) {
-    this.id = seat.id;
-    this.provider = seat.provider;
-    this.protocol = seat.protocol;
-    this.lane = seat.lane;
-    this.model = seat.model;
-    this.info = seat.info;
-    this.credential = seat.credential;
-    this.policy = seat.policy;
+    this.id = candidate.id;
+    this.provider = candidate.provider;
+    this.protocol = candidate.protocol;
+    this.lane = candidate.lane;
+    this.model = candidate.model;
+    this.info = candidate.info;
+    this.credential = candidate.credential;
+    this.policy = candidate.policy;
     this.attempt = `${x.id}.${n}`;
     this.n = n;
     this.exchange = x;
-    this.candidate = seat;
-    const streams = seat["~"].endpoint.endpoint.streams ?? "asked";
+    this.candidate = candidate;
+    const streams = candidate["~"].endpoint.endpoint.streams ?? "asked";
     this.stream = streams === "asked" ? x.stream : streams === "always";
     this.#fetch = fetch;
   }

@@ -99,7 +99,7 @@ export class HostExchange implements Exchange {
     req: IncomingMessage;
     res: ServerResponse;
     params: { readonly [name: string]: string };
-    receive: (visit: HostExchange) => Promise<void>;
+    receive: (exchange: HostExchange) => Promise<void>;
   }) {
     this.id = of.id;
     this.params = of.params;

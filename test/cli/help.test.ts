@@ -4,7 +4,7 @@ import type { CliCommand } from "../../src/cli/command.ts";
 import { helpOf, overview } from "../../src/cli/help.ts";
 import { COMMANDS, main, read } from "../../src/cli/main.ts";
 import { faultOf } from "../../src/model/error.ts";
-import { version as VERSION } from "../../src/cli/house.ts";
+import { version as VERSION } from "../../src/cli/loading.ts";
 import { folder } from "./cli.ts";
 
 const wide: [string, CliCommand][] = await Promise.all(

@@ -7,7 +7,7 @@ import { folder } from "./cli.ts";
 
 const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
   setup(_, ctx) {
-    const ask = ctx.twins(() => process.pid);
+    const ask = ctx.peers(() => process.pid);
     const properties = {
       count: { type: "integer", minimum: 1, description: "How many" },
       unit: { enum: ["tokens", "requests"], description: "Of what" },

@@ -228,7 +228,7 @@ export async function scene(of: Scene) {
   const built = await build({
     number: 1,
     config,
-    house,
+    services: house,
     place: (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
   });
   if ("problems" in built) throw new Error(JSON.stringify(built.problems));

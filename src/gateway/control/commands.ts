@@ -12,15 +12,15 @@ import type { Gateway } from "../types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  house: Pick<Services, "store" | "ledger" | "mask">;
+  services: Pick<Services, "store" | "ledger" | "mask">;
   /** Resolves when nobody remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;
   current: () => Pick<Mounts, "built" | "config">;
 }) => {
-  const { gateway, house, forget, refresh, current } = of;
+  const { gateway, services, forget, refresh, current } = of;
   const built = () => current().built;
-  const mounts = (): Mounts => ({ ...current(), ...house });
+  const mounts = (): Mounts => ({ ...current(), ...services });
   const commands: ControlCommandsOf = {
     status: async () => gateway.status(),
     reload: async () => gateway.reload("command"),
@@ -35,11 +35,11 @@ export const commandsOf = (of: {
     ...modelCommands(built),
     ...policyCommands(built),
     ...pluginCommands(mounts),
-    ...ledgerCommands(house.store),
+    ...ledgerCommands(services.store),
     ...keyCommands(
       {
-        list: (page) => house.store.keys(page),
-        write: (record) => house.ledger.key(record).then(forget),
+        list: (page) => services.store.keys(page),
+        write: (record) => services.ledger.key(record).then(forget),
       },
       Date.now,
       () =>

@@ -30,7 +30,8 @@ export async function explainIn(
       param: fault.param,
     });
   });
-  const provider = explained.candidates[0]?.seat.provider ?? explained.excluded[0]?.seat.provider;
+  const provider =
+    explained.candidates[0]?.candidate.provider ?? explained.excluded[0]?.candidate.provider;
   const hooks = Object.fromEntries(
     Object.entries(frontend.chain)
       .filter(([hook]) => hook !== "senders")
@@ -40,18 +41,18 @@ export async function explainIn(
     model,
     frontend: frontend.name,
     candidates: [
-      ...explained.candidates.map(({ seat, closedBy }) => ({
-        id: seat.id,
-        credential: seat.credential,
-        protocol: seat.protocol,
-        lane: seat.lane,
+      ...explained.candidates.map(({ candidate, closedBy }) => ({
+        id: candidate.id,
+        credential: candidate.credential,
+        protocol: candidate.protocol,
+        lane: candidate.lane,
         closedBy,
       })),
-      ...explained.excluded.map(({ seat, by, code, message }) => ({
-        id: seat.id,
-        credential: seat.credential,
-        protocol: seat.protocol,
-        lane: seat.lane,
+      ...explained.excluded.map(({ candidate, by, code, message }) => ({
+        id: candidate.id,
+        credential: candidate.credential,
+        protocol: candidate.protocol,
+        lane: candidate.lane,
         excluded: { by, code, message },
       })),
     ],
@@ -69,8 +70,8 @@ function speaker(
   const lanes = frontends.flatMap((frontend) => {
     if (!frontend.server) return [];
     try {
-      const [seat] = gen.resolver.resolve(frontend, model, false).candidates;
-      return seat ? [{ frontend, lane: seat.lane }] : [];
+      const [candidate] = gen.resolver.resolve(frontend, model, false).candidates;
+      return candidate ? [{ frontend, lane: candidate.lane }] : [];
     } catch {
       return [];
     }

@@ -107,8 +107,8 @@ function behind({ gen, frontends, providers }: BuiltGeneration, name: string): r
   for (const frontend of frontends) {
     if (!frontend.server) continue;
     try {
-      const { candidates: seats } = gen.resolver.resolve(frontend, name, false);
-      return [...new Set(seats.map(({ id }) => id))];
+      const { candidates } = gen.resolver.resolve(frontend, name, false);
+      return [...new Set(candidates.map(({ id }) => id))];
     } catch (problem) {
       if (!faultOf(problem)) throw problem;
       refused ??= problem;

@@ -1,6 +1,6 @@
 // The commands that plugins bring with them: listed, and run by "<plugin id>/<command>". The same on the control socket of a
 // running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
-// what each process knows by itself a plugin asks of its twins.
+// what each process knows by itself a plugin asks of its peers.
 import { NOTHING, type Schema } from "../../config/dialect.ts";
 import { saidOf } from "../../config/diagnose.ts";
 import type { GatewayConfig } from "../../config/types.ts";

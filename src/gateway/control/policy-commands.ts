@@ -57,16 +57,16 @@ function explained(
   now: number,
 ): ExplainedPolicy {
   const ways = new Map<string, ExplainedWay>();
-  for (const seat of seatsOf(built, model)) {
-    const { provider, credential } = seat["~"];
-    const policy = policyOf(seat["~"], seat.info, now);
-    ways.set(`${seat.id}\n${seat.credential}\n${seat.protocol}`, {
-      id: seat.id,
-      credential: seat.credential,
-      protocol: seat.protocol,
+  for (const candidate of seatsOf(built, model)) {
+    const { provider, credential } = candidate["~"];
+    const policy = policyOf(candidate["~"], candidate.info, now);
+    ways.set(`${candidate.id}\n${candidate.credential}\n${candidate.protocol}`, {
+      id: candidate.id,
+      credential: candidate.credential,
+      protocol: candidate.protocol,
       trusted: provider.trusted,
       declared: credential.zdr,
-      sayings: sayingsOf(seat["~"], seat.info),
+      sayings: sayingsOf(candidate["~"], candidate.info),
       policy,
       would: { required: satisfies("required", policy), strict: satisfies("strict", policy) },
     });
@@ -85,7 +85,7 @@ function explained(
 /** Every way that a request for this name could take, whichever frontend it comes to. */
 function seatsOf({ frontends, gen }: BuiltGeneration, model: string): readonly HostCandidate[] {
   let refused: unknown;
-  const seats = frontends.flatMap((frontend) => {
+  const candidates = frontends.flatMap((frontend) => {
     if (!frontend.server) return [];
     try {
       return gen.resolver.resolve(frontend, model, false).candidates;
@@ -95,7 +95,7 @@ function seatsOf({ frontends, gen }: BuiltGeneration, model: string): readonly H
       return [];
     }
   });
-  if (seats.length === 0)
+  if (candidates.length === 0)
     throw refused ?? fail("not_found", "No frontend is mounted that speaks to models.");
-  return seats;
+  return candidates;
 }

@@ -46,14 +46,14 @@ export type ProblemLocator = (id: string, words: ProblemText) => Located;
 export async function build(of: {
   number: number;
   config: GatewayConfig;
-  house: Services;
+  services: Services;
   place: ProblemLocator;
   /** False: providers are not asked whether they are ready, and nobody upstream hears of it. */
   probe?: boolean;
   /** False: observers are in another process. */
   observers?: boolean;
 }): Promise<BuiltGeneration | { problems: readonly Located[] }> {
-  const { config, house, place } = of;
+  const { config, services, place } = of;
   const scope = new Scope();
   const problems: Located[] = [];
   const commands = new Map<string, NonNullable<Commands["commands"]>>();
@@ -73,7 +73,7 @@ export async function build(of: {
         Promise.resolve().then(() => {
           const origins = originsOf(mounted.definition, mounted.options);
           const { id } = mounted;
-          const ctx = createContext({ id, scope, house, origins, catalogue: () => catalogue! });
+          const ctx = createContext({ id, scope, services, origins, catalogue: () => catalogue! });
           return mounted.definition.setup(mounted.options, ctx);
         }),
         late,
@@ -91,7 +91,7 @@ export async function build(of: {
       }
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      problems.push(place(mounted.id, problem.setupFailed(mounted.use, house.mask.text(why))));
+      problems.push(place(mounted.id, problem.setupFailed(mounted.use, services.mask.text(why))));
     } finally {
       clearTimeout(timer);
     }
@@ -105,7 +105,7 @@ export async function build(of: {
       problems.push(place(mounted.id, problem.badDefinition(mounted.use, why)));
     const { expires } = mounted.definition.data ?? {};
     if (of.probe !== false && expires !== undefined && Date.parse(expires) < Date.now() + WARN_MS)
-      house.log.warn(
+      services.log.warn(
         { provider: mounted.name, expires },
         "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",
       );
@@ -120,7 +120,7 @@ export async function build(of: {
       onDisconnect: mounted.onDisconnect,
       timeouts: mounted.timeouts,
       endpoints: provider.endpoints.flatMap((endpoint) => {
-        const built = mountEndpoint(endpoint, mounted.timeouts.connectMs, house, scope);
+        const built = mountEndpoint(endpoint, mounted.timeouts.connectMs, services, scope);
         if ("why" in built) complain(built.why);
         return "why" in built ? [] : [built];
       }),
@@ -129,7 +129,7 @@ export async function build(of: {
     });
   }
 
-  catalogue = scope.own(fillCatalogue(config, providers, house));
+  catalogue = scope.own(fillCatalogue(config, providers, services));
 
   const middleware: MountedMiddleware[] = [];
   for (const mounted of config.middleware) {
@@ -208,10 +208,10 @@ export async function build(of: {
     });
   }
   if (problems.length === 0 && of.probe !== false)
-    problems.push(...(await ready(config, providers, house, scope, place)));
+    problems.push(...(await ready(config, providers, services, scope, place)));
   if (problems.some((p) => p.severity === "error")) {
     await scope[Symbol.asyncDispose]().catch((error: unknown) =>
-      house.log.error({ err: error }, "a generation that was not used did not end well"),
+      services.log.error({ err: error }, "a generation that was not used did not end well"),
     );
     return { problems };
   }
@@ -220,7 +220,7 @@ export async function build(of: {
   let idle: (() => void) | undefined;
   const gen: Generation = {
     number: of.number,
-    log: house.log,
+    log: services.log,
     strict: config.strict,
     maxBodyBytes: config.maxBodyBytes,
     maxValues: config.bounds.values,
@@ -235,17 +235,17 @@ export async function build(of: {
       now: Date.now,
     }),
     catalogue,
-    ledger: house.ledger,
-    rests: house.rests,
-    retiring: house.retiring,
-    watchdog: house.watchdog,
-    seen: config.observers.length > 0 ? (record) => house.observing.seen(record) : undefined,
-    room: house.room,
-    turnstile: house.turnstile,
-    usual: house.usual,
-    pictures: house.pictures,
-    mask: (text) => house.mask.text(text),
-    masked: (value) => house.mask.value(value) as Json,
+    ledger: services.ledger,
+    rests: services.rests,
+    retiring: services.retiring,
+    watchdog: services.watchdog,
+    seen: config.observers.length > 0 ? (record) => services.observing.seen(record) : undefined,
+    room: services.room,
+    turnstile: services.turnstile,
+    usual: services.usual,
+    pictures: services.pictures,
+    mask: (text) => services.mask.text(text),
+    masked: (value) => services.mask.value(value) as Json,
     enter() {
       inFlight++;
       let inside = true;
@@ -267,9 +267,9 @@ export async function build(of: {
     async retire() {
       scope.leave();
       if (inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
-      await house.observing.end(observers);
+      await services.observing.end(observers);
       await scope[Symbol.asyncDispose]().catch((error: unknown) =>
-        house.log.error({ generation: of.number, err: error }, "a generation did not end well"),
+        services.log.error({ generation: of.number, err: error }, "a generation did not end well"),
       );
     },
   };

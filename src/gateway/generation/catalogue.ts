@@ -13,7 +13,7 @@ import type { Services } from "../services/services.ts";
 export function fillCatalogue(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
-  house: Services,
+  services: Services,
 ): Catalogue & Disposable {
   const stocks = new Map<string, ProviderFacts>();
   for (const mounted of config.providers.values())
@@ -34,7 +34,7 @@ export function fillCatalogue(
   return createCatalogue({
     providers: stocks,
     aliases: new Map([...config.models].map(([name, route]) => [name, route.candidates])),
-    lists: house.lists,
+    lists: services.lists,
     policy: (name, info) => bestPolicy(providers.get(name), info),
   });
 }

@@ -11,15 +11,21 @@ export interface ContextOptions {
   id: string;
   scope: Scope;
   /** Of a store, which is the first to move in, the ground alone. */
-  house: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
+  services: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
   /** Reached as they are: the operator's own options name them. */
   origins: ReadonlySet<string>;
   /** The generation's own; there once its providers are. */
   catalogue: () => Catalogue;
 }
 
-export function createContext({ id, scope, house, origins, catalogue }: ContextOptions): Context {
-  const log = house.log.child({ plugin: id });
+export function createContext({
+  id,
+  scope,
+  services,
+  origins,
+  catalogue,
+}: ContextOptions): Context {
+  const log = services.log.child({ plugin: id });
   return {
     id,
     log,
@@ -28,10 +34,10 @@ export function createContext({ id, scope, house, origins, catalogue }: ContextO
     onDispose: (undo) => scope.defer(undo),
     every: (ms, tick) =>
       scope.every(ms, tick, (error) => log.error({ err: error }, "a background task failed")),
-    shared: (key, create, end) => house.shared.take(scope, `${id}\n${key}`, create, end),
+    shared: (key, create, end) => services.shared.take(scope, `${id}\n${key}`, create, end),
     peers<Q, A>(answer: (question: Q) => A | undefined) {
-      house.peers.answers(scope, id, answer);
-      return (question: Q) => house.peers.ask(id, question) as Promise<A | undefined>;
+      services.peers.answers(scope, id, answer);
+      return (question: Q) => services.peers.ask(id, question) as Promise<A | undefined>;
     },
     // Most ask nobody, and the way out is a long import.
     fetch: async (to, init) => {
@@ -40,14 +46,14 @@ export function createContext({ id, scope, house, origins, catalogue }: ContextO
       const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.signal };
       return createLine({ ...line, origins }).fetch(to, init);
     },
-    keys: house.keys!,
+    keys: services.keys!,
     catalogue: view(catalogue),
     ledger: {
-      entries: (query, page, of) => house.reports!.entries(query, page, of),
-      totals: (query, of) => house.reports!.totals(query, of),
+      entries: (query, page, of) => services.reports!.entries(query, page, of),
+      totals: (query, of) => services.reports!.totals(query, of),
     },
     stateDir() {
-      const dir = join(house.stateDir, id.replace(/[^\w.-]/g, "_"));
+      const dir = join(services.stateDir, id.replace(/[^\w.-]/g, "_"));
       mkdirSync(dir, { recursive: true, mode: 0o700 });
       return dir;
     },

@@ -10,13 +10,13 @@ import { createLine } from "./provider-access.ts";
 export function mountEndpoint(
   endpoint: Provider["endpoints"][number],
   connectMs: number,
-  house: Services,
+  services: Services,
   scope: Scope,
 ): MountedEndpoint | { why: string } {
   const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
   if (base === null || (base && !/^https?:$/.test(base.protocol)))
     return { why: `${endpoint.base} is not an http address` };
-  const pool = base && taken(base.origin, connectMs, house, scope);
+  const pool = base && taken(base.origin, connectMs, services, scope);
   if (!("protocol" in endpoint))
     return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
   if (!endpoint.protocol.client)
@@ -35,8 +35,8 @@ export function mountEndpoint(
   };
 }
 
-function taken(origin: string, connectMs: number, house: Services, scope: Scope) {
-  const { pool, release } = house.pools.take(origin, connectMs);
+function taken(origin: string, connectMs: number, services: Services, scope: Scope) {
+  const { pool, release } = services.pools.take(origin, connectMs);
   scope.defer(release);
   return pool;
 }

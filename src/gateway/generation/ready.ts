@@ -14,7 +14,7 @@ const READY_MS = 5_000;
 export async function ready(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
-  house: Services,
+  services: Services,
   scope: Scope,
   place: ProblemLocator,
 ): Promise<Located[]> {
@@ -28,10 +28,10 @@ export async function ready(
           lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
         );
       } catch (error) {
-        const why = house.mask.text(sayable(error, "its own check broke; the log says where"));
+        const why = services.mask.text(sayable(error, "its own check broke; the log says where"));
         if (mounted.requireReady)
           found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
-        else house.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
+        else services.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");
       }
     }),
   );

@@ -21,15 +21,15 @@ export interface LiveGeneration {
 }
 
 export class GenerationSlot {
-  readonly #house: Services;
+  readonly #services: Services;
   readonly #retired = new Set<BuiltGeneration>();
   #current: LiveGeneration | undefined;
   #listening: Listening | undefined;
   /** Nobody new is wanted: for /readyz. */
   draining = false;
 
-  constructor(house: Services) {
-    this.#house = house;
+  constructor(services: Services) {
+    this.#services = services;
   }
 
   /** Before the first swap there is none to ask. */
@@ -39,7 +39,7 @@ export class GenerationSlot {
 
   /** Opens the port: whoever comes meets the generation of that moment. */
   async listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
-    const { log } = this.#house;
+    const { log } = this.#services;
     const { config } = this.current;
     return (this.#listening = await listen({
       ...config.listen,
@@ -62,15 +62,15 @@ export class GenerationSlot {
     observers?: boolean;
   }): Promise<LiveGeneration | { problems: readonly Located[] }> {
     const { loaded, config } = of;
-    this.#house.log.secrets(secretsOf(config));
-    const built = await build({ ...of, house: this.#house, place: loaded.place });
+    this.#services.log.secrets(secretsOf(config));
+    const built = await build({ ...of, services: this.#services, place: loaded.place });
     if ("problems" in built) return built;
     const app = createApp({
       gen: built.gen,
       frontends: built.frontends,
       fetch: lineOf,
       ready: () => this.#ready(),
-      files: this.#house.files,
+      files: this.#services.files,
     });
     return {
       built,
@@ -84,16 +84,16 @@ export class GenerationSlot {
   swap(serving: LiveGeneration): void {
     const old = this.#current?.built;
     this.#current = serving;
-    this.#house.observing.mount(serving.built.observers);
-    this.#house.log.level(serving.config.log.level);
-    this.#house.files.limit(serving.config.files);
+    this.#services.observing.mount(serving.built.observers);
+    this.#services.log.level(serving.config.log.level);
+    this.#services.files.limit(serving.config.files);
     this.#listening?.limit(serving.config.bounds);
-    this.#house.room.limit(serving.config.bounds.inFlightBytes);
+    this.#services.room.limit(serving.config.bounds.inFlightBytes);
     if (!old) return;
     this.#retired.add(old);
     void old.retire().then(() => {
       this.#retired.delete(old);
-      this.#house.log.debug({ generation: old.gen.number }, "a generation has ended");
+      this.#services.log.debug({ generation: old.gen.number }, "a generation has ended");
     });
   }
 
@@ -113,7 +113,7 @@ export class GenerationSlot {
 
   #ready(): { ready: boolean; state: string } {
     if (this.draining) return { ready: false, state: "draining" };
-    if (!this.#house.ledger.healthy) return { ready: false, state: "ledger_down" };
+    if (!this.#services.ledger.healthy) return { ready: false, state: "ledger_down" };
     return { ready: true, state: "ready" };
   }
 }

@@ -27,7 +27,7 @@ const END_MS = 5_000;
 
 export class Audience implements Observing {
   readonly #log: Log;
-  #seats: readonly Seat[] = [];
+  #candidates: readonly Seat[] = [];
   readonly #all = new Map<MountedObserver, Seat>();
 
   constructor(log: Log) {
@@ -35,18 +35,18 @@ export class Audience implements Observing {
   }
 
   seen(record: RequestRecord): void {
-    for (const seat of this.#seats) seat.seen(record);
+    for (const candidate of this.#candidates) candidate.seen(record);
   }
 
   told(notice: Notice): void {
-    for (const seat of this.#seats) seat.told(notice);
+    for (const candidate of this.#candidates) candidate.told(notice);
   }
 
   mount(observers: readonly MountedObserver[]): void {
-    this.#seats = observers.map((mounted) => {
-      const seat = new Seat(mounted, this.#log);
-      this.#all.set(mounted, seat);
-      return seat;
+    this.#candidates = observers.map((mounted) => {
+      const candidate = new Seat(mounted, this.#log);
+      this.#all.set(mounted, candidate);
+      return candidate;
     });
   }
 

@@ -5,21 +5,21 @@ import type { Services } from "./services.ts";
 /** A store without keys gets its first one, unless the file has keys of its own or lets everybody in. */
 export async function firstKey(
   config: GatewayConfig,
-  house: Services,
+  services: Services,
 ): Promise<string | undefined> {
   const auth = config.middleware.find((m) => m.use === "auth")?.options as
     | { anonymous?: boolean; keys?: readonly unknown[] }
     | undefined;
   if (!auth || auth.anonymous || (auth.keys?.length ?? 0) > 0) return undefined;
-  const { items } = await house.store.keys({ limit: 1 });
+  const { items } = await services.store.keys({ limit: 1 });
   if (items.length > 0) return undefined;
   const key = mint();
-  await house.ledger.key({
+  await services.ledger.key({
     id: key.id,
     name: "first",
     digest: digest(key.secret),
     created: Date.now(),
   });
-  house.keys.forget();
+  services.keys.forget();
   return key.secret;
 }

@@ -59,7 +59,7 @@ export type ContextServices = Pick<Services, "log" | "shared" | "peers" | "state
 export async function openServices(
   config: GatewayConfig,
   of: {
-    ground: ContextServices;
+    contextServices: ContextServices;
     mask: Mask;
     scope: Scope;
     publicUrl: () => string;
@@ -71,11 +71,11 @@ export async function openServices(
     observing?: Observing;
   },
 ): Promise<Services> {
-  const { ground, mask, scope } = of;
-  const { log } = ground;
+  const { contextServices, mask, scope } = of;
+  const { log } = contextServices;
   const observing = of.observing ?? new Audience(log);
-  const house = {
-    ...ground,
+  const services = {
+    ...contextServices,
     mask,
     observing,
     rests: new RestingTargets(Date.now, (rest) =>
@@ -90,22 +90,22 @@ export async function openServices(
     lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),
   } as { -readonly [K in keyof Services]: Services[K] };
-  scope.defer(() => house.lists.saved());
+  scope.defer(() => services.lists.saved());
   scope.every(
     SWEEP_MS,
-    () => house.files.sweep(),
+    () => services.files.sweep(),
     (error) => log.error({ err: error }, "old files could not be removed"),
   );
   const abroad = scope.own(downloads());
-  house.pictures = {
+  services.pictures = {
     keep: async (bytes, mime, who) => {
-      const { path } = await house.files.keep(bytes, mime ?? "image/png", undefined, who);
+      const { path } = await services.files.keep(bytes, mime ?? "image/png", undefined, who);
       return `${of.publicUrl().replace(/\/+$/, "")}${path}`;
     },
     get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
-  house.store = await of.store;
-  house.ledger = createLedger(house.store, {
+  services.store = await of.store;
+  services.ledger = createLedger(services.store, {
     tell(trouble) {
       const ok = trouble === undefined;
       if (ok) log.info({}, "the ledger takes rows again");
@@ -113,8 +113,8 @@ export async function openServices(
       observing.told({ type: "ledger", at: Date.now(), ok });
     },
   });
-  scope.defer(() => house.ledger.close());
-  house.keys = createKeys(house.store);
-  house.reports = desked(house.store, createDesk(READ_MS));
-  return house;
+  scope.defer(() => services.ledger.close());
+  services.keys = createKeys(services.store);
+  services.reports = desked(services.store, createDesk(READ_MS));
+  return services;
 }

@@ -1,4 +1,4 @@
-// A config's store: set up like every plugin, and opened. It is there before the house, of which it has the ground alone.
+// A config's store: set up like every plugin, and opened. It is there before the house, of which it has the context's services alone.
 import { originsOf } from "../../config/origins.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";
@@ -13,12 +13,12 @@ const LEASE_MS = 60_000;
 
 export async function setUpStore(
   { store }: Pick<GatewayConfig, "store">,
-  ground: ContextServices,
+  contextServices: ContextServices,
   scope: Scope,
 ): Promise<Store> {
   const catalogue = () => fail("internal", "A store has no catalogue.");
   const origins = originsOf(store.definition, store.options);
-  const ctx = createContext({ id: "store", scope, house: ground, origins, catalogue });
+  const ctx = createContext({ id: "store", scope, services: contextServices, origins, catalogue });
   const made = await store.definition.setup(store.options, ctx);
   const stranger = strangerMade("store", made);
   if (stranger) {
@@ -32,12 +32,15 @@ export async function setUpStore(
 /** Only while no other process has it. */
 export async function openStore(
   config: Pick<GatewayConfig, "store">,
-  ground: ContextServices,
+  contextServices: ContextServices,
   scope: Scope,
 ): Promise<Store> {
-  const store = await setUpStore(config, ground, scope);
+  const store = await setUpStore(config, contextServices, scope);
   const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: LEASE_MS });
   if (presumed > 0)
-    ground.log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+    contextServices.log.warn(
+      { presumed },
+      "calls that a crash left open were settled as estimated",
+    );
   return store;
 }

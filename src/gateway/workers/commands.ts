@@ -28,7 +28,7 @@ export type WorkerCommands = {
   /** Keys have changed: nothing remembered of them counts any more. */
   forget(): void;
   /** What a plugin's twin in another process wants to know. */
-  twin(id: string, question: unknown): unknown;
+  peer(id: string, question: unknown): unknown;
   status(): WorkerStatus;
   /** Accepts nobody new, and ends when those in flight are over; how many were cut off. */
   stop(drainMs: number): Promise<number>;

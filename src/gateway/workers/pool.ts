@@ -11,14 +11,14 @@ import { reachable } from "../http/listener.ts";
 import { choose } from "../http/port.ts";
 import type { WorkerStatus } from "../types.ts";
 import { carrying } from "./carrier.ts";
-import { hire, type Member } from "./worker-handle.ts";
+import { spawn, type Member } from "./worker-handle.ts";
 import type { WorkerConfig, BoundPort } from "./commands.ts";
 
 export interface WorkerPoolOptions {
   readonly size: number;
   /** The program that a worker runs. */
   readonly program: string;
-  readonly house: Services;
+  readonly services: Services;
   /** Of the port. */
   readonly listen: GatewayConfig["listen"];
   /** What requests in flight have at an end. */
@@ -48,7 +48,7 @@ export class WorkerPool {
   /** What the dead left is handed to the ledger before that closes. */
   readonly #endings = new Set<Promise<void>>();
   /** On their way out, with somebody in their place already. */
-  readonly #relieved = new WeakSet<Member>();
+  readonly #retired = new WeakSet<Member>();
   readonly #follow: () => void;
   #order: WorkerConfig;
   #port: BoundPort | undefined;
@@ -59,9 +59,9 @@ export class WorkerPool {
   constructor(of: WorkerPoolOptions, order: WorkerConfig) {
     this.#of = of;
     this.#order = order;
-    this.#apply = carrying(of.house.store);
-    this.#follow = of.house.lists.onChange((provider) => {
-      for (const member of this.#all) tellList(member, of.house.lists, provider);
+    this.#apply = carrying(of.services.store);
+    this.#follow = of.services.lists.onChange((provider) => {
+      for (const member of this.#all) tellList(member, of.services.lists, provider);
     });
     cluster.setupPrimary({
       exec: of.program,
@@ -81,11 +81,11 @@ export class WorkerPool {
 
   /** Everybody, or nobody and what is in the way. */
   async open(): Promise<readonly Located[]> {
-    const crew = Array.from({ length: this.#of.size }, (_, i) => this.#hire(i + 1));
+    const workers = Array.from({ length: this.#of.size }, (_, i) => this.#spawn(i + 1));
     try {
-      const problems = await firstOf(crew.map((member) => this.#prepare(member, this.#order)));
+      const problems = await firstOf(workers.map((member) => this.#prepare(member, this.#order)));
       if (problems.length > 0) await this.kill();
-      else await this.#openPort(crew);
+      else await this.#openPort(workers);
       return problems;
     } catch (error) {
       await this.kill();
@@ -95,30 +95,30 @@ export class WorkerPool {
 
   /** All build it, and only when all are ready does it answer anywhere. */
   async change(order: WorkerConfig, place: ProblemLocator): Promise<readonly Located[]> {
-    const crew = [...this.#serving];
-    const problems = await firstOf(crew.map((member) => this.#prepare(member, order))).catch(
+    const workers = [...this.#serving];
+    const problems = await firstOf(workers.map((member) => this.#prepare(member, order))).catch(
       (error: Error) => [place("workers", problem.workerFailed(error.message))],
     );
     if (problems.length > 0) {
-      await this.#everybody(crew, (member) => member.ask("abandon", WORD_MS));
+      await this.#everybody(workers, (member) => member.ask("abandon", WORD_MS));
       return problems;
     }
     this.#order = order;
     // Who cannot is of no use; and who has joined since these were asked knows of the order before.
-    const joined = [...this.#serving].filter((member) => !crew.includes(member));
+    const joined = [...this.#serving].filter((member) => !workers.includes(member));
     const commit = (member: Member) => member.ask("commit", WORD_MS, this.#port!);
     await Promise.all([
-      this.#everybody(crew, (member) => commit(member).catch(member.kill)),
+      this.#everybody(workers, (member) => commit(member).catch(member.kill)),
       this.#everybody(joined, (member) => this.#catchUp(member).catch(member.kill)),
     ]);
     return [];
   }
 
   /** Everybody but who asks, which may be the primary; the first that knows. */
-  twins(id: string, question: unknown, asking?: Member): Promise<unknown> {
+  peers(id: string, question: unknown, asking?: Member): Promise<unknown> {
     const others = [...this.#serving].filter((member) => member !== asking);
     const known = others.map(async (member) => {
-      const answer = await member.wonder("twin", WORD_MS, id, question);
+      const answer = await member.wonder("peer", WORD_MS, id, question);
       return answer ?? Promise.reject(new Error("It does not know."));
     });
     return Promise.any(known).catch(() => undefined);
@@ -160,27 +160,27 @@ export class WorkerPool {
   }
 
   /** Whoever dies meanwhile is told by its end. */
-  async #everybody(crew: readonly Member[], work: (member: Member) => Promise<unknown>) {
-    await Promise.allSettled(crew.map(work));
+  async #everybody(workers: readonly Member[], work: (member: Member) => Promise<unknown>) {
+    await Promise.allSettled(workers.map(work));
   }
 
-  #hire(place: number): Member {
-    const { house } = this.#of;
-    const member = hire(place, {
-      store: house.store,
-      reports: house.reports,
+  #spawn(place: number): Member {
+    const { services } = this.#of;
+    const member = spawn(place, {
+      store: services.store,
+      reports: services.reports,
       apply: this.#apply,
-      observing: house.observing,
-      ailing: () => this.#relieve(member),
+      observing: services.observing,
+      ailing: () => this.#retireWorker(member),
       late: (asked, withinMs) =>
-        house.log.error(
+        services.log.error(
           { worker: place, asked, withinMs },
           "a worker does not answer; it is ended",
         ),
-      twins: (id, question) => this.twins(id, question, member),
+      peers: (id, question) => this.peers(id, question, member),
     });
     this.#all.add(member);
-    for (const provider of house.lists.providers()) tellList(member, house.lists, provider);
+    for (const provider of services.lists.providers()) tellList(member, services.lists, provider);
     const ended = member.over.then((how) => this.#ended(member, how));
     this.#endings.add(ended);
     void ended.then(() => this.#endings.delete(ended));
@@ -192,24 +192,24 @@ export class WorkerPool {
   }
 
   /** The first one shows whether the port can be had; the others join it. */
-  async #openPort(crew: readonly Member[]): Promise<void> {
+  async #openPort(workers: readonly Member[]): Promise<void> {
     const { host, port } = this.#of.listen;
     for (let tries = port === 0 ? TRIES : 1; ; tries--) {
       const chosen = await choose(host, port);
       const url = `http://${reachable(host)}:${chosen.port}`;
       this.#port = { address: chosen.host, port: chosen.port, url };
       try {
-        await crew[0]!.ask("commit", WORD_MS, this.#port);
+        await workers[0]!.ask("commit", WORD_MS, this.#port);
         break;
       } catch (error) {
         if (tries <= 1) throw error;
       }
     }
-    for (const member of crew.slice(1)) await member.ask("commit", WORD_MS, this.#port);
+    for (const member of workers.slice(1)) await member.ask("commit", WORD_MS, this.#port);
     // While the port opens nobody takes the place of one that ends.
-    const gone = crew.find((member) => !this.#all.has(member));
+    const gone = workers.find((member) => !this.#all.has(member));
     if (gone) throw new Error(`A worker has ended (${await gone.over}).`);
-    for (const member of crew) this.#serving.add(member);
+    for (const member of workers) this.#serving.add(member);
     this.#opened = true;
   }
 
@@ -217,15 +217,15 @@ export class WorkerPool {
     this.#serving.delete(member);
     this.#all.delete(member);
     if (!this.#ending && this.#opened) {
-      tellEnd(this.#of.house, member, how);
-      if (!this.#relieved.has(member)) void this.#replace(member, how);
+      tellEnd(this.#of.services, member, how);
+      if (!this.#retired.has(member)) void this.#replace(member, how);
     }
     // A store that says nothing keeps nobody from ending: the next start finds what is open.
     await Promise.race([this.#settle(member), sleep(WORD_MS, undefined, { ref: false })]);
   }
 
   async #settle(member: Member): Promise<void> {
-    const { ledger, log } = this.#of.house;
+    const { ledger, log } = this.#of.services;
     for (const call of await member.holds.left(Date.now()))
       ledger.settle(call).catch((error: unknown) => {
         log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
@@ -233,11 +233,11 @@ export class WorkerPool {
   }
 
   /** Another one takes over at once, and it may finish what it has. */
-  #relieve(member: Member): void {
-    if (this.#ending || this.#relieved.has(member)) return;
+  #retireWorker(member: Member): void {
+    if (this.#ending || this.#retired.has(member)) return;
     if (!this.#serving.delete(member)) return member.kill();
-    this.#relieved.add(member);
-    this.#of.house.log.warn(
+    this.#retired.add(member);
+    this.#of.services.log.warn(
       { worker: member.place, pid: member.pid },
       "a worker is not well: it finishes what it has, and another one takes its place",
     );
@@ -255,18 +255,18 @@ export class WorkerPool {
     if (this.#failures > 1)
       await sleep(Math.min(PAUSE_MS.last, PAUSE_MS.first * 2 ** this.#failures));
     if (this.#ending) return;
-    const { house } = this.#of;
-    const member = this.#hire(place);
+    const { services } = this.#of;
+    const member = this.#spawn(place);
     try {
       await this.#catchUp(member);
     } catch (error) {
       // If it is not dead yet it is of no use: its end brings the next try.
-      house.log.error({ worker: place, err: error }, "a worker did not start");
+      services.log.error({ worker: place, err: error }, "a worker did not start");
       member.kill();
       return;
     }
     this.#serving.add(member);
-    house.log.info({ worker: place, pid: member.pid }, "a worker has been replaced");
+    services.log.info({ worker: place, pid: member.pid }, "a worker has been replaced");
   }
 
   /** What is current may change while it builds. */

@@ -38,7 +38,7 @@ export function work(
   const lists = createLists();
   const startedAt = Date.now();
   const over = Promise.withResolvers<void>();
-  let here: { house: Services; stage: GenerationSlot } | undefined;
+  let here: { services: Services; stage: GenerationSlot } | undefined;
   let next: LiveGeneration | undefined;
   let url = "";
   let listening: Listening | undefined;
@@ -89,16 +89,16 @@ export function work(
       lists.keep(provider, credentials);
     },
 
-    twin: (id, question) => twins.asked(id, question),
+    peer: (id, question) => peers.asked(id, question),
 
-    forget: () => here?.house.keys.forget(),
+    forget: () => here?.services.keys.forget(),
 
     status: () => ({
       pid: process.pid,
       startedAt,
       generations: here!.stage.generations(),
-      resting: here!.house.rests.list(),
-      files: here!.house.files.counts(),
+      resting: here!.services.rests.list(),
+      files: here!.services.files.counts(),
     }),
 
     async stop(drainMs) {
@@ -116,14 +116,16 @@ export function work(
 
   const observing = forwarding(() => link);
   const link = createLink(channel, asked);
-  const twins = createPeers((id, question) => link.ask("twins", id, question));
+  const peers = createPeers((id, question) => link.ask("peers", id, question));
   channel.once("disconnect", over.resolve);
   return { over: over.promise, ailing: () => link.tell("ailing") };
 
-  async function open(config: GatewayConfig): Promise<{ house: Services; stage: GenerationSlot }> {
+  async function open(
+    config: GatewayConfig,
+  ): Promise<{ services: Services; stage: GenerationSlot }> {
     const { stateDir } = config;
-    const house = await openServices(config, {
-      ground: { log, stateDir, shared: new Shared(), peers: twins },
+    const services = await openServices(config, {
+      contextServices: { log, stateDir, shared: new Shared(), peers },
       mask,
       scope,
       publicUrl: () => here!.stage.current.config.publicUrl ?? url,
@@ -131,6 +133,6 @@ export function work(
       lists,
       observing,
     });
-    return { house, stage: new GenerationSlot(house) };
+    return { services, stage: new GenerationSlot(services) };
   }
 }

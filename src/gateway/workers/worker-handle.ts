@@ -36,7 +36,7 @@ export interface Member {
   readonly over: Promise<string>;
 }
 
-export function hire(
+export function spawn(
   place: number,
   of: {
     store: Store;
@@ -49,7 +49,7 @@ export function hire(
     /** What it has to tell observers. */
     observing: Pick<Observing, "seen" | "told">;
     /** It asks on behalf of a plugin what that plugin's others know. */
-    twins: (id: string, question: unknown) => Promise<unknown>;
+    peers: (id: string, question: unknown) => Promise<unknown>;
   },
 ): Member {
   const forked = cluster.fork();
@@ -60,7 +60,7 @@ export function hire(
   const link = createLink(child as Channel, {
     ...lending(of.store, of.reports, holds.apply),
     ailing: of.ailing,
-    twins: of.twins,
+    peers: of.peers,
     seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
     told: (notice: Notice) => of.observing.told(notice),
   });

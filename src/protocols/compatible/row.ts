@@ -3,7 +3,7 @@
 import type { Can, DataPolicy, Facts, HeadersOut, Stability } from "../../plugin/index.ts";
 import type { ChatDialect } from "../chat-completions/index.ts";
 import type { ImageDialect } from "../images/index.ts";
-import type { MessagesDialect as MessagesDialect } from "../messages/index.ts";
+import type { MessagesDialect } from "../messages/index.ts";
 import type { ResponsesDialect } from "../responses/index.ts";
 import type { ListShape } from "./listed.ts";
 

@@ -14,7 +14,7 @@ import type { UpstreamResponse } from "../upstream/response.ts";
 import type { Tally } from "../money/tally.ts";
 
 /** Where a call's answer comes from. */
-export type AnswerSource = { flight: UpstreamResponse } | { events: AsyncIterable<ModelEvent> };
+export type AnswerSource = { response: UpstreamResponse } | { events: AsyncIterable<ModelEvent> };
 
 /** What a lane tells of the answer that passes through it. */
 export interface LaneSink {

@@ -6,9 +6,9 @@ import { nextId, HostExchange } from "../exchange.ts";
 import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {
-  readonly candidates: readonly { seat: HostCandidate; closedBy: string | undefined }[];
+  readonly candidates: readonly { candidate: HostCandidate; closedBy: string | undefined }[];
   readonly excluded: readonly {
-    seat: HostCandidate;
+    candidate: HostCandidate;
     by: string;
     code: string;
     message: string;
@@ -54,12 +54,12 @@ export async function explain(
   try {
     const plan = await route(x);
     return {
-      candidates: plan.candidates.map((seat) => ({
-        seat,
-        closedBy: plan.resolution.closed.get(seat),
+      candidates: plan.candidates.map((candidate) => ({
+        candidate,
+        closedBy: plan.resolution.closed.get(candidate),
       })),
       excluded: plan.out.map(({ candidate, by, code, message }) => ({
-        seat: candidate as HostCandidate,
+        candidate: candidate as HostCandidate,
         by,
         code,
         message,
@@ -71,8 +71,8 @@ export async function explain(
     if (!fault) throw problem;
     return {
       candidates: [],
-      excluded: resolution.candidates.map((seat) => ({
-        seat,
+      excluded: resolution.candidates.map((candidate) => ({
+        candidate,
         by: "route",
         code: fault.code ?? fault.kind,
         message: fault.message,

@@ -83,14 +83,20 @@ const conflict = (param: string, message = `${param}${KEEPS}`): never =>
  * What of a request is there for this seat to keep, as far as it is known before it is written. A tool that is lost on the
  * way there keeps nothing; what does leave is looked at when it does.
  */
-export const reaching = (seat: HostCandidate, features: readonly Feature[]): readonly Feature[] =>
-  seat.lane === "verbatim" || seat.protocol === null
+export const reaching = (
+  candidate: HostCandidate,
+  features: readonly Feature[],
+): readonly Feature[] =>
+  candidate.lane === "verbatim" || candidate.protocol === null
     ? features
     : features.filter((f) => !f.startsWith("hosted."));
 
 /** What was asked for that this policy says is kept; undefined when there is nothing. */
-export function keptBy(seat: HostCandidate, features: readonly Feature[]): Feature | undefined {
-  return reaching(seat, features).find((f) => lasts(f, seat.policy.stateful));
+export function keptBy(
+  candidate: HostCandidate,
+  features: readonly Feature[],
+): Feature | undefined {
+  return reaching(candidate, features).find((f) => lasts(f, candidate.policy.stateful));
 }
 
 /**

@@ -70,7 +70,7 @@ export interface Looked {
     readonly provider: string;
     readonly why: string;
   }[];
-  readonly seats: HostCandidate[];
+  readonly candidates: HostCandidate[];
   readonly closed: Map<HostCandidate, string>;
   readonly wrongKind: string[];
   readonly unserved: string[];
@@ -132,14 +132,14 @@ export class CandidateResolver {
         code: "invalid_model",
       });
     const found = this.#look(frontend, model, stream, now);
-    const { seats, closed, route, absent, unserved } = found;
-    if (seats.length === 0) {
+    const { candidates, closed, route, absent, unserved } = found;
+    if (candidates.length === 0) {
       const answers = (name: string) =>
-        name !== model && this.#look(frontend, name, false, now).seats.length > 0;
+        name !== model && this.#look(frontend, name, false, now).candidates.length > 0;
       unanswered({ ...found, lines: this.#lines, kind: kindOf(frontend), model, answers, may });
     }
     return {
-      candidates: seats,
+      candidates,
       closed,
       notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
       on: new Set(route?.on ?? DEFAULT_ON),
@@ -171,7 +171,7 @@ export class CandidateResolver {
       route,
       ids,
       absent: this.#absent(ids),
-      seats: [],
+      candidates: [],
       closed: new Map(),
       wrongKind: [],
       unserved: [],
@@ -179,7 +179,8 @@ export class CandidateResolver {
     for (const id of ids) {
       const slash = id.indexOf("/");
       const provider = this.#lines.providers.get(id.slice(0, slash));
-      if (provider) this.#seat(frontend, model, id.slice(slash + 1), provider, stream, now, into);
+      if (provider)
+        this.#candidate(frontend, model, id.slice(slash + 1), provider, stream, now, into);
     }
     return into;
   }
@@ -207,7 +208,7 @@ export class CandidateResolver {
     return route;
   }
 
-  #seat(
+  #candidate(
     frontend: MountedFrontend,
     asked: string,
     model: string,
@@ -241,7 +242,7 @@ export class CandidateResolver {
     for (const credential of credentials)
       for (const endpoint of ordered) {
         const why = closedBy(frontend, endpoint, asked, provider.name, stream);
-        const seat: HostCandidate = {
+        const candidate: HostCandidate = {
           id,
           provider: provider.name,
           protocol: endpoint.protocol?.id ?? null,
@@ -252,8 +253,8 @@ export class CandidateResolver {
           policy: policyOf({ provider, endpoint, credential }, info, now),
           "~": { provider, endpoint, credential },
         };
-        into.seats.push(seat);
-        if (why !== undefined) into.closed.set(seat, why);
+        into.candidates.push(candidate);
+        if (why !== undefined) into.closed.set(candidate, why);
       }
   }
 }

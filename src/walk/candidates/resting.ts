@@ -30,37 +30,39 @@ export class RestingTargets {
   }
 
   /** What rests is decided by the kind of failure, for how long by what upstream said of it. */
-  failed(seat: Candidate, fault: Fault): void {
+  failed(candidate: Candidate, fault: Fault): void {
     const what = ERRORS[fault.kind][2];
     if (!what) return;
     if (fault.kind === "attestation")
-      this.#distrusted.set(credentialKey(seat), this.#now() + DISTRUST_MS);
+      this.#distrusted.set(credentialKey(candidate), this.#now() + DISTRUST_MS);
     const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
-    const key = what === "credential" ? credentialKey(seat) : modelKey(seat);
+    const key = what === "credential" ? credentialKey(candidate) : modelKey(candidate);
     if (until > (this.#until.get(key) ?? 0)) {
       this.#until.set(key, until);
-      const { provider, credential } = seat;
-      const model = what === "credential" ? null : seat.model;
+      const { provider, credential } = candidate;
+      const model = what === "credential" ? null : candidate.model;
       this.#tell({ provider, credential, model, kind: fault.kind, until });
     }
     if (this.#until.size > 10_000) this.#sweep();
   }
 
   /** It answered: whatever it rested for is over. */
-  answered(seat: Candidate): void {
-    if (this.#until.size > 0) this.#until.delete(modelKey(seat));
+  answered(candidate: Candidate): void {
+    if (this.#until.size > 0) this.#until.delete(modelKey(candidate));
   }
 
   /** For whom nothing private is meant, not even as the last resort. */
-  distrusted(seat: Candidate): boolean {
+  distrusted(candidate: Candidate): boolean {
     return (
-      this.#distrusted.size > 0 && (this.#distrusted.get(credentialKey(seat)) ?? 0) > this.#now()
+      this.#distrusted.size > 0 &&
+      (this.#distrusted.get(credentialKey(candidate)) ?? 0) > this.#now()
     );
   }
 
-  resting(seat: Candidate): boolean {
+  resting(candidate: Candidate): boolean {
     return (
-      this.#until.size > 0 && (this.#rests(modelKey(seat)) || this.#rests(credentialKey(seat)))
+      this.#until.size > 0 &&
+      (this.#rests(modelKey(candidate)) || this.#rests(credentialKey(candidate)))
     );
   }
 
@@ -84,5 +86,7 @@ export class RestingTargets {
   }
 }
 
-const credentialKey = (seat: Candidate): string => `${seat.provider}\n${seat.credential}`;
-const modelKey = (seat: Candidate): string => `${credentialKey(seat)}\n${seat.model}`;
+const credentialKey = (candidate: Candidate): string =>
+  `${candidate.provider}\n${candidate.credential}`;
+const modelKey = (candidate: Candidate): string =>
+  `${credentialKey(candidate)}\n${candidate.model}`;

@@ -4,13 +4,13 @@ import type { HostCandidate } from "../generation.ts";
 import type { Resolution } from "./resolver.ts";
 
 export function spread(
-  seats: readonly HostCandidate[],
+  candidates: readonly HostCandidate[],
   pick: Resolution["pick"],
 ): readonly HostCandidate[] {
-  if (seats.length < 2) return seats;
+  if (candidates.length < 2) return candidates;
   /** One way to one credential, with its endpoints in their order. */
-  const ways = Map.groupBy(seats, (seat) => `${seat.id}\n${seat.credential}`);
-  if (ways.size < 2) return seats;
+  const ways = Map.groupBy(candidates, (candidate) => `${candidate.id}\n${candidate.credential}`);
+  if (ways.size < 2) return candidates;
   const drawn = [...ways.values()].map((way) => ({
     way,
     id: way[0]!.id,
@@ -18,7 +18,7 @@ export function spread(
   }));
   if (pick === "weighted") return shuffled(drawn);
   const groups = Map.groupBy(drawn, ({ id }) => id);
-  return groups.size === drawn.length ? seats : [...groups.values()].flatMap(shuffled);
+  return groups.size === drawn.length ? candidates : [...groups.values()].flatMap(shuffled);
 }
 
 const shuffled = (

@@ -16,11 +16,12 @@ export async function carry(
   plan: Plan,
   fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
-  const seat = plan.candidates.find(
+  const candidate = plan.candidates.find(
     (s) => s.lane === "verbatim" && s["~"].provider.state === "relay",
   );
-  if (!seat) return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
-  const call = new HostCall(x, seat, 1, fetch);
+  if (!candidate)
+    return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
+  const call = new HostCall(x, candidate, 1, fetch);
   x["~"].lane = "verbatim";
   promise(call);
   return aside(call, () => carried(x, call));
@@ -29,18 +30,18 @@ export async function carry(
 async function carried(x: HostExchange, call: HostCall): Promise<void> {
   const { endpoint } = call.candidate["~"];
   const inner = x["~"];
-  const flight = await send(
+  const response = await send(
     call,
     endpoint.wire!,
     encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
   );
-  inner.onGone.push(() => flight.abort(error("canceled", "The client went away.")));
+  inner.onGone.push(() => response.abort(error("canceled", "The client went away.")));
   if (inner.gone) {
-    flight.abort(error("canceled", "The client went away."));
+    response.abort(error("canceled", "The client went away."));
     fail("canceled", "The client went away.");
   }
-  const mime = String(flight.headers["content-type"] ?? "application/json");
-  const head = Object.entries(headOf(call, flight.headers)).filter(
+  const mime = String(response.headers["content-type"] ?? "application/json");
+  const head = Object.entries(headOf(call, response.headers)).filter(
     ([, value]) => value !== undefined,
   );
   const headers = {
@@ -49,14 +50,14 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
     ...Object.fromEntries(inner.headers ?? []),
   };
   if (mime.includes("json")) {
-    const body = named(await gather(flight, inner.gen.maxAnswerBytes), call);
-    inner.res.writeHead(flight.status, { ...headers, "content-length": String(body.length) });
+    const body = named(await gather(response, inner.gen.maxAnswerBytes), call);
+    inner.res.writeHead(response.status, { ...headers, "content-length": String(body.length) });
     inner.bytesOut += body.length;
     inner.res.end(body);
     return undefined;
   }
-  inner.res.writeHead(flight.status, headers);
-  return stream(x, flight);
+  inner.res.writeHead(response.status, headers);
+  return stream(x, response);
 }
 
 /** Whoever reads it again is told the same name as the first time. */
@@ -68,15 +69,15 @@ function named(body: Buffer, call: HostCall): Buffer {
   return Buffer.concat([body.subarray(0, span.from), name, body.subarray(span.to)]);
 }
 
-function stream(x: HostExchange, flight: UpstreamResponse): Promise<void> {
+function stream(x: HostExchange, response: UpstreamResponse): Promise<void> {
   const inner = x["~"];
   return new Promise<void>((resolve, reject) => {
-    flight.take({
+    response.take({
       data(chunk) {
         inner.bytesOut += chunk.length;
         if (inner.res.write(chunk)) return;
-        flight.pause();
-        inner.res.once("drain", () => flight.resume());
+        response.pause();
+        inner.res.once("drain", () => response.resume());
       },
       end(problem) {
         if (problem !== undefined) return reject(problem);

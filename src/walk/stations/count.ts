@@ -60,13 +60,13 @@ async function asked(call: HostCall): Promise<number | undefined> {
   const has = path && "count" in path ? path["count"] : client.paths["count"];
   if (!client.count || has === undefined) return undefined;
   promise(call);
-  const flight = await send(
+  const response = await send(
     call,
     endpoint.wire,
     encode(call, endpoint.protocol!, endpoint.wire.endpoint),
   );
   try {
-    return client.count(await gather(flight, MAX));
+    return client.count(await gather(response, MAX));
   } catch (problem) {
     throw blame(problem, "answer", call.provider);
   }

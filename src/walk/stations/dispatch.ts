@@ -37,10 +37,10 @@ export async function dispatch(
   let told: Told | undefined;
   let problem: unknown;
   const tried: string[] = [];
-  let { candidates: seats, others } = plan;
-  for (let i = 0; i < seats.length && n < MOST_CALLS; i++) {
-    const seat = seats[i]!;
-    const call = new HostCall(x, seat, ++n, fetch);
+  let { candidates, others } = plan;
+  for (let i = 0; i < candidates.length && n < MOST_CALLS; i++) {
+    const candidate = candidates[i]!;
+    const call = new HostCall(x, candidate, ++n, fetch);
     x["~"].lane = call.lane;
     try {
       await once(call, answer, present, told);
@@ -49,18 +49,18 @@ export async function dispatch(
       problem = thrown;
       const fault = faultOf(thrown) ?? internal(call, thrown);
       if (!faultOf(thrown)) problem = error(fault.kind, fault.message);
-      tried.push(`${seat.id}[${seat.credential}]: ${fault.kind}`);
+      tried.push(`${candidate.id}[${candidate.credential}]: ${fault.kind}`);
       if (fault.param !== undefined) fault.param = call.spelling(fault.param);
       x["~"].losses = call.losses;
       heed(call, fault);
       if (x["~"].gone || answer.committed || !next(fault, plan)) break;
       if (fault.kind === "unsupported" && others.length > 0) {
         const alike = ({ id, credential }: HostCandidate) =>
-          id === seat.id && credential === seat.credential;
-        seats = seats.toSpliced(i + 1, 0, ...others.filter(alike));
+          id === candidate.id && credential === candidate.credential;
+        candidates = candidates.toSpliced(i + 1, 0, ...others.filter(alike));
         others = others.filter((other) => !alike(other));
       }
-      if (answer.opened) told ??= { warnings: call.warnings, seat };
+      if (answer.opened) told ??= { warnings: call.warnings, candidate };
     }
   }
   if (answer.opened && !x["~"].gone) {
@@ -83,7 +83,7 @@ const next = (fault: Fault, plan: Plan): boolean =>
 /** What the head has said already, and of whom. */
 interface Told {
   warnings: string | undefined;
-  seat: HostCandidate;
+  candidate: HostCandidate;
 }
 
 /** After the head only those may answer of whom it is true: the same losses, and under privacy the same receipt. */
@@ -92,7 +92,7 @@ function keepWord(call: HostCall, told: Told): void {
     JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);
   const same =
     call.warnings === told.warnings &&
-    (call.exchange.privacy === "off" || promised(call.candidate) === promised(told.seat));
+    (call.exchange.privacy === "off" || promised(call.candidate) === promised(told.candidate));
   if (!same)
     fail("unsupported", "Another provider would answer on other terms than those already told.", {
       code: "head_already_sent",
@@ -147,12 +147,12 @@ async function once(
       source = { events: native.run(request, call, credential.fields) };
       return reply(200, {}, answer, tally, x);
     }
-    const flight = await send(call, endpoint.wire!, out);
+    const response = await send(call, endpoint.wire!, out);
     // It has taken the work on, whatever a hook thinks of its head.
     tally.accepted = true;
     tally.headMs = Math.round(performance.now() - call.started);
-    source = { flight };
-    return reply(flight.status, flight.headers, answer, tally, x);
+    source = { response };
+    return reply(response.status, response.headers, answer, tally, x);
   };
   const onion = frontend.chain.attempt.reduceRight<() => Promise<Reply | RecordedAnswer>>(
     (inner, hook) =>
@@ -176,7 +176,7 @@ async function once(
       await tidy();
       return;
     }
-    answer.begin("flight" in source! ? source.flight : undefined, headOf(call, got.headers));
+    answer.begin("response" in source! ? source.response : undefined, headOf(call, got.headers));
     await present(call, source!, answer, tally);
   } catch (problem) {
     await tidy(faultOf(problem) ?? { kind: "internal", message: "" });

@@ -49,7 +49,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
   #passage: LaneDecoder | undefined;
-  #flight: UpstreamResponse | undefined;
+  #response: UpstreamResponse | undefined;
   #over = false;
   #finishing: FinishReason | undefined;
   #terminal = false;
@@ -83,22 +83,22 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
       this.#watch(this.#call.candidate["~"].provider.timeouts.totalMs);
       return void this.#run(source.events);
     }
-    this.#flight = source.flight;
+    this.#response = source.response;
     try {
-      this.#passage = this.#choose(source.flight);
-      source.flight.take(this);
+      this.#passage = this.#choose(source.response);
+      source.response.take(this);
     } catch (problem) {
       this.#failed(problem, "answer");
     }
   }
 
   /** An upstream that answers whole where a stream was asked is taken at its word. */
-  #choose(flight: UpstreamResponse): LaneDecoder {
+  #choose(response: UpstreamResponse): LaneDecoder {
     const call = this.#call;
     const protocol = call.candidate["~"].endpoint.protocol!;
-    const mime = String(flight.headers["content-type"] ?? "");
+    const mime = String(response.headers["content-type"] ?? "");
     const form = formOf(mime);
-    if (flight.headers["content-encoding"] && flight.headers["content-encoding"] !== "identity")
+    if (response.headers["content-encoding"] && response.headers["content-encoding"] !== "identity")
       fail("upstream", "The provider compressed its answer although asked not to.", {
         code: "bad_encoding",
       });
@@ -108,7 +108,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
       });
     const stream = form === undefined ? call.stream : form === "stream";
     if (call.lane === "verbatim" && stream === call.stream) return relayed(call, this);
-    return translated(call, this, { protocol, headers: flight.headers, stream });
+    return translated(call, this, { protocol, headers: response.headers, stream });
   }
 
   async #run(events: AsyncIterable<ModelEvent>): Promise<void> {
@@ -243,11 +243,11 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (this.#finishing !== undefined) {
       this.#drained = this.#terminal = true;
       this.#close();
-      return this.#flight?.abort(error("canceled", "given up"));
+      return this.#response?.abort(error("canceled", "given up"));
     }
     // Over before the flight is: its end comes back here at once, as one more problem.
     this.#leave();
-    this.#flight?.abort(error("canceled", "given up"));
+    this.#response?.abort(error("canceled", "given up"));
     if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
     const fault = faultOf(problem) ?? internal(this.#call, problem);
     x["~"].fault = fault;

@@ -38,19 +38,19 @@ export function route(x: HostExchange): Plan | Promise<Plan> {
   // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
   const list = hooked(x, spread(sifted(x, resolution.candidates, may, out), resolution.pick), out);
   return "then" in list
-    ? list.then((seats) => planned(x, seats, resolution, may, out))
+    ? list.then((candidates) => planned(x, candidates, resolution, may, out))
     : planned(x, list, resolution, may, out);
 }
 
 function leave(
   out: Out,
-  seat: HostCandidate,
+  candidate: HostCandidate,
   by: string,
   kind: ErrorKind,
   code: string,
   message: string,
 ): false {
-  out.push({ candidate: seat, by, kind, code, message: `${seat.id}: ${message}` });
+  out.push({ candidate, by, kind, code, message: `${candidate.id}: ${message}` });
   return false;
 }
 
@@ -68,18 +68,32 @@ function sifted(
   const named =
     may(x.model) ||
     (pinned !== undefined && (x.op === "relay" || (typeof asked === "string" && may(asked))));
-  let seats = all.filter((seat) => {
-    if (!named && !may(seat.id))
-      return leave(out, seat, "key", "forbidden", "model_not_allowed", "this key may not use it");
-    if (pinned && (pinned.credential !== seat.credential || seat.protocol !== x.protocol))
-      return leave(out, seat, "state", "not_found", "not_found", "it was made elsewhere");
-    const lacks = lacking(seat, survey.features);
-    if (lacks)
-      return leave(out, seat, "catalogue", "unsupported", "capability", `it does not do ${lacks}`);
-    if (survey.features.includes("n") && seat.lane === "translated" && x.kind === "chat")
+  let candidates = all.filter((candidate) => {
+    if (!named && !may(candidate.id))
       return leave(
         out,
-        seat,
+        candidate,
+        "key",
+        "forbidden",
+        "model_not_allowed",
+        "this key may not use it",
+      );
+    if (pinned && (pinned.credential !== candidate.credential || candidate.protocol !== x.protocol))
+      return leave(out, candidate, "state", "not_found", "not_found", "it was made elsewhere");
+    const lacks = lacking(candidate, survey.features);
+    if (lacks)
+      return leave(
+        out,
+        candidate,
+        "catalogue",
+        "unsupported",
+        "capability",
+        `it does not do ${lacks}`,
+      );
+    if (survey.features.includes("n") && candidate.lane === "translated" && x.kind === "chat")
+      return leave(
+        out,
+        candidate,
         "lane",
         "unsupported",
         "n_not_translated",
@@ -87,46 +101,49 @@ function sifted(
       );
     return true;
   });
-  if (survey.translate) seats = seats.map((seat) => ({ ...seat, lane: "translated" }));
-  if (x.privacy === "off") return seats;
-  return seats.flatMap((seat) => {
-    const kept = keptBy(seat, survey.features);
-    const conflicts = kept !== undefined && satisfies(x.privacy, seat.policy);
-    if (conflicts) leave(out, seat, "privacy", "invalid", "zdr_feature_conflict", `keeps ${kept}`);
-    return conflicts ? [] : [narrowed(seat, survey.features)];
+  if (survey.translate)
+    candidates = candidates.map((candidate) => ({ ...candidate, lane: "translated" }));
+  if (x.privacy === "off") return candidates;
+  return candidates.flatMap((candidate) => {
+    const kept = keptBy(candidate, survey.features);
+    const conflicts = kept !== undefined && satisfies(x.privacy, candidate.policy);
+    if (conflicts)
+      leave(out, candidate, "privacy", "invalid", "zdr_feature_conflict", `keeps ${kept}`);
+    return conflicts ? [] : [narrowed(candidate, survey.features)];
   });
 }
 
 /** A hook that gives back the list that it got has said nothing, and nobody waits. */
 function hooked(
   x: HostExchange,
-  seats: readonly HostCandidate[],
+  candidates: readonly HostCandidate[],
   out: Out,
 ): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
   const hooks = x["~"].frontend.chain.route;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
     // Its own copy: who writes into it has said something too.
-    const own = [...seats];
+    const own = [...candidates];
     const said = hook.run(own, x);
-    if (said !== own || !alike(own, seats)) return heard(x, seats, hooks.slice(i), said, out);
+    if (said !== own || !alike(own, candidates))
+      return heard(x, candidates, hooks.slice(i), said, out);
   }
-  return seats;
+  return candidates;
 }
 
 const alike = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
-  a.length === b.length && a.every((seat, i) => seat === b[i]);
+  a.length === b.length && a.every((candidate, i) => candidate === b[i]);
 
 /** A hook may leave out and reorder; what a candidate is, it may not say. */
 async function heard(
   x: HostExchange,
-  seats: readonly HostCandidate[],
+  candidates: readonly HostCandidate[],
   hooks: readonly Hook<"route">[],
   first: ReturnType<Hook<"route">["run"]>,
   out: Out,
 ): Promise<readonly HostCandidate[]> {
-  const own = new Map(seats.map((seat) => [nameOf(seat), seat]));
-  let list = seats;
+  const own = new Map(candidates.map((candidate) => [nameOf(candidate), candidate]));
+  let list = candidates;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
     const kept: HostCandidate[] = [];
@@ -167,8 +184,9 @@ function planned(
   if (chosen.length === 0) nobody(x, out, may);
   const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
   if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
-  const rested = chosen.filter((seat) => rests.resting(seat));
-  const fresh = rested.length === 0 ? chosen : chosen.filter((seat) => !rested.includes(seat));
+  const rested = chosen.filter((candidate) => rests.resting(candidate));
+  const fresh =
+    rested.length === 0 ? chosen : chosen.filter((candidate) => !rested.includes(candidate));
   return { candidates: [...fresh, ...rested], others, on, resolution, out };
 }
 
@@ -179,8 +197,8 @@ const nameOf = ({ id, credential, protocol }: Candidate): string =>
 function first(list: readonly HostCandidate[]): HostCandidate[] {
   if (list.length === 1) return [list[0]!];
   const seen = new Set<string>();
-  return list.filter((seat) => {
-    const key = `${seat.id}\n${seat.credential}`;
+  return list.filter((candidate) => {
+    const key = `${candidate.id}\n${candidate.credential}`;
     return !seen.has(key) && seen.add(key);
   });
 }
@@ -189,18 +207,18 @@ function first(list: readonly HostCandidate[]): HostCandidate[] {
 const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
 /** Absent is unknown, and unknown is forwarded. */
-function lacking(seat: HostCandidate, features: readonly Feature[]): Feature | undefined {
-  const can = seat.info.can;
-  const here = seat["~"].endpoint.endpoint.can;
+function lacking(candidate: HostCandidate, features: readonly Feature[]): Feature | undefined {
+  const can = candidate.info.can;
+  const here = candidate["~"].endpoint.endpoint.can;
   if (!can && !here) return undefined;
   return features.find((f) => !SPARED.has(f) && (can?.[f] ?? here?.[f]) === false);
 }
 
 /** The features asked for may keep more than the model does. */
-function narrowed(seat: HostCandidate, asked: readonly Feature[]): HostCandidate {
-  const features = reaching(seat, asked);
-  if (!features.some((f) => lasts(f, seat.policy.stateful))) return seat;
-  return { ...seat, policy: policyOf(seat["~"], seat.info, Date.now(), features) };
+function narrowed(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
+  const features = reaching(candidate, asked);
+  if (!features.some((f) => lasts(f, candidate.policy.stateful))) return candidate;
+  return { ...candidate, policy: policyOf(candidate["~"], candidate.info, Date.now(), features) };
 }
 
 /** How many others are named to whoever is refused. */

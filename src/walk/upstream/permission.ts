@@ -110,7 +110,9 @@ function may(x: HostExchange, id: string, name: string): boolean {
 function leadsTo(x: HostExchange, name: string, id: string): boolean {
   const { gen, frontend } = x["~"];
   try {
-    return gen.resolver.resolve(frontend, name, x.stream).candidates.some((seat) => seat.id === id);
+    return gen.resolver
+      .resolve(frontend, name, x.stream)
+      .candidates.some((candidate) => candidate.id === id);
   } catch {
     return false;
   }

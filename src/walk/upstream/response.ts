@@ -16,7 +16,7 @@ export interface ResponseSink {
   end(error?: unknown): void;
 }
 
-const handOver = (flight: UpstreamResponse): void => flight.give();
+const handOver = (response: UpstreamResponse): void => response.give();
 
 /** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
 export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
@@ -166,18 +166,18 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
 }
 
 /** As much of an error as comes: what it means is in its head, and nobody waits for more words than these. */
-export function glance(flight: UpstreamResponse, max: number): Promise<Buffer> {
+export function glance(response: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let size = 0;
     const enough = () => resolve(Buffer.concat(chunks).subarray(0, max));
-    flight.hurry(ERROR_BODY_MS);
-    flight.take({
+    response.hurry(ERROR_BODY_MS);
+    response.take({
       data(chunk) {
         chunks.push(chunk);
         if ((size += chunk.length) < max) return;
         enough();
-        flight.abort(error("canceled", "enough of it"));
+        response.abort(error("canceled", "enough of it"));
       },
       end: enough,
     });
@@ -185,15 +185,15 @@ export function glance(flight: UpstreamResponse, max: number): Promise<Buffer> {
 }
 
 /** The whole body of an answer that is small by right: counts, what is asked for by id. */
-export function gather(flight: UpstreamResponse, max: number): Promise<Buffer> {
+export function gather(response: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
-    flight.take({
+    response.take({
       data(chunk) {
         size += chunk.length;
         if (size <= max) chunks.push(chunk);
-        else flight.abort(error("upstream", "The provider's answer is too large.", "too_large"));
+        else response.abort(error("upstream", "The provider's answer is too large.", "too_large"));
       },
       end(problem) {
         if (problem !== undefined) reject(problem);

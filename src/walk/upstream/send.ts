@@ -59,28 +59,28 @@ async function flown(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<
       signed = { [auth.header.toLowerCase()]: `${auth.prefix ?? ""}${String(secret)}` };
   }
   if (x["~"].gone) fail("canceled", "The client went away.");
-  const flight = new UpstreamResponse(x["~"].gen.watchdog, hinted(provider.timeouts, x));
-  call.onEnd((reason) => flight.abort(reason));
+  const response = new UpstreamResponse(x["~"].gen.watchdog, hinted(provider.timeouts, x));
+  call.onEnd((reason) => response.abort(reason));
   x["~"].onGone.push(() => {
-    if (flight.status === 0) flight.abort(error("canceled", "The client went away."));
+    if (response.status === 0) response.abort(error("canceled", "The client went away."));
   });
   try {
-    await flight.go(wire, { method: out.method, path, headers: flat(out.headers, signed), body });
+    await response.go(wire, { method: out.method, path, headers: flat(out.headers, signed), body });
   } finally {
-    call.unanswered = flight.unanswered;
+    call.unanswered = response.unanswered;
   }
-  if (flight.status >= 200 && flight.status < 300) return flight;
-  const said = await glance(flight, BOUNDS.refusal.most);
-  if (flight.status >= 300 && flight.status < 400)
-    fail("upstream", `The provider redirected (${flight.status}); redirects are not followed.`, {
+  if (response.status >= 200 && response.status < 300) return response;
+  const said = await glance(response, BOUNDS.refusal.most);
+  if (response.status >= 300 && response.status < 400)
+    fail("upstream", `The provider redirected (${response.status}); redirects are not followed.`, {
       code: "upstream_redirect",
     });
-  const fault = endpoint.protocol!.client!.fault(flight.status, flight.headers, said);
+  const fault = endpoint.protocol!.client!.fault(response.status, response.headers, said);
   const problem = error(fault.kind, fault.message);
   Object.assign(faultOf(problem)!, fault);
   // Half an error is no JSON that could pass on as it is.
   if (said.length < BOUNDS.refusal.most)
-    refusals.set(problem, { status: flight.status, headers: flight.headers, body: said });
+    refusals.set(problem, { status: response.status, headers: response.headers, body: said });
   throw problem;
 }
 

@@ -71,7 +71,10 @@ async function made(size: number, first: WorkerConfig) {
   } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
   const listen = { host: "127.0.0.1", port: 0 } as never;
-  return new WorkerPool({ size, program, house, listen, drainMs: () => 100, broken }, first);
+  return new WorkerPool(
+    { size, program, services: house, listen, drainMs: () => 100, broken },
+    first,
+  );
 }
 
 const pids = () => Object.values(cluster.workers!).map((worker) => worker!.process.pid!);

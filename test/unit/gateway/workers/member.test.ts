@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { hire } from "../../../../src/gateway/workers/worker-handle.ts";
+import { spawn } from "../../../../src/gateway/workers/worker-handle.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
 it("what cannot be sent to a dead worker does not end the primary, and it tells how it ended", async () => {
@@ -15,14 +15,14 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
   );
   cluster.setupPrimary({ exec, serialization: "advanced", execArgv: [] });
   const { store } = await makeMemory();
-  const member = hire(1, {
+  const member = spawn(1, {
     store,
     reports: store,
     apply: store.apply,
     ailing() {},
     observing: { seen() {}, told() {} },
     late() {},
-    twins: async () => undefined,
+    peers: async () => undefined,
   });
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));
