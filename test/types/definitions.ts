@@ -304,7 +304,8 @@ export const observer = defineObserver({
   },
 });
 is<Same<(typeof observer)["~tollgate"], "observer">>();
-export const anObserver: Definition = observer;
+const anObserver: Definition = observer;
+void anObserver;
 const plain = { api: 1, name: "x", summary: "x" } as const;
 // @ts-expect-error It says where it sends what it is told.
 defineObserver({ ...plain, setup: () => ({}) });
