@@ -18,7 +18,7 @@ import { head } from "../limits.ts";
 import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { CHAT, spelt } from "../spelling.ts";
-import { survey } from "./server/survey.ts";
+import { survey } from "./survey.ts";
 import { whole } from "./server/whole.ts";
 import { ID } from "./words.ts";
 

@@ -6,20 +6,20 @@ import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
-import * as answer from "./answer.ts";
-import * as decode from "./decode.ts";
+import * as answer from "./server/stream.ts";
+import * as decode from "./client/stream.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";
-import { failure } from "../failure.ts";
-import { fault } from "./fault.ts";
-import { prepare } from "./prepare.ts";
-import { relay } from "./relay.ts";
-import { encode, ID, knows, request, survey } from "./request.ts";
+import { failure } from "../failure/failure.ts";
+import { fault } from "./server/fault.ts";
+import { prepare } from "./client/prepare.ts";
+import { relay } from "./client/relay.ts";
+import { encode, ID, knows, request, survey } from "./server/request.ts";
 
 import { REVIEWED } from "./reviewed.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
 export { fitting, ratioOf, sizeOf, type Size, type ImageParameters } from "./size.ts";
-export { formatOf, sniff, type ImageHead } from "./sniff.ts";
+export { formatOf, sniff, type ImageHead } from "../sniff.ts";
 
 export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const at = (of: CallContext) => traitsOf(dialect, of.model);

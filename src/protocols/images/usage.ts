@@ -2,8 +2,8 @@
 import type { UsageSeen } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number, object, present } from "../responses/wire.ts";
-import type { ImageHead } from "./sniff.ts";
+import { number, object, present } from "../responses/words.ts";
+import type { ImageHead } from "../sniff.ts";
 
 /** A tick is a ten-thousandth of a microdollar. */
 const TICKS_PER_NANO = 10;

@@ -5,7 +5,7 @@
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
-import { failure } from "../failure.ts";
+import { failure } from "../failure/failure.ts";
 import { cap, prepare, thinks } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as encode } from "./client/request.ts";

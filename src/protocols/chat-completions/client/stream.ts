@@ -4,7 +4,7 @@ import { fail } from "../../../model/error.ts";
 import type { CallContext, Decoder, ModelEvent } from "../../../plugin/index.ts";
 import { sse } from "../../sse/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
-import { assembling } from "./assembling.ts";
+import { assembling } from "./reader.ts";
 import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 

@@ -1,7 +1,7 @@
 import type { CallContext, Json, JsonObject, ModelEvent } from "../../../plugin/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { list, object } from "../words.ts";
-import { assembling } from "./assembling.ts";
+import { assembling } from "./reader.ts";
 import { isError, parsed, throwFault } from "./fault.ts";
 
 /** The same events as a stream of the same answer would give. */

@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { inputOf } from "../arguments.ts";
+import { inputOf } from "../../arguments.ts";
 import { cameFrom, ID, isNativeCitation, isObject } from "../words.ts";
 
 export interface MessagesEncoding {

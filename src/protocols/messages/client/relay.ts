@@ -18,7 +18,7 @@ import {
 import { fault as refusal } from "../server/fault.ts";
 import { usageTo } from "../usage.ts";
 import { isObject, str } from "../words.ts";
-import { throwFailure } from "../../failure.ts";
+import { throwFailure } from "../../failure/failure.ts";
 import { CAP } from "./stream.ts";
 import { Tap } from "./tap.ts";
 import { wordsIn, wordsOf } from "./amount.ts";

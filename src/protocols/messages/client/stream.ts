@@ -6,8 +6,8 @@ import type { Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
 import { startOf } from "../usage.ts";
 import { isObject } from "../words.ts";
-import { throwFailure } from "../../failure.ts";
-import { MessagesReader } from "./reading.ts";
+import { throwFailure } from "../../failure/failure.ts";
+import { MessagesReader } from "./reader.ts";
 
 /** A fetched document stands in one event, and so in one line. */
 export const CAP = 16 * 1024 * 1024;

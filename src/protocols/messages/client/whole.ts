@@ -1,10 +1,10 @@
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { exactly } from "../arguments.ts";
+import { exactly } from "../../arguments.ts";
 import { isObject } from "../words.ts";
-import { throwFailure } from "../../failure.ts";
-import { MessagesReader } from "./reading.ts";
+import { throwFailure } from "../../failure/failure.ts";
+import { MessagesReader } from "./reader.ts";
 
 export function whole(body: Buffer, emit: (event: ModelEvent) => void, signer: string): void {
   const message = answerOf(body);

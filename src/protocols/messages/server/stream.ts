@@ -8,8 +8,8 @@ import { usageTo } from "../usage.ts";
 import { isObject } from "../words.ts";
 import { ending, namesOf } from "./content.ts";
 import { fault as refusal } from "./fault.ts";
-import { MessageWriter } from "./page.ts";
-import { writer, type Writer } from "./writers.ts";
+import { MessageWriter } from "./message-writer.ts";
+import { writer, type Writer } from "./block-writers.ts";
 
 /**
  * This wire's grammar is strict: one `message_start`, blocks one after the other with rising indexes, `message_delta`,

@@ -3,7 +3,7 @@ import type { ModelAnswer } from "../../../model/event.ts";
 import type { Block } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext } from "../../../plugin/protocol.ts";
-import { inputOf } from "../arguments.ts";
+import { inputOf } from "../../arguments.ts";
 import { isNativeCitation } from "../words.ts";
 import {
   callBlock,

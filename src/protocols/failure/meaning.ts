@@ -1,0 +1,107 @@
+// What an upstream's failure means: one vocabulary for every protocol, since providers of one wire use the names of
+// another, and proxies in front of them nobody's. The law: what is said of an account or of a target is believed only
+// where a machine said it, by status, type or code. Prose tells a request's own faults apart and nothing else, for it
+// quotes what the client wrote, and one client's words must not change where another's requests go.
+import type { ErrorKind } from "../../model/error.ts";
+
+const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
+  400: "invalid",
+  401: "upstream_auth",
+  402: "upstream_quota",
+  403: "upstream_auth",
+  404: "not_found",
+  408: "timeout",
+  409: "conflict",
+  413: "too_large",
+  422: "invalid",
+  429: "rate_limited",
+  498: "overloaded",
+  503: "overloaded",
+  504: "timeout",
+  522: "timeout",
+  524: "timeout",
+  529: "overloaded",
+};
+
+const names = (kind: ErrorKind, sentence: string): [string, ErrorKind][] =>
+  sentence.split(" ").map((name) => [name, kind]);
+
+/** Types, codes, status names and reasons, in small letters, whoever's they are. */
+const BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
+  ...names(
+    "upstream_auth",
+    "authentication_error invalid_api_key unauthenticated permission_error permission_denied account_deactivated " +
+      "organization_on_hold unsupported_country_region_territory minimax_1004 minimax_2049",
+  ),
+  ...names(
+    "upstream_quota",
+    "billing_error insufficient_quota insufficient_credits insufficient_balance usage_not_included arrearage " +
+      "billing_hard_limit_reached billing_not_active enforced_spend_limit_reached exceeded_current_quota_error minimax_1008",
+  ),
+  ...names(
+    "rate_limited",
+    "rate_limit_error rate_limit_exceeded rate_limited rate_limit too_many_requests resource_exhausted minimax_1002",
+  ),
+  ...names(
+    "overloaded",
+    "overloaded_error overloaded engine_overloaded_error server_is_overloaded slow_down unavailable service_unavailable",
+  ),
+  ...names("timeout", "timeout_error deadline_exceeded"),
+  ...names("context_length", "context_length_exceeded exceed_context_size_error prompt_too_long"),
+  ...names(
+    "content_policy",
+    "content_filter content_policy_violation image_content_policy_violation image_generation_user_error " +
+      "moderation_blocked bio_policy data_inspection_failed minimax_1026 minimax_1027",
+  ),
+  ...names("not_found", "not_found_error model_not_found not_found"),
+  ...names("conflict", "conflict_error aborted already_exists"),
+  ...names("too_large", "request_too_large"),
+  ...names(
+    "invalid",
+    "invalid_request_error invalid_argument failed_precondition out_of_range invalid_prompt string_above_max_length",
+  ),
+  ...names("unsupported", "unimplemented"),
+  ...names("upstream", "api_error server_error internal unknown data_loss cancelled"),
+]);
+
+/** A key that is wrong is a 400 at some, with the reason beside it; so is a key from the wrong place. */
+const ACCOUNT = /^(?:api_key|account|consumer|service)_/;
+
+const namedIn = (names: readonly string[]): ErrorKind | undefined => {
+  let vague: ErrorKind | undefined;
+  for (const name of names) {
+    const small = name.toLowerCase();
+    const kind = BY_NAME.get(small) ?? (ACCOUNT.test(small) ? "upstream_auth" : undefined);
+    if (kind !== undefined && kind !== "invalid" && kind !== "upstream") return kind;
+    vague ??= kind;
+  }
+  return vague;
+};
+
+/** Whose name is believed over a status: proxies turn mere failures into one another, and no other status. */
+const YIELDS: { readonly [K in ErrorKind]?: "all" | readonly ErrorKind[] } = {
+  invalid: "all",
+  upstream: "all",
+  upstream_auth: ["upstream_quota", "content_policy"],
+  rate_limited: ["upstream_quota", "overloaded"],
+  too_large: ["context_length"],
+};
+
+/** One meaning, many vendors: a request that does not fit is told apart from one that is wrong. */
+const CONTEXT =
+  /prompt is too long|prompt_too_long|context[_ ](?:length|limit|window)|maximum context|(?:input|prompt)(?: \w+)? is too long|exceeds the maximum number of tokens|exceed_context_size|available context size|too many (?:input )?tokens|reduce the length/i;
+const POLICY =
+  /content[_ ](?:policy|filter)|content filtering policy|content management policy|safety (?:system|policy)|data_inspection/i;
+
+/** `status`: 0 in the middle of an answer, where there is none. `named`: the more particular first. */
+export function meaning(status: number, named: readonly string[], prose: string): ErrorKind {
+  const byStatus =
+    BY_STATUS[status] ?? (status >= 400 && status < 500 ? "invalid" : ("upstream" as const));
+  const byName = namedIn(named);
+  const yields = YIELDS[byStatus];
+  const kind =
+    byName !== undefined && (yields === "all" || yields?.includes(byName)) ? byName : byStatus;
+  if (kind !== "invalid" && kind !== "too_large" && kind !== "upstream") return kind;
+  if (CONTEXT.test(prose)) return "context_length";
+  return kind === "invalid" && POLICY.test(prose) ? "content_policy" : kind;
+}

@@ -1,0 +1,65 @@
+// How long an upstream asks to be left alone, in whichever of the field's ways it says so. Pure: a moment is told against
+// the answer's own `date`, never against our clock.
+import type { HeadersIn, Opt } from "../../model/values.ts";
+
+/** Nobody means more than a day; what says so is not to be believed. */
+const LONGEST = 24 * 3600_000;
+
+/** Whole milliseconds, or undefined when nothing was said. */
+export function retryAfter(headers: HeadersIn): number | undefined {
+  const wait = told(headers);
+  return wait === undefined ? undefined : Math.min(Math.ceil(wait - 1e-6), LONGEST);
+}
+
+function told(headers: HeadersIn): number | undefined {
+  const ms = Number(one(headers["retry-after-ms"]) ?? Number.NaN);
+  if (ms >= 0) return ms;
+  return span(one(headers["retry-after"]), headers) ?? exhausted(headers);
+}
+
+/** The longest reset among the buckets that are empty. */
+function exhausted(headers: HeadersIn): number | undefined {
+  let longest: number | undefined;
+  for (const name in headers) {
+    if (!name.includes("ratelimit") || !name.includes("reset")) continue;
+    const left = one(headers[name.replace("reset", "remaining")]);
+    if (left === undefined || Number(left) > 0) continue;
+    const reset = span(one(headers[name]), headers);
+    if (reset !== undefined && reset > (longest ?? -1)) longest = reset;
+  }
+  return longest;
+}
+
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3600_000,
+  d: 86_400_000,
+};
+
+/** Seconds, "1m30s", a moment as Unix seconds or milliseconds, or a date. */
+function span(said: Opt<string>, headers: HeadersIn): number | undefined {
+  if (said === undefined || said === "") return undefined;
+  const text = said.trim();
+  if (/^\d+(?:\.\d+)?$/.test(text)) {
+    const n = Number(text);
+    if (n < 1e9) return n * 1000;
+    return until(n < 1e11 ? n * 1000 : n, headers);
+  }
+  if (/^(?:\d+(?:\.\d+)?(?:ms|[smhd]))+$/.test(text)) {
+    let total = 0;
+    for (const [, n, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g))
+      total += Number(n) * UNITS[unit!]!;
+    return total;
+  }
+  return until(Date.parse(text), headers);
+}
+
+function until(moment: number, headers: HeadersIn): number | undefined {
+  const now = Date.parse(one(headers["date"]) ?? "");
+  return moment > now ? moment - now : undefined;
+}
+
+const one = (value: HeadersIn[string]): string | undefined =>
+  Array.isArray(value) ? value[0] : value;

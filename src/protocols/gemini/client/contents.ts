@@ -1,0 +1,119 @@
+// The conversation as this wire wants it: user and model take turns, and what functions answered stands first in the
+// very next turn, in the order of the calls.
+import { fail } from "../../../model/error.ts";
+import type { Block, ChatRequest, Turn } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { unsayable, type GeminiEncoding } from "./encoding.ts";
+import { partsOf } from "./parts.ts";
+import { vouched } from "./signatures.ts";
+import { object, objects } from "../words.ts";
+
+interface Content {
+  role: "user" | "model";
+  parts: JsonObject[];
+}
+
+/** `systemInstruction`; nothing for a model that has none, whose first turn begins with it instead. */
+export function systemTo(blocks: readonly Block[], e: GeminiEncoding): JsonObject | undefined {
+  const parts = instructions(blocks, e);
+  if (parts.length === 0 || !e.with.system) return undefined;
+  return { parts };
+}
+
+/** A client's note to its own vendor, which to anybody else only spoils the prompt cache. */
+const NOTE = /^x-anthropic-billing-header:/;
+
+function instructions(blocks: readonly Block[], e: GeminiEncoding): JsonObject[] {
+  for (const block of blocks)
+    if (block.type !== "text" && block.type !== "opaque")
+      unsayable(`A system instruction with ${block.type}`, "system");
+  return blocks.flatMap((block) =>
+    block.type === "text" && NOTE.test(block.text) ? [] : partsOf(block, "user", "system", e),
+  );
+}
+
+export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
+  const contents: Content[] = [];
+  let empty = false;
+  const say = (role: Content["role"], parts: readonly JsonObject[]): void => {
+    const last = contents.at(-1);
+    if (parts.length === 0) return;
+    if (last?.role === role) for (const part of parts) last.parts.push(part);
+    else contents.push({ role, parts: [...parts] });
+  };
+  if (!e.with.system) {
+    const parts = instructions(r.instructions, e);
+    if (parts.length > 0) e.of.lose("system", "approximated", "system_as_user");
+    say("user", parts);
+  }
+  for (const [i, turn] of r.turns.entries()) {
+    const at = `messages.${i}`;
+    if (turn.name !== undefined) e.of.lose("messages.name", "dropped");
+    if (turn.role === "system" || turn.role === "developer") {
+      say("user", interjected(turn, at, e));
+      continue;
+    }
+    const role = turn.role === "assistant" ? "model" : "user";
+    const parts = turn.blocks.flatMap((block) => partsOf(block, role, at, e));
+    empty = parts.length === 0 && role === "user";
+    say(role, parts);
+  }
+  if (contents.length === 0 || empty)
+    fail("unsupported", "The last message has nothing in it that a Gemini model can be asked.", {
+      param: "messages",
+      code: "empty_message",
+    });
+  if (contents[0]!.role === "model") {
+    e.of.lose("messages", "approximated", "user_turn_inserted");
+    contents.unshift({ role: "user", parts: [{ text: " " }] });
+  }
+  if (contents.at(-1)!.role === "model") e.of.lose("messages", "approximated", "prefill_ignored");
+  return contents.map(({ role, parts }, i) => ({
+    role,
+    parts: role === "model" ? vouched(parts, e) : answered(parts, contents[i - 1], e),
+  }));
+}
+
+/** There is no such role inside a conversation: it is read as the user's, in a wrapper that models are trained on. */
+function interjected(turn: Turn, at: string, e: GeminiEncoding): JsonObject[] {
+  const parts: JsonObject[] = [];
+  for (const block of turn.blocks) {
+    if (block.type !== "text" && block.type !== "opaque")
+      unsayable(`A system message with ${block.type}`, at);
+    for (const part of partsOf(block, "user", at, e))
+      parts.push({
+        ...part,
+        text: `<system-reminder>\n${String(part["text"])}\n</system-reminder>`,
+      });
+  }
+  if (parts.length > 0) e.of.lose("messages.role", "approximated", "system_moved");
+  return parts;
+}
+
+/** Results first, one for each call and in the order of the calls; of two answers to one call the later. */
+function answered(
+  parts: readonly JsonObject[],
+  before: Content | undefined,
+  e: GeminiEncoding,
+): readonly JsonObject[] {
+  const link = e.with.callIds ? "id" : "name";
+  /** Where each call stands: the first of its name. */
+  const places = new Map<unknown, number>();
+  for (const call of objects((before?.parts ?? []).map((part) => part["functionCall"])))
+    if (!places.has(call[link])) places.set(call[link], places.size);
+  const answers = new Map<unknown, { part: JsonObject; place: number }>();
+  const others: JsonObject[] = [];
+  for (const [i, part] of parts.entries()) {
+    const response = object(part["functionResponse"]);
+    if (!response) {
+      others.push(part);
+      continue;
+    }
+    const place = places.get(response[link]) ?? Infinity;
+    answers.set(e.with.callIds ? response["id"] : i, { part, place });
+  }
+  const ordered = [...answers.values()].toSorted(({ place: a }, { place: b }) =>
+    a === b ? 0 : a - b,
+  );
+  return [...ordered.map(({ part }) => part), ...others];
+}

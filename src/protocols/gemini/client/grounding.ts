@@ -1,0 +1,119 @@
+// Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; everybody else counts characters.
+import type { JsonObject, Json } from "../../../model/values.ts";
+import { BOUNDS } from "../../../lib/bounds.ts";
+import { list, object, text } from "../words.ts";
+
+/** As OpenAI's clients know it. Indexes count code points of the text that it stands in. */
+export interface Citation {
+  readonly [member: string]: Json;
+  readonly type: "url_citation";
+  readonly start_index: number;
+  readonly end_index: number;
+  readonly url: string;
+  readonly title: string;
+}
+
+/** The words of one text while it grows: each of its bytes is read once, however often it is cited. */
+export class Grounds {
+  #new: string[] = [];
+  #bytes = Buffer.alloc(0);
+  #length = 0;
+  /** Code points that begin before every so many bytes. */
+  readonly #points: number[] = [0];
+  /** Bytes that may still be searched for words that do not stand where they are said to. */
+  #patience: number = BOUNDS.citationSearch.most;
+
+  get empty(): boolean {
+    return this.#length === 0 && this.#new.length === 0;
+  }
+
+  add(said: string): void {
+    this.#new.push(said);
+  }
+
+  /** All citations of a candidate that lie in this text. */
+  citations(candidate: JsonObject): Citation[] {
+    const grounding = object(candidate["groundingMetadata"]);
+    const recited = object(candidate["citationMetadata"]);
+    if (!grounding && !recited) return [];
+    this.#read();
+    const found: Citation[] = [];
+    const add = (from: number, to: number, source: JsonObject | undefined) => {
+      const url = text(source?.["uri"]);
+      if (!url) return;
+      const start_index = this.#pointsIn(from);
+      const end_index = this.#pointsIn(to);
+      const title = text(source!["title"]) ?? "";
+      found.push({ type: "url_citation", start_index, end_index, url, title });
+    };
+    const chunks = list(grounding?.["groundingChunks"]);
+    for (const raw of list(grounding?.["groundingSupports"])) {
+      const support = object(raw);
+      const range = this.#rangeOf(object(support?.["segment"]));
+      if (!range) continue;
+      for (const i of list(support?.["groundingChunkIndices"])) {
+        const chunk = object(chunks[Number(i)]);
+        add(...range, object(chunk?.["web"]) ?? object(chunk?.["maps"]));
+      }
+    }
+    for (const raw of [...list(recited?.["citationSources"]), ...list(recited?.["citations"])]) {
+      const source = object(raw);
+      add(count(source?.["startIndex"]), count(source?.["endIndex"]), source);
+    }
+    return found;
+  }
+
+  /** What has come since the last time, as bytes and as points. */
+  #read(): void {
+    if (this.#new.length === 0) return;
+    const more = Buffer.from(this.#new.join(""));
+    this.#new = [];
+    const length = this.#length + more.length;
+    if (length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(2 * length);
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    more.copy(this.#bytes, this.#length);
+    this.#length = length;
+    for (let at = this.#points.length * STRIDE; at <= length; at += STRIDE)
+      this.#points.push(this.#points.at(-1)! + begun(this.#bytes, at - STRIDE, at));
+  }
+
+  /** Code points that begin before this byte. */
+  #pointsIn(before: number): number {
+    const end = Math.min(before, this.#length);
+    const known = Math.floor(end / STRIDE);
+    return this.#points[known]! + begun(this.#bytes, known * STRIDE, end);
+  }
+
+  /**
+   * Which bytes a segment names. What it counts from differs (the part, the answer, the text without thoughts), but it
+   * repeats the words: where they do not stand at its offset, they are looked for.
+   */
+  #rangeOf(segment: JsonObject | undefined): [from: number, to: number] | undefined {
+    if (!segment) return undefined;
+    const bytes = this.#bytes.subarray(0, this.#length);
+    const from = count(segment["startIndex"]);
+    const to = count(segment["endIndex"]);
+    const words = Buffer.from(text(segment["text"]) ?? "");
+    if (words.length === 0) return to > 0 && to <= bytes.length ? [from, to] : undefined;
+    if (bytes.subarray(from, to).equals(words)) return [from, to];
+    if (this.#patience < 0) return undefined;
+    const at = bytes.indexOf(words);
+    this.#patience -= at < 0 ? bytes.length : at;
+    return at < 0 ? undefined : [at, at + words.length];
+  }
+}
+
+const STRIDE = 64;
+
+/** Code points that begin in [from, to). */
+function begun(bytes: Buffer, from: number, to: number): number {
+  let points = 0;
+  for (let i = from; i < to; i++) if ((bytes[i]! & 0xc0) !== 0x80) points++;
+  return points;
+}
+
+const count = (v: unknown): number =>
+  Number.isSafeInteger(v) && (v as number) > 0 ? (v as number) : 0;

@@ -1,0 +1,149 @@
+// Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
+import { reachable } from "./kept.ts";
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import type { ImageRequest, Media } from "../../../model/request.ts";
+import type { Body, Json, JsonObject } from "../../../model/values.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { fitting, ratioOf, sizeOf } from "../../images/index.ts";
+import { mimeOf } from "../../sniff.ts";
+import { configured, isOurs, knows, object, present, some } from "../words.ts";
+
+/** Shapes that every model of this kind draws. */
+const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];
+
+/** Names for how large, each with the longer side that it reaches up to. */
+const SIZES = [
+  ["1K", 1536],
+  ["2K", 3072],
+  ["4K", Infinity],
+] as const;
+
+export function request(r: ImageRequest, of: CallContext): Body {
+  fitting(
+    { n: r.n, quality: r.quality === "auto" ? undefined : r.quality, format: r.format },
+    of.info,
+  );
+  if (r.n > 1)
+    fail("unsupported", `${of.model} makes one image at a time. Ask for n: 1.`, { param: "n" });
+  if (r.background === "transparent")
+    fail("unsupported", `${of.model} draws no transparent background. Ask for auto or opaque.`, {
+      param: "background",
+      code: "unsupported_value",
+    });
+  if (r.mask)
+    fail("unsupported", `${of.model} takes no mask: say in words what is to change.`, {
+      param: "mask",
+    });
+  const { config, kept } = restOf(r, of);
+  foreign(r, of);
+  return {
+    contents: [
+      { role: "user", parts: [...r.refs.map((ref) => picture(ref, of)), { text: r.prompt }] },
+    ],
+    generationConfig: {
+      ...config,
+      seed: r.seed,
+      responseModalities: ["TEXT", "IMAGE"],
+      imageConfig: some({ ...shape(r, of) }),
+    },
+    ...kept,
+  };
+}
+
+/** An aspect ratio and a class of sizes are all that can be asked for. */
+function shape(r: ImageRequest, of: CallContext): { [field: string]: Json | undefined } {
+  const size = sizeOf(r.size);
+  if (!size) {
+    if (r.size !== undefined && r.size !== "auto")
+      fail("unsupported", `${r.size} is no size of the form 1024x1024.`, { param: "size" });
+    return {};
+  }
+  of.lose("size", "approximated", "size_approximated");
+  const longer = Math.max(size.width, size.height);
+  // The smallest is what all of them draw anyway, and some know no other.
+  const word = SIZES.find(([, upTo]) => longer <= upTo)![0];
+  return { aspectRatio: ratioOf(size, RATIOS), imageSize: word === "1K" ? undefined : word };
+}
+
+function picture(media: Media, of: CallContext): Json {
+  if ("url" in media) {
+    const fileUri = reachable(media.url, "image", of);
+    return { fileData: { ...(media.mime && { mimeType: media.mime }), fileUri } };
+  }
+  if ("fileId" in media)
+    return fail("unsupported", "A file id of another provider cannot be drawn from.", {
+      param: "image",
+      code: "foreign_file_id",
+    });
+  const data = "base64" in media ? media.base64 : media.bytes.toString("base64");
+  return { inlineData: { mimeType: mimeOf(media), data } };
+}
+
+function restOf(r: ImageRequest, of: CallContext) {
+  let config: JsonObject = {};
+  const kept: Record<string, undefined> = {};
+  for (const [field, value] of Object.entries(r.rest))
+    if (field === "generationConfig")
+      config = configured(value, (member) => of.lose(member, "dropped", "foreign_field"));
+    else if (!isOurs(field) || knows(field)) {
+      kept[field] = undefined;
+      of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
+    }
+  return { config, kept };
+}
+
+function foreign(r: ImageRequest, of: CallContext): void {
+  const lost: Record<string, unknown> = {
+    quality: r.quality === "auto" ? undefined : r.quality,
+    background: r.background === "auto" ? undefined : r.background,
+    output_format: r.format === "png" ? undefined : r.format,
+    output_compression: r.compression,
+    partial_images: r.partials || undefined,
+    user: r.user,
+    ...present(object(r.ext["images"]) ?? {}),
+  };
+  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+}
+
+/** Only the pictures of an answer; without one, why there is none is the answer. */
+export function onlyPictures(emit: (event: ModelEvent) => void): (event: ModelEvent) => void {
+  const passed = new Set<number>();
+  let words = "";
+  let pictures = 0;
+  return (event) => {
+    switch (event.type) {
+      case "open":
+        if (event.block.type !== "image") return;
+        passed.add(event.index);
+        return emit(event);
+      case "media":
+        pictures += passed.has(event.index) ? 1 : 0;
+        return passed.has(event.index) ? emit(event) : undefined;
+      case "delta":
+        words += event.text;
+        return;
+      case "close":
+        return passed.has(event.index) ? emit(event) : undefined;
+      case "proof":
+      case "cite":
+        return;
+      case "finish":
+        if (pictures === 0) none(event.reason === "filtered", event.detail, words);
+        return emit(event);
+      default:
+        return emit(event);
+    }
+  };
+}
+
+function none(filtered: boolean, reason: string | undefined, words: string): never {
+  if (filtered)
+    fail("content_policy", `The provider withheld the image: ${reason ?? "its filters"}.`, {
+      code: "moderation_blocked",
+    });
+  const said = words.trim().slice(0, 500);
+  return fail("upstream", `The model answered without an image.${said && ` It said: ${said}`}`, {
+    code: "no_image",
+  });
+}

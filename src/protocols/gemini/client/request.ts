@@ -1,0 +1,188 @@
+import { under } from "../../table.ts";
+import { fail } from "../../../model/error.ts";
+import type { ChatRequest } from "../../../model/request.ts";
+import type { Body, Json, JsonObject } from "../../../model/values.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { contentsTo, systemTo } from "./contents.ts";
+import type { FullGeminiTraits } from "../dialect.ts";
+import { encoding, unsayable, type GeminiEncoding } from "./encoding.ts";
+import { samplingFor } from "../../reasons.ts";
+import { subset } from "./schema.ts";
+import { thinkingTo } from "./thinking.ts";
+import { choiceTo, toolsTo } from "./tools.ts";
+import { configured, ID, isOurs, knows, object, present, some, text } from "../words.ts";
+
+/** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
+export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
+  const r = { ...asked, sampling: samplingFor(asked, of) };
+  const e = encoding(r, of, traits);
+  const { passed, kept } = restOf(r, e);
+  refuse(r);
+  foreign(r, e);
+  const tools = toolsTo(r, e);
+  const body = present({
+    contents: contentsTo(r, e),
+    systemInstruction: systemTo(r.instructions, e),
+    tools,
+    toolConfig: some({ ...choiceTo(r, tools, e) }),
+    generationConfig: some({ ...passed.config, ...config(r, tools, e) }),
+    serviceTier: tierTo(r, e),
+  });
+  if (of.op !== "count") return { ...body, ...kept };
+  const whole = { ...passed.fields, ...body, model: nameOf(of.model) };
+  const apart = Object.fromEntries(Object.keys(passed.fields).map((field) => [field, undefined]));
+  return { generateContentRequest: whole, ...kept, ...apart };
+}
+
+/** "models/gemini-x", or a name that says for itself where it stands. */
+export const nameOf = (model: string): string => (model.includes("/") ? model : `models/${model}`);
+
+/**
+ * Fields that no codec knows. One unknown name and this API refuses the request: those that cannot be meant for it are
+ * kept back, by saying here that they are absent; the host adds the others.
+ */
+function restOf(
+  r: ChatRequest,
+  e: GeminiEncoding,
+): {
+  passed: { fields: JsonObject; config: JsonObject };
+  kept: { readonly [field: string]: undefined };
+} {
+  const passed: Record<string, Json> = {};
+  let within: JsonObject = {};
+  const kept: Record<string, undefined> = {};
+  for (const [field, value] of Object.entries(r.rest)) {
+    if (value === undefined) continue;
+    if (field === "generationConfig")
+      within = configured(value, (member) => e.of.lose(member, "dropped", "foreign_field"));
+    else if (isOurs(field) && !knows(field)) passed[field] = value;
+    else {
+      kept[field] = undefined;
+      e.of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
+    }
+  }
+  return { passed: { fields: passed, config: within }, kept };
+}
+
+/** What changes the answer's very shape. */
+function refuse(r: ChatRequest): void {
+  if ((r.sampling.n ?? 1) > 1) unsayable("n > 1", "n", "unsupported_value");
+  if ((r.output.stop?.length ?? 0) > 5)
+    unsayable("More than five stop sequences", "stop", "unsupported_value");
+  const { previousId, conversation, background } = r.state;
+  if (previousId !== undefined)
+    unsayable("previous_response_id", "previous_response_id", "unsupported_parameter");
+  if (conversation !== undefined)
+    unsayable("conversation", "conversation", "unsupported_parameter");
+  if (background) unsayable("background", "background", "unsupported_parameter");
+}
+
+/** Members of other protocols that say nothing about the answer. */
+const QUIET: ReadonlySet<string> = new Set([
+  "anthropic_beta",
+  "anthropic_version",
+  "betas",
+  "client_metadata",
+  "diagnostics",
+  "include",
+  "safeguards",
+  "safety_identifier",
+  "stream_options",
+  "thinking_display",
+  "top_k",
+]);
+
+/** Tuning that this wire has no word for, and what only another protocol knows. */
+function foreign(r: ChatRequest, { of }: GeminiEncoding): void {
+  const { logitBias } = r.sampling;
+  const lost: Record<string, unknown> = {
+    logit_bias: logitBias && Object.keys(logitBias).length > 0 ? logitBias : undefined,
+    verbosity: r.output.verbosity,
+    prompt_cache_key: r.cache?.key,
+    prompt_cache_retention: r.cache?.retention,
+    cache_control: r.cache?.auto || undefined,
+    metadata: r.metadata && Object.keys(r.metadata).length > 0 ? r.metadata : undefined,
+    user: r.user,
+  };
+  for (const field in lost) if (lost[field] !== undefined) of.lose(field, "dropped");
+  for (const protocol in r.ext) {
+    if (protocol === ID) continue;
+    for (const field in object(r.ext[protocol]))
+      if (!QUIET.has(field)) of.lose(field, "dropped", "foreign_field");
+  }
+}
+
+function config(r: ChatRequest, tools: readonly Json[] | undefined, e: GeminiEncoding): JsonObject {
+  const { temperature, topP, topK, presence, frequency, logprobs } = r.sampling;
+  const stop = (r.output.stop ?? []).filter((s) => s !== "");
+  return present({
+    maxOutputTokens: r.output.maxTokens,
+    temperature,
+    topP,
+    topK,
+    presencePenalty: presence,
+    frequencyPenalty: frequency,
+    seed: seedTo(r, e),
+    stopSequences: stop.length > 0 ? stop : undefined,
+    responseLogprobs: logprobs === undefined ? undefined : true,
+    logprobs: logprobs || undefined,
+    responseModalities: modalitiesTo(r, e),
+    thinkingConfig: thinkingTo(r, e),
+    ...formatTo(r, tools, e),
+  });
+}
+
+const INT32 = 2 ** 31;
+
+function seedTo({ sampling: { seed } }: ChatRequest, e: GeminiEncoding): number | undefined {
+  if (seed === undefined || (Number.isInteger(seed) && seed >= -INT32 && seed < INT32)) return seed;
+  e.of.lose("seed", "dropped", "seed_too_large");
+  return undefined;
+}
+
+function modalitiesTo(
+  { output: { modalities } }: ChatRequest,
+  e: GeminiEncoding,
+): Json | undefined {
+  if (!modalities || modalities.every((m) => m === "text")) return undefined;
+  // The voice and the form of the sound are chosen in words of its own.
+  if (modalities.includes("audio")) e.of.lose("modalities", "approximated", "audio_as_it_comes");
+  return modalities.map((m) => m.toUpperCase());
+}
+
+function formatTo(
+  r: ChatRequest,
+  tools: readonly Json[] | undefined,
+  e: GeminiEncoding,
+): JsonObject {
+  const { format } = r.output;
+  if (format === undefined || format.type === "text") return {};
+  if (tools && !e.with.together)
+    fail("unsupported", `${e.of.model} cannot use tools and be held to JSON in one request.`, {
+      param: "response_format",
+      code: "unsupported_parameter",
+    });
+  const json = { responseMimeType: "application/json" };
+  if (format.type !== "schema" || !("schema" in format)) return json;
+  if (text(format.description)) e.of.lose("response_format.description", "dropped");
+  if (format.strict === false) e.of.lose("response_format.strict", "approximated");
+  if (e.with.jsonSchema) return { ...json, responseJsonSchema: format.schema };
+  const of = "response_format.schema";
+  const lose = () => e.of.lose(of, "approximated", "schema_simplified");
+  return { ...json, responseSchema: subset(format.schema, of, e.purse, lose) };
+}
+
+const TIERS: Readonly<Record<string, string | undefined>> = {
+  auto: undefined,
+  default: "standard",
+  flex: "flex",
+  priority: "priority",
+  standard: "standard",
+  standard_only: "standard",
+};
+
+function tierTo({ tier }: ChatRequest, e: GeminiEncoding): string | undefined {
+  if (tier === undefined) return undefined;
+  if (!Object.hasOwn(TIERS, tier)) e.of.lose("service_tier", "dropped");
+  return under(TIERS, tier);
+}

@@ -1,0 +1,127 @@
+// A host's answer as events: one image block each.
+import { fail } from "../../../model/error.ts";
+import type { ModelEvent } from "../../../model/event.ts";
+import type { Media } from "../../../model/request.ts";
+import { mergeUsage, UNITS, type Usage } from "../../../model/usage.ts";
+import type { JsonObject } from "../../../model/values.ts";
+import type { CallContext, Decoder } from "../../../plugin/protocol.ts";
+import { throwFailure } from "../../failure/failure.ts";
+import { list, mediaOf, object, parsed, present, text } from "../../responses/words.ts";
+import { sse } from "../../sse/index.ts";
+import { sniff, type ImageHead } from "../../sniff.ts";
+import { tokensOf, usageSeen } from "../usage.ts";
+
+type Emit = (event: ModelEvent) => void;
+
+/** Pictures are large: one of 4096 × 4096 pixels, uncompressed and in base64, fits. */
+export const CAP = 96 * 1024 * 1024;
+
+export function whole(body: Buffer, emit: Emit, of: CallContext): void {
+  const answer = parsed(body.toString("utf8"));
+  if (!answer)
+    return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+  if (answer["error"] !== undefined && answer["error"] !== null && !answer["data"])
+    throwFailure(answer);
+  const items = list(answer["data"]).map((item) => object(item) ?? {});
+  const pictures = items.flatMap((item) => {
+    const media = picture(item);
+    return media ? [{ media, note: text(item["revised_prompt"]) }] : [];
+  });
+  if (pictures.length === 0) nothing(items);
+  if (pictures.length < items.length) of.lose("data", "dropped", "image_missing");
+  emit({ type: "start" });
+  pictures.forEach(({ media, note }, index) => {
+    emit({ type: "open", index, block: { type: "image" } });
+    emit(present({ type: "media" as const, index, media, note }));
+    emit({ type: "close", index });
+  });
+  emit(
+    usageSeen(
+      object(answer["usage"]),
+      pictures.map(({ media }) => sniff(media)),
+    ),
+  );
+  emit({ type: "finish", reason: "stop" });
+}
+
+function picture(item: JsonObject): Media | undefined {
+  const base64 = text(item["b64_json"]) || text(item["base64"]);
+  if (base64) {
+    const media = mediaOf(`data:;base64,${base64.replace(/^data:[^,]*,/, "")}`);
+    return present({ ...media, mime: sniff(media)?.mime });
+  }
+  const url = text(item["url"]);
+  return url ? mediaOf(url) : undefined;
+}
+
+/** No picture at all: the reason of the first, or that there is none. */
+function nothing(items: readonly JsonObject[]): never {
+  const error = items.map((item) => object(item["error"])).find((e) => e !== undefined);
+  if (error) throwFailure({ error });
+  if (items.some((item) => item["respect_moderation"] === false))
+    fail("content_policy", "The provider's moderation withheld the image.", {
+      code: "moderation_blocked",
+    });
+  return fail("upstream", "The provider answered without an image.", { code: "no_image" });
+}
+
+/**
+ * Partial images, then `completed` once for each image. How many are to come is not said on this wire, so the answer
+ * is over when the stream is.
+ */
+export function stream(emit: Emit): Decoder {
+  const seen: (ImageHead | undefined)[] = [];
+  let index = -1;
+  let open = false;
+  let usage: Usage | undefined;
+  const opened = (): void => {
+    if (index < 0) emit({ type: "start" });
+    if (open) return;
+    open = true;
+    emit({ type: "open", index: ++index, block: { type: "image" } });
+  };
+  const decoder = sse(
+    (_event, data) => {
+      if (data === "[DONE]") return;
+      const said = parsed(data);
+      if (!said)
+        return fail("upstream", "An event of the provider's stream is not a JSON object.", {
+          code: "bad_stream",
+        });
+      const type = text(said["type"]) ?? "";
+      if (type === "error" || object(said["error"])) throwFailure(said);
+      const media = picture(said);
+      if (!media) return;
+      opened();
+      if (type.endsWith(".partial_image"))
+        return emit({ type: "media", index, media, partial: true });
+      seen.push(sniff(media));
+      emit(present({ type: "media" as const, index, media, note: text(said["revised_prompt"]) }));
+      emit({ type: "close", index });
+      open = false;
+      usage = sum(usage, tokensOf(object(said["usage"])));
+    },
+    { line: CAP, event: CAP },
+  );
+  return {
+    push: decoder.push,
+    end() {
+      decoder.end();
+      if (seen.length === 0 || open)
+        fail("upstream", "The provider's stream ended before its image did.", {
+          code: "truncated",
+        });
+      emit(usage ? { type: "usage", usage } : usageSeen(undefined, seen));
+      emit({ type: "finish", reason: "stop" });
+    },
+  };
+}
+
+/** Each image of a stream reports its own. */
+export function sum(a: Usage | undefined, b: Usage | undefined): Usage | undefined {
+  if (!a || !b) return a ?? b;
+  const both: { -readonly [U in keyof Usage]: Usage[U] } = mergeUsage(a, b);
+  for (const unit of UNITS)
+    if (a[unit] !== undefined && b[unit] !== undefined) both[unit] = a[unit] + b[unit];
+  return both;
+}

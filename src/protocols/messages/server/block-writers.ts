@@ -1,0 +1,138 @@
+// How each kind of block is written, event by event.
+import type { OpenBlock } from "../../../model/event.ts";
+import type { Proof } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
+import { isNativeCitation, isObject } from "../words.ts";
+import {
+  callBlock,
+  carried,
+  isCarrier,
+  ownBlock,
+  reasoningBlock,
+  signature,
+  textBlock,
+} from "./content.ts";
+import type { MessageWriter } from "./message-writer.ts";
+
+export interface Writer {
+  delta?(text: string): void;
+  cite?(citation: Json): void;
+  proof?(proof: Proof): void;
+  close?(): void;
+}
+
+export function writer(
+  block: OpenBlock,
+  page: MessageWriter,
+  named: (name: string) => string,
+  to: AnswerContext,
+): Writer {
+  switch (block.type) {
+    case "text":
+    case "refusal":
+      return text(page);
+    case "reasoning":
+      return reasoning(page, block.summary === true);
+    case "call":
+      return call(page, block.id, named(block.name), block.tool);
+    case "opaque": {
+      const own = ownBlock(block.origin, block.raw);
+      return own ? opaque(page, own) : text(page);
+    }
+    default:
+      to.lose(`content.${block.type}`, "dropped");
+      return {};
+  }
+}
+
+/** An empty text block is an error to this wire's clients when they send it back: there is none without a word. */
+function text(page: MessageWriter): Writer {
+  let started = false;
+  let proof: Proof | undefined;
+  const start = () => {
+    if (!started) page.start(textBlock(""));
+    started = true;
+  };
+  const early: Json[] = [];
+  return {
+    delta(said) {
+      if (said === "") return;
+      start();
+      for (const citation of early.splice(0)) page.cite(citation);
+      page.delta("text_delta", "text", said);
+    },
+    cite(citation) {
+      if (!isNativeCitation(citation)) return;
+      if (started) page.cite(citation);
+      else early.push(citation);
+    },
+    proof: (p) => void (proof = p),
+    close() {
+      if (started) page.stop();
+      if (proof) page.carry(carried(proof, "text"));
+    },
+  };
+}
+
+/** One signature, and last: it signs what stands before it. */
+function reasoning(page: MessageWriter, summary: boolean): Writer {
+  let started = false;
+  let proof: Proof | undefined;
+  const start = () => {
+    if (!started) page.start({ type: "thinking", thinking: "", signature: "" });
+    started = true;
+  };
+  return {
+    delta(said) {
+      if (said === "") return;
+      start();
+      page.delta("thinking_delta", "thinking", said);
+    },
+    proof: (p) => void (proof = p),
+    close() {
+      if (!started) {
+        const block = reasoningBlock("", proof, summary);
+        if (!block) return;
+        if (isCarrier(block)) return page.carry(block);
+        if (block["type"] !== "thinking") return page.put(block);
+        start();
+      }
+      page.delta("signature_delta", "signature", signature(proof, summary));
+      page.stop();
+    },
+  };
+}
+
+/** Arguments never stand in the start. Free text becomes the one member that its wrapper declares. */
+function call(page: MessageWriter, id: string, name: string, tool: "function" | "custom"): Writer {
+  let proof: Proof | undefined;
+  page.start(callBlock(id, name, {}));
+  const say = (args: string) => page.delta("input_json_delta", "partial_json", args);
+  if (tool === "custom") say('{"input":"');
+  return {
+    delta(args) {
+      if (args === "") return;
+      say(tool === "custom" ? JSON.stringify(args).slice(1, -1) : args);
+    },
+    proof: (p) => void (proof = p),
+    close() {
+      if (tool === "custom") say('"}');
+      page.stop();
+      if (proof) page.put(carried(proof, "call"));
+    },
+  };
+}
+
+function opaque(page: MessageWriter, raw: JsonObject): Writer {
+  const { type, input } = raw;
+  if (typeof type !== "string" || !type.endsWith("tool_use") || !isObject(input))
+    return { close: () => page.put(raw) };
+  return {
+    close() {
+      page.start({ ...raw, input: {} });
+      page.delta("input_json_delta", "partial_json", JSON.stringify(input));
+      page.stop();
+    },
+  };
+}

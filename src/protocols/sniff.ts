@@ -1,0 +1,80 @@
+// What a picture is, told by its first bytes: what a host says of its own output is not always so.
+import type { Media } from "../model/request.ts";
+import type { Size } from "./images/size.ts";
+
+export interface ImageHead {
+  mime: string;
+  size?: Size;
+}
+
+/** Enough for every header; only a JPEG may hide its size behind more metadata than this. */
+const HEAD = 64 * 1024;
+
+/** Undefined for what is not at hand, or is none of the formats in use. */
+export function sniff(media: Media): ImageHead | undefined {
+  if ("bytes" in media) return seen(media.bytes);
+  if (!("base64" in media)) return undefined;
+  return seen(Buffer.from(media.base64.slice(0, (HEAD / 3) * 4), "base64"));
+}
+
+export const mimeOf = (media: Media): string => sniff(media)?.mime ?? media.mime ?? "image/png";
+
+/** The word that `output_format` has for a type: "png", "jpeg", "webp", "gif", "svg". */
+export const formatOf = (mime: string): string | undefined => /^image\/([a-z]+)/.exec(mime)?.[1];
+
+function seen(b: Buffer): ImageHead | undefined {
+  if (b.length >= 24 && b.readUInt32BE(0) === 0x89504e47)
+    return { mime: "image/png", size: { width: b.readUInt32BE(16), height: b.readUInt32BE(20) } };
+  if (b[0] === 0xff && b[1] === 0xd8 && b[2] === 0xff) return withSize("image/jpeg", sizeOfJpeg(b));
+  if (b.length >= 30 && tag(b, 0) === "RIFF" && tag(b, 8) === "WEBP")
+    return withSize("image/webp", sizeOfWebp(b));
+  if (b.length >= 10 && tag(b, 0) === "GIF8")
+    return {
+      mime: "image/gif",
+      size: { width: b.readUInt16LE(6), height: b.readUInt16LE(8) },
+    };
+  if (
+    /^(?:\uFEFF)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<svg[\s>]/s.test(
+      b.toString("utf8", 0, 1024),
+    )
+  )
+    return { mime: "image/svg+xml" };
+  return undefined;
+}
+
+const withSize = (mime: string, size: Size | undefined): ImageHead =>
+  size ? { mime, size } : { mime };
+
+const tag = (b: Buffer, at: number): string => b.toString("latin1", at, at + 4);
+
+/** Segment by segment up to a start of frame, which has the size. */
+function sizeOfJpeg(b: Buffer): Size | undefined {
+  for (let i = 2; i + 9 < b.length;) {
+    if (b[i] !== 0xff) return undefined;
+    const marker = b[i + 1]!;
+    if (marker === 0xff) {
+      i++;
+      continue;
+    }
+    const frame = marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker);
+    if (frame) return { width: b.readUInt16BE(i + 7), height: b.readUInt16BE(i + 5) };
+    i += 2 + b.readUInt16BE(i + 2);
+  }
+  return undefined;
+}
+
+/** Three kinds of first chunk, each with a place of its own for the size. */
+function sizeOfWebp(b: Buffer): Size | undefined {
+  switch (tag(b, 12)) {
+    case "VP8 ":
+      return { width: b.readUInt16LE(26) & 0x3fff, height: b.readUInt16LE(28) & 0x3fff };
+    case "VP8L": {
+      const bits = b.readUInt32LE(21);
+      return { width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+    }
+    case "VP8X":
+      return { width: b.readUIntLE(24, 3) + 1, height: b.readUIntLE(27, 3) + 1 };
+    default:
+      return undefined;
+  }
+}
