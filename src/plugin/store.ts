@@ -30,6 +30,7 @@ export interface Store {
   key(digest: string): Promise<KeyRecord | undefined>;
   keys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
   entries(query: LedgerQuery, page?: PageRequest, of?: ReadOptions): Promise<ResultPage<Entry>>;
+  /** Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. */
   totals(
     query: LedgerQuery & { by: readonly ("key" | "provider" | "model" | "day" | "label")[] },
     of?: ReadOptions,

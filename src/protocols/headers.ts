@@ -1,11 +1,10 @@
 /**
  * What of an upstream's answer head reaches a client, on any lane of any protocol. Not its rate limits, not its names for
- * organizations and projects: those are the operator's account, and the client has limits of its own.
+ * organizations and projects: those are the operator's account, and the client has limits of its own. How long to wait is not
+ * passed either: the gateway says it itself, in numbers, whatever the provider wrote.
  */
 export const ANSWER_HEADERS: readonly string[] = [
   "openai-processing-ms",
   "openai-version",
-  "retry-after",
-  "retry-after-ms",
   "x-should-retry",
 ];

@@ -89,8 +89,8 @@ export function recordLaws(law: Law): void {
       [{ key: "bob" }, 1],
     ]);
     assert.deepEqual(await names(["provider", "model"]), [
-      [{ provider: "anthropic", model: "opus" }, 1],
-      [{ provider: "openai", model: "gpt-6" }, 1],
+      [{ provider: "anthropic", model: "anthropic/opus" }, 1],
+      [{ provider: "openai", model: "openai/gpt-6" }, 1],
     ]);
     assert.deepEqual(await names(["day"]), [
       [{ day: "2026-06-01" }, 1],
