@@ -4,7 +4,7 @@ import type { GatewayConfig, Located } from "../../config/types.ts";
 import { sayable } from "../../model/error.ts";
 import type { Scope } from "../../lib/scope.ts";
 import type { MountedProvider } from "../../walk/generation.ts";
-import type { ProblemLocator } from "./build.ts";
+import type { ProblemLocator } from "./plugin-setup.ts";
 import type { Services } from "../services/services.ts";
 import { lineTo } from "./mounting.ts";
 

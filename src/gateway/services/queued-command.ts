@@ -1,4 +1,4 @@
-// A command on its way to the store, and who waits for it.
+// A command on its way to the store, and the caller that waits for its verdict.
 import { fail, faultOf } from "../../model/error.ts";
 import type { StoreCommand, Verdict } from "../../plugin/store.ts";
 
@@ -7,7 +7,7 @@ export interface QueuedCommand {
   resolve(verdict: Verdict): void;
   reject(error: unknown): void;
   since: number;
-  /** Nobody waits for it any more: should it land, it is taken back. */
+  /** Its caller was refused already: should it land, it is taken back. */
   abandoned?: boolean;
   /** It was in a batch that was rejected. */
   tried?: boolean;
@@ -15,7 +15,7 @@ export interface QueuedCommand {
   again: boolean;
 }
 
-/** Nobody waits for its verdict. */
+/** A command without a caller: its verdict is not looked at. */
 export const hint = (command: StoreCommand): QueuedCommand => ({
   command,
   resolve() {},

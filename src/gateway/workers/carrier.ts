@@ -1,5 +1,6 @@
 // Batches of several processes on their way to one store, as one transaction: what came while the last one was being
-// made durable goes together. One in flight, nothing lingers. Whoever asked for what cannot be is told so alone.
+// made durable goes together. A process that asked for what cannot be is refused alone.
+import { Batches, turn } from "../../lib/batches.ts";
 import { faultOf } from "../../model/error.ts";
 import type { StoreCommand, Store, Verdict } from "../../plugin/store.ts";
 
@@ -9,24 +10,17 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** What all workers that are ready now ask for goes together; when there is one, this takes no time. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
 export function carrying(store: Pick<Store, "apply">): Store["apply"] {
   let queue: Waiting[] = [];
-  let carrying = false;
-
-  async function carry(): Promise<void> {
-    if (carrying) return;
-    carrying = true;
-    while (queue.length > 0) {
+  const batches = new Batches(
+    () => queue.length === 0,
+    async () => {
       await turn();
       const load = queue;
       queue = [];
       await deliver(load);
-    }
-    carrying = false;
-  }
+    },
+  );
 
   async function deliver(load: readonly Waiting[]): Promise<void> {
     const [first, ...more] = load;
@@ -36,7 +30,7 @@ export function carrying(store: Pick<Store, "apply">): Store["apply"] {
       let at = 0;
       for (const each of load) each.resolve(verdicts.slice(at, (at += each.batch.length)));
     } catch (error) {
-      // Nothing of it happened. Somebody else's mistake is nobody's trouble.
+      // Nothing of it happened. A command that cannot be obeyed is refused to its own process alone.
       if (more.length > 0 && faultOf(error)?.kind === "invalid")
         for (const each of load) await deliver([each]);
       else for (const each of load) each.reject(error);
@@ -46,6 +40,6 @@ export function carrying(store: Pick<Store, "apply">): Store["apply"] {
   return (batch) =>
     new Promise((resolve, reject) => {
       queue.push({ batch, resolve, reject });
-      void carry();
+      batches.wake();
     });
 }

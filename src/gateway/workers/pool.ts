@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Lists } from "../../catalogue/lists.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
-import type { ProblemLocator } from "../generation/build.ts";
+import type { ProblemLocator } from "../generation/plugin-setup.ts";
 import type { Services } from "../services/services.ts";
 import { reachable } from "../http/listener.ts";
 import { choose } from "../http/port.ts";

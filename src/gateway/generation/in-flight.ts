@@ -1,0 +1,22 @@
+// The exchanges that a generation has under way. A retired one ends when there are none.
+
+export class InFlight {
+  count = 0;
+  #last: (() => void) | undefined;
+
+  /** What it returns says that the exchange is over; said twice, it counts once. */
+  enter(): () => void {
+    this.count++;
+    let inside = true;
+    return () => {
+      if (!inside) return;
+      inside = false;
+      if (--this.count === 0) this.#last?.();
+    };
+  }
+
+  /** When all of them are over. */
+  async over(): Promise<void> {
+    if (this.count > 0) await new Promise<void>((resolve) => (this.#last = resolve));
+  }
+}

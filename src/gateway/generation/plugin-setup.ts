@@ -1,0 +1,82 @@
+// The setup of one plugin after the other, under a deadline. Every failure is a problem at the plugin's own line.
+import type { Catalogue } from "../../catalogue/catalogue.ts";
+import { originsOf } from "../../config/origins.ts";
+import { problem, type ProblemText } from "../../config/problems.ts";
+import type { Located, MountConfig } from "../../config/types.ts";
+import type { Scope } from "../../lib/scope.ts";
+import { strangerMade } from "../../plugin/members.ts";
+import type { Commands } from "../../plugin/plugin.ts";
+import type { Services } from "../services/services.ts";
+import { createContext } from "./context.ts";
+
+const SETUP_MS = 10_000;
+
+/** A place in gateway.yaml for something that went wrong with what stands there. */
+export type ProblemLocator = (id: string, words: ProblemText) => Located;
+
+export type PluginCommands = NonNullable<Commands["commands"]>;
+
+export class PluginSetup {
+  readonly problems: Located[] = [];
+  readonly commands = new Map<string, PluginCommands>();
+  /** There once the providers are. */
+  catalogue: Catalogue | undefined;
+  readonly scope: Scope;
+  readonly services: Services;
+  readonly #place: ProblemLocator;
+
+  constructor(scope: Scope, services: Services, place: ProblemLocator) {
+    this.scope = scope;
+    this.services = services;
+    this.#place = place;
+  }
+
+  complain(id: string, words: ProblemText): void {
+    this.problems.push(this.#place(id, words));
+  }
+
+  /** The definition says something that its place does not allow. */
+  refuse({ id, use }: MountConfig<any>, why: string): void {
+    this.complain(id, problem.badDefinition(use, why));
+  }
+
+  /** Undefined: it failed, and the problem is noted. */
+  async run<T extends object>(mounted: MountConfig<any>): Promise<(T & Commands) | undefined> {
+    const { id, use } = mounted;
+    try {
+      const made = await inTime<T & Commands>(() => this.#made(mounted));
+      if (made === "late") {
+        this.complain(id, problem.setupSlow(use, SETUP_MS));
+        return undefined;
+      }
+      const stranger = strangerMade(mounted.definition["~tollgate"], made);
+      if (stranger)
+        this.complain(id, problem.unknownMember(use, stranger.part, stranger.name, stranger.near));
+      if (made.commands) this.commands.set(id, made.commands);
+      return made;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.complain(id, problem.setupFailed(use, this.services.mask.text(why)));
+      return undefined;
+    }
+  }
+
+  #made({ id, definition, options }: MountConfig<any>) {
+    const { scope, services } = this;
+    const origins = originsOf(definition, options);
+    const catalogue = () => this.catalogue!;
+    return definition.setup(options, createContext({ id, scope, services, origins, catalogue }));
+  }
+}
+
+async function inTime<T>(work: () => T | Promise<T>): Promise<T | "late"> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<"late">((resolve) => {
+    timer = setTimeout(() => resolve("late"), SETUP_MS);
+  });
+  try {
+    return await Promise.race([Promise.resolve().then(work), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,69 @@
+// The providers of gateway.yaml, set up, with a pool behind every endpoint.
+import { originsOf } from "../../config/origins.ts";
+import type { GatewayConfig, ProviderConfig } from "../../config/types.ts";
+import type { Provider } from "../../plugin/provider.ts";
+import type { MountedProvider } from "../../walk/generation.ts";
+import { mountEndpoint } from "./mounting.ts";
+import type { PluginSetup } from "./plugin-setup.ts";
+
+/** An update of the package takes some time to reach every operator. */
+const WARN_MS = 30 * 86_400_000;
+
+/** `probe`: this generation is about to serve, and its operator should hear of what ends soon. */
+export async function mountProviders(
+  config: GatewayConfig,
+  setup: PluginSetup,
+  probe: boolean,
+): Promise<Map<string, MountedProvider>> {
+  const providers = new Map<string, MountedProvider>();
+  for (const mounted of config.providers.values()) {
+    const provider = await setup.run<Provider>(mounted);
+    if (!provider) continue;
+    if (probe) warnOfEnd(mounted, setup);
+    providers.set(mounted.name, mountedProvider(mounted, provider, setup));
+  }
+  return providers;
+}
+
+function warnOfEnd({ name, definition }: ProviderConfig, { services }: PluginSetup): void {
+  const expires = definition.data?.expires;
+  if (expires !== undefined && Date.parse(expires) < Date.now() + WARN_MS)
+    services.log.warn(
+      { provider: name, expires },
+      "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",
+    );
+}
+
+function mountedProvider(
+  mounted: ProviderConfig,
+  provider: Provider,
+  setup: PluginSetup,
+): MountedProvider {
+  const { definition, timeouts } = mounted;
+  return {
+    name: mounted.name,
+    provider,
+    data: definition.data,
+    exceptions: definition.exceptions ?? [],
+    trusted: mounted.trustPolicy || (mounted.from === "built-in" && atHome(mounted)),
+    state: mounted.state,
+    zdrFields: mounted.zdrFields,
+    onDisconnect: mounted.onDisconnect,
+    timeouts,
+    endpoints: provider.endpoints.flatMap((endpoint) => {
+      const built = mountEndpoint(endpoint, timeouts.connectMs, setup.services, setup.scope);
+      if ("why" in built) setup.refuse(mounted, built.why);
+      return "why" in built ? [] : [built];
+    }),
+    credentials: mounted.credentials,
+    origins: originsOf(definition, mounted.options),
+  };
+}
+
+/** What is known of a provider's data policy is known of its own address: behind another one is another service. */
+function atHome({ definition, options }: ProviderConfig): boolean {
+  const usual = definition.options?.properties?.["base_url"]?.default;
+  const given = (options as { base_url?: unknown }).base_url;
+  if (typeof usual !== "string" || typeof given !== "string") return true;
+  return URL.parse(given)?.origin === new URL(usual).origin;
+}
