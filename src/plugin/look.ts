@@ -6,6 +6,11 @@ import type { Json, JsonObject, Opt } from "../model/values.ts";
 /** names: what was kept before is looked up. asks: what is sent now is kept, which is the client's own affair without privacy. */
 export type Does = "names" | "asks";
 
+/**
+ * One word of a protocol by which a body names, or asks for, something that is kept. Tables in
+ * `tollgate/protocols/look` are made of them. The host reads them when it looks over a body; `does`, `says` and `when`
+ * are pure, and a throw in one is a 500.
+ */
 export interface StateWord {
   readonly feature: Feature;
   readonly does: Does | ((value: Json) => Does);
@@ -25,6 +30,7 @@ export interface StateWord {
   readonly at?: string;
 }
 
+/** One thing that a body names and that is not its own: where it stands, and what it is. */
 export type Finding = {
   /** The top-level field that it stands in. */
   readonly field: string;
@@ -52,6 +58,7 @@ export type Inside =
   | Reviewed
   | readonly [absent: string | null, types: { readonly [type: string]: Reviewed | "free" }];
 
+/** The members of one object that were reviewed, by name, with what may stand in each. */
 export interface Reviewed {
   readonly [member: string]: Inside;
 }

@@ -22,7 +22,6 @@ export interface Plugin<O extends ObjectSchema> {
   check?(options: Infer<O>): Iterable<Problem>;
 }
 
-/** How much its author promises. Absent is experimental. `tollgate list` shows it. */
 /**
  * What a plugin needs of the machine and the network. `ctx.fetch` and a provider's line dial the public internet and what is
  * named here or in an option that its schema marks `x-origin: true`; everything else is refused, also when one of these
@@ -33,6 +32,7 @@ export interface Needs<O> {
   origins?: readonly string[] | ((options: O) => readonly string[]);
 }
 
+/** How much its author promises. Absent is experimental. `tollgate list` shows it. */
 export type Stability = "experimental" | "beta" | "stable" | "deprecated";
 
 /** `path` is a JSON pointer into the options. */

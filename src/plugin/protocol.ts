@@ -57,8 +57,7 @@ export interface ServerHalf<K extends Kind> {
   whole(answer: ModelAnswer, to: AnswerContext): JsonObject;
   fault(fault: Fault, x: { id: string }): ErrorAnswer;
   count?(tokens: number): JsonObject;
-  /** Request id and rate limits, by this protocol's names. */
-  /** `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
+  /** Request id and rate limits, by this protocol's names. `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
   head?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
   /** Written between events during silence. */
   ping: string;

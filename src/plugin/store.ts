@@ -40,12 +40,12 @@ export interface Store {
   verify?(): Promise<readonly Problem[]>;
 }
 
-/** One line of a batch. Everything in it is plain data, so that it may cross a thread or a process. */
 /** `signal`: nobody waits for it any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {
   signal?: Opt<AbortSignal>;
 }
 
+/** One command of a batch. Everything in it is plain data, so that it may cross a thread or a process. */
 export type StoreCommand = { at: number } & (
   | Reserve
   /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */

@@ -7,6 +7,10 @@ import type { Chunks } from "./chunks.ts";
 /** Bytes that belong together: one event, or all of a JSON text. `tells`: these are the ones that say the usage. */
 export type Piece = string | Buffer | { readonly bytes: string | Buffer; readonly tells: Usage };
 
+/**
+ * What the fake upstream answers to one request. A test makes it; the upstream writes it once and keeps nothing of it.
+ * Every field may stand beside any other.
+ */
 export interface ScriptedAnswer {
   /** 200 unless told. */
   readonly status?: number;
@@ -31,6 +35,7 @@ export interface ScriptedAnswer {
   readonly raw?: Piece | readonly Piece[];
 }
 
+/** Where and how an answer breaks off. Without one it is written to its end. */
 export interface Cut {
   /** Where it breaks off: before the head, right after it, after so many bytes of the body, after so many pieces. */
   readonly after: "nothing" | "head" | number | { readonly pieces: number };
@@ -41,6 +46,7 @@ export interface Cut {
   readonly how: "reset" | "close" | "end" | "stall";
 }
 
+/** A whole answer in JSON, 200 unless told. Pure. */
 export const json = (body: Json, status = 200): ScriptedAnswer => ({
   status,
   headers: { "content-type": "application/json" },

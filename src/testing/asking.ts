@@ -1,11 +1,13 @@
 import type { CallContext, AnswerContext, LossReporter } from "../plugin/protocol.ts";
 
+/** One loss that a codec declared by `lose()`: the field, and what became of it. */
 export interface ReportedLoss {
   readonly field: string;
   readonly how: "dropped" | "approximated";
   readonly code: string | undefined;
 }
 
+/** Beside what a codec is handed: the losses that it declared, in order. A test reads it after the codec has run. */
 export interface LossLog {
   readonly losses: readonly ReportedLoss[];
 }

@@ -15,6 +15,10 @@ import { observer } from "./conformance/observer.ts";
 import { provider } from "./conformance/provider.ts";
 import { leakIn, type Subject } from "./conformance/subject.ts";
 
+/**
+ * What `conformance` is told of the plugin under test: how an operator would mount it, and what its upstream really
+ * says.
+ */
 export interface ConformanceOptions {
   /** Options, as they would stand under `with:`. */
   readonly with?: Readonly<Record<string, unknown>>;
@@ -30,6 +34,11 @@ export interface ConformanceOptions {
   readonly module?: URL | string;
 }
 
+/**
+ * The laws of the contract for one plugin, as checks. A test file calls it while it is loaded, and hands each check to
+ * its runner. This call itself runs nothing of the plugin; each check makes a setup of its own and ends it. It throws
+ * where an option is no place of a file.
+ */
 export function conformance(definition: Definition, options: ConformanceOptions = {}): Check[] {
   const subject = subjectOf(definition, options);
   const kind = definition["~tollgate"];

@@ -7,12 +7,14 @@ import type { Context, ListedModel } from "../plugin/context.ts";
 import type { KeyRecord } from "../plugin/store.ts";
 import { outside } from "./leaks.ts";
 
+/** One line that a plugin logged. */
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly fields: Readonly<Record<string, unknown>>;
   readonly message: string;
 }
 
+/** What a test lends to the plugin. Everything may be absent. */
 export interface TestContextOptions {
   /** "test.plugin" unless told. */
   readonly id?: string;
@@ -26,6 +28,7 @@ export interface TestContextOptions {
   readonly shared?: Shared;
 }
 
+/** A context with its account. A test hands `ctx` to `setup`, then reads the account, then ends it. */
 export interface TestContext extends AsyncDisposable {
   readonly ctx: Context;
   readonly logs: readonly LogLine[];
@@ -37,6 +40,10 @@ export interface TestContext extends AsyncDisposable {
   end(): Promise<void>;
 }
 
+/**
+ * Makes a context for one `setup`. A test calls it, and ends it by `await using` or `end()`. A tick that throws is a
+ * line in `logs`; a disposer that throws makes `end()` reject.
+ */
 export function context(lent: TestContextOptions = {}): TestContext {
   const scope = new Scope();
   const shared = lent.shared ?? new Shared();

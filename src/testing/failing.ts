@@ -2,6 +2,7 @@ import { json } from "./answer.ts";
 import { spokenAt } from "./speech.ts";
 import type { Reaction } from "./upstream.ts";
 
+/** What an error says beside its status and its message. */
 export interface FailureOptions {
   /** Unless told, the protocol's usual type for the status. */
   readonly type?: string;

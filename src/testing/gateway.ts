@@ -9,6 +9,7 @@ import { defineMiddleware, defineStore, type Definition } from "../plugin/define
 import type { StoreCommand } from "../plugin/store.ts";
 import type { LogLine } from "./context.ts";
 
+/** What the gateway of a test is made of. */
 export interface GatewayOf {
   /** What `use:` may name in the YAML, by that name. */
   readonly plugins: Readonly<Record<string, Definition>>;
@@ -17,6 +18,7 @@ export interface GatewayOf {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** A gateway that serves. Ending it (`await using`) stops it at once, open requests too, and takes its files away. */
 export interface TestGateway extends AsyncDisposable {
   readonly url: string;
   readonly logs: readonly LogLine[];

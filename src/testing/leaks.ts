@@ -24,6 +24,7 @@ const hook = createHook({
 });
 let watchers = 0;
 
+/** Sees which timers, sockets and servers were made by the work that it runs, and which of them are still there. */
 export interface Watch {
   /** Runs something whose resources count. */
   run<T>(work: () => T): T;
@@ -32,6 +33,7 @@ export interface Watch {
   stop(): void;
 }
 
+/** Begins to watch. The caller calls `stop()` at the end, or the process goes on to look at every resource. */
 export function watch(): Watch {
   const mine = new Set<number>();
   if (watchers++ === 0) hook.enable();

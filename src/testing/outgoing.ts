@@ -12,6 +12,10 @@ export interface TestOutgoing extends Outgoing {
   readonly edited: readonly string[];
 }
 
+/**
+ * An `Outgoing` for tests of `prepare` and of hooks. It keeps the plugin's edits, and the given body stays as it was.
+ * Never throws.
+ */
 export function outgoing(
   body: Body | undefined,
   of: { method?: string; path?: string; headers?: HeadersOut } = {},

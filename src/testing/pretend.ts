@@ -92,6 +92,7 @@ const POLICY: EffectivePolicy = {
   because: [],
 };
 
+/** A candidate of `provider/model` on the verbatim lane, with an unknown policy. Frozen. */
 export function candidate(of: Partial<Candidate> = {}): Candidate {
   const model = of.model ?? "model";
   const provider = of.provider ?? "provider";
@@ -108,6 +109,10 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
   });
 }
 
+/**
+ * The first call of an exchange. Its `fetch` rejects unless one is given; its `losses` say what was declared lost.
+ * Frozen.
+ */
 export function call(of: Partial<Call> = {}): Call & LossLog {
   const of1 = of.exchange ?? exchange();
   const whose = candidate(of);
@@ -132,6 +137,7 @@ export function call(of: Partial<Call> = {}): Call & LossLog {
   return freeze(made) as Call & LossLog;
 }
 
+/** What `next()` of an `attempt` hook gives: a 200 whose `record()` resolves to `recorded`. Frozen. */
 export function reply(of: Partial<Reply> = {}, recorded: RecordedAnswer | null = null): Reply {
   return freeze({
     status: 200,
@@ -141,6 +147,7 @@ export function reply(of: Partial<Reply> = {}, recorded: RecordedAnswer | null =
   });
 }
 
+/** A call that answered, was counted exactly and cost 1,000 nano-dollars. Frozen. */
 export function record(of: Partial<CallRecord> = {}): CallRecord {
   return freeze({
     attempt: "att_test",
@@ -154,6 +161,7 @@ export function record(of: Partial<CallRecord> = {}): CallRecord {
   });
 }
 
+/** The end of a request that was answered by one call. Frozen. */
 export function outcome(of: Partial<Outcome> = {}): Outcome {
   return freeze({
     status: 200,

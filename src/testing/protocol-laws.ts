@@ -13,6 +13,7 @@ import { decode, decodeWhole, encode, essence, plain, relay, type RelayResult } 
 import { freeze } from "./freeze.ts";
 import { isStream, recordings, type Recording } from "./recording.ts";
 
+/** What a protocol is judged by, and how thoroughly. */
 export interface ProtocolLaws {
   /** A folder of recordings, or the recordings. */
   readonly recordings?: URL | string | readonly Recording[];
@@ -27,6 +28,10 @@ interface Case {
   readonly trials: number;
 }
 
+/**
+ * The laws of protocols, as checks for a runner: a test file calls it while it is loaded. Recordings are read at once,
+ * and a folder without any throws here; the codec runs only inside the checks.
+ */
 export function protocolLaws(protocol: Protocol, options: ProtocolLaws = {}): Check[] {
   const { id, client, server } = protocol as Protocol<Kind>;
   const from = options.recordings ?? [];

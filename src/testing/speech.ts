@@ -12,6 +12,7 @@ import { inMessages } from "./speaks/messages.ts";
 import { inResponses } from "./speaks/responses.ts";
 import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
 
+/** One thing that the model says: a text, a refusal, a thought or a call of a tool. */
 export type SpokenItem =
   | { readonly type: "text" | "refusal"; readonly text: string }
   | { readonly type: "reasoning"; readonly text: string; readonly proof: string | undefined }
@@ -73,6 +74,7 @@ const WIRES = {
   messages: inMessages,
   responses: inResponses,
 } as const;
+/** A protocol in which the fake upstream can speak. */
 export type SpokenProtocol = keyof typeof WIRES;
 
 /** Where each protocol is asked, whatever stands before it. */
@@ -82,6 +84,7 @@ const PATHS: readonly [RegExp, SpokenProtocol][] = [
   [/\/responses$/, "responses"],
 ];
 
+/** Which protocol is asked at this path; undefined where none is. */
 export function spokenAt(path: string): SpokenProtocol | undefined {
   return PATHS.find(([pattern]) => pattern.test(path))?.[1];
 }
@@ -130,9 +133,13 @@ const silence = speech({
   error: undefined,
 });
 
+/** A speech that begins with a text. */
 export const say = (text: string): Speech => silence.say(text);
+/** A speech that begins with a thought, signed by `proof` where one is given. */
 export const think = (text: string, proof?: string): Speech => silence.think(text, proof);
+/** A speech that begins with a refusal. */
 export const refuse = (text: string): Speech => silence.refuse(text);
+/** A speech that begins with a call of a tool. Without an id each protocol makes one. */
 export const call = (name: string, args?: Json, id?: string): Speech =>
   silence.call(name, args, id);
 

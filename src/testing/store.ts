@@ -8,6 +8,11 @@ import { recoveryLaws } from "./store/recovery.ts";
 
 export { NOON, reserve, settle, type StoreUnderTest } from "./store/bench.ts";
 
+/**
+ * The laws of a store, as checks for a runner. `make` is called once for each check, and gives a store that is new and
+ * not yet open; the check opens it, and ends it whatever happens. What `make` or the store throws fails that check
+ * alone.
+ */
 export function storeConformance(make: () => Promise<StoreUnderTest>): readonly Check[] {
   const checks: Check[] = [];
   const law: Law = (name, run) =>

@@ -49,6 +49,10 @@ export interface UpstreamBill {
   readonly told: Usage | undefined;
 }
 
+/**
+ * What one route answers: an answer, or a function of the request. A function that throws ends the test's process as
+ * an uncaught error.
+ */
 export type Reaction =
   | ScriptedAnswer
   | ((asked: UpstreamRequest) => ScriptedAnswer | Promise<ScriptedAnswer>);
@@ -59,6 +63,10 @@ export interface ScriptedRoutes {
   readonly [route: string]: ScriptedRoute;
 }
 
+/**
+ * A fake upstream that listens. A test asks at `url` and reads what came; ending it (`await using`) closes all its
+ * connections.
+ */
 export interface TestUpstream extends AsyncDisposable {
   /** Without a trailing slash. */
   readonly url: string;
@@ -79,6 +87,10 @@ export interface TestUpstream extends AsyncDisposable {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
+/**
+ * Starts a fake upstream on a loopback port. Without routes every request is a 404 that says so. Rejects when no port
+ * is to be had.
+ */
 export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstream> {
   const book = new Map<string, ScriptedRoute>(Object.entries(routes));
   const used = new Map<ScriptedRoute, number>();

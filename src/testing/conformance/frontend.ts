@@ -10,6 +10,7 @@ import { recordings } from "../recording.ts";
 import { running } from "./innocence.ts";
 import type { Subject } from "./subject.ts";
 
+/** The laws of a frontend: routes, errors, the look at secrets, reading, and its protocol. */
 export function frontend(subject: Subject): Check[] {
   const each = running<Frontend>(subject);
   return [

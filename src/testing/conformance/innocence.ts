@@ -8,6 +8,7 @@ import { freeze } from "../freeze.ts";
 import { watch } from "../leaks.ts";
 import type { Subject } from "./subject.ts";
 
+/** The laws that hold for every kind of plugin: what an import, a setup and an end may leave behind. */
 export function innocence(subject: Subject): Check[] {
   const { module } = subject;
   return [

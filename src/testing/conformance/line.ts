@@ -44,6 +44,10 @@ export function line(
   };
 }
 
+/**
+ * Where an endpoint's fetch goes: an address as it is, anything else below the endpoint's base. Throws when there is
+ * none.
+ */
 export function addressOf(endpoint: Endpoint, url: string | URL): URL {
   const text = String(url);
   if (/^[a-z]+:/i.test(text)) return new URL(text);
@@ -64,6 +68,7 @@ function bound(
   });
 }
 
+/** The headers that an endpoint's auth puts on a request. What a signing function throws goes to the caller. */
 export async function authOf(
   { auth }: Partial<Reach<any>>,
   request: {

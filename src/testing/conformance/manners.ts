@@ -31,6 +31,10 @@ const ajv = (strict = true) =>
     keywords: ["x-secret", "x-origin", "x-expects"],
   });
 
+/**
+ * The laws of a definition: name, schema, described options, marked secrets, valid defaults. They call no code of the
+ * plugin but `check`.
+ */
 export function manners({ definition, options, credential }: Subject): Check[] {
   const schemas: [string, Schema | undefined, object][] = [
     ["options", definition.options as Schema | undefined, options],

@@ -12,6 +12,7 @@ import * as pretend from "../pretend.ts";
 import { running } from "./innocence.ts";
 import type { Subject } from "./subject.ts";
 
+/** The laws of a middleware: each hook is run by its one rule, on pretended requests. */
 export function middleware(subject: Subject): Check[] {
   const each = running<Hooks>(subject);
   return [

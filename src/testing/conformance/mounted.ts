@@ -8,6 +8,7 @@ import { gateway, type TestGateway } from "../gateway.ts";
 import type { Recording } from "../recording.ts";
 import type { Subject } from "./subject.ts";
 
+/** One recording on one lane, in the gateway of `mounted`. */
 export interface Case {
   readonly endpoint: WireEndpoint;
   readonly client: ClientHalf<Kind>;
@@ -19,6 +20,10 @@ export interface Case {
   readonly n: number;
 }
 
+/**
+ * Starts a gateway that has one provider for each case. The caller ends it. Rejects when the gateway refuses its
+ * config.
+ */
 export function mounted(
   cases: readonly Case[],
   subject: Subject,

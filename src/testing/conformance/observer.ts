@@ -82,6 +82,10 @@ const NOTICES: readonly Notice[] = [
   { type: "weather", at: 1 } as unknown as Notice,
 ];
 
+/**
+ * The laws of an observer: it takes every record and every notice, also those that are newer than it, and changes
+ * none.
+ */
 export function observer(subject: Subject): Check[] {
   const each = running<Observer>(subject);
   return [

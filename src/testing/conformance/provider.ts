@@ -16,6 +16,10 @@ import { recorded } from "./recorded.ts";
 import { through } from "./through.ts";
 import { aborts, isWire, native, refused, requestOf } from "./work.ts";
 
+/**
+ * The laws of a provider: its lists, its readiness, its decoders, its native endpoints, and what it does when it is
+ * aborted.
+ */
 export function provider(subject: Subject): Check[] {
   const each = running<Provider>(subject);
   return [

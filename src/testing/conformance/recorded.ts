@@ -10,6 +10,7 @@ import { say, type SpokenProtocol } from "../speech.ts";
 import { notChecked, type Subject } from "./subject.ts";
 import { isWire } from "./work.ts";
 
+/** An endpoint with the recordings that its decoder is judged by. */
 export interface RecordedEndpoint {
   readonly endpoint: WireEndpoint;
   readonly protocol: Protocol;

@@ -24,6 +24,10 @@ const PATIENCE_MS = 10_000;
 /** In how many places an answer is broken off. */
 const BREAKS = 6;
 
+/**
+ * Sends every recording through a real gateway, on both lanes, whole and broken off. Rejects with the first that is
+ * not kept, by name.
+ */
 export async function through(provider: Provider, subject: Subject): Promise<void> {
   const cases = casesOf(provider, subject);
   if (cases.length === 0) return;

@@ -19,8 +19,10 @@ import { upstream, type ScriptedRoutes, type TestUpstream } from "../upstream.ts
 import { line, settling } from "./line.ts";
 import { notChecked, type Subject } from "./subject.ts";
 
+/** Whether the host sends for this endpoint; else the endpoint runs by itself. */
 export const isWire = (endpoint: Endpoint): endpoint is WireEndpoint => "protocol" in endpoint;
 
+/** A small, frozen request of that kind. */
 export const requestOf = (kind: Kind, model = "model"): ModelRequest =>
   freeze(
     kind === "chat"
@@ -38,6 +40,7 @@ export const requestOf = (kind: Kind, model = "model"): ModelRequest =>
         },
   );
 
+/** Fires the signal while the upstream is silent: the work ends, and the socket with it. Rejects when it goes on. */
 export async function aborts(of: Provider, { credential }: Subject): Promise<void> {
   await using up = await upstream({ "*": { cut: { after: "nothing", how: "stall" } } });
   for (const endpoint of of.endpoints) {

@@ -11,6 +11,7 @@ import type {
   Verdict,
 } from "../../plugin/store.ts";
 
+/** A store as its author's test makes it for one law, with ways to kill and to end it. */
 export interface StoreUnderTest {
   /** Not yet open. */
   store: Store;
@@ -22,6 +23,7 @@ export interface StoreUnderTest {
 /** Noon, the first of June 2026, a Monday. */
 export const NOON = Date.UTC(2026, 5, 1, 12);
 
+/** A reserve with everything filled in. */
 export const reserve = (
   attempt: string,
   more: Partial<Reserve> & { at?: number } = {},
@@ -41,6 +43,7 @@ export const reserve = (
   ...more,
 });
 
+/** A settle that fits `reserve`, a second later, below its hold. */
 export const settle = (
   attempt: string,
   more: Partial<Settle> & { at?: number } = {},
@@ -55,6 +58,7 @@ export const settle = (
   ...more,
 });
 
+/** A claim on a budget of Alice's, 10,000 nano-dollars in total unless told. */
 export const claim = (limit: Partial<Limit>, take: bigint): Limit & { take: bigint } => ({
   scope: "key:alice",
   unit: "nano_usd",
@@ -64,7 +68,9 @@ export const claim = (limit: Partial<Limit>, take: bigint): Limit & { take: bigi
   take,
 });
 
+/** The owner under whom a law begins. */
 export const first = { instance: "first", leaseMs: 10_000 };
+/** The owner who comes after a crash. */
 export const second = { instance: "second", leaseMs: 10_000 };
 
 /** A law: its name, and what to do with an open store, and how to crash it. */
@@ -73,9 +79,11 @@ export type Law = (
   run: (store: Store, crash: () => Promise<Store>) => Promise<void>,
 ) => void;
 
+/** The verdict on one command, applied alone. */
 export const one = async (store: Store, command: StoreCommand): Promise<Verdict> =>
   (await store.apply([command]))[0]!;
 
+/** All entries of an attempt. */
 export const rows = async (store: Store, attempt: string): Promise<readonly Entry[]> =>
   (await store.entries({ attempt })).items;
 
@@ -90,6 +98,7 @@ export async function left(store: Store, limit: Partial<Limit>, at = NOON): Prom
   return BigInt(verdict.limits[0]!.left);
 }
 
+/** Rejects unless the batch was rejected as `invalid`. */
 export async function refused(batch: Promise<unknown>): Promise<void> {
   const error = await batch.then(
     () => assert.fail("The batch was not rejected."),

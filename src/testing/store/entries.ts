@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { claim, left, one, refused, reserve, rows, settle, type Law } from "./bench.ts";
 
+/** What becomes of calls: reserve, settle, adjust, repeats, listings and sums. */
 export function entryLaws(law: Law): void {
   law("a reserve and its settle are two entries that say all they were told", async (store) => {
     const asked = {

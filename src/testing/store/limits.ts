@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { claim, left, NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
+/** How each kind of window counts, and that a denial takes nothing. */
 export function limitLaws(law: Law): void {
   law("claims are all or nothing, and a denial leaves no trace", async (store) => {
     const verdict = await one(

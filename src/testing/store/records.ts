@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { KeyRecord, Store } from "../../plugin/store.ts";
 import { NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
+/** What a store keeps of keys, prices and the members of an entry. */
 export function recordLaws(law: Law): void {
   law("keys are found by digest, replaced whole, and listed in pages", async (store) => {
     const key = (i: number, more: Partial<KeyRecord> = {}): KeyRecord => ({

@@ -14,6 +14,7 @@ import {
   type Law,
 } from "./bench.ts";
 
+/** What the next owner finds after a crash, and what it presumes. */
 export function recoveryLaws(law: Law): void {
   law(
     "what was acknowledged is there after a crash, and open calls are presumed",
