@@ -1,9 +1,20 @@
 // The layout as a test: every import points down, plugins use what third parties get, files are small and named for
 // what they are.
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path/posix";
 import { describe, expect, it } from "vitest";
-import { FLOORS, foreign, importsOf, packageOf, upward } from "./floors.ts";
+import {
+  circles,
+  FLOORS,
+  foreign,
+  importsOf,
+  packageOf,
+  twice,
+  undocumented,
+  upward,
+} from "./floors.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const tree = (folder: string) =>
@@ -13,12 +24,50 @@ const tree = (folder: string) =>
     .sort();
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const src = tree("src");
+const texts = new Map(src.map((file) => [file, read(file)]));
 const plugins = tree("plugins").filter((path) => path !== "plugins/index.ts");
 const manifest = JSON.parse(read("package.json"));
 
 /** Longer than 300 lines, each with its reason. */
 const LONG: { readonly [file: string]: string } = {
   "src/config/problems.ts": "every problem in one list, so that ids and words can be compared",
+};
+
+/** Functions of more than 80 lines, each with its reason. */
+const LONG_FUNCTIONS: { readonly [name: string]: string } = {
+  skeleton: "one literal: the schema of gateway.yaml, whose order is the file's",
+  work: "one table: what a worker does for each question of the primary",
+  keyCommands: "one table of commands",
+  createRefresh: "state of one loop, closed over: to be parted into its steps",
+  createLedger: "state of one queue, closed over: to be parted into its steps",
+  build: "a generation's parts in the order in which each needs the one before: to be parted",
+  upstream: "the script, the journal and the server of one fake upstream share their state",
+  recordLaws: "a list of laws",
+  entryLaws: "a list of laws",
+  recoveryLaws: "a list of laws",
+  limitLaws: "a list of laws",
+  look: "one loop over bytes, whose state stays in local variables for speed",
+  once: "one call from its hooks to its bill: to be parted into named steps",
+  telling: "one encoder: a word for each event of the protocol",
+  streamed: "one relay: a word for each event of the protocol",
+  turnsOf: "one loop over items: a word for each type",
+  createJournal: "the statements of one database, prepared together",
+  createWriter: "the thread that writes: its commands share one connection",
+  createAudit: "one walk over the chain, with what it adds up on the way",
+  createReader: "the statements of one database, prepared together",
+  assembling: "one decoder: its state is what the pieces of an answer have said so far",
+  calling: "one decoder: its state is the calls that are open",
+  stream: "one encoder: a word for each event",
+  sqliteStore: "one literal: what the gateway asks, as questions to two threads",
+  createBook: "one book: commands in, verdicts out, over one state",
+};
+
+/** A file of each circle that is left, and why it is left. */
+const CIRCLES: { readonly [file: string]: string } = {
+  "src/testing/speech.ts":
+    "a speech names the wires that speak it, and a wire reads the speech: only its types come back",
+  "src/walk/generation.ts":
+    "what stands for as long as a config does names what it is made of, and those ask for it: only types",
 };
 
 describe("every import points down", () => {
@@ -114,10 +163,65 @@ describe("files", () => {
     ).toEqual([]);
   });
 
+  it("of different folders do not import each other in a circle", () => {
+    const found = circles(texts);
+    expect(found.filter((group) => !group.some((file) => file in CIRCLES))).toEqual([]);
+  });
+
   it("have no default export but plugins", () => {
     expect(src.filter((file) => /^export default/m.test(read(file)))).toEqual([]);
   });
 });
+
+describe("words", () => {
+  it("an exported type's name stands once", () => expect(twice(texts)).toEqual([]));
+
+  it("every export of the contract, of the vocabulary and of the kit has a doc comment", () => {
+    const spoken = src.filter((file) => /^src\/(plugin|model|testing)\//.test(file));
+    expect(spoken.flatMap((file) => undocumented(file, read(file)))).toEqual([]);
+  });
+});
+
+describe("functions", () => {
+  it("have at most 80 lines, blank ones and comments not counted", async () => {
+    const long = await longFunctions();
+    expect(long.filter((name) => !(name in LONG_FUNCTIONS))).toEqual([]);
+  });
+});
+
+/** As oxlint counts them, by name. */
+async function longFunctions(): Promise<string[]> {
+  const folder = mkdtempSync(join(tmpdir(), "floors-"));
+  const config = join(folder, "oxlint.json");
+  const rule = ["error", { max: 80, skipBlankLines: true, skipComments: true }];
+  writeFileSync(
+    config,
+    JSON.stringify({
+      plugins: [],
+      categories: { correctness: "off" },
+      rules: { "max-lines-per-function": rule },
+    }),
+  );
+  // It ends with 1 where it found something.
+  const output = await new Promise<string>((resolve) =>
+    execFile(
+      join(root, "node_modules/.bin/oxlint"),
+      ["-c", config, "-f", "json", "src", "plugins"],
+      { cwd: root, maxBuffer: 1 << 26 },
+      (_error, stdout) => resolve(stdout),
+    ),
+  );
+  rmSync(folder, { recursive: true });
+  const { diagnostics } = JSON.parse(output) as {
+    diagnostics: { message: string; filename: string; labels: { span: { line: number } }[] }[];
+  };
+  return diagnostics.map(({ message, filename, labels }) => {
+    const line = read(filename).split("\n")[labels[0]!.span.line - 1] ?? "";
+    return (
+      /`(\w+)`/.exec(message)?.[1] ?? /(\w+) =/.exec(line)?.[1] ?? `${filename}: ${line.trim()}`
+    );
+  });
+}
 
 /** The comment a file begins with. */
 function opening(source: string): string {
@@ -125,6 +229,35 @@ function opening(source: string): string {
   const end = lines.findIndex((line) => !line.startsWith("//"));
   return lines.slice(0, end < 0 ? undefined : end).join(" ");
 }
+
+describe("the judge of words and circles", () => {
+  const files = (of: { [file: string]: string }) => new Map(Object.entries(of));
+  it("finds a name that stands twice, and not one that is exported once", () => {
+    const of = {
+      "src/a.ts": "export interface X {}",
+      "src/b.ts": "export type X = 1;\ntype Y = 2;",
+    };
+    expect(twice(files({ ...of, "src/c.ts": "export type Y = 3;" }))).toEqual([
+      "X: src/a.ts, src/b.ts",
+    ]);
+  });
+  it("finds exports without a word, and words for nothing", () => {
+    expect(undocumented("a.ts", "export const x = 1;")).toHaveLength(1);
+    expect(undocumented("a.ts", "/** One. */\n/** Two. */\nexport const x = 1;")).toHaveLength(1);
+    expect(
+      undocumented("a.ts", '/** One. */\nexport const x = 1;\nexport * from "./b.ts";'),
+    ).toEqual([]);
+  });
+  it("finds a circle over folders, through types and through others, and none within a folder", () => {
+    const of = {
+      "src/a/a.ts": 'import type { B } from "../b/b.ts";',
+      "src/b/b.ts": 'export { c } from "./c.ts";',
+      "src/b/c.ts": 'import { a } from "../a/a.ts";',
+    };
+    expect(circles(files(of))).toEqual([["src/a/a.ts", "src/b/b.ts", "src/b/c.ts"]]);
+    expect(circles(files({ ...of, "src/b/c.ts": 'import { b } from "./b.ts";' }))).toEqual([]);
+  });
+});
 
 describe("the judge", () => {
   const one = (file: string, source: string) =>

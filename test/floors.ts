@@ -111,3 +111,70 @@ export const packageOf = (from: string): string =>
     .split("/")
     .slice(0, from.startsWith("@") ? 2 : 1)
     .join("/");
+
+const EXPORTED = /^export (?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)/gm;
+
+/** Exported type names that stand in more than one file, each with its files. */
+export function twice(files: ReadonlyMap<string, string>): string[] {
+  const where = new Map<string, string[]>();
+  for (const [file, source] of files)
+    for (const [, name] of source.matchAll(EXPORTED))
+      where.set(name!, [...(where.get(name!) ?? []), file]);
+  return [...where]
+    .filter(([, found]) => new Set(found).size > 1)
+    .map(([name, found]) => `${name}: ${found.join(", ")}`);
+}
+
+/** Exports without a doc comment, and doc comments that belong to nothing because another one follows. */
+export function undocumented(file: string, source: string): string[] {
+  const lines = source.split("\n");
+  return lines.flatMap((line, i) => {
+    const above = lines[i - 1]?.trimEnd() ?? "";
+    if (/^export (?!\*|\{|type \{)/.test(line) && !above.endsWith("*/"))
+      return [`${file}:${i + 1} has no word on ${line.split(/[({=]/)[0]!.trim()}`];
+    if (above.endsWith("*/") && line.trimStart().startsWith("/**"))
+      return [`${file}:${i} has two comments for one thing`];
+    return [];
+  });
+}
+
+/** Groups of files that import each other in a circle and lie in different folders. Types count: who reads one, reads all. */
+export function circles(files: ReadonlyMap<string, string>): string[][] {
+  const arrows = new Map<string, string[]>();
+  for (const [file, source] of files)
+    arrows.set(
+      file,
+      importsOf(source)
+        .filter(({ from }) => from.startsWith("."))
+        .map(({ from }) => normalize(join(dirname(file), from)))
+        .filter((target) => files.has(target)),
+    );
+  return components(arrows)
+    .filter((group) => new Set(group.map(dirname)).size > 1)
+    .map((group) => group.sort());
+}
+
+/** Tarjan's strongly connected components, those of more than one file. */
+function components(arrows: ReadonlyMap<string, readonly string[]>): string[][] {
+  const seen = new Map<string, { index: number; low: number; open: boolean }>();
+  const open: string[] = [];
+  const found: string[][] = [];
+  const visit = (file: string): number => {
+    const here = { index: seen.size, low: seen.size, open: true };
+    seen.set(file, here);
+    open.push(file);
+    for (const to of arrows.get(file)!) {
+      const there = seen.get(to);
+      if (!there) here.low = Math.min(here.low, visit(to));
+      else if (there.open) here.low = Math.min(here.low, there.index);
+    }
+    if (here.low === here.index) {
+      const group = open.splice(open.indexOf(file));
+      for (const one of group) seen.get(one)!.open = false;
+      if (group.length > 1) found.push(group);
+    }
+    return here.low;
+  };
+  for (const file of arrows.keys()) if (!seen.has(file)) visit(file);
+  return found;
+}

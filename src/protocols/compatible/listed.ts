@@ -11,7 +11,7 @@ import type {
 import { fits } from "../pattern.ts";
 import {
   countIn,
-  type Listing,
+  type ListPlace,
   objectIn as object,
   type Page,
   page,
@@ -29,7 +29,7 @@ export interface ListShape {
 }
 
 /** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
-const LISTING: Listing = { under: ["data", "models"], bare: true };
+const LISTING: ListPlace = { under: ["data", "models"], bare: true };
 
 export async function listed(
   line: ProviderAccess,

@@ -9,7 +9,7 @@ export interface Page {
   readonly beside: JsonObject;
 }
 
-export interface Listing {
+export interface ListPlace {
   /** The names that a list may stand under. */
   readonly under: readonly [string, ...string[]];
   /** It may also stand alone. */
@@ -32,7 +32,7 @@ const unavailable = (message: string): never =>
   fail("upstream", message, { code: "models_unavailable" });
 
 /** One page of a list of models. */
-export async function page(line: ProviderAccess, path: string, of: Listing): Promise<Page> {
+export async function page(line: ProviderAccess, path: string, of: ListPlace): Promise<Page> {
   const answer = await line.fetch(path, of.headers && { headers: of.headers });
   if (!answer.ok) unavailable(`The list of models was answered with status ${answer.status}.`);
   const text = await answer.text();
@@ -45,7 +45,7 @@ export async function page(line: ProviderAccess, path: string, of: Listing): Pro
   return pageOf(body, of);
 }
 
-export function pageOf(body: unknown, of: Listing): Page {
+export function pageOf(body: unknown, of: ListPlace): Page {
   const said = objectIn(body);
   const found = of.under.map((name) => said?.[name]).find((value) => value !== undefined);
   const empty = of.absent && said && Object.keys(said).length === 0 ? [] : undefined;
@@ -54,7 +54,7 @@ export function pageOf(body: unknown, of: Listing): Page {
   return { rows: rows.filter((row) => objectIn(row) !== undefined), beside: said ?? {} };
 }
 
-function unlike({ under, bare }: Listing, came: string): never {
+function unlike({ under, bare }: ListPlace, came: string): never {
   const expected = [...under.map((name) => `{"${name}": […]}`), ...(bare ? ["[…]"] : [])];
   return unavailable(
     `The answer is not a list of models: ${expected.join(" or ")} was expected, and ${came} came.`,

@@ -5,7 +5,7 @@ import { came, argsOf, digest, ID, list, object, present, text } from "../words.
 import { blocksOf, malformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 
-export interface Conversation {
+interface Conversation {
   instructions: readonly Block[];
   turns: readonly Turn[];
 }

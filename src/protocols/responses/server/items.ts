@@ -7,7 +7,7 @@ import { blocksOf } from "../parts.ts";
 import { flatName } from "../names.ts";
 import { ORIGIN, came, list, object, present, text } from "../words.ts";
 
-export interface Conversation {
+interface Conversation {
   instructions: readonly Block[];
   turns: readonly Turn[];
 }
