@@ -1,7 +1,7 @@
 // What a call is made with: a string in the model's own words everywhere else, an object on this wire.
 import { parseShallow } from "../lib/json.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { isObject } from "./messages/words.ts";
+import { isObject } from "./json.ts";
 
 interface Source {
   source: string;

@@ -1,13 +1,12 @@
 // A tool that another protocol declares, and that cannot be said in this one's words: refused by its name, with the reason.
 import { fail } from "../model/error.ts";
 import type { Tool } from "../model/request.ts";
+import { object, text } from "./json.ts";
 import { isTyped } from "./look/index.ts";
 
 /** Who runs it is told by its type: what the client runs itself lacks only a description of what it takes. */
 export function refuseTool(tool: Tool): never {
-  const raw = tool.raw;
-  const said = typeof raw === "object" && raw !== null && !Array.isArray(raw) ? raw : {};
-  const type = "type" in said && typeof said.type === "string" ? said.type : tool.name;
+  const type = text(object(tool.raw)?.["type"]) ?? tool.name;
   const name = type === tool.name ? tool.name : `${tool.name} (${type})`;
   return fail(
     "unsupported",

@@ -4,6 +4,7 @@
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { Named } from "../plugin/look.ts";
 import type { Survey } from "../plugin/protocol.ts";
+import { list, object } from "./json.ts";
 import { hostedBy } from "./look/index.ts";
 
 type Fields = { readonly [field: string]: unknown };
@@ -48,10 +49,6 @@ const NO_DEARER: ReadonlySet<string> = new Set([
 ]);
 
 const FACTS = ["speed", "inference_geo"] as const;
-
-const object = (v: unknown): Fields | undefined =>
-  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as Fields) : undefined;
-const list = (v: unknown): readonly unknown[] => (Array.isArray(v) ? v : []);
 
 /** A count as backends read one: some take the text of a number for the number. */
 function count(v: unknown): number | undefined {

@@ -150,3 +150,17 @@ test("nor in the middle of an answer, whole or streamed", () => {
     { numRuns: 200 },
   );
 });
+
+test.each(Object.keys(ERRORS) as ErrorKind[])(
+  "OpenAI's protocols say %s in the same words",
+  (kind) => {
+    const said = [chatCompletions(), responses(), images()]
+      .filter(({ id }) => id !== "images" || kind !== "content_policy")
+      .map(({ server }) => {
+        const body = server!.fault({ kind, message: "no" }, { id: "r" }).body as JsonObject;
+        const { type, code } = body["error"] as JsonObject;
+        return { type, code };
+      });
+    for (const one of said) expect(one).toEqual(said[0]);
+  },
+);

@@ -1,6 +1,6 @@
 // What a client's body is known to say below the top, in this protocol and in the dialects of its imitators.
 import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
-import { object, text } from "./words.ts";
+import { object, text } from "../json.ts";
 
 const MARKS: KnownFields = {
   ...plain("type cache_control"),

@@ -2,7 +2,7 @@
 import type { Body, Feature, JsonObject, Survey } from "../../plugin/index.ts";
 import { featuresOf, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
-import { list, number, object, text } from "./words.ts";
+import { list, number, object, text } from "../json.ts";
 
 const PARTS: Readonly<Record<string, Feature>> = {
   image_url: "vision",

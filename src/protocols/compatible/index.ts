@@ -20,7 +20,8 @@ import type { Row, EndpointRow } from "./row.ts";
 
 export type { Row, EndpointRow } from "./row.ts";
 export { listed, modelsIn, type ListShape } from "./listed.ts";
-export { countIn, type ListPlace, objectIn, type Page, page, textIn } from "./listing.ts";
+export { object as objectIn } from "../json.ts";
+export { countIn, type ListPlace, type Page, page, textIn } from "./listing.ts";
 
 type Spoken = keyof Row["speaks"];
 

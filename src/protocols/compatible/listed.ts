@@ -8,16 +8,9 @@ import type {
   Opt,
   Price,
 } from "../../plugin/index.ts";
+import { object } from "../json.ts";
 import { fits } from "../pattern.ts";
-import {
-  countIn,
-  type ListPlace,
-  objectIn as object,
-  type Page,
-  page,
-  pageOf,
-  textIn as text,
-} from "./listing.ts";
+import { countIn, type ListPlace, type Page, page, pageOf, textIn as text } from "./listing.ts";
 
 export interface ListShape {
   /** Below the base; absent: `models`. */

@@ -1,5 +1,6 @@
 // A provider's answer to the question what it has. Upstream may send anything: what is not a list of models is said in words,
 // with what was expected and what came, and one row of another shape is left out.
+import { isObject, object } from "../json.ts";
 import { fail, type JsonObject, type ProviderAccess } from "../../plugin/index.ts";
 
 export interface Page {
@@ -19,10 +20,6 @@ export interface ListPlace {
   readonly headers?: Record<string, string>;
 }
 
-export const objectIn = (value: unknown): JsonObject | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
-    : undefined;
 export const textIn = (value: unknown): string | undefined =>
   typeof value === "string" && value !== "" ? value : undefined;
 export const countIn = (value: unknown): number | undefined =>
@@ -46,12 +43,12 @@ export async function page(line: ProviderAccess, path: string, of: ListPlace): P
 }
 
 export function pageOf(body: unknown, of: ListPlace): Page {
-  const said = objectIn(body);
+  const said = object(body);
   const found = of.under.map((name) => said?.[name]).find((value) => value !== undefined);
   const empty = of.absent && said && Object.keys(said).length === 0 ? [] : undefined;
   const rows: unknown = of.bare && Array.isArray(body) ? body : (found ?? empty);
   if (!Array.isArray(rows)) return unlike(of, shapeOf(body));
-  return { rows: rows.filter((row) => objectIn(row) !== undefined), beside: said ?? {} };
+  return { rows: rows.filter(isObject), beside: said ?? {} };
 }
 
 function unlike({ under, bare }: ListPlace, came: string): never {

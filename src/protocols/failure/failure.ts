@@ -2,6 +2,7 @@
 // always that wire's, so that all protocols read all of them here.
 import { fail, type Fault } from "../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
+import { list, object, objects } from "../json.ts";
 import { mended } from "../cut.ts";
 import { meaning } from "./meaning.ts";
 import { retryAfter } from "./retry.ts";
@@ -10,11 +11,6 @@ import { retryAfter } from "./retry.ts";
 const LONGEST = 2000;
 const DAY_MS = 24 * 3600_000;
 
-const object = (v: unknown): JsonObject | undefined =>
-  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
-const list = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
-const objects = (v: unknown): JsonObject[] =>
-  list(v).flatMap((one) => (object(one) ? [object(one)!] : []));
 const text = (v: unknown): string | undefined =>
   typeof v === "string" && v !== "" ? v : undefined;
 

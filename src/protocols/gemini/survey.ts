@@ -3,7 +3,7 @@ import type { Body, JsonObject } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { featuresOf, hostedBy, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
-import { list, object, objects, text } from "./words.ts";
+import { list, object, objects, text } from "../json.ts";
 
 /** Members of a part whose bytes are what is read. */
 const WORDS: ReadonlySet<string> = new Set([

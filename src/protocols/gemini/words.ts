@@ -2,31 +2,11 @@
 import { createHash } from "node:crypto";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
+import { object } from "../json.ts";
 import { multiplies } from "../spending.ts";
 
 /** This protocol, as an origin too: of signatures, and of parts that only it understands. */
 export const ID = "gemini";
-
-export const object = (v: unknown): JsonObject | undefined =>
-  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
-export const list = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
-export const objects = (v: unknown): readonly JsonObject[] =>
-  list(v).flatMap((one) => (object(one) ? [object(one)!] : []));
-export const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
-
-/** `{a: undefined}` says nothing on a wire but is a key in memory: what is absent shall not be there. */
-export function present(fields: { readonly [key: string]: Json | undefined }): JsonObject {
-  const kept: Record<string, Json> = {};
-  for (const key in fields) if (fields[key] !== undefined) kept[key] = fields[key];
-  return kept;
-}
-
-/** The same, or nothing when nothing is left. */
-export function some(fields: { readonly [key: string]: Json | undefined }): JsonObject | undefined {
-  const kept = present(fields);
-  for (const _ in kept) return kept;
-  return undefined;
-}
 
 export const digest = (of: string, length: number): string =>
   createHash("sha256").update(of).digest("hex").slice(0, length);

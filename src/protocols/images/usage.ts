@@ -2,7 +2,7 @@
 import type { UsageSeen } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
-import { number, object, present } from "../responses/words.ts";
+import { number, object, present } from "../json.ts";
 import type { ImageHead } from "../sniff.ts";
 
 /** A tick is a ten-thousandth of a microdollar. */

@@ -1,6 +1,7 @@
 // Under Service-ZDR what nobody has reviewed does not leave: a member may ask for anything, and what becomes of it is unknown.
 // A protocol's review says what was looked at; the operator may allow more for a provider.
 import type { Inside, Json, JsonObject, Review, Reviewed } from "../../plugin/index.ts";
+import { isObject } from "../json.ts";
 
 /** Members that hold no more than values: a list of names is easier to read as a sentence. */
 export const plain = (sentence: string): Reviewed => members(sentence, "plain");
@@ -126,5 +127,3 @@ const isPair = (
   inside: Inside,
 ): inside is readonly [string | null, { readonly [type: string]: Reviewed | "free" }] =>
   Array.isArray(inside);
-const isObject = (value: Json): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

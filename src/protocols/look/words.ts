@@ -1,10 +1,9 @@
 // The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
 // asked, whose account it is, and what a prompt cache shall remember. Whoever documents a word, and in whose body it stands,
 // it means the same: a body that leaves for one protocol may hold the words of another.
-import type { Json, JsonObject, Opt, StateWord } from "../../plugin/index.ts";
+import type { Json, JsonObject, StateWord } from "../../plugin/index.ts";
+import { object } from "../json.ts";
 
-const object = (v: Opt<Json>): JsonObject | undefined =>
-  typeof v === "object" && v !== null && !Array.isArray(v) ? (v as JsonObject) : undefined;
 const isTrue = (value: Json): boolean => value === true;
 const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";

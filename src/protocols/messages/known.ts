@@ -1,6 +1,6 @@
 // What a client's body is known to say below the top.
 import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
-import { str } from "./words.ts";
+import { text } from "../json.ts";
 
 const SOURCES: KnownFields = {
   base64: plain("type media_type data"),
@@ -47,14 +47,14 @@ export const KNOWN_INSIDE: KnownFields = {
   system: BLOCK,
   // What a function says beside what all know stands in the tool itself; what is typed goes as a whole.
   tools: (tool) =>
-    str(tool["type"])?.startsWith("web_search_")
+    text(tool["type"])?.startsWith("web_search_")
       ? {
           ...plain("type name max_uses allowed_domains blocked_domains cache_control strict"),
           user_location: plain("type city region country timezone"),
         }
       : null,
   tool_choice: (choice) =>
-    ["auto", "any", "none", "tool"].includes(str(choice["type"]) ?? "")
+    ["auto", "any", "none", "tool"].includes(text(choice["type"]) ?? "")
       ? plain("type name disable_parallel_tool_use")
       : null,
   thinking: plain("type budget_tokens display"),

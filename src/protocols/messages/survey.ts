@@ -3,7 +3,7 @@ import type { Body, Json } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { featuresOf, hostedBy, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
-import { isObject, num } from "./words.ts";
+import { isObject, list, number } from "../json.ts";
 
 /** One look over the body, on both lanes: what a model must be able to do, and what upstream would keep. */
 export function survey(body: Body): Survey {
@@ -25,12 +25,10 @@ export function survey(body: Body): Survey {
   return {
     features: [...features],
     named,
-    ...spending(body, named, { output: num(body["max_tokens"]) }),
+    ...spending(body, named, { output: number(body["max_tokens"]) }),
     ...(media.count > 0 && { media }),
   };
 }
-
-const list = (value: unknown): readonly Json[] => (Array.isArray(value) ? value : []);
 
 /** Blocks whose bytes are what is read. Of what is newer than us, only upstream knows how much there is to read. */
 const WORDS: ReadonlySet<string> = new Set([

@@ -3,7 +3,7 @@ import type { UsageSeen } from "../../model/event.ts";
 import { inputTokens, outputTokens, type Unit, type Usage } from "../../model/usage.ts";
 import type { JsonObject, Opt } from "../../model/values.ts";
 import { factsIn } from "../spending.ts";
-import { isObject, str } from "./words.ts";
+import { isObject, text } from "../json.ts";
 
 type Counts = { -readonly [U in Unit]?: Opt<number> };
 
@@ -49,7 +49,7 @@ export function usageOf(raw: JsonObject, earlier: Usage = {}): Usage {
  * compaction, a declined model or an advisor used stands in its own entry, at its own model's price.
  */
 export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Usage): UsageSeen[] {
-  const tier = str(raw["service_tier"]);
+  const tier = text(raw["service_tier"]);
   const facts = factsIn(raw);
   const whole: UsageSeen = {
     type: "usage",
@@ -63,7 +63,7 @@ export function billsOf(raw: JsonObject, model: string | undefined, earlier?: Us
   const sums = new Map<string | undefined, Usage>();
   let last = model;
   for (const entry of entries) {
-    const of = str(entry["model"]) ?? model;
+    const of = text(entry["model"]) ?? model;
     sums.set(of, add(sums.get(of) ?? {}, usageOf(entry)));
     if (entry["type"] === "message" || entry["type"] === "fallback_message") last = of;
   }

@@ -1,9 +1,10 @@
 // The words of this wire and their canonical counterparts.
 import { fail } from "../../model/error.ts";
 import { memory } from "../memory.ts";
+import { isObject } from "../json.ts";
 import { multiplies } from "../spending.ts";
 import type { FinishReason } from "../../model/event.ts";
-import type { Json, JsonObject, Opt } from "../../model/values.ts";
+import type { Json, Opt } from "../../model/values.ts";
 
 export const ID = "messages";
 
@@ -129,29 +130,6 @@ export const REFUSALS: ReadonlySet<string> = new Set([
   "reasoning_extraction",
   "general_harms",
 ]);
-
-export const isObject = (value: unknown): value is JsonObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
-export const str = (value: unknown): string | undefined =>
-  typeof value === "string" ? value : undefined;
-
-export const num = (value: unknown): number | undefined =>
-  typeof value === "number" ? value : undefined;
-
-/** The object without what is undefined in it, or nothing when nothing is left. */
-export function some(of: Record<string, Opt<Json>>): JsonObject | undefined {
-  const kept: Record<string, Json> = {};
-  for (const key in of) if (of[key] !== undefined) kept[key] = of[key];
-  for (const _ in kept) return kept;
-  return undefined;
-}
-
-/** Nothing but these keys: only then do we know what the whole says. */
-export const only = (of: JsonObject, keys: readonly string[]): boolean => {
-  for (const key in of) if (of[key] !== undefined && !keys.includes(key)) return false;
-  return true;
-};
 
 export const malformed = (message: string, param: string): never =>
   fail("invalid", message, { param, code: "invalid_request" });

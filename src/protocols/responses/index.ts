@@ -21,7 +21,8 @@ import { stream, whole } from "./server/stream.ts";
 import { asksThought } from "../spending.ts";
 import { RESPONSES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
-import { number, ORIGIN, parsed } from "./words.ts";
+import { number, parsed } from "../json.ts";
+import { ORIGIN } from "./words.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
 export { noItem, noPrevious, noResponse } from "./state.ts";

@@ -1,6 +1,6 @@
 // What a client's body is known to say below the top.
 import { among, plain, type KnownFields, type FieldShape } from "../strangers.ts";
-import { text } from "./words.ts";
+import { text } from "../json.ts";
 
 const MARKED: KnownFields = { type: null, prompt_cache_breakpoint: plain("mode ttl") };
 const WORDS: KnownFields = {

@@ -2,7 +2,7 @@
 // text. What the client declared says how a call must look when it comes back.
 import type { Body, Json, JsonObject } from "../../plugin/index.ts";
 import { unfitting } from "../names.ts";
-import { list, object, text } from "./words.ts";
+import { list, object, text } from "../json.ts";
 
 /** How long a name may be here. */
 export const NAME = 64;

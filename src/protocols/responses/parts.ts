@@ -1,7 +1,9 @@
 // Content parts of messages and tool outputs, as the common vocabulary has them, and back.
 import { fail } from "../../model/error.ts";
 import type { Block, Json, JsonObject, Media, Opt } from "../../plugin/index.ts";
-import { ORIGIN, base64Of, dataUrl, list, mediaOf, object, present, text } from "./words.ts";
+import { list, object, present, text } from "../json.ts";
+import { base64Of, dataUrl, mediaOf } from "../media.ts";
+import { ORIGIN } from "./words.ts";
 
 /** A string is one text; null and nothing are no text at all. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {

@@ -2,7 +2,7 @@ import { fail } from "../../model/error.ts";
 import type { Body, Feature, Json, JsonObject, Survey } from "../../plugin/index.ts";
 import { featuresOf, hostedBy, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
-import { list, number, object, text } from "./words.ts";
+import { list, number, object, text } from "../json.ts";
 
 /** One look, both lanes: what the request needs of a model, and what it would have an upstream keep. */
 export function survey(body: Body): Survey {

@@ -4,7 +4,8 @@ import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, LossReporter, Opt, Tool } from "../../plugin/index.ts";
 import { byName, fitName } from "../names.ts";
 import { carriedTools, flatName, NAME } from "./names.ts";
-import { ORIGIN, came, cameAs, flag, list, object, present, text } from "./words.ts";
+import { flag, list, object, present, text } from "../json.ts";
+import { ORIGIN, came, cameAs } from "./words.ts";
 
 /** What a tool was declared by, where that cannot be read off the tool itself. */
 interface Declaration {

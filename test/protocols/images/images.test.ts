@@ -590,7 +590,12 @@ describe("errors", () => {
       {
         status: 404,
         body: {
-          error: { message: "no", type: "invalid_request_error", param: "model", code: null },
+          error: {
+            message: "no",
+            type: "invalid_request_error",
+            param: "model",
+            code: "not_found",
+          },
         },
       },
     );

@@ -1,5 +1,5 @@
 import type { Json, JsonObject, Opt } from "../../../plugin/index.ts";
-import { list, object } from "../words.ts";
+import { list, object } from "../../json.ts";
 
 const CALLS = ["function", "custom", "function_call"];
 

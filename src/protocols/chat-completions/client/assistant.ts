@@ -1,7 +1,8 @@
 // What the assistant said, as one message: this wire has the text first, and the calls after it.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
-import { heldIn, ID, list, object, present } from "../words.ts";
+import { list, object, present } from "../../json.ts";
+import { heldIn, ID } from "../words.ts";
 import { named, partOf, type ContentContext } from "./content.ts";
 import type { ToolNames } from "./messages.ts";
 

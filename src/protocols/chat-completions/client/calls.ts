@@ -3,7 +3,8 @@
 import { fail } from "../../../model/error.ts";
 import type { Json, ModelEvent, Proof } from "../../../plugin/index.ts";
 import { callProof } from "../server/reasoning.ts";
-import { argsOf, digest, number, object, text } from "../words.ts";
+import { number, object, text } from "../../json.ts";
+import { argsOf, digest } from "../words.ts";
 
 interface Call {
   index: number | undefined;

@@ -3,7 +3,9 @@ import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
-import { base64Of, ID, object, present, text, urlOf } from "../words.ts";
+import { object, present, text } from "../../json.ts";
+import { base64Of, urlOf } from "../../media.ts";
+import { ID } from "../words.ts";
 
 /** What is being said, to whom: a loss is declared once, not once a message. */
 export interface ContentContext {

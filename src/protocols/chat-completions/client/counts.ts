@@ -3,7 +3,7 @@
 import type { JsonObject, Usage } from "../../../plugin/index.ts";
 import { needle, valueAt } from "../../sse/index.ts";
 import { usageTo } from "../usage.ts";
-import { object } from "../words.ts";
+import { object } from "../../json.ts";
 
 const TOLD = ["prompt_tokens", "completion_tokens", "total_tokens"] as const;
 const DETAILS = ["prompt_tokens_details", "completion_tokens_details"] as const;

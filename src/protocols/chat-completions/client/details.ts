@@ -2,7 +2,8 @@
 // it becomes one proof, and nobody looks inside.
 import type { Json, JsonObject, Proof } from "../../../plugin/index.ts";
 import { textIn } from "../server/reasoning.ts";
-import { ID, object } from "../words.ts";
+import { object } from "../../json.ts";
+import { ID } from "../words.ts";
 
 export interface Details {
   add(pieces: readonly Json[]): void;

@@ -3,7 +3,7 @@ import { parseShallow } from "../../../lib/json.ts";
 import { fail, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersIn, JsonObject } from "../../../plugin/index.ts";
 import { failure, failureIn } from "../../failure/failure.ts";
-import { list, number, object } from "../words.ts";
+import { list, number, object } from "../../json.ts";
 
 /** Where upstream has no code of its own. */
 const CODES: { readonly [K in ErrorKind]?: string } = {

@@ -4,7 +4,8 @@ import type { Json, JsonObject } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { isSealed } from "../../envelope.ts";
 import { textIn } from "../server/reasoning.ts";
-import { digest, list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
+import { digest } from "../words.ts";
 
 /** The messages as this backend takes them; the same list when nothing had to change. */
 export function messagesFor(messages: readonly Json[], traits: ChatTraits): readonly Json[] {

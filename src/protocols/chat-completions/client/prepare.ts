@@ -5,7 +5,7 @@ import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
 import { asksThought } from "../../spending.ts";
 import { refuseKept } from "../../look/index.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
-import { flag, list, number, object, present } from "../words.ts";
+import { flag, list, number, object, present } from "../../json.ts";
 import { messagesFor } from "./history.ts";
 import { think } from "./thinking.ts";
 

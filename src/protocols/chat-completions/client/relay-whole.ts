@@ -15,7 +15,7 @@ import { finishOf } from "../finish.ts";
 import { faultBody } from "../server/fault.ts";
 import { stream as encoder } from "../server/stream.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
 import { wordsIn } from "./amount.ts";
 import { recounted, retold } from "./counts.ts";
 import { isError, parsed, throwFault } from "./fault.ts";

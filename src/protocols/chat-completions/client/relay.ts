@@ -25,7 +25,7 @@ import type { ChatDialect } from "../dialect.ts";
 import { finishOf } from "../finish.ts";
 import { faultChunk } from "../server/fault.ts";
 import { usageSeen, usageTo } from "../usage.ts";
-import { list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
 import { wordsIn } from "./amount.ts";
 import { recounted, retold } from "./counts.ts";
 import { firstByte, isError, parsed, throwFault } from "./fault.ts";

@@ -5,7 +5,7 @@ import { fail } from "../../../model/error.ts";
 import type { CallContext, JsonObject, Outgoing } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { BUDGETS, nearest, reasonsOf } from "../../reasons.ts";
-import { object, text } from "../words.ts";
+import { object, text } from "../../json.ts";
 
 /** Twice the most that an effort below it stands for. */
 const MOST = 65_536;

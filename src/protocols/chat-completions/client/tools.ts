@@ -2,7 +2,8 @@
 import { refuseTool } from "../../foreign-tool.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
 import { byName } from "../../names.ts";
-import { cameFrom, ID, object, present, text } from "../words.ts";
+import { object, present, text } from "../../json.ts";
+import { cameFrom, ID } from "../words.ts";
 import type { ContentContext } from "./content.ts";
 
 export function toolOf(

@@ -1,6 +1,6 @@
 import type { CallContext, Json, JsonObject, ModelEvent } from "../../../plugin/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
-import { list, object } from "../words.ts";
+import { list, object } from "../../json.ts";
 import { assembling } from "./reader.ts";
 import { isError, parsed, throwFault } from "./fault.ts";
 

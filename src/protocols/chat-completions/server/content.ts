@@ -1,7 +1,9 @@
 // Content parts, as the common vocabulary has them. What is newer than us stays whole, as an opaque block.
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Opt } from "../../../plugin/index.ts";
-import { ID, list, mediaOf, object, present, text } from "../words.ts";
+import { list, object, present, text } from "../../json.ts";
+import { mediaOf } from "../../media.ts";
+import { ID } from "../words.ts";
 
 /** A string is one text; null and nothing are no text at all. */
 export function blocksOf(content: Opt<Json>, at: string): Block[] {

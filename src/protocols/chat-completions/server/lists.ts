@@ -1,6 +1,6 @@
 // Some readers put the lists of a stream together by the place that each entry names, and raise where it names none.
 import type { Json, JsonObject } from "../../../plugin/index.ts";
-import { object } from "../words.ts";
+import { object } from "../../json.ts";
 
 /** Gives each entry of a delta's lists its place among all that were told under that name. */
 export function placing(): (delta: JsonObject) => JsonObject {

@@ -2,7 +2,8 @@
 // protocol's provider signed came here inside an envelope, and goes on as it was.
 import type { Block, Json, JsonObject, Opt, Proof } from "../../../plugin/index.ts";
 import { isSealed, unseal, type SealedProof } from "../../envelope.ts";
-import { ID, list, object, present, text } from "../words.ts";
+import { list, object, present, text } from "../../json.ts";
+import { ID } from "../words.ts";
 
 /** The format that our own entries of `reasoning_details` carry. */
 export const SEALED = "tollgate-v1";

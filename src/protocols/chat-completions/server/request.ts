@@ -4,7 +4,8 @@ import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../
 import { multiplies } from "../../spending.ts";
 import { strangersIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
-import { came, flag, ID, list, names, number, object, present, text } from "../words.ts";
+import { flag, list, number, object, present, text } from "../../json.ts";
+import { came, ID, names } from "../words.ts";
 import { malformed } from "./content.ts";
 import { conversation } from "./turns.ts";
 import { choiceOf, toolsOf } from "./tools.ts";

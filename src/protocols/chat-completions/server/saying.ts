@@ -10,7 +10,9 @@ import type {
 import { parseShallow } from "../../../lib/json.ts";
 import { seal } from "../../envelope.ts";
 import { unfitting } from "../../names.ts";
-import { base64Of, heldIn, ID, list, object, text, urlOf } from "../words.ts";
+import { list, object, text } from "../../json.ts";
+import { base64Of, urlOf } from "../../media.ts";
+import { heldIn, ID } from "../words.ts";
 import { SEALED } from "./reasoning.ts";
 
 export interface ChatDeclarations {

@@ -14,7 +14,8 @@ import type {
 import { wholeCharacters } from "../../characters.ts";
 import { wordOf } from "../finish.ts";
 import { usageTo } from "../usage.ts";
-import { ID, object } from "../words.ts";
+import { object } from "../../json.ts";
+import { ID } from "../words.ts";
 import { calling } from "./calls.ts";
 import { faultChunk } from "./fault.ts";
 import { placing } from "./lists.ts";

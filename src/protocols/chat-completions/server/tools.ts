@@ -1,6 +1,7 @@
 // Tool declarations and the choice among them.
 import type { ChatRequest, Json, JsonObject, Opt, Tool } from "../../../plugin/index.ts";
-import { came, flag, ID, list, object, present, text } from "../words.ts";
+import { flag, list, object, present, text } from "../../json.ts";
+import { came, ID } from "../words.ts";
 import { malformed } from "./content.ts";
 
 export function toolsOf(fields: JsonObject): readonly Tool[] {

@@ -1,7 +1,8 @@
 // Messages as turns. Every turn remembers the message it was read from, so that this wire's own client half can say an
 // untouched one word for word.
 import type { Block, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
-import { came, argsOf, digest, ID, list, object, present, text } from "../words.ts";
+import { list, object, present, text } from "../../json.ts";
+import { came, argsOf, digest, ID } from "../words.ts";
 import { blocksOf, malformed } from "./content.ts";
 import { callProof, reasoningBlocks, textProof } from "./reasoning.ts";
 

@@ -9,7 +9,8 @@ import type {
 } from "../../../plugin/index.ts";
 import { wordOf } from "../finish.ts";
 import { usageTo } from "../usage.ts";
-import { ID, object } from "../words.ts";
+import { object } from "../../json.ts";
+import { ID } from "../words.ts";
 import { placing } from "./lists.ts";
 import {
   annotationOf,

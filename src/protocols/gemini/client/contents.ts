@@ -6,7 +6,7 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import { unsayable, type GeminiEncoding } from "./encoding.ts";
 import { partsOf } from "./parts.ts";
 import { vouched } from "./signatures.ts";
-import { object, objects } from "../words.ts";
+import { object, objects } from "../../json.ts";
 
 interface Content {
   role: "user" | "model";

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { object } from "../words.ts";
+import { object } from "../../json.ts";
 
 /** Nothing when the JSON is no error. Streams end in a list of one. */
 export function errorIn(json: Json): JsonObject | undefined {

@@ -1,7 +1,7 @@
 // Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; everybody else counts characters.
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
-import { list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
 
 /** As OpenAI's clients know it. Indexes count code points of the text that it stands in. */
 export interface Citation {

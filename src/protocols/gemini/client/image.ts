@@ -7,7 +7,8 @@ import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { fitting, ratioOf, sizeOf } from "../../images/index.ts";
 import { mimeOf } from "../../sniff.ts";
-import { configured, isOurs, knows, object, present, some } from "../words.ts";
+import { object, present, some } from "../../json.ts";
+import { configured, isOurs, knows } from "../words.ts";
 
 /** Shapes that every model of this kind draws. */
 const RATIOS = ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"];

@@ -1,6 +1,6 @@
 // How likely the model found its tokens, in the form that clients of chat completions and responses read.
 import type { Json } from "../../../model/values.ts";
-import { list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
 
 /** One entry a token; nothing when none were told. */
 export function likelihoods(raw: unknown): readonly Json[] | undefined {

@@ -9,7 +9,8 @@ import { inputOf } from "../../arguments.ts";
 import { nameTo, unsayable, type GeminiEncoding } from "./encoding.ts";
 import { reachable } from "./kept.ts";
 import { signatureOf, signed } from "./signatures.ts";
-import { ID, object } from "../words.ts";
+import { object } from "../../json.ts";
+import { ID } from "../words.ts";
 
 export function partsOf(
   block: Block,

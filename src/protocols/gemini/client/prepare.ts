@@ -4,7 +4,7 @@ import type { Outgoing } from "../../../plugin/call.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { asksThought } from "../../spending.ts";
 import { refuseKept } from "../../look/index.ts";
-import { object } from "../words.ts";
+import { object } from "../../json.ts";
 
 /** What an account keeps is there for whoever has its key, and all clients here share ours. */
 export const prepare = (out: Outgoing, of: CallContext): void =>

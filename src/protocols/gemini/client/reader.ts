@@ -8,7 +8,8 @@ import { errorIn } from "./error-in.ts";
 import { Grounds, type Citation } from "./grounding.ts";
 import { likelihoods } from "./likelihoods.ts";
 import { mostOf, usageOf } from "../usage.ts";
-import { digest, finishOf, ID, list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
+import { digest, finishOf, ID } from "../words.ts";
 
 /**
  * Where a signature stood: on a call or a picture, on all the words of its block, on the last of them or on a part without

@@ -3,7 +3,7 @@
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BOUNDS, beyond } from "../../../lib/bounds.ts";
 import { unsayable } from "./encoding.ts";
-import { list, object, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
 
 /** Of one request. */
 export interface Purse {

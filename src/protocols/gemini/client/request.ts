@@ -10,7 +10,8 @@ import { samplingFor } from "../../reasons.ts";
 import { subset } from "./schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
-import { configured, ID, isOurs, knows, object, present, some, text } from "../words.ts";
+import { object, present, some, text } from "../../json.ts";
+import { configured, ID, isOurs, knows } from "../words.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
 export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {

@@ -3,7 +3,7 @@
 // cannot be said at all, a schema that contains itself, is refused.
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { put, SchemaSpelling, type Purse } from "./references.ts";
-import { list, object, present, text } from "../words.ts";
+import { list, object, present, text } from "../../json.ts";
 
 /** Words that mean here what they mean there. */
 const SAME = [

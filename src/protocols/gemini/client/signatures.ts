@@ -4,7 +4,8 @@ import type { Proof } from "../../../model/request.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import { familyOf } from "../dialect.ts";
 import type { GeminiEncoding } from "./encoding.ts";
-import { ID, object, text } from "../words.ts";
+import { object, text } from "../../json.ts";
+import { ID } from "../words.ts";
 
 /** Documented: it stands in for the signature of a call that some other model made. */
 const SKIP = "skip_thought_signature_validator";

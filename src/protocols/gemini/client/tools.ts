@@ -5,7 +5,8 @@ import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { nameTo, type GeminiEncoding } from "./encoding.ts";
 import { subset } from "./schema.ts";
-import { ID, list, object, present, text } from "../words.ts";
+import { list, object, present, text } from "../../json.ts";
+import { ID } from "../words.ts";
 
 /** `tools`: every function in one entry, each hosted tool in one of its own. */
 export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {

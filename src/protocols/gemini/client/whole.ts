@@ -2,7 +2,7 @@ import { fail } from "../../../model/error.ts";
 import type { Json } from "../../../model/values.ts";
 import { exactly } from "../../arguments.ts";
 import type { GeminiReader } from "./reader.ts";
-import { object } from "../words.ts";
+import { object } from "../../json.ts";
 
 /** One answer; where a server streams all the same, the list of its pieces. */
 export function whole(body: Buffer, reading: GeminiReader): void {

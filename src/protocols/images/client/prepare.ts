@@ -3,7 +3,7 @@ import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { Outgoing } from "../../../plugin/call.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
-import { number, text } from "../../responses/words.ts";
+import { number, text } from "../../json.ts";
 import type { ImageTraits } from "../dialect.ts";
 import { fitting, ratioOf, sizeOf } from "../size.ts";
 

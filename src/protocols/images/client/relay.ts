@@ -4,7 +4,7 @@ import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import type { Usage } from "../../../model/usage.ts";
 import { throwFailure } from "../../failure/failure.ts";
-import { list, number, object, parsed, text } from "../../responses/words.ts";
+import { list, number, object, parsed, text } from "../../json.ts";
 import { eventOf, frames, gather, needle, valueAt } from "../../sse/index.ts";
 import { CAP, sum } from "./stream.ts";
 import { failure, fault } from "../server/fault.ts";

@@ -3,7 +3,7 @@ import type { Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { ErrorAnswer } from "../../../plugin/protocol.ts";
 import { fault as refusal } from "../../responses/server/fault.ts";
-import { object } from "../../responses/words.ts";
+import { object } from "../../json.ts";
 
 export function fault(f: Fault, x: { id: string }): ErrorAnswer {
   const said = refusal(f.kind === "content_policy" ? { code: "moderation_blocked", ...f } : f, x);

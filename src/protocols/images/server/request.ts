@@ -6,7 +6,7 @@ import type { Body, Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext, Survey } from "../../../plugin/protocol.ts";
 import { featuresOf, look } from "../../look/index.ts";
 import { multiplies, spending } from "../../spending.ts";
-import { flag, number, object, present, text } from "../../responses/words.ts";
+import { flag, number, object, present, text } from "../../json.ts";
 
 export const ID = "images";
 

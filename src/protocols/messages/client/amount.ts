@@ -1,6 +1,6 @@
 // How much text an answer has: what it is estimated from when it is cut.
 import type { Json } from "../../../model/values.ts";
-import { isObject } from "../words.ts";
+import { isObject } from "../../json.ts";
 
 const DELTA = Buffer.from('"delta":{');
 const KIND = Buffer.from('_delta","');

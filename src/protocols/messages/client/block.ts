@@ -2,7 +2,7 @@
 import { parseShallow } from "../../../lib/json.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { isObject, str } from "../words.ts";
+import { isObject, text } from "../../json.ts";
 
 export interface OpenMessageBlock {
   index: number;
@@ -22,7 +22,7 @@ export const opened = (block: JsonObject): OpenMessageBlock => ({
   index: -1,
   kind: "opaque",
   said: false,
-  signature: str(block["signature"]) ?? "",
+  signature: text(block["signature"]) ?? "",
   redacted: undefined,
   input: undefined,
   raw: {},
@@ -39,7 +39,7 @@ export const isDirect = (block: JsonObject): boolean => {
 /** Strings grow, everything else is replaced: so every delta of a block that is newer than us finds its place. */
 export function grow(open: OpenMessageBlock, delta: JsonObject): void {
   if (delta["type"] === "input_json_delta") {
-    open.json += str(delta["partial_json"]) ?? "";
+    open.json += text(delta["partial_json"]) ?? "";
     return;
   }
   for (const key in delta) {

@@ -7,7 +7,9 @@ import type { CallContext } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
 import type { MessagesSettings } from "../dialect.ts";
 import { inputOf } from "../../arguments.ts";
-import { cameFrom, ID, isNativeCitation, isObject } from "../words.ts";
+import { base64Of } from "../../media.ts";
+import { isObject } from "../../json.ts";
+import { cameFrom, ID, isNativeCitation } from "../words.ts";
 
 export interface MessagesEncoding {
   of: CallContext;
@@ -130,9 +132,6 @@ function documentSource(media: Media, path: string): JsonObject {
     unsayable(`A document of type ${mime}`, path, "unsupported_media_type");
   return { type: "base64", media_type: mime, data: base64Of(media) };
 }
-
-const base64Of = (media: { base64: string } | { bytes: Buffer }): string =>
-  "base64" in media ? media.base64 : media.bytes.toString("base64");
 
 /** Ids never cross vendors: another's file is nobody's, or somebody else's. */
 const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path: string) =>

@@ -6,7 +6,8 @@ import { isSealed, unseal } from "../../envelope.ts";
 import { asksThought } from "../../spending.ts";
 import { refuseKept } from "../../look/index.ts";
 import type { MessagesSettings } from "../dialect.ts";
-import { COUNTED, ID, isObject, KNOWN, str } from "../words.ts";
+import { isObject, text } from "../../json.ts";
+import { COUNTED, ID, KNOWN } from "../words.ts";
 
 export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettings): void {
   const messages = out.get("messages");
@@ -47,9 +48,9 @@ function unsealed(messages: readonly Json[], settings: MessagesSettings): Json[]
 const sealOf = (block: Json): string | undefined =>
   isObject(block)
     ? block["type"] === "thinking"
-      ? str(block["signature"])
+      ? text(block["signature"])
       : block["type"] === "redacted_thinking"
-        ? str(block["data"])
+        ? text(block["data"])
         : undefined
     : undefined;
 
@@ -58,7 +59,7 @@ const carriesSeal = (block: Json): boolean => isSealed(sealOf(block) ?? "");
 function openedBlock(block: JsonObject, { signer, unsigned }: MessagesSettings): JsonObject[] {
   const sealed = unseal(sealOf(block)!);
   const proof = sealed?.proof;
-  const thinking = sealed?.text ?? str(block["thinking"]) ?? "";
+  const thinking = sealed?.text ?? text(block["thinking"]) ?? "";
   if (!sealed || sealed.of !== undefined) return [];
   if (proof?.origin === signer)
     return proof.kind === "redacted"
@@ -73,7 +74,7 @@ function withoutAttribution(out: Outgoing): void {
   const system = out.get("system");
   if (!Array.isArray(system)) return;
   const [first, ...others] = system as readonly Json[];
-  if (!isObject(first) || !str(first["text"])?.startsWith("x-anthropic-billing-header:")) return;
+  if (!isObject(first) || !text(first["text"])?.startsWith("x-anthropic-billing-header:")) return;
   if (others.length > 0) out.set("system", others);
   else out.drop("system");
 }

@@ -4,7 +4,8 @@ import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { fitName } from "../../names.ts";
 import { billsOf } from "../usage.ts";
-import { finishOf, ID, isObject, str } from "../words.ts";
+import { isObject, text } from "../../json.ts";
+import { finishOf, ID } from "../words.ts";
 import { grow, inputOf, isDirect, opened, type OpenMessageBlock } from "./block.ts";
 
 type Emit = (event: ModelEvent) => void;
@@ -34,9 +35,9 @@ export class MessagesReader {
   /** `message_start`, or the head of a whole answer. A second one is nothing new. */
   start(message: JsonObject): void {
     if (this.#started) return;
-    this.#model = str(message["model"]);
+    this.#model = text(message["model"]);
     this.#started = true;
-    this.#id = str(message["id"]);
+    this.#id = text(message["id"]);
     this.#emit({ type: "start", id: this.#id, model: this.#model });
     this.count(message["usage"]);
     this.ending(message);
@@ -65,15 +66,15 @@ export class MessagesReader {
     switch (block["type"]) {
       case "text":
         this.#begin(open, "text");
-        this.#say(open, str(block["text"]) ?? "");
+        this.#say(open, text(block["text"]) ?? "");
         if (Array.isArray(block["citations"]))
           for (const citation of block["citations"] as readonly Json[]) this.#cite(open, citation);
         return;
       case "thinking":
         this.#begin(open, "reasoning");
-        return this.#say(open, str(block["thinking"]) ?? "");
+        return this.#say(open, text(block["thinking"]) ?? "");
       case "redacted_thinking":
-        open.redacted = str(block["data"]) ?? "";
+        open.redacted = text(block["data"]) ?? "";
         return this.#begin(open, "reasoning");
       case "tool_use":
         if (isDirect(block)) {
@@ -95,15 +96,15 @@ export class MessagesReader {
     switch (delta["type"]) {
       case "text_delta":
         this.#become(open, "text");
-        return this.#say(open, str(delta["text"]) ?? "");
+        return this.#say(open, text(delta["text"]) ?? "");
       case "thinking_delta":
         this.#become(open, "reasoning");
-        return this.#say(open, str(delta["thinking"]) ?? "");
+        return this.#say(open, text(delta["thinking"]) ?? "");
       case "input_json_delta":
-        if (open.kind === "call") this.#say(open, str(delta["partial_json"]) ?? "");
+        if (open.kind === "call") this.#say(open, text(delta["partial_json"]) ?? "");
         return;
       case "signature_delta":
-        open.signature = str(delta["signature"]) ?? "";
+        open.signature = text(delta["signature"]) ?? "";
         return;
       case "citations_delta":
         this.#cite(open, delta["citation"] ?? null);
@@ -158,13 +159,13 @@ export class MessagesReader {
 
   #call(open: OpenMessageBlock, block: JsonObject): void {
     const name =
-      str(block["name"]) ??
+      text(block["name"]) ??
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
     this.#calls++;
     open.kind = "call";
     open.index = this.#next++;
     // Whoever forgets the id gets one that a repetition would get too.
-    const id = str(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
+    const id = text(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
     this.#emit({
       type: "open",
       index: open.index,
@@ -203,4 +204,4 @@ export class MessagesReader {
 }
 
 const refusalOf = (details: JsonObject): string | undefined =>
-  str(details["explanation"]) ?? str(details["category"]);
+  text(details["explanation"]) ?? text(details["category"]);

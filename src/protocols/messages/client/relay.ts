@@ -17,7 +17,7 @@ import {
 } from "../../sse/index.ts";
 import { fault as refusal } from "../server/fault.ts";
 import { usageTo } from "../usage.ts";
-import { isObject, str } from "../words.ts";
+import { isObject, text } from "../../json.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { CAP } from "./stream.ts";
 import { Tap } from "./tap.ts";
@@ -84,7 +84,7 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
         break;
       case "content_block_start": {
         const block = jsonOf(b.subarray(start, end))["content_block"];
-        if (isObject(block) && !SILENT.has(str(block["type"]) ?? "")) tap.content();
+        if (isObject(block) && !SILENT.has(text(block["type"]) ?? "")) tap.content();
         break;
       }
       case "message_delta": {

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
 import { startOf } from "../usage.ts";
-import { isObject } from "../words.ts";
+import { isObject } from "../../json.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { MessagesReader } from "./reader.ts";
 

@@ -2,7 +2,8 @@ import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { RelaySink } from "../../../plugin/protocol.ts";
 import { billsOf, startOf } from "../usage.ts";
-import { finishOf, isObject, str } from "../words.ts";
+import { isObject, text } from "../../json.ts";
+import { finishOf } from "../words.ts";
 
 /** What passes by, told to the host. */
 export class Tap {
@@ -42,8 +43,8 @@ export class Tap {
   }
 
   whole(message: JsonObject): void {
-    this.#model = str(message["model"]);
-    const id = str(message["id"]);
+    this.#model = text(message["model"]);
+    const id = text(message["id"]);
     if (id !== undefined) this.#sink.start(id);
     this.delta({ usage: message["usage"], delta: message });
   }
@@ -56,7 +57,7 @@ export class Tap {
         this.counted ||= bill.usage.output !== undefined;
         this.#sink.usage(bill);
       }
-    const reason = isObject(delta) ? str(delta["stop_reason"]) : undefined;
+    const reason = isObject(delta) ? text(delta["stop_reason"]) : undefined;
     if (reason === undefined) return;
     this.#reason = reason;
     this.ended = true;

@@ -4,7 +4,8 @@ import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BUDGETS, effortFor, nearest, reasonsOf } from "../../reasons.ts";
 import type { MessagesEncoding } from "./blocks.ts";
-import { ID, isObject, str } from "../words.ts";
+import { isObject, text } from "../../json.ts";
+import { ID } from "../words.ts";
 
 /** The least that a model may be given to think with. */
 const LEAST = 1024;
@@ -52,7 +53,7 @@ function switchedOff(e: MessagesEncoding): JsonObject {
 
 function displayTo({ show }: Reasoning, own: JsonObject): { [key: string]: Json } {
   const display =
-    show === "none" ? "omitted" : show === "summary" ? "summarized" : str(own["thinking_display"]);
+    show === "none" ? "omitted" : show === "summary" ? "summarized" : text(own["thinking_display"]);
   return display === undefined ? {} : { display };
 }
 

@@ -3,7 +3,8 @@ import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { cacheTo, nameTo, type MessagesEncoding } from "./blocks.ts";
-import { ID, isObject, some as present } from "../words.ts";
+import { isObject, some as present } from "../../json.ts";
+import { ID } from "../words.ts";
 
 export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined {
   if (r.tools.length === 0) return undefined;

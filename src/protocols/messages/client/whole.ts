@@ -2,7 +2,7 @@ import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { exactly } from "../../arguments.ts";
-import { isObject } from "../words.ts";
+import { isObject } from "../../json.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { MessagesReader } from "./reader.ts";
 

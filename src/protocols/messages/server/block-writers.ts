@@ -3,7 +3,8 @@ import type { OpenBlock } from "../../../model/event.ts";
 import type { Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { AnswerContext } from "../../../plugin/protocol.ts";
-import { isNativeCitation, isObject } from "../words.ts";
+import { isObject } from "../../json.ts";
+import { isNativeCitation } from "../words.ts";
 import {
   callBlock,
   carried,

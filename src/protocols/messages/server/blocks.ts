@@ -3,7 +3,8 @@
 import type { Block, Media, Proof } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { unseal } from "../../envelope.ts";
-import { came, ID, isObject, malformed, only, str } from "../words.ts";
+import { isObject, only, text } from "../../json.ts";
+import { came, ID, malformed } from "../words.ts";
 
 export function blocksOf(content: unknown, path: string): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
@@ -23,7 +24,7 @@ function blockOf(raw: JsonObject, path: string, before: Block | undefined): Bloc
   const cache = raw["cache_control"] ?? undefined;
   switch (raw["type"]) {
     case "text":
-      return text(raw, cache);
+      return spoken(raw, cache);
     case "image":
       return image(raw, cache);
     case "document":
@@ -54,11 +55,11 @@ const cached = (cache: Json | undefined) => (cache === undefined ? {} : { cache 
 const whole = (raw: JsonObject, said: readonly string[], block: Block): Block =>
   only(raw, said) ? block : came(block, raw);
 
-function text(raw: JsonObject, cache: Json | undefined): Block {
+function spoken(raw: JsonObject, cache: Json | undefined): Block {
   const citations = raw["citations"];
   return whole(raw, ["type", "text", "cache_control", "citations"], {
     type: "text",
-    text: str(raw["text"]) ?? "",
+    text: text(raw["text"]) ?? "",
     ...(Array.isArray(citations) && citations.length > 0 && { citations }),
     ...cached(cache),
   });
@@ -102,7 +103,7 @@ export function mediaOf(source: unknown): Media | undefined {
   // Text with half a surrogate pair in it has no bytes.
   if (type === "text" && typeof data === "string" && data.isWellFormed())
     if (only(source, ["type", "media_type", "data"]))
-      return { mime: str(mime) ?? "text/plain", bytes: Buffer.from(data) };
+      return { mime: text(mime) ?? "text/plain", bytes: Buffer.from(data) };
   return undefined;
 }
 
@@ -137,8 +138,8 @@ const native = (kind: string, data: string): Proof => ({ origin: ID, kind, data 
 
 /** A signature is the upstream's own, or an envelope in which ours carries somebody else's. */
 function thinking(raw: JsonObject): Block {
-  const said = str(raw["thinking"]) ?? "";
-  const signature = str(raw["signature"]) ?? "";
+  const said = text(raw["thinking"]) ?? "";
+  const signature = text(raw["signature"]) ?? "";
   if (!only(raw, ["type", "thinking", "signature"])) return opaque(raw);
   const sealed = unseal(signature);
   if (sealed) {
@@ -157,7 +158,7 @@ function thinking(raw: JsonObject): Block {
 
 /** Data is the upstream's own, or an envelope: of reasoning without words, or of a proof that the block before has no place for. */
 function redacted(raw: JsonObject, before: Block | undefined): Block | undefined {
-  const data = str(raw["data"]) ?? "";
+  const data = text(raw["data"]) ?? "";
   if (!only(raw, ["type", "data"])) return opaque(raw);
   const sealed = unseal(data);
   if (!sealed) return { type: "reasoning", proof: native("redacted", data) };

@@ -7,7 +7,8 @@ import type { AnswerContext } from "../../../plugin/protocol.ts";
 import { isSealed, seal } from "../../envelope.ts";
 import { fitName, unfitting } from "../../names.ts";
 import { usageTo } from "../usage.ts";
-import { ID, isObject, REFUSALS, stopOf, str, type AnswerContents } from "../words.ts";
+import { isObject, text } from "../../json.ts";
+import { ID, REFUSALS, stopOf, type AnswerContents } from "../words.ts";
 
 /** The message without its content: as `message_start` has it, and around a whole answer. */
 export const message = (to: AnswerContext, usage: Usage): JsonObject => ({
@@ -77,7 +78,7 @@ export const carried = (proof: Proof, of: "call" | "text"): JsonObject => ({
 
 /** A block that is nothing but an envelope. */
 export const isCarrier = (block: JsonObject): boolean =>
-  block["type"] === "redacted_thinking" && isSealed(str(block["data"]) ?? "");
+  block["type"] === "redacted_thinking" && isSealed(text(block["data"]) ?? "");
 
 /**
  * Clients take the last block for the answer: one of them prints nothing when words are not it. So a proof after the
@@ -102,7 +103,7 @@ const callId = (id: string): string => fitName(id, 64);
 export function namesOf(to: AnswerContext): (name: string) => string {
   const tools = to.body["tools"];
   const declared = new Set(
-    Array.isArray(tools) ? tools.flatMap((t) => (isObject(t) ? (str(t["name"]) ?? []) : [])) : [],
+    Array.isArray(tools) ? tools.flatMap((t) => (isObject(t) ? (text(t["name"]) ?? []) : [])) : [],
   );
   const unfitted = unfitting(() => declared);
   return (name) => {
@@ -113,4 +114,4 @@ export function namesOf(to: AnswerContext): (name: string) => string {
 
 /** This wire's own blocks that only hosted tools write come back as they were. */
 export const ownBlock = (origin: string, raw: Json): JsonObject | undefined =>
-  origin === ID && isObject(raw) && str(raw["type"]) !== undefined ? raw : undefined;
+  origin === ID && isObject(raw) && text(raw["type"]) !== undefined ? raw : undefined;

@@ -2,7 +2,7 @@ import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
 import type { ErrorAnswer } from "../../../plugin/protocol.ts";
 import type { LimitState } from "../../../plugin/store.ts";
-import { some } from "../words.ts";
+import { some } from "../../json.ts";
 
 /** The protocol's own type, and its own status where that is not the kind's. */
 const TYPES: Record<ErrorKind, readonly [type: string, status?: number]> = {

@@ -3,7 +3,8 @@ import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
 import { strangersIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { blocksOf } from "./blocks.ts";
-import { came, ID, isObject, KNOWN, malformed, num, only, OWN, some, str } from "../words.ts";
+import { isObject, number, only, some, text } from "../../json.ts";
+import { came, ID, KNOWN, malformed, OWN } from "../words.ts";
 
 /** A client's body, whole: what only this protocol knows rides in `ext.messages`, what nobody knows in `rest`. */
 export function request(body: Body): ChatRequest {
@@ -23,9 +24,9 @@ export function request(body: Body): ChatRequest {
   for (const field of OWN) own[field] = body[field] as Json | undefined;
   return {
     kind: "chat",
-    model: str(body["model"]) ?? "",
+    model: text(body["model"]) ?? "",
     stream: body["stream"] === true,
-    user: str(user),
+    user: text(user),
     instructions: blocksOf(body["system"], "system"),
     turns: turnsOf(body["messages"]),
     tools: toolsOf(body["tools"]),
@@ -33,13 +34,13 @@ export function request(body: Body): ChatRequest {
     parallel: choice.parallel,
     output: output.output,
     sampling: {
-      temperature: num(body["temperature"]),
-      topP: num(body["top_p"]),
-      topK: num(body["top_k"]),
+      temperature: number(body["temperature"]),
+      topP: number(body["top_p"]),
+      topK: number(body["top_k"]),
     },
     reasoning: thinking.reasoning,
     cache: cacheOf(body["cache_control"]),
-    tier: body["service_tier"] === "standard_only" ? "default" : str(body["service_tier"]),
+    tier: body["service_tier"] === "standard_only" ? "default" : text(body["service_tier"]),
     state: {},
     rest: restOf(body),
     // Always there, even empty: it tells that the request was made in this protocol.
@@ -99,13 +100,13 @@ function toolsOf(tools: unknown): Tool[] {
     const cache = cache_control ?? undefined;
     if (typeof type === "string" && type !== "custom") {
       // One name for every version of the search that other protocols have too.
-      const known = type.startsWith("web_search_") ? "web_search" : (str(name) ?? type);
+      const known = type.startsWith("web_search_") ? "web_search" : (text(name) ?? type);
       return { type: "hosted", name: known, origin: ID, raw };
     }
     return {
       type: "function",
-      name: str(name) ?? malformed(`tools.${i}.name is required.`, `tools.${i}.name`),
-      description: str(description),
+      name: text(name) ?? malformed(`tools.${i}.name is required.`, `tools.${i}.name`),
+      description: text(description),
       schema: isObject(input_schema) ? input_schema : undefined,
       strict: strict === true ? true : undefined,
       ...(cache !== undefined && { cache }),
@@ -160,7 +161,7 @@ function toolChoiceOf(raw: unknown): Choice {
     case "none":
       return { choice: "none", parallel };
     case "tool":
-      return { choice: { names: [str(raw["name"]) ?? ""], must: true }, parallel };
+      return { choice: { names: [text(raw["name"]) ?? ""], must: true }, parallel };
     default:
       return { own: { tool_choice: raw }, parallel };
   }
@@ -174,7 +175,7 @@ function thinkingOf(
   thinking: unknown,
   config: unknown,
 ): { reasoning: Reasoning; own?: Record<string, Json> } {
-  const effort = isObject(config) ? str(config["effort"]) : undefined;
+  const effort = isObject(config) ? text(config["effort"]) : undefined;
   const asked = effort === undefined ? {} : { effort };
   if (!isObject(thinking))
     return effort === undefined
@@ -189,7 +190,7 @@ function thinkingOf(
     case "disabled":
       return { reasoning: { mode: "off", ...asked, ...shown }, own };
     case "enabled":
-      return { reasoning: { mode: "budget", budget: num(budget), ...asked, ...shown }, own };
+      return { reasoning: { mode: "budget", budget: number(budget), ...asked, ...shown }, own };
     default:
       if (type === "between_tools") own["between_tools"] = true;
       return effort === undefined
@@ -211,7 +212,7 @@ function outputOf(body: Body): { output: Output; own: Json | undefined } {
   const unknown = isObject(format) && !isObject(schema) ? { format } : {};
   return {
     output: {
-      maxTokens: num(body["max_tokens"]),
+      maxTokens: number(body["max_tokens"]),
       stop: Array.isArray(stop) ? (stop as readonly string[]) : undefined,
       format: isObject(schema) ? { type: "schema", schema } : undefined,
     },
@@ -222,5 +223,5 @@ function outputOf(body: Body): { output: Output; own: Json | undefined } {
 /** At the top level it asks for caching wherever it fits. */
 function cacheOf(cache: unknown): ChatRequest["cache"] {
   if (!isObject(cache)) return undefined;
-  return { auto: true, retention: str(cache["ttl"]) };
+  return { auto: true, retention: text(cache["ttl"]) };
 }

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
 import { wholeCharacters } from "../../characters.ts";
 import { usageTo } from "../usage.ts";
-import { isObject } from "../words.ts";
+import { isObject } from "../../json.ts";
 import { ending, namesOf } from "./content.ts";
 import { fault as refusal } from "./fault.ts";
 import { MessageWriter } from "./message-writer.ts";

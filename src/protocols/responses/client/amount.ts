@@ -1,7 +1,7 @@
 // How much text an answer has: what it is estimated from when it is cut.
 import type { Json } from "../../../model/values.ts";
 import { endOfString } from "../../sse/index.ts";
-import { list, object } from "../words.ts";
+import { list, object } from "../../json.ts";
 
 const DELTA = Buffer.from('"delta":"');
 const NOT_TEXT = /audio|image|signature/;

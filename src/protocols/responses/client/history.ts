@@ -4,7 +4,9 @@ import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { inputPart, outputPart, type PartContext } from "../parts.ts";
 import { STORED } from "../server/items.ts";
 import type { speaking } from "../tools.ts";
-import { ORIGIN, base64Of, callId, cameAs, digest, object, present } from "../words.ts";
+import { object, present } from "../../json.ts";
+import { base64Of } from "../../media.ts";
+import { ORIGIN, callId, cameAs, digest } from "../words.ts";
 
 type Speaking = ReturnType<typeof speaking>;
 type Of<T extends Block["type"]> = Extract<Block, { type: T }>;

@@ -1,7 +1,7 @@
 // Which item is which: in events by their place, and at the end, where a list repeats them all, by their names. That list may
 // hold items that were never announced, and in front of others that were.
 import type { JsonObject } from "../../../model/values.ts";
-import { number, object, text } from "../words.ts";
+import { number, object, text } from "../../json.ts";
 
 export class Places {
   readonly #ids = new Map<string, number>();

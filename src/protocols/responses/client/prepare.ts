@@ -4,7 +4,8 @@ import { isSealed, unseal } from "../../envelope.ts";
 import { refuseKept } from "../../look/index.ts";
 import { noResponse, withoutReferences } from "../state.ts";
 import { ENCRYPTED, mayReason } from "./thinking.ts";
-import { ORIGIN, list } from "../words.ts";
+import { list } from "../../json.ts";
+import { ORIGIN } from "../words.ts";
 
 /** Both lanes, whatever the frontend: nothing is kept unless it was asked for, and nothing is found by an id alone. */
 export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialect): void {

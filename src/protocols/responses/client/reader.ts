@@ -7,7 +7,9 @@ import { throwFailure } from "../../failure/failure.ts";
 import { flatName } from "../names.ts";
 import { usageOf } from "../usage.ts";
 import { Places } from "./places.ts";
-import { digest, list, mediaOf, object, ORIGIN, text } from "../words.ts";
+import { list, object, text } from "../../json.ts";
+import { mediaOf } from "../../media.ts";
+import { digest, ORIGIN } from "../words.ts";
 
 /** A block that an item has opened, and how much of it has been given. */
 interface Part {

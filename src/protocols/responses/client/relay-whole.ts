@@ -8,7 +8,7 @@ import { wordsOf } from "./amount.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { isCall } from "./reader.ts";
 import { usageOf, usageTo } from "../usage.ts";
-import { list, object, parsed, text } from "../words.ts";
+import { list, object, parsed, text } from "../../json.ts";
 
 /** Whether the answer has been counted. */
 export function report(response: JsonObject, sink: RelaySink): boolean {

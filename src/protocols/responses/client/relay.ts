@@ -11,7 +11,7 @@ import { failure } from "../server/fault.ts";
 import { responseObject } from "../server/object.ts";
 import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
 import { usageTo } from "../usage.ts";
-import { number, object, parsed, text } from "../words.ts";
+import { number, object, parsed, text } from "../../json.ts";
 
 export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? streamed(sink, to) : relayWhole(sink, to);

@@ -17,7 +17,8 @@ import type { PartContext } from "../parts.ts";
 import { LOGPROBS, OWN } from "../server/request.ts";
 import { choiceTo, speaking, toolsTo } from "../tools.ts";
 import { ENCRYPTED, mayReason, thinking } from "./thinking.ts";
-import { ORIGIN, cameAs, digest, list, object, present } from "../words.ts";
+import { list, object, present } from "../../json.ts";
+import { ORIGIN, cameAs, digest } from "../words.ts";
 
 const TINY = 16;
 

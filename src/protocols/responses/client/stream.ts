@@ -5,7 +5,7 @@ import type { Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { ResponsesReader } from "./reader.ts";
-import { list, number, object, parsed, text } from "../words.ts";
+import { list, number, object, parsed, text } from "../../json.ts";
 
 type Emit = (event: ModelEvent) => void;
 

@@ -4,7 +4,8 @@ import type { Reasoning } from "../../../model/request.ts";
 import type { CallContext, ChatRequest, Json, JsonObject, Opt } from "../../../plugin/index.ts";
 import { effortFor, nearest, type Reasons } from "../../reasons.ts";
 import type { PartContext } from "../parts.ts";
-import { ORIGIN, present } from "../words.ts";
+import { present } from "../../json.ts";
+import { ORIGIN } from "../words.ts";
 
 export function thinking(
   { reasoning: r, ext }: ChatRequest,

@@ -1,49 +1,12 @@
-// The service's errors in this protocol's shape.
+// The gateway's errors in this protocol's shape.
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { JsonObject, ErrorAnswer } from "../../../plugin/index.ts";
-import { present } from "../words.ts";
+import { openaiError, typeOf } from "../../failure/openai-error.ts";
 
-/** This protocol's type and code; a code of the fault's own is more precise. */
-const WORDS: Readonly<Record<ErrorKind, readonly [type: string, code: string | null]>> = {
-  invalid: ["invalid_request_error", null],
-  context_length: ["invalid_request_error", "context_length_exceeded"],
-  content_policy: ["invalid_request_error", "content_policy_violation"],
-  unsupported: ["invalid_request_error", "unsupported_parameter"],
-  unauthenticated: ["authentication_error", "invalid_api_key"],
-  forbidden: ["permission_error", null],
-  privacy: ["permission_error", null],
-  not_found: ["invalid_request_error", null],
-  conflict: ["conflict_error", null],
-  too_large: ["invalid_request_error", "request_too_large"],
-  quota: ["insufficient_quota", "insufficient_quota"],
-  rate_limited: ["rate_limit_error", "rate_limit_exceeded"],
-  overloaded: ["server_error", "overloaded"],
-  timeout: ["timeout_error", "timeout"],
-  upstream: ["server_error", "upstream_error"],
-  upstream_auth: ["server_error", "upstream_auth"],
-  upstream_quota: ["server_error", "upstream_quota"],
-  attestation: ["server_error", "attestation_failed"],
-  unavailable: ["server_error", "unavailable"],
-  canceled: ["server_error", "canceled"],
-  internal: ["server_error", "internal_error"],
-};
-
-export function fault(f: Fault, x: { id: string }): ErrorAnswer {
-  const [type, code] = WORDS[f.kind];
-  const message = wording(f, x.id);
-  return {
-    status: ERRORS[f.kind][0],
-    body: {
-      error: present({
-        message,
-        type,
-        param: f.param ?? null,
-        code: f.code ?? code,
-        details: f.details,
-      }),
-    },
-  };
-}
+export const fault = (f: Fault, x: { id: string }): ErrorAnswer => ({
+  status: ERRORS[f.kind][0],
+  body: { error: openaiError({ ...f, message: wording(f, x.id) }) },
+});
 
 /** What went wrong inside is for the log; the client gets the id that finds it there. */
 const wording = (f: Fault, id: string): string =>
@@ -78,7 +41,7 @@ export function failure(f: Fault, x: { id: string }): Failure {
   const known = f.code !== undefined && KNOWN.has(f.code);
   const code = known ? f.code! : (STREAMED[f.kind] ?? "server_error");
   const message = wording(f, x.id);
-  const type = WORDS[f.kind][0];
+  const type = typeOf(f.kind);
   return {
     event: { code, message, param: null, error: { type, code, message, param: null } },
     error: { code, message },

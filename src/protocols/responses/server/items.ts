@@ -5,7 +5,8 @@ import type { Block, Json, JsonObject, Opt, Proof, Turn } from "../../../plugin/
 import { unseal, type SealedProof } from "../../envelope.ts";
 import { blocksOf } from "../parts.ts";
 import { flatName } from "../names.ts";
-import { ORIGIN, came, list, object, present, text } from "../words.ts";
+import { list, object, present, text } from "../../json.ts";
+import { ORIGIN, came } from "../words.ts";
 
 interface Conversation {
   instructions: readonly Block[];

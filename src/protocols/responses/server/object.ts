@@ -2,7 +2,7 @@
 // request said back.
 import type { AnswerContext, Json, JsonObject, Opt, Usage } from "../../../plugin/index.ts";
 import { usageTo } from "../usage.ts";
-import { flag, list, number, object, text } from "../words.ts";
+import { flag, list, number, object, text } from "../../json.ts";
 
 export interface ResponseState {
   status: "in_progress" | "completed" | "incomplete" | "failed";

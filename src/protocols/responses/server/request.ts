@@ -6,7 +6,8 @@ import { strangersIn } from "../../strangers.ts";
 import { conversation, STORED, unsayable } from "./items.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { choiceOf, toolsOf } from "../tools.ts";
-import { came, ORIGIN, flag, list, number, object, present, text } from "../words.ts";
+import { flag, list, number, object, present, text } from "../../json.ts";
+import { came, ORIGIN } from "../words.ts";
 
 /** Fields that have a place in the common vocabulary. */
 const COMMON = new Set([

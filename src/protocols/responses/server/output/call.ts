@@ -1,7 +1,8 @@
 import type { JsonObject, OpenBlock } from "../../../../plugin/index.ts";
 import { seal } from "../../../envelope.ts";
 import { itemId } from "../object.ts";
-import { callId, ORIGIN, parsed, text } from "../../words.ts";
+import { parsed, text } from "../../../json.ts";
+import { callId, ORIGIN } from "../../words.ts";
 import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
 
 export function call(

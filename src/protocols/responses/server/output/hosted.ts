@@ -1,6 +1,8 @@
 import type { JsonObject } from "../../../../plugin/index.ts";
 import { itemId } from "../object.ts";
-import { base64Of, object, ORIGIN, parsed, text } from "../../words.ts";
+import { object, parsed, text } from "../../../json.ts";
+import { base64Of } from "../../../media.ts";
+import { ORIGIN } from "../../words.ts";
 import { announce, conclude, type OutputContext, type Item } from "./item.ts";
 
 /** An image that the model made. There is an item once there are bytes: an address has no place in one. */

@@ -1,5 +1,5 @@
 import type { OpenBlock } from "../../../../plugin/index.ts";
-import { object } from "../../words.ts";
+import { object } from "../../../json.ts";
 import { call } from "./call.ts";
 import { hosted, picture } from "./hosted.ts";
 import type { OutputContext, Item } from "./item.ts";

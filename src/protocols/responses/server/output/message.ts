@@ -2,7 +2,8 @@ import type { Json, JsonObject } from "../../../../plugin/index.ts";
 import { seal } from "../../../envelope.ts";
 import { itemId } from "../object.ts";
 import { annotationOf } from "../../parts.ts";
-import { list, number, object, ORIGIN, text } from "../../words.ts";
+import { list, number, object, text } from "../../../json.ts";
+import { ORIGIN } from "../../words.ts";
 import { announce, conclude, headOf, type OutputContext, type Item } from "./item.ts";
 
 const NO_LOGPROBS = ',"logprobs":[]';

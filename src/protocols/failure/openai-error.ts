@@ -1,0 +1,43 @@
+// How OpenAI's protocols say an error: one table for chat completions, responses and images. SDKs make their error classes
+// of the status; people and tools read the type and the code.
+import type { ErrorKind, Fault } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+
+/** The type, and the code for a fault that has none of its own. */
+const WORDS: { readonly [K in ErrorKind]: readonly [type: string, code: string | null] } = {
+  invalid: ["invalid_request_error", null],
+  context_length: ["invalid_request_error", "context_length_exceeded"],
+  content_policy: ["invalid_request_error", "content_policy_violation"],
+  unsupported: ["invalid_request_error", "unsupported_parameter"],
+  unauthenticated: ["authentication_error", "invalid_api_key"],
+  forbidden: ["permission_error", "permission_denied"],
+  privacy: ["permission_error", "privacy"],
+  not_found: ["invalid_request_error", "not_found"],
+  conflict: ["conflict_error", "conflict"],
+  too_large: ["invalid_request_error", "request_too_large"],
+  quota: ["insufficient_quota", "insufficient_quota"],
+  rate_limited: ["rate_limit_error", "rate_limit_exceeded"],
+  overloaded: ["server_error", "overloaded"],
+  timeout: ["timeout_error", "timeout"],
+  upstream: ["server_error", "upstream_error"],
+  upstream_auth: ["server_error", "upstream_auth"],
+  upstream_quota: ["server_error", "upstream_quota"],
+  attestation: ["server_error", "attestation_failed"],
+  unavailable: ["server_error", "unavailable"],
+  canceled: ["server_error", "canceled"],
+  internal: ["server_error", "internal_error"],
+};
+
+export const typeOf = (kind: ErrorKind): string => WORDS[kind][0];
+
+/** Four members that are always there; the details of a fault stand beside them. */
+export function openaiError({ kind, message, code, param, details }: Fault): JsonObject {
+  const [type, usual] = WORDS[kind];
+  return {
+    message,
+    type,
+    param: param ?? null,
+    code: code ?? usual,
+    ...(details && { details }),
+  };
+}

@@ -1,0 +1,43 @@
+// What a JSON value is, if it is that. Clients and upstreams send anything: every codec that reads a member asks here.
+import { parseShallow } from "../lib/json.ts";
+import type { Json, JsonObject } from "../model/values.ts";
+
+export const isObject = (v: unknown): v is JsonObject =>
+  typeof v === "object" && v !== null && !Array.isArray(v);
+export const object = (v: unknown): JsonObject | undefined => (isObject(v) ? v : undefined);
+export const list = (v: unknown): readonly Json[] => (Array.isArray(v) ? (v as Json[]) : []);
+export const objects = (v: unknown): readonly JsonObject[] => list(v).filter(isObject);
+export const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
+/** JSON can spell numbers that are infinite here (`1e999`): those count for none. */
+export const number = (v: unknown): number | undefined =>
+  typeof v === "number" && Number.isFinite(v) ? v : undefined;
+export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean" ? v : undefined);
+
+/** The object that a text spells, if it spells one. */
+export function parsed(json: string): JsonObject | undefined {
+  try {
+    return object(parseShallow(json));
+  } catch {
+    return undefined;
+  }
+}
+
+/** `{a: undefined}` says nothing on a wire but is a key in memory: what is absent shall not be there. */
+export function present<T extends object>(fields: T): T {
+  const kept: Record<string, unknown> = {};
+  for (const key in fields) if (fields[key] !== undefined) kept[key] = fields[key];
+  return kept as T;
+}
+
+/** The same, or nothing when nothing is left. */
+export function some(fields: { readonly [key: string]: Json | undefined }): JsonObject | undefined {
+  const kept = present(fields) as JsonObject;
+  for (const _ in kept) return kept;
+  return undefined;
+}
+
+/** Nothing but these keys: only then does a codec know what the whole says. */
+export function only(of: JsonObject, keys: readonly string[]): boolean {
+  for (const key in of) if (of[key] !== undefined && !keys.includes(key)) return false;
+  return true;
+}
