@@ -15,8 +15,9 @@ export function decode(
   chunks: Iterable<Buffer>,
   of: CallContext,
   headers: HeadersIn = NO_HEADERS,
+  rules: Parameters<typeof grammar>[0] = {},
 ): ModelEvent[] {
-  const { events, emit, end } = judged();
+  const { events, emit, end } = judged(rules);
   const decoder = client.stream(emit, of, headers);
   for (const chunk of chunks) decoder.push(chunk);
   decoder.end();
@@ -37,9 +38,9 @@ export function decodeWhole(
   return events;
 }
 
-function judged() {
+function judged(rules: Parameters<typeof grammar>[0] = {}) {
   const events: ModelEvent[] = [];
-  const judge = grammar();
+  const judge = grammar(rules);
   return {
     events,
     emit: (e: ModelEvent) => {

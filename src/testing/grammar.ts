@@ -15,12 +15,18 @@ const HOLDS: { readonly [block: string]: readonly ModelEvent["type"][] } = {
 /**
  * Judges a stream of events as it goes by: `start (open (delta | media | proof | cite)* close | usage)* finish`, where
  * blocks may be open together, each holds only what its kind can hold, and usage never decreases. Throws at the first
- * event that is out of place; `end()` throws when the finish is missing.
+ * event that is out of place; `end()` throws when the finish is missing. `guessed`: the first report may guess what was
+ * read, as a gateway does before upstream has counted, and the next one may be lower.
  */
-export function grammar(): { event(e: ModelEvent): void; end(): void } {
+export function grammar(of: { readonly guessed?: boolean } = {}): {
+  event(e: ModelEvent): void;
+  end(): void;
+} {
   const open = new Map<number, string>();
   const seen = new Set<number>();
   const usage = new Map<string, Usage>();
+  /** Models of which more than a guess has been told. */
+  const counted = new Set<string>();
   let state: "before" | "in" | "over" = "before";
   let n = 0;
   const wrong = (why: string, e: ModelEvent): never => {
@@ -65,9 +71,12 @@ export function grammar(): { event(e: ModelEvent): void; end(): void } {
           return;
         case "usage": {
           const model = e.model ?? "";
-          const fell = decrease(usage.get(model) ?? {}, e.usage);
+          const before = usage.get(model) ?? {};
+          const guess = of.guessed === true && !counted.has(model);
+          const fell = decrease(guess ? { output: before.output } : before, e.usage);
+          if (usage.has(model)) counted.add(model);
           if (fell) wrong(fell, e);
-          usage.set(model, { ...usage.get(model), ...e.usage });
+          usage.set(model, { ...before, ...e.usage });
           return;
         }
         case "finish":

@@ -1,5 +1,5 @@
 // Everything in plugins/ keeps the contract that third parties keep, by the same checks.
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, it } from "vitest";
@@ -23,11 +23,12 @@ const PLUGINS = Object.entries(builtin).flatMap(([kind, all]) =>
  * vendors make of it, and of a native endpoint, has tests of its own.
  */
 const RECORDED = mkdtempSync(join(tmpdir(), "tollgate-recorded-"));
-for (const protocol of ["gemini", "gemini-image", "images"])
-  symlinkSync(
-    join(import.meta.dirname, "../fixtures/recordings", protocol),
-    join(RECORDED, protocol),
-  );
+const recorded = (protocol: string, as = protocol) =>
+  symlinkSync(join(import.meta.dirname, "../fixtures/recordings", protocol), join(RECORDED, as));
+for (const protocol of ["gemini", "gemini-image", "images"]) recorded(protocol);
+// Several pictures of Google's are asked for one by one, each answered whole, by code of the provider's own.
+mkdirSync(join(RECORDED, "native"));
+recorded("gemini-image/whole", "native/whole");
 afterAll(() => rmSync(RECORDED, { recursive: true }));
 const OWN_DIALECT = ["google", "openai"];
 
