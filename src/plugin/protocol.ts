@@ -102,7 +102,7 @@ export interface Decoder {
   end(): void;
 }
 
-/** Gets one usage, just before finish: the one that is settled. */
+/** Gets usage twice: after `start` a guess of the input, for wires that tell counts at their beginning; and just before the finish the one that is settled. */
 export interface Encoder {
   event(event: ModelEvent): void;
   fail(fault: Fault): void;

@@ -5,7 +5,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -18,7 +18,13 @@ import { startGateway, type Daemon } from "../gateway.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
-const PAGES = ["README.md", ...globSync("{plugins,src}/**/README.md", { cwd: ROOT })];
+const PAGES = [
+  "README.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  ...globSync("{plugins,src}/**/README.md", { cwd: ROOT }),
+  ...globSync("docs/**/*.md", { cwd: ROOT }),
+];
 
 interface Block {
   page: string;
@@ -75,6 +81,36 @@ describe("every YAML example", () => {
     expect(valid(parse(text)), JSON.stringify(valid.errors)).toBe(true);
     expect(valid(parse("middleware: [{ use: auth, with: { anonymus: true } }]"))).toBe(false);
     expect(valid(parse("providers: { x: { use: openai, with: { api_kee: x } } }"))).toBe(false);
+  });
+});
+
+describe("every example that a page shows", () => {
+  const OWN = /^\/\/ (examples\/[\w-]+\.ts)\n/;
+  const shown = of("ts").filter(({ text }) => OWN.test(text));
+
+  it.each(shown.map((b) => [named(b), b] as const))("%s is the file", (_name, { text }) => {
+    expect(text).toBe(readFileSync(join(ROOT, OWN.exec(text)![1]!), "utf8"));
+  });
+
+  it("every file in examples/ stands on a page", () => {
+    const files = globSync("examples/*", { cwd: ROOT }).sort();
+    expect([...new Set(shown.map(({ text }) => OWN.exec(text)![1]!))].sort()).toEqual(files);
+  });
+});
+
+describe("every link and every file that a page names", () => {
+  const pages = PAGES.filter((page) => existsSync(join(ROOT, page)));
+  it.each(pages)("%s leads somewhere", (page) => {
+    const text = readFileSync(join(ROOT, page), "utf8").replaceAll(/^```[\s\S]*?^```$/gm, "");
+    const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((m) =>
+      join(dirname(page), m[1]!),
+    );
+    const named = page.startsWith("docs/")
+      ? [...text.matchAll(/`((?:src|plugins|test|docs|examples|schemas)\/[\w./-]+)`/g)].map(
+          (m) => m[1]!,
+        )
+      : [];
+    expect([...links, ...named].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 });
 

@@ -1,0 +1,24 @@
+// examples/counter.ts
+import { defineObserver } from "tollgate/plugin";
+
+export default defineObserver({
+  api: 1,
+  name: "counter",
+  summary: "Counts requests by status",
+  sends: "nowhere",
+  setup(_options, ctx) {
+    // It outlives a reload: the next generation's setup is handed the same map.
+    const counts = ctx.shared("counts", () => new Map<number, number>());
+    return {
+      seen(batch) {
+        for (const { status } of batch) counts.set(status, (counts.get(status) ?? 0) + 1);
+      },
+      told(notice) {
+        ctx.log.info({ notice: notice.type }, "the gateway says");
+      },
+      commands: {
+        counts: { summary: "Requests by status", run: async () => Object.fromEntries(counts) },
+      },
+    };
+  },
+});

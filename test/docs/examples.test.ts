@@ -1,0 +1,197 @@
+// What stands in examples/ does what its page says: it keeps the contract, and it works in a gateway.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { defineMiddleware, type Definition, type RequestRecord } from "tollgate/plugin";
+import {
+  conformance,
+  context,
+  gateway,
+  protocolLaws,
+  say,
+  speaking,
+  upstream,
+} from "tollgate/testing";
+import acme from "../../examples/acme.ts";
+import cache from "../../examples/cache.ts";
+import counter from "../../examples/counter.ts";
+import lines from "../../examples/lines.ts";
+import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
+import redactor from "../../examples/redactor.ts";
+import chat from "../../plugins/frontends/chat-completions.ts";
+import { foreign, importsOf } from "../floors.ts";
+
+const FOLDER = join(import.meta.dirname, "../../examples");
+
+const plugins: Readonly<Record<string, Definition>> = { acme, cache, counter, lines, redactor };
+
+describe("every example", () => {
+  it("imports what third parties get, and begins with its own name", () => {
+    for (const file of readdirSync(FOLDER)) {
+      const source = readFileSync(join(FOLDER, file), "utf8");
+      expect(source.split("\n")[0]).toBe(`// examples/${file}`);
+      // As a plugin beside others of its kind would.
+      for (const one of importsOf(source))
+        expect(foreign(`plugins/examples/${file}`, one, [])).toBeUndefined();
+    }
+  });
+
+  for (const definition of Object.values(plugins))
+    for (const { name, run } of conformance(definition, {
+      ...(definition === acme && { credential: { api_key: "canary-acme-7f3a" } }),
+    }))
+      it(name, run);
+
+  for (const { name, run } of protocolLaws(linesProtocol())) it(name, run);
+});
+
+/** A gateway with the examples, before an upstream that says "Hello". */
+async function stage(yaml: string) {
+  const up = await upstream(speaking(say("Hello"), ["large", "small"]));
+  const at = await gateway({
+    plugins: { ...plugins, "chat-completions": chat, cut: oneKey },
+    env: { ACME: "canary-acme-7f3a" },
+    yaml: `${yaml}
+providers:
+  acme: { use: acme, with: { base_url: "${up.url}/v1", api_key: "\${env:ACME}" } }`,
+  });
+  return {
+    up,
+    at,
+    /** What was asked for an answer, as it came. */
+    asked: () => up.requests.filter(({ method }) => method === "POST"),
+    ask: (path: string, body: object, key = "tester") =>
+      fetch(`${at.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model: "acme/large", ...body }),
+      }),
+    async [Symbol.asyncDispose]() {
+      await at[Symbol.asyncDispose]();
+      await up[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Whose key it is, is the key. */
+const oneKey = defineMiddleware({
+  api: 1,
+  name: "cut",
+  summary: "Takes every key for its own name",
+  sends: "nowhere",
+  setup: () => ({ admit: (x, secret) => x.identify({ id: secret ?? "none" }) }),
+});
+
+const CHAT = "/v1/chat/completions";
+const user = (content: string) => ({ messages: [{ role: "user", content }] });
+
+describe("the redactor", () => {
+  it("takes addresses and card numbers out of everything that is said, on every turn", async () => {
+    await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, redactor]");
+    const res = await it.ask(CHAT, {
+      messages: [
+        { role: "system", content: "Write to ann@example.org." },
+        { role: "user", content: "I am bob.b+x@mail.example.com, card 4111 1111 1111 1111." },
+        {
+          role: "assistant",
+          tool_calls: [
+            {
+              id: "c1",
+              type: "function",
+              function: { name: "mail", arguments: '{"to":"ann@example.org"}' },
+            },
+          ],
+        },
+        { role: "tool", tool_call_id: "c1", content: "sent to ann@example.org" },
+      ],
+    });
+    expect(res.status, await res.clone().text()).toBe(200);
+    const sent = it.asked()[0]!.body.toString();
+    expect(sent).not.toMatch(/@|4111/);
+    expect(sent.match(/\[email\]/g)).toHaveLength(4);
+    expect(sent).toContain("[card number]");
+  });
+
+  it("costs no more than the length of what it reads", async () => {
+    await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, redactor]");
+    const began = performance.now();
+    expect((await it.ask(CHAT, user("a.".repeat(500_000)))).status).toBe(200);
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+});
+
+describe("the cache", () => {
+  const YAML = "frontends: [chat-completions]\nmiddleware: [cut, cache]";
+
+  it.each([false, true])("answers the second time by itself, stream: %s", async (stream) => {
+    await using it = await stage(YAML);
+    const first = await it.ask(CHAT, { ...user("Hi"), stream });
+    const text = await first.text();
+    expect(first.headers.get("x-cache")).toBe("miss");
+    const second = await it.ask(CHAT, { ...user("Hi"), stream });
+    expect(await second.text()).toBe(text);
+    expect(second.headers.get("x-cache")).toBe("hit");
+    expect(second.headers.get("content-type")).toBe(first.headers.get("content-type"));
+    expect(it.asked()).toHaveLength(1);
+    expect(it.at.ledger.filter((row) => row.do === "reserve")).toHaveLength(1);
+  });
+
+  it("asks again for another key, another text, another model, and whole where it was streamed", async () => {
+    await using it = await stage(YAML);
+    for (const [body, key] of [
+      [user("Hi"), "ann"],
+      [user("Hi"), "bob"],
+      [user("Ho"), "ann"],
+      [{ ...user("Hi"), model: "acme/small" }, "ann"],
+      [{ ...user("Hi"), stream: true }, "ann"],
+    ] as const)
+      await (await it.ask(CHAT, body, key)).text();
+    expect(it.asked()).toHaveLength(5);
+  });
+});
+
+describe("the provider", () => {
+  it("is listed, and its quirk is kept", async () => {
+    await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut]");
+    const res = await it.ask(CHAT, { ...user("Hi"), user: "ann", max_tokens: 9 });
+    expect(await res.text()).toContain("Hello");
+    const [asked] = it.asked();
+    expect(asked!.headers["x-acme-user"]).toBe("ann");
+    expect(asked!.headers.authorization).toBe("Bearer canary-acme-7f3a");
+    expect(asked!.json()).not.toHaveProperty("user");
+    expect(asked!.json().max_tokens).toBe(9);
+  });
+});
+
+describe("the frontend and its protocol", () => {
+  it("answer whole, in lines, with an error of their own, and without a model", async () => {
+    await using it = await stage("frontends: [lines]\nmiddleware: [cut]");
+    const whole = await it.ask("/lines", { prompt: "Hi", max: 9 });
+    expect(await whole.json()).toMatchObject({ text: "Hello", done: "stop", usage: { input: 10 } });
+    expect(it.asked()[0]!.json()).toMatchObject({ max_tokens: 9 });
+    const streamed = await it.ask("/lines", { prompt: "Hi", stream: true });
+    expect(streamed.headers.get("content-type")).toBe("application/x-ndjson");
+    const said = (await streamed.text()).trim().split("\n");
+    expect(said.map((line) => JSON.parse(line))).toMatchObject([
+      { text: "Hello" },
+      { done: "stop", usage: { input: 10, output: 5 } },
+    ]);
+    const wrong = await it.ask("/lines", {});
+    expect(wrong.status).toBe(400);
+    expect(await wrong.json()).toMatchObject({ error: { kind: "invalid" } });
+    const health = await fetch(`${it.at.url}/lines/health`);
+    expect(await health.json()).toEqual({ ok: true });
+  });
+});
+
+describe("the observer", () => {
+  it("counts by status", async () => {
+    const { ctx, end } = context();
+    const it = await counter.setup({}, ctx);
+    const record = (status: number) => ({ status }) as RequestRecord;
+    await it.seen?.([record(200), record(429)]);
+    await it.seen?.([record(200)]);
+    expect(await it.commands?.["counts"]?.run({})).toEqual({ 200: 2, 429: 1 });
+    await end();
+  });
+});
