@@ -52,10 +52,12 @@ async function createOtherLoad(): Promise<LoadPlugin> {
 /** Lent to plugins, so that there is one copy of what they and we speak about. */
 async function publicModules(): Promise<Record<string, unknown>> {
   const protocols = new URL("../protocols/", import.meta.url);
+  const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+  // A folder without an index is what protocols share among themselves: no plugin may import it.
   const names = readdirSync(protocols, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
-    .map((entry) => entry.name);
-  const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";
+    .map((entry) => entry.name)
+    .filter((name) => existsSync(new URL(`${name}/index.${suffix}`, protocols)));
   const modules = await Promise.all([
     import("../plugin/index.ts").then((module) => ["tollgate/plugin", module] as const),
     ...names.map(async (name) => {
