@@ -156,6 +156,8 @@ export function renaming(
 /** Pieces on their way to one write: a socket is asked once a turn, not once a piece. */
 export interface Gather {
   add(piece: Buffer): void;
+  /** Ranges that follow one another in the same bytes leave as the one range they came as. */
+  range(b: Buffer, from: number, to: number): void;
   flush(): void;
 }
 
@@ -165,18 +167,45 @@ class Gathering implements Gather {
   readonly #write: (b: Buffer) => void;
   #pieces: Buffer[] = [];
   #size = 0;
+  /** A range that may still grow. */
+  #run: Buffer | undefined;
+  #from = 0;
+  #to = 0;
 
   constructor(write: (b: Buffer) => void) {
     this.#write = write;
   }
 
   add(piece: Buffer): void {
-    if (piece.length === 0) return;
+    if (this.#run) this.#settle(this.#run);
+    if (piece.length > 0) this.#keep(piece);
+  }
+
+  range(b: Buffer, from: number, to: number): void {
+    if (this.#run === b && this.#to === from) {
+      this.#to = to;
+      return;
+    }
+    if (this.#run) this.#settle(this.#run);
+    this.#run = b;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  #settle(run: Buffer): void {
+    const from = this.#from;
+    const to = this.#to;
+    this.#run = undefined;
+    if (to > from) this.#keep(from === 0 && to === run.length ? run : run.subarray(from, to));
+  }
+
+  #keep(piece: Buffer): void {
     this.#pieces.push(piece);
     this.#size += piece.length;
   }
 
   flush(): void {
+    if (this.#run) this.#settle(this.#run);
     if (this.#size === 0) return;
     const pieces = this.#pieces;
     const all = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces, this.#size);

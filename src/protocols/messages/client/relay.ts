@@ -10,9 +10,8 @@ import {
   eventOf,
   frames,
   gather,
-  needle,
   renaming,
-  valueAt,
+  type Frames,
   type Gather,
 } from "../../sse/index.ts";
 import { fault as refusal } from "../server/fault.ts";
@@ -21,11 +20,11 @@ import { isObject, text } from "../../json.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { CAP } from "./stream.ts";
 import { Tap } from "./tap.ts";
-import { wordsIn, wordsOf } from "./amount.ts";
-import { answerOf } from "./whole.ts";
+import { wordsIn } from "./amount.ts";
+import { relayWhole } from "./relay-whole.ts";
 
 export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
-  to.stream ? streamed(sink, to) : wholly(sink, to);
+  to.stream ? new StreamRelay(sink, to) : relayWhole(sink, to);
 
 const LF = 10;
 const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n');
@@ -33,117 +32,126 @@ const STOP = Buffer.from('event: message_stop\ndata: {"type":"message_stop"}\n\n
 /** Blocks that say nothing in their start: their first delta is the first content. */
 const SILENT = new Set(["text", "thinking", "tool_use", "server_tool_use", "mcp_tool_use"]);
 
-function streamed(sink: RelaySink, to: AnswerContext): Relay {
-  const out = gather((b) => sink.bytes(b));
-  const rename = renaming(["message", "model"], to.model);
-  const tap = new Tap(sink);
-  let over = false;
-  // Events that stay as they are and follow one another leave as the one range they came as.
-  let run: Buffer | undefined;
-  let from = 0;
-  let until = 0;
+class StreamRelay implements Relay {
+  readonly #sink: RelaySink;
+  readonly #to: AnswerContext;
+  readonly #out: Gather;
+  readonly #tap: Tap;
+  readonly #rename: ReturnType<typeof renaming>;
+  readonly #events: Frames;
+  #over = false;
+  /** The end as upstream named it, held back until the output is counted: this wire's clients read their counts off it. */
+  #held: JsonObject | undefined;
 
-  const pass = (b: Buffer, start: number, end: number): void => {
-    if (run === b && until === start) {
-      until = end;
-      return;
+  constructor(sink: RelaySink, to: AnswerContext) {
+    this.#sink = sink;
+    this.#to = to;
+    this.#out = gather((b) => sink.bytes(b));
+    this.#tap = new Tap(sink);
+    this.#rename = renaming(["message", "model"], to.model);
+    this.#events = frames(this.#event, CAP);
+  }
+
+  get between(): boolean {
+    return this.#events.between;
+  }
+
+  push(chunk: Buffer): void {
+    try {
+      this.#events.push(chunk);
+    } finally {
+      this.#out.flush();
+      this.#tap.told();
     }
-    settle();
-    run = b;
-    from = start;
-    until = end;
-  };
-  const settle = (): void => {
-    if (run) out.add(from === 0 && until === run.length ? run : run.subarray(from, until));
-    run = undefined;
-  };
-  const flush = (): void => {
-    settle();
-    out.flush();
-  };
-  /** The end as upstream named it, held back while nobody has counted: this wire's clients read their counts off it. */
-  let held: JsonObject | undefined;
-  const finish = (): void => {
-    // What stands before the terminal is the client's already; the terminal waits for the bill.
-    flush();
-    over = true;
-    const settled = tap.finish();
-    if (held || settled) out.add(ending(held, settled));
-    held = undefined;
-  };
-  const events = frames((b, start, end) => {
+  }
+
+  end(): void {
+    this.#events.end();
+    if (!this.#over) {
+      if (!this.#tap.ended)
+        fail("upstream", "The provider's stream ended before its answer did.", {
+          code: "truncated",
+        });
+      this.#finish();
+      this.#out.add(STOP);
+    }
+    this.#out.flush();
+  }
+
+  fail(f: Fault): void {
+    const said = JSON.stringify(refusal(f, this.#to).body);
+    this.#sink.bytes(Buffer.from(`event: error\ndata: ${said}\n\n`));
+  }
+
+  // A field, so that an event costs one call.
+  readonly #event = (b: Buffer, start: number, end: number): void => {
     // After its end a message has no more to say, and clients take a second one for a fault. Only the last line's
     // feed may still be on its way.
-    if (over) return b[start] === LF ? pass(b, start, end) : undefined;
+    if (this.#over) {
+      if (b[start] === LF) this.#out.range(b, start, end);
+      return;
+    }
     const named = nameOf(b, start, end);
     const told = named === undefined ? unnamed(b.subarray(start, end)) : undefined;
     const type = named ?? told?.type;
     switch (type) {
       case "content_block_delta":
-        tap.content(named === undefined ? end - start : wordsIn(b, start, end));
+        this.#tap.content(named === undefined ? end - start : wordsIn(b, start, end));
         break;
       case "content_block_start": {
         const block = jsonOf(b.subarray(start, end))["content_block"];
-        if (isObject(block) && !SILENT.has(text(block["type"]) ?? "")) tap.content();
+        if (isObject(block) && !SILENT.has(text(block["type"]) ?? "")) this.#tap.content();
         break;
       }
-      case "message_delta": {
-        const delta = jsonOf(b.subarray(start, end));
-        tap.delta(delta);
-        if (tap.counted && !held) break;
-        const said = held ? (held["delta"] as Record<string, Json | undefined>) : {};
-        held = { ...delta, delta: Object.assign(said, inside(delta)) };
-        if (!tap.counted) return;
-        settle();
-        out.add(ending(held, undefined));
-        held = undefined;
-        return;
-      }
+      case "message_delta":
+        if (this.#ends(jsonOf(b.subarray(start, end)))) return;
+        break;
       case "message_stop":
-        finish();
+        this.#finish();
         break;
       case "error":
         return throwFailure(jsonOf(b.subarray(start, end)));
       case "[DONE]":
         return;
     }
-    if (told?.nameless) {
-      settle();
-      out.add(Buffer.from(`event: ${type}\n`));
-    }
-    if (type !== "message_start") return pass(b, start, end);
-    settle();
-    started(b.subarray(start, end), tap, rename, out, to);
-  }, CAP);
-
-  return {
-    get between() {
-      return events.between;
-    },
-    push(chunk) {
-      try {
-        events.push(chunk);
-      } finally {
-        flush();
-        tap.told();
-      }
-    },
-    end() {
-      events.end();
-      if (!over) {
-        if (!tap.ended)
-          fail("upstream", "The provider's stream ended before its answer did.", {
-            code: "truncated",
-          });
-        finish();
-        out.add(STOP);
-      }
-      flush();
-    },
-    fail(f: Fault) {
-      sink.bytes(Buffer.from(`event: error\ndata: ${JSON.stringify(refusal(f, to).body)}\n\n`));
-    },
+    if (told?.nameless) this.#out.add(Buffer.from(`event: ${type}\n`));
+    if (type === "message_start") this.#start(b.subarray(start, end));
+    else this.#out.range(b, start, end);
   };
+
+  #start(event: Buffer): void {
+    const start = jsonOf(event);
+    const said = isObject(start["message"]) ? start["message"] : {};
+    this.#tap.start(said);
+    const data = dataOf(event);
+    if (data && isObject(said["usage"])) return this.#rename(event, data.from, this.#out);
+    // Its data is spread over lines, or lacks the counts that clients build upon: written anew, in one.
+    const message = { usage: usageTo({}), ...said, model: this.#to.model };
+    const anew = JSON.stringify({ ...start, message });
+    this.#out.add(Buffer.from(`event: message_start\ndata: ${anew}\n\n`));
+  }
+
+  /** Whether the event stays behind: for counts to come, or because it was written anew. */
+  #ends(delta: JsonObject): boolean {
+    this.#tap.delta(delta);
+    const held = this.#held;
+    if (this.#tap.counted && !held) return false;
+    const said = held ? (held["delta"] as Record<string, Json | undefined>) : {};
+    this.#held = { ...delta, delta: Object.assign(said, inside(delta)) };
+    if (!this.#tap.counted) return true;
+    this.#out.add(ending(this.#held, undefined));
+    this.#held = undefined;
+    return true;
+  }
+
+  #finish(): void {
+    // What stands before the terminal is the client's already; the terminal waits for the bill.
+    this.#out.flush();
+    this.#over = true;
+    const settled = this.#tap.finish();
+    if (this.#held || settled) this.#out.add(ending(this.#held, settled));
+    this.#held = undefined;
+  }
 }
 
 const inside = (event: JsonObject | undefined): JsonObject =>
@@ -156,23 +164,6 @@ function ending(held: JsonObject | undefined, settled: Usage | undefined): Buffe
   const usage = settled ? { ...told, ...usageTo(settled) } : told;
   const said = JSON.stringify({ type: "message_delta", ...held, delta, usage });
   return Buffer.from(`event: message_delta\ndata: ${said}\n\n`);
-}
-
-function started(
-  event: Buffer,
-  tap: Tap,
-  rename: ReturnType<typeof renaming>,
-  out: Gather,
-  to: AnswerContext,
-): void {
-  const start = jsonOf(event);
-  const said = isObject(start["message"]) ? start["message"] : {};
-  tap.start(said);
-  const data = dataOf(event);
-  if (data && isObject(said["usage"])) return rename(event, data.from, out);
-  // Its data is spread over lines, or lacks the counts that clients build upon: written anew, in one.
-  const message = { usage: usageTo({}), ...said, model: to.model };
-  out.add(Buffer.from(`event: message_start\ndata: ${JSON.stringify({ ...start, message })}\n\n`));
 }
 
 const NAME = Buffer.from("event:");
@@ -215,38 +206,4 @@ function jsonOf(event: Buffer): JsonObject {
     : fail("upstream", "An event of the provider's stream is not a JSON object.", {
         code: "bad_stream",
       });
-}
-
-const MODEL = needle("model");
-
-/** A JSON answer comes in one piece. */
-function wholly(sink: RelaySink, to: AnswerContext): Relay {
-  const tap = new Tap(sink);
-  return {
-    between: true,
-    push(body) {
-      const answer = answerOf(body);
-      tap.whole(answer);
-      tap.content(wordsOf(answer["content"]));
-      const settled = tap.finish();
-      if (settled)
-        return sink.bytes(
-          Buffer.from(JSON.stringify({ ...answer, model: to.model, usage: usageTo(settled) })),
-        );
-      const at = valueAt(body, [MODEL], body.indexOf(123));
-      const name = at && body.toString("utf8", at.from, at.to);
-      // Written twice, and differently, it means the last to us and perhaps the first to others.
-      if (!at || name !== JSON.stringify(answer["model"]))
-        return sink.bytes(Buffer.from(JSON.stringify({ ...answer, model: to.model })));
-      const out = gather((b) => sink.bytes(b));
-      out.add(body.subarray(0, at.from));
-      out.add(Buffer.from(JSON.stringify(to.model)));
-      out.add(body.subarray(at.to));
-      out.flush();
-    },
-    end() {},
-    fail(f: Fault) {
-      sink.bytes(Buffer.from(JSON.stringify(refusal(f, to).body)));
-    },
-  };
 }

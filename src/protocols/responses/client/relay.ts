@@ -1,9 +1,20 @@
 // The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
-// wherever a response object stands; errors are taken out and told by whoever has the right words for them.
-import { fail } from "../../../model/error.ts";
+// wherever a response object stands. Errors are taken out and told in the gateway's words, so
+// that another candidate may still answer.
+import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
-import { dataOf, eventOf, frames, gather, needle, renaming, valueAt } from "../../sse/index.ts";
+import {
+  dataOf,
+  eventOf,
+  frames,
+  gather,
+  needle,
+  renaming,
+  valueAt,
+  type Frames,
+  type Gather,
+} from "../../sse/index.ts";
 import { isText, wordsIn, wordsOf } from "./amount.ts";
 import { CAP } from "./stream.ts";
 import { throwFailure } from "../../failure/failure.ts";
@@ -14,7 +25,7 @@ import { usageTo } from "../usage.ts";
 import { number, object, parsed, text } from "../../json.ts";
 
 export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
-  to.stream ? streamed(sink, to) : relayWhole(sink, to);
+  to.stream ? new StreamRelay(sink, to) : relayWhole(sink, to);
 
 const TYPE = [needle("type")];
 const DONE = Buffer.from("data: [DONE]\n\n");
@@ -30,163 +41,178 @@ const ENDED = new Set([
   "response.cancelled",
 ]);
 
-function streamed(sink: RelaySink, to: AnswerContext): Relay {
-  const out = gather((bytes) => sink.bytes(bytes));
-  const rename = renaming(["response", "model"], to.model);
+/** How the deltas of a stream begin: what begins alike is one, and need not be looked into. */
+interface DeltaBeginning {
+  begins: Buffer;
+  isText: boolean;
+}
+
+class StreamRelay implements Relay {
+  readonly #sink: RelaySink;
+  readonly #to: AnswerContext;
+  readonly #out: Gather;
+  readonly #rename: ReturnType<typeof renaming>;
+  readonly #events: Frames;
   /** The event that announced the response, and the last one: what a failure has to go on with. */
-  let first: Buffer | undefined;
-  let last: { b: Buffer; from: number; till: number } | undefined;
-  let committed = false;
-  let over = false;
-
-  const content = () => {
-    if (committed) return;
-    committed = true;
-    sink.content(0);
-  };
-  const end = (event: Buffer, json: number, data: JsonObject) => {
-    const response = object(data["response"]) ?? {};
-    const type = text(data["type"]) ?? typeOf(event, json);
-    const counted = report(response, sink);
-    if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
-      throwFailure({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
-    content();
-    tell();
-    over = true;
-    const settled = sink.finish(reasonOf(response));
-    if (settled && !counted) {
-      const said = {
-        ...data,
-        type,
-        response: { ...response, model: to.model, usage: usageTo(settled) },
-      };
-      out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(said)}`));
-      return out.add(END);
-    }
-    // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
-    rename(event.subarray(0, lengthOf(event)), json, out);
-    out.add(END);
-  };
-  /** Ranges that nothing changes and that follow one another leave as one. */
-  let run: { b: Buffer; from: number; to: number } | undefined;
-  const pass = (b: Buffer, from: number, till: number) => {
-    if (run?.b === b && run.to === from) run.to = till;
-    else {
-      flushRun();
-      run = { b, from, to: till };
-    }
-  };
-  const flushRun = () => {
-    if (run) out.add(run.b.subarray(run.from, run.to));
-    run = undefined;
-  };
-  const flush = () => {
-    flushRun();
-    out.flush();
-  };
-  /** How the deltas of this stream begin: what begins alike is one, and need not be looked into. */
-  let alike: { begins: Buffer; said: boolean } | undefined;
+  #first: Buffer | undefined;
+  #last: Buffer | undefined;
+  #lastFrom = 0;
+  #lastTill = 0;
+  #committed = false;
+  #over = false;
+  #alike: DeltaBeginning | undefined;
   /** Bytes of text since they were last told. */
-  let words = 0;
-  let heard = false;
-  const tell = () => {
-    if (words > 0) sink.content(words);
-    words = 0;
-  };
+  #words = 0;
+  #heard = false;
 
-  const events = frames((b, from, till) => {
-    if (over) return;
+  constructor(sink: RelaySink, to: AnswerContext) {
+    this.#sink = sink;
+    this.#to = to;
+    this.#out = gather((bytes) => sink.bytes(bytes));
+    this.#rename = renaming(["response", "model"], to.model);
+    this.#events = frames(this.#event, CAP);
+  }
+
+  get between(): boolean {
+    return this.#events.between && !this.#over;
+  }
+
+  push(chunk: Buffer): void {
+    try {
+      this.#events.push(chunk);
+    } finally {
+      this.#out.flush();
+      this.#tell();
+    }
+  }
+
+  end(): void {
+    this.#events.end();
+    this.#out.flush();
+    if (!this.#over)
+      fail("upstream", "The provider's stream ended before its answer did.", {
+        code: "truncated",
+      });
+  }
+
+  fail(f: Fault): void {
+    if (this.#over) return;
+    this.#over = true;
+    const { event, error } = failure(f, this.#to);
+    const last = this.#last?.subarray(this.#lastFrom, this.#lastTill);
+    let number = last ? sequenceIn(last) + 1 : 0;
+    const write = (type: string, fields: JsonObject) => {
+      const said = JSON.stringify({ type, sequence_number: number++, ...fields });
+      this.#sink.bytes(Buffer.from(`event: ${type}\ndata: ${said}\n\n`));
+    };
+    const known = this.#first && object(dataIn(this.#first)["response"]);
+    const now = responseObject(this.#to).whole({ status: "failed", output: [], error });
+    const { status, model } = now;
+    const response = known
+      ? { ...known, status, model, error, completed_at: null }
+      : (now as JsonObject);
+    if (!this.#first)
+      write("response.created", {
+        response: { ...response, status: "in_progress", error: null },
+      });
+    write("error", event);
+    write("response.failed", { response });
+    this.#sink.bytes(DONE);
+  }
+
+  // A field, so that an event costs one call.
+  readonly #event = (b: Buffer, from: number, till: number): void => {
+    if (this.#over) return;
+    const alike = this.#alike;
     if (
       alike !== undefined &&
       till - from > alike.begins.length &&
       b.compare(alike.begins, 0, alike.begins.length, from, from + alike.begins.length) === 0
     ) {
-      last = { b, from, till };
-      if (alike.said) words += wordsIn(b, from + alike.begins.length, till);
-      return pass(b, from, till);
+      this.#remember(b, from, till);
+      if (alike.isText) this.#words += wordsIn(b, from + alike.begins.length, till);
+      return this.#out.range(b, from, till);
     }
     const event = b.subarray(from, till);
     const json = dataOf(event)?.from ?? -1;
     const type = typeOf(event, json);
-    if (type !== "") last = { b, from, till };
+    if (type !== "") this.#remember(b, from, till);
     if (BEGUN.has(type)) {
-      if (!first) {
-        first = event;
-        const id = text(object(dataIn(event)["response"])?.["id"]);
-        if (id !== undefined) sink.start(id);
-      }
-      if (json < 0) return pass(b, from, till);
-      flushRun();
-      return rename(event, json, out);
+      this.#begin(event);
+      return json < 0 ? this.#out.range(b, from, till) : this.#rename(event, json, this.#out);
     }
     if (ENDED.has(type)) {
-      flush();
-      return end(event, json, dataIn(event));
+      this.#out.flush();
+      return this.#end(event, json, dataIn(event));
     }
     if (type === "error" || type === DONE_TYPE) {
-      flush();
+      this.#out.flush();
       return type === "error" ? throwFailure(dataIn(event)) : undefined;
     }
-    if (isContent(type)) {
-      content();
-      // What came in no delta comes whole.
-      if (!heard && type === "response.output_item.done")
-        words += wordsOf([dataIn(event)["item"] ?? null]);
-      if (type.endsWith(".delta")) {
-        heard = true;
-        const begins = beginningOf(event, json);
-        const said = isText(type);
-        alike = begins && { begins, said };
-        if (said) words += wordsIn(b, begins ? from + begins.length : from, till);
-      }
-    }
-    pass(b, from, till);
-  }, CAP);
-
-  return {
-    get between() {
-      return events.between && !over;
-    },
-    push(chunk) {
-      try {
-        events.push(chunk);
-      } finally {
-        flush();
-        tell();
-      }
-    },
-    end() {
-      events.end();
-      flush();
-      if (!over)
-        fail("upstream", "The provider's stream ended before its answer did.", {
-          code: "truncated",
-        });
-    },
-    fail(f) {
-      if (over) return;
-      over = true;
-      const { event, error } = failure(f, to);
-      let number = last ? sequenceIn(last.b.subarray(last.from, last.till)) + 1 : 0;
-      const write = (type: string, fields: JsonObject) => {
-        const said = JSON.stringify({ type, sequence_number: number++, ...fields });
-        sink.bytes(Buffer.from(`event: ${type}\ndata: ${said}\n\n`));
-      };
-      const known = first && object(dataIn(first)["response"]);
-      const now = responseObject(to).whole({ status: "failed", output: [], error });
-      const { status, model } = now;
-      const response = known
-        ? { ...known, status, model, error, completed_at: null }
-        : (now as JsonObject);
-      if (!first)
-        write("response.created", {
-          response: { ...response, status: "in_progress", error: null },
-        });
-      write("error", event);
-      write("response.failed", { response });
-      sink.bytes(DONE);
-    },
+    if (isContent(type)) this.#hear(type, event, json);
+    this.#out.range(b, from, till);
   };
+
+  #remember(b: Buffer, from: number, till: number): void {
+    this.#last = b;
+    this.#lastFrom = from;
+    this.#lastTill = till;
+  }
+
+  #begin(event: Buffer): void {
+    if (this.#first) return;
+    this.#first = event;
+    const id = text(object(dataIn(event)["response"])?.["id"]);
+    if (id !== undefined) this.#sink.start(id);
+  }
+
+  #hear(type: string, event: Buffer, json: number): void {
+    this.#commit();
+    // What came in no delta comes whole.
+    if (!this.#heard && type === "response.output_item.done")
+      this.#words += wordsOf([dataIn(event)["item"] ?? null]);
+    if (!type.endsWith(".delta")) return;
+    this.#heard = true;
+    const begins = beginningOf(event, json);
+    const said = isText(type);
+    this.#alike = begins && { begins, isText: said };
+    if (said) this.#words += wordsIn(event, begins ? begins.length : 0, event.length);
+  }
+
+  #end(event: Buffer, json: number, data: JsonObject): void {
+    const response = object(data["response"]) ?? {};
+    const type = text(data["type"]) ?? typeOf(event, json);
+    const counted = report(response, this.#sink);
+    if (isFailure(response) || type === "response.failed" || type === "response.cancelled")
+      throwFailure({ error: response["error"] ?? { message: `The provider ended with ${type}.` } });
+    this.#commit();
+    this.#tell();
+    this.#over = true;
+    const settled = this.#sink.finish(reasonOf(response));
+    if (settled && !counted) {
+      const said = {
+        ...data,
+        type,
+        response: { ...response, model: this.#to.model, usage: usageTo(settled) },
+      };
+      this.#out.add(Buffer.from(`event: ${type}\ndata: ${JSON.stringify(said)}`));
+      return this.#out.add(END);
+    }
+    // What follows is the end of this protocol's streams, whether this upstream says so or not, and nothing else.
+    this.#rename(event.subarray(0, lengthOf(event)), json, this.#out);
+    this.#out.add(END);
+  }
+
+  #commit(): void {
+    if (this.#committed) return;
+    this.#committed = true;
+    this.#sink.content(0);
+  }
+
+  #tell(): void {
+    if (this.#words > 0) this.#sink.content(this.#words);
+    this.#words = 0;
+  }
 }
 
 /** Without its line ends, of which a split may have left one behind. */
