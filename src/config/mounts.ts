@@ -1,5 +1,6 @@
 // The plugins that the file names: loaded, their options and credentials checked against what each of them says it
 // takes. Runs no plugin's `setup`; a plugin's `check` is pure.
+import { sayable } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
 import type { Problem } from "../plugin/plugin.ts";
 import { NOTHING, type Schema } from "./dialect.ts";
@@ -216,7 +217,6 @@ function complain(
       desk.report(problem.complaint(severity ?? "error", message, hint ?? undefined), at + below);
     }
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    desk.report(problem.checkFailed(from, why), ...useAt);
+    desk.report(problem.checkFailed(from, sayable(error)), ...useAt);
   }
 }

@@ -12,7 +12,7 @@ import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
 import { Scope, Shared } from "../lib/scope.ts";
-import { fail } from "../model/error.ts";
+import { fail, sayable } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Store } from "../plugin/store.ts";
 import { RestingTargets } from "../walk/candidates/resting.ts";
@@ -61,9 +61,10 @@ export async function rehearse(
   scope.defer(() => rm(stateDir, { recursive: true, force: true }));
   const services = await furnish(of, scope, stateDir);
   const problems: Located[] = [];
-  const store = await setUpStore(config, services, scope).catch((error: Error) => {
-    const why = of.mask.text(error.message);
-    problems.push(loaded.place("store", problem.setupFailed(config.store.use, why)));
+  const store = await setUpStore(config, services, scope).catch((error: unknown) => {
+    problems.push(
+      loaded.place("store", problem.setupFailed(config.store.use, of.mask.text(sayable(error)))),
+    );
     return services.store;
   });
   const built = await build({ number: 0, config, services, place: loaded.place, probe: false });

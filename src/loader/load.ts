@@ -6,6 +6,7 @@ import { join, sep } from "node:path";
 import type { Jiti, JitiOptions } from "jiti";
 import { problem, type ProblemText } from "../config/problems.ts";
 import type { LoadPlugin } from "../config/types.ts";
+import { placeOf } from "../lib/thrown.ts";
 import { freshen } from "./fresh.ts";
 import { graphOf } from "./graph.ts";
 import { asPath, type Builtin, find, type Resolve } from "./find.ts";
@@ -104,19 +105,6 @@ function reason(error: unknown): string {
     .slice(0, 500);
   const place = placeOf(error);
   return place === undefined || said.includes(place) ? said : `${said}, at ${place}`;
-}
-
-/** "file:line:column": of a syntax error it stands in the message, of a throw in the first frame that is a file's. */
-function placeOf(error: unknown): string | undefined {
-  const { message = "", stack = "" } = error instanceof Error ? error : {};
-  const said = /^\s*((?:[A-Za-z]:)?[/\\][^\n:?]+:\d+(?::\d+)?)\s*$/m.exec(message)?.[1];
-  if (said !== undefined) return said;
-  const frame = /^\s+at (?:.*\()?(?:file:\/\/)?(\/[^\n:?()]+)(?:\?[^\n:]*)?:(\d+:\d+)\)?$/m.exec(
-    stack,
-  );
-  return frame && !frame[1]!.includes("/node_modules/jiti/")
-    ? `${frame[1]}:${frame[2]}`
-    : undefined;
 }
 
 /**

@@ -1,4 +1,5 @@
 import { beyond, BOUNDS, type BoundName } from "../lib/bounds.ts";
+import { brokeOff } from "../lib/thrown.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
 /**
@@ -83,12 +84,16 @@ const ENGINE = [TypeError, RangeError, SyntaxError, ReferenceError, URIError, Ev
  * What may be said of an error where a client, a log's message or a status shows it: a fault's words, or those of an error
  * that was written to be read. The engine's are for the log's `err`, beside the place that they come from.
  */
-export function sayable(error: unknown, otherwise: string): string {
+export function sayable(error: unknown, otherwise = brokeOff(error)): string {
   const fault = faultOf(error);
   if (fault) return fault.message;
-  if (!(error instanceof Error) || ENGINE.some((kind) => error instanceof kind)) return otherwise;
+  if (!(error instanceof Error) || ENGINE.some((kind) => isA(error, kind))) return otherwise;
   return error.message;
 }
+
+/** By its name as well: of an error of another process only that has come. */
+const isA = (error: Error, kind: Function): boolean =>
+  error instanceof kind || error.name === kind.name;
 
 /** There is more of something than there may be. `most`: an operator's own number. */
 export function exceed(

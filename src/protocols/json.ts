@@ -1,4 +1,5 @@
 // What a JSON value is, if it is that. Clients and upstreams send anything: every codec that reads a member asks here.
+import { put } from "../lib/member.ts";
 import { parseShallow } from "../lib/json.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 
@@ -25,7 +26,7 @@ export function parsed(json: string): JsonObject | undefined {
 /** `{a: undefined}` says nothing on a wire but is a key in memory: what is absent shall not be there. */
 export function present<T extends object>(fields: T): T {
   const kept: Record<string, unknown> = {};
-  for (const key in fields) if (fields[key] !== undefined) kept[key] = fields[key];
+  for (const key in fields) if (fields[key] !== undefined) put(kept, key, fields[key]);
   return kept as T;
 }
 

@@ -1,5 +1,6 @@
 // Members of a client's body that its own codec does not know, wherever they stand below the top. They ride in the
 // request's `ext` by their path: another wire names each of them as dropped; their own says them again, or names them too.
+import { put } from "../lib/member.ts";
 import type { Opt } from "../plugin/index.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 
@@ -44,6 +45,17 @@ function look(value: Opt<Json>, shape: FieldShape, at: string, found: Record<str
   }
 }
 
+/** What of a body no codec of its protocol knows. */
+export function unknownIn(
+  body: { readonly [field: string]: unknown },
+  known: (field: string) => boolean,
+): JsonObject {
+  const unknown: Record<string, Json> = {};
+  for (const field in body)
+    if (body[field] !== undefined && !known(field)) put(unknown, field, body[field]);
+  return unknown;
+}
+
 const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
 
 /**
@@ -68,7 +80,7 @@ export function returned<B extends { readonly [field: string]: unknown }>(
     const left = there.get(word(path, value)) ?? 0;
     if (left > 0) there.set(word(path, value), left - 1);
     else if (path.includes("[")) lose(path, "dropped");
-    else if (!put((out = copied(out, copies)), path.split("."), value, copies))
+    else if (!placed((out = copied(out, copies)), path.split("."), value, copies))
       lose(path, "dropped");
   }
   return out as unknown as B;
@@ -84,25 +96,22 @@ const word = (path: string, value: Json): string =>
   `${path.slice(path.lastIndexOf(".") + 1)}=${JSON.stringify(value)}`;
 
 /** Each object on the way is copied once, however many members it gets back. */
-function put(
+function placed(
   of: JsonObject,
   [key, ...more]: readonly string[],
   value: Json,
   copies: Set<object>,
 ): boolean {
   if (more.length === 0) {
-    Object.defineProperty(of, key!, { value, ...OWN });
+    put(of, key!, value);
     return true;
   }
   const inner = Object.hasOwn(of, key!) ? of[key!]! : null;
   if (typeof inner !== "object" || inner === null || isList(inner)) return false;
   const copy = copied(inner, copies);
-  if (copy !== inner) Object.defineProperty(of, key!, { value: copy, ...OWN });
-  return put(copy, more, value, copies);
+  if (copy !== inner) put(of, key!, copy);
+  return placed(copy, more, value, copies);
 }
-
-/** A member of any name: an assignment to "__proto__" is none. */
-const OWN = { enumerable: true, configurable: true, writable: true };
 
 function copied(of: JsonObject, copies: Set<object>): JsonObject {
   if (copies.has(of)) return of;

@@ -58,6 +58,15 @@ describe.each(pairs)("a stranger in a request from %s to %s", (from, into) => {
     expect([...new Set(silent)]).toEqual([]);
   });
 
+  it("is carried or named by whatever name it goes", () => {
+    const silent = WRITTEN[from]!.flatMap((body) =>
+      places(body)
+        .filter(open)
+        .flatMap((at) => silence(a, b, body, at, undefined, "__proto__") ?? []),
+    );
+    expect([...new Set(silent)]).toEqual([]);
+  });
+
   it("is carried or named after a hook that has touched all", () => {
     const silent = WRITTEN[from]!.flatMap((body) =>
       places(body)

@@ -23,9 +23,11 @@ export function places(value: unknown, at: Path = []): Path[] {
 }
 
 /** The body with the stranger in that place. */
-export function visited(body: object, at: Path): object {
+export function visited(body: object, at: Path, name = NAME): object {
   const copy = structuredClone(body) as any;
-  at.reduce((inner, key) => inner[key], copy)[NAME] = "here";
+  const place = at.reduce((inner, key) => inner[key], copy);
+  // Any name may be sent, and an assignment to "__proto__" is none.
+  Object.defineProperty(place, name, { value: "here", enumerable: true });
   return copy;
 }
 
@@ -57,18 +59,19 @@ export function silence(
   body: object,
   at: Path,
   touch: (request: ChatRequest) => ChatRequest = (request) => request,
+  name = NAME,
 ): string | undefined {
-  const after = sent(into, touch(read(from, visited(body, at))));
-  if (after === "refused" || after.text.includes(NAME)) return undefined;
-  if (after.losses.some((loss) => isOf(loss, body, at))) return undefined;
+  const after = sent(into, touch(read(from, visited(body, at, name))));
+  if (after === "refused" || after.text.includes(name)) return undefined;
+  if (after.losses.some((loss) => isOf(loss, body, at, name))) return undefined;
   const told = after.losses.map(({ field }) => field).join(", ");
   return `${at.join(".")} into ${into.id}: told ${told || "nothing"}`;
 }
 
 /** The member itself, or something that it is in: by the name of a member, or by the type that an object says it is. */
-function isOf({ field, code }: ReportedLoss, body: object, at: Path): boolean {
+function isOf({ field, code }: ReportedLoss, body: object, at: Path, name: string): boolean {
   const last = field.split(/[.[\]]+/).findLast((word) => word !== "" && !/^\d+$/.test(word));
-  if (last === NAME || at.includes(last!)) return true;
+  if (last === name || at.includes(last!)) return true;
   const types = at.flatMap((_, i) => at.slice(0, i + 1).reduce(into, body as any)?.type ?? []);
   return types.includes(last) || (WHOLE.has(code ?? "") && types.some((type) => HOSTED.has(type)));
 }

@@ -90,6 +90,15 @@ describe("a field that the target's codec knows", () => {
   );
 });
 
+it.each(Object.keys(chats).flatMap((from) => Object.keys(upstreams).map((into) => [from, into])))(
+  "a field named __proto__ is a field like any other, from %s into %s",
+  async (from, into) => {
+    const { body } = await left(from!, into!, JSON.parse('{"__proto__":{"n":128}}'));
+    // One API refuses a request for a name that it does not know.
+    expect(Object.hasOwn(body!, "__proto__")).toBe(into !== "gemini");
+  },
+);
+
 describe("a hold", () => {
   it("counts what a prepare hook put into the body", async () => {
     const plain = await left("chat-completions", "chat-completions", {});

@@ -8,7 +8,7 @@ import { valueAt } from "../../config/tree.ts";
 import { type ValidationResult, validate } from "../../config/validate.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { nearest } from "../../lib/text.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, faultOf, sayable } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store.ts";
@@ -60,8 +60,10 @@ export function pluginCommand(mounts: () => Mounts, name: string): ControlComman
       return await commandsOf(now, plugin.id)[command.name]!.run(value as JsonObject);
     } catch (error) {
       if (faultOf(error)) throw error;
-      const why = error instanceof Error ? error.message : String(error);
-      return fail("internal", `${plugin.id} ${command.name} failed: ${now.mask.text(why)}`);
+      return fail(
+        "internal",
+        `${plugin.id} ${command.name} failed: ${now.mask.text(sayable(error))}`,
+      );
     }
   };
 }

@@ -2,7 +2,7 @@
 //   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
 import { createServer, type IncomingMessage, request, type Server } from "node:http";
 import { chmod, rm } from "node:fs/promises";
-import { type ErrorKind, fail, faultOf } from "../../model/error.ts";
+import { type ErrorKind, fail, faultOf, sayable } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import { refuseSecond as alone } from "./alone.ts";
 import { makePlace, placeOf } from "./socket-path.ts";
@@ -79,27 +79,38 @@ async function answer(
   { commands, own }: Pick<Parameters<typeof serveControl>[0], "commands" | "own">,
 ): Promise<{ status: number; text: string }> {
   try {
-    const name = decodeURIComponent((req.url ?? "/").slice(1));
+    const name = said(() => decodeURIComponent((req.url ?? "/").slice(1)));
     const text = await read(req);
     const command = Object.hasOwn(commands, name) ? commands[name] : own?.(name);
     if (!command)
       return fail("not_found", `This gateway does not know the command "${name}".`, {
         code: "unknown_command",
       });
-    const input: unknown = JSON.parse(text || "{}");
-    if (typeof input !== "object" || input === null || Array.isArray(input))
-      return fail("invalid", "The input of a command is a JSON object.");
+    const input: unknown = said(() => JSON.parse(text || "{}"));
+    if (typeof input !== "object" || input === null || Array.isArray(input)) return malformed();
     const value = (await command(input as JsonObject)) ?? null;
     return { status: 200, text: JSON.stringify({ value }, plain) };
   } catch (error) {
     const { kind, message, code, param, details } = faultOf(error) ?? {
-      kind: error instanceof SyntaxError ? "invalid" : "internal",
-      message: error instanceof Error ? error.message : String(error),
+      kind: "internal",
+      message: sayable(error),
     };
     return {
       status: 400,
       text: JSON.stringify({ error: { kind, message, code, param, details } }),
     };
+  }
+}
+
+const malformed = (): never =>
+  fail("invalid", "A command is a name in the path, and its input a JSON object.");
+
+/** What was sent, read; its mistakes are told in our words. */
+function said<T>(reading: () => T): T {
+  try {
+    return reading();
+  } catch {
+    return malformed();
   }
 }
 

@@ -4,6 +4,7 @@ import { originsOf } from "../../config/origins.ts";
 import { problem, type ProblemText } from "../../config/problems.ts";
 import type { Located, MountConfig } from "../../config/types.ts";
 import type { Scope } from "../../lib/scope.ts";
+import { sayable } from "../../model/error.ts";
 import { strangerMade } from "../../plugin/members.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Services } from "../services/services.ts";
@@ -55,8 +56,8 @@ export class PluginSetup {
       if (made.commands) this.commands.set(id, made.commands);
       return made;
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      this.complain(id, problem.setupFailed(use, this.services.mask.text(why)));
+      this.services.log.error({ plugin: id, err: error }, "the setup of a plugin failed");
+      this.complain(id, problem.setupFailed(use, this.services.mask.text(sayable(error))));
       return undefined;
     }
   }

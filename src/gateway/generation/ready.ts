@@ -28,7 +28,7 @@ export async function ready(
           lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
         );
       } catch (error) {
-        const why = services.mask.text(sayable(error, "its own check broke; the log says where"));
+        const why = services.mask.text(sayable(error));
         if (mounted.requireReady)
           found.push(place(mounted.id, problem.setupFailed(mounted.use, `not ready: ${why}`)));
         else services.log.warn({ plugin: mounted.id, err: error }, "a provider is not ready");

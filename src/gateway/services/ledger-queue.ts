@@ -10,7 +10,7 @@
 // refused is voided: nothing was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Batches, turn } from "../../lib/batches.ts";
-import { fail } from "../../model/error.ts";
+import { fail, sayable } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import { priceHash } from "../../money/price.ts";
 import type {
@@ -23,14 +23,7 @@ import type {
 } from "../../plugin/store.ts";
 import { CommandQueue } from "./command-queue.ts";
 import { LedgerHealth } from "./ledger-health.ts";
-import {
-  hint,
-  impossible,
-  said,
-  tooLate,
-  unavailable,
-  type QueuedCommand,
-} from "./queued-command.ts";
+import { hint, impossible, tooLate, unavailable, type QueuedCommand } from "./queued-command.ts";
 
 type Stamped<T> = T & { at: number };
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
@@ -197,7 +190,7 @@ class BatchingLedger implements LedgerQueue {
     if (batch.length > 0) await this.#send(batch);
     const error = (await this.#attempt([hint(this.#alive())])) ?? (await this.#takeBack());
     if (error === undefined) this.#health.good();
-    else this.#health.bad(said(error));
+    else this.#health.bad(sayable(error));
   }
 
   /** One by one: mostly it is not there, and a batch with such a one did not happen. */
@@ -263,7 +256,7 @@ class BatchingLedger implements LedgerQueue {
   }
 
   #rejected(batch: readonly QueuedCommand[], error: unknown): void {
-    this.#health.bad(said(error));
+    this.#health.bad(sayable(error));
     this.#queue.putBack(batch);
     this.#queue.refuseLate(this.#healMs);
   }

@@ -40,8 +40,6 @@ export const isNew = ({ do: kind }: StoreCommand): boolean =>
   kind === "reserve" || kind === "alive";
 
 export const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
-export const said = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error);
 
 export const unavailable = (): unknown =>
   thrown(() =>

@@ -23,7 +23,7 @@ type Message =
   | { ask: number; name: string; args: readonly unknown[] }
   | { tell: string; args: readonly unknown[] }
   | { answer: number; value: unknown }
-  | { answer: number; error: string; fault: Fault | undefined };
+  | { answer: number; error: string; name: string; fault: Fault | undefined };
 
 export function createLink(channel: Channel, answers: Answers): Link {
   const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>();
@@ -47,6 +47,7 @@ export function createLink(channel: Channel, answers: Answers): Link {
       send({
         answer: ask,
         error: error instanceof Error ? error.message : String(error),
+        name: error instanceof Error ? error.name : "Error",
         fault: fault && { ...fault, cause: undefined },
       });
     }
@@ -60,7 +61,7 @@ export function createLink(channel: Channel, answers: Answers): Link {
       const asked = waiting.get(said.answer);
       waiting.delete(said.answer);
       if ("value" in said) asked?.resolve(said.value as never);
-      else asked?.reject(revived(said.error, said.fault));
+      else asked?.reject(revived(said.error, said.name, said.fault));
     }
   });
   channel.once("disconnect", () => {
@@ -89,8 +90,8 @@ export function createLink(channel: Channel, answers: Answers): Link {
 const gone = (): Error => new Error("The other process is gone.");
 
 /** Faults keep their kind on the way between processes. */
-function revived(message: string, fault: Fault | undefined): unknown {
-  if (!fault) return new Error(message);
+function revived(message: string, name: string, fault: Fault | undefined): unknown {
+  if (!fault) return Object.assign(new Error(message), { name });
   try {
     return fail(fault.kind, fault.message, fault);
   } catch (error) {

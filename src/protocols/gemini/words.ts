@@ -1,4 +1,5 @@
 // The words of this wire and their canonical counterparts.
+import { put } from "../../lib/member.ts";
 import { createHash } from "node:crypto";
 import type { FinishReason } from "../../model/event.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
@@ -71,7 +72,7 @@ export function configured(raw: unknown, lose: (field: string) => void): JsonObj
   const of = object(raw);
   for (const member in of)
     if (CONFIGURED.has(camel(member)) || multiplies(member)) lose(`generationConfig.${member}`);
-    else kept[member] = of[member]!;
+    else put(kept, member, of[member]);
   return kept;
 }
 

@@ -1,4 +1,5 @@
-import type { Body, HeadersIn, HeadersOut, Json } from "../../model/values.ts";
+import { put } from "../../lib/member.ts";
+import type { Body, HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
@@ -72,7 +73,7 @@ function translate(call: HostCall, protocol: Protocol): Body {
     if (protocol.id !== x.protocol && protocol.client!.knows?.(field))
       call.lose(field, "dropped", "foreign_field");
     else if (call.info.refuses?.includes(field)) call.lose(field, "dropped", "refused_by_model");
-    else body[field] = value as Json;
+    else put(body, field, value);
   }
   return body;
 }

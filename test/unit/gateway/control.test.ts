@@ -89,7 +89,9 @@ describe("asking", () => {
       thrown: async () => Promise.reject(new TypeError("oops")),
     });
     expect(await faultIn(askControl(folder, "loop"))).toMatchObject({ kind: "internal" });
-    expect(await faultIn(askControl(folder, "thrown"))).toMatchObject({ message: "oops" });
+    expect((await faultIn(askControl(folder, "thrown")))!.message).toMatch(
+      /^it broke off \(TypeError/,
+    );
   });
 
   test("many at once", async () => {

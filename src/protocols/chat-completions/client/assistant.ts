@@ -1,4 +1,5 @@
 // What the assistant said, as one message: this wire has the text first, and the calls after it.
+import { put } from "../../../lib/member.ts";
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { list, object, present } from "../../json.ts";
@@ -91,10 +92,10 @@ const hasReasoning = (turn: Turn): boolean => turn.blocks.some((b) => b.type ===
 /** Fields of an assistant message out of several opaque blocks: lists grow, the rest stands. */
 function join(into: Record<string, Json>, raw: JsonObject): void {
   for (const key in raw) {
-    const before = into[key];
+    const before = Object.hasOwn(into, key) ? into[key] : undefined;
     const now = raw[key]!;
-    if (!Array.isArray(now)) into[key] = now;
-    else if (!Array.isArray(before)) into[key] = [...now];
+    if (!Array.isArray(now)) put(into, key, now);
+    else if (!Array.isArray(before)) put(into, key, [...now]);
     else for (const one of now as readonly Json[]) before.push(one);
   }
 }

@@ -1,5 +1,6 @@
 // What a backend wants changed in the messages themselves. Most want nothing, and then nobody looks; a message that need
 // not change is the same message.
+import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../plugin/index.ts";
 import type { ChatTraits, ReasoningTraits } from "../dialect.ts";
 import { isSealed } from "../../envelope.ts";
@@ -98,7 +99,7 @@ function echoed(message: JsonObject, { echo, echoRequired }: ReasoningTraits): J
   if (has.length === 1 && has[0] === field) return message;
   const rest: Record<string, Json> = {};
   for (const key in message)
-    if (!(FIELDS as readonly string[]).includes(key)) rest[key] = message[key]!;
+    if (!(FIELDS as readonly string[]).includes(key)) put(rest, key, message[key]);
   if (echo === "never" || (plain === "" && !needs)) return rest;
   if (echo === "thinking_parts") return thoughtful(rest, plain);
   return { ...rest, [field!]: plain };

@@ -2,7 +2,7 @@
 // what nobody knows in `rest`, and what nobody touches remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
 import { multiplies } from "../../spending.ts";
-import { strangersIn } from "../../strangers.ts";
+import { strangersIn, unknownIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { flag, list, number, object, present, text } from "../../json.ts";
 import { came, ID, names } from "../words.ts";
@@ -55,9 +55,6 @@ export function request(body: Body): ChatRequest {
   const user = text(fields["user"]);
   if (identifier !== undefined) ext["safety_identifier"] = identifier;
   if (fields["top_k"] != null) ext["top_k"] = fields["top_k"];
-  const rest: Record<string, Json> = {};
-  for (const field in fields)
-    if (!KNOWN.has(field) && fields[field] !== undefined) rest[field] = fields[field];
   const legacy = list(fields["tools"]).length === 0 && list(fields["functions"]).length > 0;
   return present({
     kind: "chat" as const,
@@ -93,7 +90,7 @@ export function request(body: Body): ChatRequest {
     tier: text(fields["service_tier"]),
     metadata: object(fields["metadata"]),
     state: present({ store: flag(fields["store"]) }),
-    rest,
+    rest: unknownIn(fields, (field) => KNOWN.has(field)),
     // Always there, even empty: it says that the request came in this protocol.
     ext: { [ID]: ext },
   });

@@ -1,4 +1,5 @@
 // Pictures by the same wire: a model that draws is asked as one that talks, and its picture is a part of the answer.
+import { put } from "../../../lib/member.ts";
 import { reachable } from "./kept.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
@@ -88,7 +89,7 @@ function restOf(r: ImageRequest, of: CallContext) {
     if (field === "generationConfig")
       config = configured(value, (member) => of.lose(member, "dropped", "foreign_field"));
     else if (!isOurs(field) || knows(field)) {
-      kept[field] = undefined;
+      put(kept, field, undefined);
       of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
     }
   return { config, kept };

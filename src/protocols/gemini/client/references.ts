@@ -1,5 +1,6 @@
 // References of a JSON Schema, followed. A few lines of them can spell more than there is memory, so whatever is spelled out
 // is paid for from a purse that is the whole request's.
+import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BOUNDS, beyond } from "../../../lib/bounds.ts";
 import { unsayable } from "./encoding.ts";
@@ -171,11 +172,4 @@ function decoded(step: string): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** A member of any name: an assignment to "__proto__" is none. */
-export function put(into: Record<string, Json>, name: string, value: Json): void {
-  if (name === "__proto__")
-    Object.defineProperty(into, name, { value, enumerable: true, writable: true });
-  else into[name] = value;
 }

@@ -1,3 +1,4 @@
+import { put } from "../../../lib/member.ts";
 import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
 import type { ChatRequest } from "../../../model/request.ts";
@@ -56,9 +57,9 @@ function restOf(
     if (value === undefined) continue;
     if (field === "generationConfig")
       within = configured(value, (member) => e.of.lose(member, "dropped", "foreign_field"));
-    else if (isOurs(field) && !knows(field)) passed[field] = value;
+    else if (isOurs(field) && !knows(field)) put(passed, field, value);
     else {
-      kept[field] = undefined;
+      put(kept, field, undefined);
       e.of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
     }
   }

@@ -1,8 +1,9 @@
 // JSON Schema for models that read only a part of it: the OpenAPI subset of `parameters` and `responseSchema`, where any
 // other word is an error. What means the same in other words is rewritten; what must be given up is declared; what
 // cannot be said at all, a schema that contains itself, is refused.
+import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { put, SchemaSpelling, type Purse } from "./references.ts";
+import { SchemaSpelling, type Purse } from "./references.ts";
 import { list, object, present, text } from "../../json.ts";
 
 /** Words that mean here what they mean there. */

@@ -1,8 +1,9 @@
 // A client's words in the common vocabulary, and back in this wire's.
+import { unknownIn } from "../../strangers.ts";
 import { fail } from "../../../model/error.ts";
 import type { Feature } from "../../../model/facts.ts";
 import type { ImageRequest } from "../../../model/request.ts";
-import type { Body, Json, JsonObject } from "../../../model/values.ts";
+import type { Body, JsonObject } from "../../../model/values.ts";
 import type { CallContext, Survey } from "../../../plugin/protocol.ts";
 import { featuresOf, look } from "../../look/index.ts";
 import { multiplies, spending } from "../../spending.ts";
@@ -100,10 +101,7 @@ export function request(body: Body): ImageRequest {
 
 /** A null is a field that was left out, to every SDK of this protocol. */
 function picked(body: Body, wanted: (field: string) => boolean): JsonObject {
-  const fields: Record<string, Json> = {};
-  for (const [field, value] of Object.entries(body))
-    if (wanted(field) && value !== undefined && value !== null) fields[field] = value as Json;
-  return fields;
+  return unknownIn(body, (field) => body[field] === null || !wanted(field));
 }
 
 /** As OpenAI has it; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */

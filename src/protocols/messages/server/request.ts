@@ -1,6 +1,6 @@
 import type { Block, ChatRequest, Output, Reasoning, Tool, Turn } from "../../../model/request.ts";
 import type { Body, Json, JsonObject, Opt } from "../../../model/values.ts";
-import { strangersIn } from "../../strangers.ts";
+import { strangersIn, unknownIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { blocksOf } from "./blocks.ts";
 import { isObject, number, only, some, text } from "../../json.ts";
@@ -42,16 +42,10 @@ export function request(body: Body): ChatRequest {
     cache: cacheOf(body["cache_control"]),
     tier: body["service_tier"] === "standard_only" ? "default" : text(body["service_tier"]),
     state: {},
-    rest: restOf(body),
+    rest: unknownIn(body, (field) => KNOWN.has(field)),
     // Always there, even empty: it tells that the request was made in this protocol.
     ext: { [ID]: some(own) ?? {} },
   };
-}
-
-function restOf(body: Body): JsonObject {
-  const rest: Record<string, Json | undefined> = {};
-  for (const field in body) if (!KNOWN.has(field)) rest[field] = body[field] as Json | undefined;
-  return rest;
 }
 
 /** A message that says more than role and content, and the turns that it is. */

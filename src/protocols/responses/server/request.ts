@@ -1,8 +1,9 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
 // own name, what nobody knows in `rest`, and an untouched turn or tool remembers its own words.
+import { put } from "../../../lib/member.ts";
 import type { Body, ChatRequest, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
 import { multiplies } from "../../spending.ts";
-import { strangersIn } from "../../strangers.ts";
+import { strangersIn, unknownIn } from "../../strangers.ts";
 import { conversation, STORED, unsayable } from "./items.ts";
 import { KNOWN_INSIDE } from "../known.ts";
 import { choiceOf, toolsOf } from "../tools.ts";
@@ -84,9 +85,6 @@ export function request(body: Body): ChatRequest {
   if (Object.keys(wording).length > 0) ext["text"] = wording;
   const more = without(reasoning, ["effort", "summary"]);
   if (Object.keys(more).length > 0) ext["reasoning"] = more;
-  const rest: Record<string, Json> = {};
-  for (const field in fields)
-    if (!KNOWN.has(field) && fields[field] !== undefined) rest[field] = fields[field];
   const identifier = text(fields["safety_identifier"]);
   if (identifier !== undefined && text(fields["user"]) !== undefined) ext["user"] = fields["user"]!;
   return present({
@@ -121,7 +119,7 @@ export function request(body: Body): ChatRequest {
       conversation: text(fields["conversation"]) ?? text(object(fields["conversation"])?.["id"]),
       background: flag(fields["background"]),
     }),
-    rest,
+    rest: unknownIn(fields, (field) => KNOWN.has(field)),
     // Always there, even empty: it says that the request came in this protocol.
     ext: { [ORIGIN]: came(ext, quiet) },
   });
@@ -129,7 +127,7 @@ export function request(body: Body): ChatRequest {
 
 function without(o: JsonObject | undefined, keys: readonly string[]): Record<string, Json> {
   const left: Record<string, Json> = {};
-  for (const key in o) if (!keys.includes(key) && o[key] != null) left[key] = o[key];
+  for (const key in o) if (!keys.includes(key) && o[key] != null) put(left, key, o[key]);
   return left;
 }
 
