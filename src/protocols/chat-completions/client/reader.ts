@@ -8,6 +8,7 @@ import type {
   ModelEvent,
   OpenBlock,
   Opt,
+  Proof,
 } from "../../../plugin/index.ts";
 import type { ChatTraits } from "../dialect.ts";
 import { finishOf } from "../finish.ts";
@@ -17,171 +18,179 @@ import { usageSeen } from "../usage.ts";
 import { list, object, text } from "../../json.ts";
 import { mediaOf } from "../../media.ts";
 import { ID } from "../words.ts";
-import { calling } from "./calls.ts";
+import { CallReader } from "./calls.ts";
 import { detailing } from "./details.ts";
-import { untagging } from "./tags.ts";
-
-export interface ChunkAssembler {
-  chunk(chunk: JsonObject): void;
-  /** Once; throws when there was no finish. */
-  end(): void;
-  readonly done: boolean;
-}
+import { untagging, type Untagging } from "./tags.ts";
 
 type Channel = "text" | "reasoning" | "refusal";
+type Emit = (event: ModelEvent) => void;
 
-export function assembling(emit: (event: ModelEvent) => void, traits: ChatTraits): ChunkAssembler {
-  let next = 0;
-  let started = false;
-  let done = false;
-  let id: string | undefined;
-  let finish: Finish | undefined;
-  let channel: Channel | undefined;
-  let at = -1;
-  let plain = false;
-  let audio: Record<string, Json> | undefined;
-  let logprobs: Json[] | undefined;
-  const details = detailing();
+export class ChatReader {
+  done = false;
+  readonly #emit: Emit;
+  readonly #traits: ChatTraits;
+  readonly #tags: Untagging | undefined;
+  readonly #calls: CallReader;
+  readonly #details = detailing();
+  #next = 0;
+  #started = false;
+  #id: string | undefined;
+  #finish: Finish | undefined;
+  #channel: Channel | undefined;
+  /** The block of the channel that is open. */
+  #at = -1;
+  /** Reasoning came in a field of its own: the details only repeat its words. */
+  #plain = false;
+  #audio: Record<string, Json> | undefined;
+  #logprobs: Json[] | undefined;
 
-  const block = (of: OpenBlock, more: (index: number) => void) => {
-    const index = next++;
-    emit({ type: "open", index, block: of });
-    more(index);
-    emit({ type: "close", index });
-  };
-  const close = () => {
-    if (channel === undefined) return;
-    if (channel === "reasoning") prove();
-    emit({ type: "close", index: at });
-    channel = undefined;
-  };
-  const prove = () => {
-    const proof = details.take();
-    if (proof) emit({ type: "proof", index: at, proof });
-  };
-  /** Something else begins: reasoning that was only signed, never shown, stands before it. */
-  const leave = () => {
-    close();
-    const proof = details.take();
-    if (proof) block({ type: "reasoning" }, (index) => emit({ type: "proof", index, proof }));
-  };
-  const to = (wanted: Channel) => {
-    if (channel === wanted) return;
-    if (wanted === "reasoning") close();
-    else leave();
-    channel = wanted;
-    at = next++;
-    emit({ type: "open", index: at, block: { type: wanted } });
-  };
-  const say = (wanted: Channel, words: string) => {
-    if (words === "") return;
-    to(wanted);
-    emit(
-      logprobs
-        ? { type: "delta", index: at, text: words, logprobs }
-        : { type: "delta", index: at, text: words },
-    );
-    logprobs = undefined;
-  };
-  const shown = (of: OpenBlock, more: (index: number) => void) => {
-    leave();
-    block(of, more);
-  };
-  const tags = traits.thinkTags ? untagging(say) : undefined;
-  const calls = calling(
-    emit,
-    () => {
-      leave();
-      return next++;
-    },
-    () => id,
-  );
+  constructor(emit: Emit, traits: ChatTraits) {
+    this.#emit = emit;
+    this.#traits = traits;
+    this.#tags = traits.thinkTags ? untagging((to, words) => this.#say(to, words)) : undefined;
+    this.#calls = new CallReader(emit, {
+      open: () => {
+        this.#leave();
+        return this.#next++;
+      },
+      answerId: () => this.#id,
+    });
+  }
 
-  const content = (said: Opt<Json>) => {
-    if (typeof said === "string") return tags ? tags.push(said) : say("text", said);
+  chunk(chunk: JsonObject): void {
+    const usage = usageSeen(chunk, this.#traits);
+    // One vendor begins with a chunk that is about the prompt, and about no answer yet.
+    if (!this.#started && (usage || text(chunk["id"]) || list(chunk["choices"]).length > 0)) {
+      this.#started = true;
+      this.#id = text(chunk["id"]) || undefined;
+      this.#emit({ type: "start", id: this.#id, model: text(chunk["model"]) });
+    }
+    // Several choices are never asked for here.
+    const choice = list(chunk["choices"])
+      .map(object)
+      .find((c) => (c?.["index"] ?? 0) === 0);
+    if (choice) this.#choice(choice);
+    if (usage) this.#emit(usage);
+  }
+
+  /** Once; throws when there was no finish. */
+  end(): void {
+    if (this.done) return;
+    const finish =
+      this.#finish ??
+      fail("upstream", "The provider's answer ended before it was finished.", {
+        code: "truncated",
+      });
+    this.done = true;
+    this.#tags?.end();
+    this.#leave();
+    this.#calls.end();
+    if (this.#audio) this.#block({ type: "opaque", origin: ID, raw: { audio: this.#audio } });
+    const calls = this.#calls.any && finish.reason === "stop";
+    this.#emit(calls ? { ...finish, reason: "tool_calls" } : finish);
+  }
+
+  #choice(choice: JsonObject): void {
+    const probable = object(choice["logprobs"]);
+    const told = list(probable?.["content"] ?? probable?.["refusal"]);
+    if (told.length > 0) this.#logprobs ??= [];
+    for (const one of told) this.#logprobs!.push(one);
+    const delta = object(choice["delta"]);
+    if (delta) this.#delta(delta);
+    const word = text(choice["finish_reason"]);
+    if (word) this.#finish = finishOf(word);
+  }
+
+  #delta(d: JsonObject): void {
+    const more = list(d["reasoning_details"]);
+    const thought =
+      text(d["reasoning_content"]) ?? text(d["reasoning"]) ?? text(d["reasoning_text"]);
+    this.#details.add(more);
+    if (thought) this.#plain = true;
+    this.#say("reasoning", thought ?? (this.#plain ? "" : this.#details.said(more)));
+    this.#content(d["content"]);
+    this.#say("refusal", text(d["refusal"]) ?? "");
+    for (const piece of list(d["tool_calls"])) this.#calls.piece(piece);
+    if (d["function_call"] != null) this.#calls.legacy(d["function_call"]);
+    for (const citation of list(d["annotations"])) {
+      // What is cited after its text was left has no block to stand on.
+      if (this.#channel === "text")
+        this.#emit({ type: "cite", index: this.#at, citation: flat(citation) });
+    }
+    const proof = object(d["extra_content"]) && textProof(d);
+    if (proof && this.#channel === "text") this.#emit({ type: "proof", index: this.#at, proof });
+    for (const image of list(d["images"])) this.#picture(image);
+    const sound = object(d["audio"]);
+    if (sound) hear((this.#audio ??= {}), sound);
+  }
+
+  #content(said: Opt<Json>): void {
+    if (typeof said === "string")
+      return this.#tags ? this.#tags.push(said) : this.#say("text", said);
     for (const raw of list(said)) {
       const part = object(raw);
-      if (part?.["type"] === "thinking") say("reasoning", thoughtOf(part["thinking"]));
+      if (part?.["type"] === "thinking") this.#say("reasoning", thoughtOf(part["thinking"]));
       else if (part?.["type"] === "reasoning")
-        say(
+        this.#say(
           "reasoning",
           list(part["summary"])
             .map((s) => text(object(s)?.["text"]) ?? "")
             .join(""),
         );
-      else say("text", text(part?.["text"]) ?? "");
+      else this.#say("text", text(part?.["text"]) ?? "");
     }
-  };
+  }
 
-  const delta = (d: JsonObject) => {
-    const more = list(d["reasoning_details"]);
-    const thought =
-      text(d["reasoning_content"]) ?? text(d["reasoning"]) ?? text(d["reasoning_text"]);
-    details.add(more);
-    // Where both are sent, the details repeat the words.
-    if (thought) plain = true;
-    say("reasoning", thought ?? (plain ? "" : details.said(more)));
-    content(d["content"]);
-    say("refusal", text(d["refusal"]) ?? "");
-    for (const piece of list(d["tool_calls"])) calls.piece(piece);
-    if (d["function_call"] != null) calls.legacy(d["function_call"]);
-    for (const citation of list(d["annotations"])) {
-      // What is cited after its text was left has no block to stand on.
-      if (channel === "text") emit({ type: "cite", index: at, citation: flat(citation) });
-    }
-    const proof = object(d["extra_content"]) && textProof(d);
-    if (proof && channel === "text") emit({ type: "proof", index: at, proof });
-    for (const image of list(d["images"])) {
-      const url = text(object(object(image)?.["image_url"])?.["url"]);
-      if (url !== undefined)
-        shown({ type: "image" }, (index) => emit({ type: "media", index, media: mediaOf(url) }));
-    }
-    const sound = object(d["audio"]);
-    if (sound) hear((audio ??= {}), sound);
-  };
+  #picture(image: Json): void {
+    const url = text(object(object(image)?.["image_url"])?.["url"]);
+    if (url === undefined) return;
+    this.#leave();
+    const index = this.#next++;
+    this.#emit({ type: "open", index, block: { type: "image" } });
+    this.#emit({ type: "media", index, media: mediaOf(url) });
+    this.#emit({ type: "close", index });
+  }
 
-  return {
-    get done() {
-      return done;
-    },
-    chunk(chunk) {
-      const usage = usageSeen(chunk, traits);
-      // One vendor begins with a chunk that is about the prompt, and about no answer yet.
-      if (!started && (usage || text(chunk["id"]) || list(chunk["choices"]).length > 0)) {
-        started = true;
-        id = text(chunk["id"]) || undefined;
-        emit({ type: "start", id, model: text(chunk["model"]) });
-      }
-      // Several choices are never asked for here.
-      const choice = list(chunk["choices"])
-        .map(object)
-        .find((c) => (c?.["index"] ?? 0) === 0);
-      if (choice) {
-        const probable = object(choice["logprobs"]);
-        const told = list(probable?.["content"] ?? probable?.["refusal"]);
-        if (told.length > 0) logprobs ??= [];
-        for (const one of told) logprobs!.push(one);
-        const d = object(choice["delta"]);
-        if (d) delta(d);
-        const word = text(choice["finish_reason"]);
-        if (word) finish = finishOf(word);
-      }
-      if (usage) emit(usage);
-    },
-    end() {
-      if (done) return;
-      if (!finish)
-        fail("upstream", "The provider's answer ended before it was finished.", {
-          code: "truncated",
-        });
-      done = true;
-      tags?.end();
-      leave();
-      calls.end();
-      if (audio) block({ type: "opaque", origin: ID, raw: { audio } }, () => {});
-      emit(calls.any && finish!.reason === "stop" ? { ...finish!, reason: "tool_calls" } : finish!);
-    },
-  };
+  #say(wanted: Channel, words: string): void {
+    if (words === "") return;
+    if (this.#channel !== wanted) this.#turn(wanted);
+    const index = this.#at;
+    const logprobs = this.#logprobs;
+    if (logprobs === undefined) return this.#emit({ type: "delta", index, text: words });
+    this.#logprobs = undefined;
+    this.#emit({ type: "delta", index, text: words, logprobs });
+  }
+
+  #turn(wanted: Channel): void {
+    if (wanted === "reasoning") this.#close();
+    else this.#leave();
+    this.#channel = wanted;
+    this.#at = this.#next++;
+    this.#emit({ type: "open", index: this.#at, block: { type: wanted } });
+  }
+
+  #close(): void {
+    if (this.#channel === undefined) return;
+    const proof = this.#channel === "reasoning" ? this.#details.take() : undefined;
+    if (proof) this.#emit({ type: "proof", index: this.#at, proof });
+    this.#emit({ type: "close", index: this.#at });
+    this.#channel = undefined;
+  }
+
+  /** Something else begins: reasoning that was only signed, never shown, stands before it. */
+  #leave(): void {
+    this.#close();
+    const proof = this.#details.take();
+    if (proof) this.#block({ type: "reasoning" }, proof);
+  }
+
+  /** A block that is whole at once. */
+  #block(block: OpenBlock, proof?: Proof): void {
+    const index = this.#next++;
+    this.#emit({ type: "open", index, block });
+    if (proof) this.#emit({ type: "proof", index, proof });
+    this.#emit({ type: "close", index });
+  }
 }
 
 /** Sound comes in pieces; its bytes and its words grow, the rest is said once. */

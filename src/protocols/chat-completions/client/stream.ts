@@ -1,10 +1,10 @@
-// Client half: a stream of chunks as events. `assembling` is the one reading of what this wire's servers send; a whole
+// Client half: a stream of chunks as events. `reader.ts` is the one reading of what this wire's servers send; a whole
 // answer is a stream of one chunk.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Decoder, ModelEvent } from "../../../plugin/index.ts";
 import { sse } from "../../sse/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
-import { assembling } from "./reader.ts";
+import { ChatReader } from "./reader.ts";
 import { firstByte, isError, parsed, throwFault } from "./fault.ts";
 import { whole } from "./whole.ts";
 
@@ -13,7 +13,7 @@ export function stream(
   of: CallContext,
   dialect: ChatDialect,
 ): Decoder {
-  const answer = assembling(emit, traitsOf(dialect, of.model));
+  const answer = new ChatReader(emit, traitsOf(dialect, of.model));
   const events = sse((name, data) => {
     if (answer.done) return;
     if (data === "[DONE]") return answer.end();

@@ -1,7 +1,7 @@
 import type { CallContext, Json, JsonObject, ModelEvent } from "../../../plugin/index.ts";
 import { traitsOf, type ChatDialect } from "../dialect.ts";
 import { list, object } from "../../json.ts";
-import { assembling } from "./reader.ts";
+import { ChatReader } from "./reader.ts";
 import { isError, parsed, throwFault } from "./fault.ts";
 
 /** The same events as a stream of the same answer would give. */
@@ -13,7 +13,7 @@ export function whole(
 ): void {
   const answer = parsed(body.toString("utf8"));
   if (isError(answer)) throwFault(answer);
-  const reading = assembling(emit, traitsOf(dialect, of.model));
+  const reading = new ChatReader(emit, traitsOf(dialect, of.model));
   reading.chunk({ ...answer, choices: list(answer["choices"]).map(asChunk) });
   reading.end();
 }
