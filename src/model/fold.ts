@@ -82,7 +82,8 @@ export function fold(events: Iterable<ModelEvent>): ModelAnswer {
 
 function toBlock(growing: Growing): Block {
   const { open, text, media, note, proof, citations, logprobs } = growing;
-  const said = text.join("");
+  // A half of a character that came without the other one is no text to readers in other languages.
+  const said = text.join("").toWellFormed();
   const signed = proof && { proof };
   const weighed = logprobs.length > 0 && { logprobs };
   switch (open.type) {

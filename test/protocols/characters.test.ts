@@ -1,6 +1,6 @@
 // A character that upstream tore in two is whole again, and one that never was whole is none.
 import { describe, expect, it } from "vitest";
-import type { ModelEvent } from "tollgate/plugin";
+import { fold, type ModelEvent } from "tollgate/plugin";
 import { answering, encode } from "tollgate/testing";
 import { chats } from "./codecs.ts";
 import { wireEvents } from "./wire/events.ts";
@@ -18,6 +18,28 @@ const answer = (texts: readonly string[]): ModelEvent[] => [
   { type: "usage", usage: { input: 1, output: 1 } },
   { type: "finish", reason: "tool_calls" },
 ];
+
+describe.each(Object.keys(chats))("in a whole answer of %s", (wire) => {
+  const told = (...texts: string[]) =>
+    JSON.stringify(
+      chats[wire]!.server!.whole(fold(answer(texts)) as never, answering({ stream: false })),
+    );
+
+  it("two halves are one character, in text and in arguments", () => {
+    const text = told('{"a":"b\ud83c', '\udf0dc"}');
+    expect(text.split("🌍").length - 1).toBeGreaterThanOrEqual(2);
+    expect(text).not.toContain("\ufffd");
+  });
+
+  // What is not well formed JSON.stringify writes as an escape, on which parsers of other languages raise.
+  it("a half that is alone is told as no character", () => {
+    for (const torn of ['{"a":"\ud83c"}', '{"a":"\udf0d"}', '{"a":"\udf0d\ud83c"}']) {
+      const text = told(torn);
+      expect(text).toContain("\ufffd");
+      expect(text).not.toMatch(/\\u[dD][89a-fA-F]/);
+    }
+  });
+});
 
 describe.each(Object.keys(chats))("in a stream of %s", (wire) => {
   const streamed = (...texts: string[]) =>
