@@ -124,6 +124,10 @@ test("models: of a running gateway, its providers' own word first; asked again o
   });
   const status = await here.tollgate(["status"]);
   expect(status.stdout).toMatch(/\nmodels of openai +2\n/);
+  const { lists } = JSON.parse((await here.tollgate(["status", "--json"])).stdout) as {
+    lists: object[];
+  };
+  expect(lists).toMatchObject([{ lastOk: expect.stringMatching(/^20.*Z$/) }]);
   expect(status.stdout).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times refused/);
 
   up.script({ "GET /v1/models": json({ error: "no" }, 503) });

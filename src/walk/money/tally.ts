@@ -14,7 +14,11 @@ import type { ModelIndex } from "./model-prices.ts";
 import { larger, Pricing } from "./pricing.ts";
 import { usually } from "./price-terms.ts";
 
-/** Three bytes a token is above what any text has; a presumed bill is at least the real one. */
+/**
+ * Of an answer that no upstream has counted: people's words have more than three bytes a token, so that they are billed for no
+ * less than they were. Text that is made to be dear has as little as one ("a b c" has two), and is billed for less; a hard
+ * budget stands all the same, because its hold counts every token that there may be.
+ */
 const BYTES_A_TOKEN = 3;
 /**
  * What upstream may make until it is heard of again: so many seconds at its pace so far, and never less than some hundred
@@ -207,9 +211,9 @@ export class Tally {
     return { do: "progress", at, attempt: this.call.attempt, usage, costNano };
   }
 
-  /** Of a call that broke off: at least what it will be billed. What was seen, and what upstream may have made unseen. */
+  /** Of a call that broke off: what was seen, by that guess, and what upstream may have made unseen. */
   #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
-    const seen = this.#cost(usage, estimated);
+    const seen = this.#cost(usage, estimated) ?? this.#setAside;
     // Who bills the rest anyway has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
       return larger(seen, this.holdNano);
@@ -235,7 +239,11 @@ export class Tally {
   #cost(usage: Usage, estimated: boolean): bigint | null {
     const nano = this.pricing.cost(usage, this.#seen, estimated);
     // A price that has no line for what was guessed: what was set aside for it is the better guess.
-    return nano === null && estimated && this.call.info.price ? this.holdNano : nano;
+    return nano === null && estimated ? this.#setAside : nano;
+  }
+
+  get #setAside(): bigint | null {
+    return this.call.info.price ? this.holdNano : null;
   }
 
   get otherPrices(): readonly Price[] {
