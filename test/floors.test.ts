@@ -170,6 +170,23 @@ describe("files", () => {
   });
 });
 
+describe("the top level", () => {
+  it("has a reason for each entry, and none for what is not there", () => {
+    const ignored = read(".gitignore")
+      .split("\n")
+      .map((line) => line.replaceAll("/", ""));
+    const entries = readdirSync(root).filter(
+      (entry) => entry !== ".git" && !ignored.includes(entry),
+    );
+    const table = /## The top level, and why\n([\s\S]*?)\n## /.exec(read("src/README.md"))![1]!;
+    const reasons = table
+      .split("\n")
+      .filter((row) => row.startsWith("| `"))
+      .flatMap((row) => [...row.split("|")[1]!.matchAll(/`([^`]+)`/g)].map((m) => m[1]!));
+    expect(reasons.sort()).toEqual(entries.sort());
+  });
+});
+
 describe("words", () => {
   it("an exported type's name stands once", () => expect(twice(texts)).toEqual([]));
 
