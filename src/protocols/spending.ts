@@ -10,7 +10,7 @@ import { hostedBy } from "./look/index.ts";
 type Fields = { readonly [field: string]: unknown };
 
 /** Each of these has asked some backend for more than one answer, or picture, at once. */
-const ANSWERS = [
+const ANSWERS: ReadonlySet<string> = new Set([
   "n",
   "best_of",
   "num_return_sequences",
@@ -22,20 +22,26 @@ const ANSWERS = [
   "numberOfImages",
   "sampleCount",
   "batch_size",
-] as const;
+]);
 
 /** Objects in which such a field may stand instead of at the top. */
-const INSIDE = ["generationConfig", "generation_config", "parameters", "options"] as const;
+const INSIDE: ReadonlySet<string> = new Set([
+  "generationConfig",
+  "generation_config",
+  "parameters",
+  "options",
+]);
+const NOWHERE: ReadonlySet<string> = new Set();
 
 /** Names of the bound of one answer. Where the documented one is set, a backend may read a larger one here. */
-const BOUNDS = [
+const BOUNDS: ReadonlySet<string> = new Set([
   "max_tokens",
   "max_completion_tokens",
   "max_output_tokens",
   "max_new_tokens",
   "max_tokens_to_sample",
   "maxOutputTokens",
-] as const;
+]);
 
 const TIERS = ["service_tier", "serviceTier"] as const;
 /** Of two that are asked for, one that costs more than these is the one to pay for. */
@@ -59,17 +65,24 @@ function count(v: unknown): number | undefined {
 const larger = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.max(a, b);
 
-function largest(body: Fields, names: readonly string[]): number | undefined {
+/** A body has few fields, and there are many names: each field is looked up once. */
+function largest(
+  body: Fields,
+  names: ReadonlySet<string>,
+  inside: ReadonlySet<string> = INSIDE,
+): number | undefined {
   let most: number | undefined;
-  for (const of of [body, ...INSIDE.map((place) => object(body[place]))])
-    if (of)
-      for (const name of names) if (Object.hasOwn(of, name)) most = larger(most, count(of[name]));
+  for (const field in body)
+    if (names.has(field)) most = larger(most, count(body[field]));
+    else if (inside.has(field)) {
+      const of = object(body[field]);
+      if (of) most = larger(most, largest(of, names, NOWHERE));
+    }
   return most;
 }
 
 /** A field that multiplies answers, in whichever protocol: none of them goes from one wire to another. */
-export const multiplies = (field: string): boolean =>
-  (ANSWERS as readonly string[]).includes(field);
+export const multiplies = (field: string): boolean => ANSWERS.has(field);
 
 /** How many answers a backend may make of this. */
 export const answersIn = (body: Fields): number | undefined => largest(body, ANSWERS);
@@ -106,25 +119,19 @@ export function spending(
   named: Named,
   documented: { output: Opt<number>; runs?: Opt<number> },
 ): Pick<Survey, "maxOutput" | "n" | "tier" | "facts" | "models" | "runs" | "kept"> {
-  const kept = named.some((one) => one.kind === "state" && one.does === "names");
-  const tier = tierIn(body);
-  const n = answersIn(body);
-  const facts = factsIn(body);
-  const models = modelsIn(body, named);
-  const runs = larger(documented.runs ?? undefined, runsIn(body, named));
   return {
     maxOutput: boundIn(body, documented.output),
-    ...(n !== undefined && { n }),
-    ...(tier !== undefined && { tier }),
-    ...(facts && { facts }),
-    ...(models.length > 0 && { models }),
-    ...(runs !== undefined && { runs }),
-    ...(kept && { kept }),
+    n: answersIn(body),
+    tier: tierIn(body),
+    facts: factsIn(body),
+    models: named.length === 0 ? undefined : modelsIn(body, named),
+    runs: larger(documented.runs ?? undefined, runsIn(body, named)),
+    kept: named.some((one) => one.kind === "state" && one.does === "names") || undefined,
   };
 }
 
 /** Other models than the one that is called: to fall back on, to ask for advice, to draw. One without a bound has none. */
-function modelsIn(body: Fields, named: Named): NonNullable<Survey["models"]> {
+function modelsIn(body: Fields, named: Named): Survey["models"] {
   const found = new Map<string, number | undefined>();
   for (const one of named) {
     if (one.kind !== "model" || one.model === body["model"]) continue;
@@ -133,6 +140,7 @@ function modelsIn(body: Fields, named: Named): NonNullable<Survey["models"]> {
     const known = !found.has(one.model) || before !== undefined;
     found.set(one.model, known && uses !== undefined ? (before ?? 0) + uses : undefined);
   }
+  if (found.size === 0) return undefined;
   return Array.from(found, ([model, uses]) => ({ model, ...(uses !== undefined && { uses }) }));
 }
 
@@ -156,25 +164,35 @@ function runsIn(body: Fields, named: Named): number | undefined {
  * that switch it off. Undefined: it says nothing.
  */
 export function asksThought(get: (field: string) => unknown): "on" | "off" | undefined {
-  const reasoning = object(get("reasoning"));
-  const thinking = object(get("thinking"));
-  const template = object(get("chat_template_kwargs"));
-  const google = object(object(get("generationConfig"))?.["thinkingConfig"]);
-  const said = [
-    get("reasoning_effort"),
-    reasoning?.["effort"],
-    reasoning?.["enabled"],
-    reasoning?.["max_tokens"],
-    thinking?.["type"],
-    get("enable_thinking"),
-    get("thinking_budget"),
-    template?.["enable_thinking"],
-    template?.["thinking"],
-    google?.["thinkingBudget"],
-    google?.["thinkingLevel"],
-  ].filter((one) => one !== undefined && one !== null);
-  if (said.length === 0) return undefined;
-  return said.every((one) => OFF.has(one)) ? "off" : "on";
+  let said: "on" | "off" | undefined;
+  for (const { field, at, members } of THOUGHT) {
+    const value = get(field);
+    if (value === undefined || value === null) continue;
+    if (!members) said = heard(said, value);
+    else {
+      const of = object(at === undefined ? value : object(value)?.[at]);
+      if (of) for (const member of members) said = heard(said, of[member]);
+    }
+  }
+  return said;
 }
+
+const heard = (before: "on" | "off" | undefined, value: unknown): "on" | "off" | undefined =>
+  value === undefined || value === null || before === "on" ? before : OFF.has(value) ? "off" : "on";
+
+/** Where a body may say it: a field, or members of the object in it, or of the one inside of that. */
+const THOUGHT: readonly {
+  readonly field: string;
+  readonly at?: string;
+  readonly members?: readonly string[];
+}[] = [
+  { field: "reasoning_effort" },
+  { field: "reasoning", members: ["effort", "enabled", "max_tokens"] },
+  { field: "thinking", members: ["type"] },
+  { field: "enable_thinking" },
+  { field: "thinking_budget" },
+  { field: "chat_template_kwargs", members: ["enable_thinking", "thinking"] },
+  { field: "generationConfig", at: "thinkingConfig", members: ["thinkingBudget", "thinkingLevel"] },
+];
 
 const OFF: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);

@@ -85,10 +85,14 @@ function surveyOf(call: HostCall, out: OutgoingRequest | null): Survey {
   return { ...said, maxOutput: rewritten.output.maxTokens, n: rewritten.sampling.n ?? said.n };
 }
 
-function named(call: HostCall, { models = [] }: Survey, shelf: ModelIndex): [Other[], string[]] {
+type Others = readonly [others: readonly Other[], unpriced: readonly string[]];
+const ALONE: Others = [[], []];
+
+function named(call: HostCall, { models }: Survey, shelf: ModelIndex): Others {
+  if (!models) return ALONE;
   const others: Other[] = [];
   const unpriced: string[] = [];
-  for (const { model, uses } of models ?? []) {
+  for (const { model, uses } of models) {
     const price = priceOf(model, {
       model: call.model,
       price: call.info.price,

@@ -51,14 +51,14 @@ export function encode(
 
 /** Where it goes and on whose account is not for a body to say. */
 function anonymous(call: HostCall, out: OutgoingRequest): void {
-  for (const field of ROUTING) if (out.get(field) !== undefined) out.drop(field);
-  for (const field of ACCOUNTS) {
-    const value = out.get(field);
-    if (value === undefined) continue;
+  for (const field of out.among(NOT_FOR_A_BODY)) {
+    const said = out.get(field) !== null;
     out.drop(field);
-    if (value !== null) call.lose(field, "dropped", "account_field");
+    if (said && !ROUTING.includes(field)) call.lose(field, "dropped", "account_field");
   }
 }
+
+const NOT_FOR_A_BODY: ReadonlySet<string> = new Set([...ROUTING, ...ACCOUNTS]);
 
 /**
  * Fields that no codec knows go along, unless the model is known to refuse them. What the target's codec knows comes from the

@@ -10,6 +10,7 @@ import { look, lookAgain } from "../../protocols/look/index.ts";
 const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");
 const CLOSE = Buffer.from("}");
+const NONE: readonly string[] = [];
 
 export class OutgoingRequest implements Outgoing {
   readonly method: string;
@@ -48,6 +49,17 @@ export class OutgoingRequest implements Outgoing {
   get(field: string): Opt<Field> {
     if (this.#edits.has(field)) return this.#edits.get(field);
     return this.#body !== null && Object.hasOwn(this.#body, field) ? this.#body[field] : undefined;
+  }
+
+  /** Which of these stand in it: a body has few fields, and the lists of names are long. */
+  among(names: ReadonlySet<string>): readonly string[] {
+    let found: string[] | undefined;
+    for (const field in this.#body)
+      if (names.has(field) && this.get(field) !== undefined) (found ??= []).push(field);
+    for (const [field, value] of this.#edits)
+      if (names.has(field) && value !== undefined && !found?.includes(field))
+        (found ??= []).push(field);
+    return found ?? NONE;
   }
 
   set(field: string, value: Opt<Field>): void {
