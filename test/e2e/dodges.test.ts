@@ -175,10 +175,19 @@ describe("odd numbers", () => {
 });
 
 describe("a hard budget", () => {
-  it("is not got round with two bounds of which upstream reads the other one", async () => {
-    const { secret } = await keyOf(hard, 20_000_000);
+  it("is not got round with two bounds: one of them leaves, and it is the one that is held", async () => {
+    const { secret, id } = await keyOf(hard, 20_000_000);
     const both = chat("both", { max_completion_tokens: 10, max_tokens: 4_000 });
-    expect((await post(hard, secret, "/v1/chat/completions", both)).status).toBe(429);
+    expect((await post(hard, secret, "/v1/chat/completions", both)).status).toBe(200);
+    const left = JSON.parse(upstream.up.requests.at(-1)!.body.toString());
+    expect([left.max_tokens, left.max_completion_tokens].filter((n) => n !== undefined)).toEqual([
+      10,
+    ]);
+    const [row] = await settled(hard, id);
+    expect(BigInt(row!.costNano!)).toBeLessThanOrEqual(BigInt(row!.holdNano!));
+    expect(BigInt(row!.holdNano!)).toBeLessThan(1_000_000n);
+    const spelled = chat("other", { max_tokens: 10, max_output_tokens: 4_000 });
+    expect((await post(hard, secret, "/v1/chat/completions", spelled)).status).toBe(429);
   });
 
   it("holds a document as all that the model can read: its pages cannot be counted", async () => {
@@ -217,15 +226,16 @@ describe("a hard budget", () => {
   });
 });
 
-it("counting tokens costs nothing and leaves no row, and the same request twice is paid twice", async () => {
+it("counting tokens costs nothing, and the same request twice is paid twice", async () => {
   const { secret, id } = await keyOf(expected, 1_000_000_000);
   const asked = { ...chat("count"), model: "messages/model" };
   await (await post(expected, secret, "/v1/messages/count_tokens", asked)).text();
-  expect(await settled(expected, id)).toEqual([]);
+  const counted = await settled(expected, id);
+  expect(counted.map(({ costNano }) => costNano)).toEqual(["0"]);
   const again = { headers: { "x-stainless-retry-count": "1", "idempotency-key": "same" } };
   for (let i = 0; i < 2; i++)
     await (await post(expected, secret, "/v1/chat/completions", chat("twice"), again)).text();
-  const rows = await settled(expected, id);
+  const rows = (await settled(expected, id)).slice(1);
   expect(rows.map(({ state }) => state)).toEqual(["exact", "exact"]);
   expect(upstream.bill.filter(({ tag }) => tag === "twice").length).toBe(2);
 });
