@@ -39,8 +39,6 @@ const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   work: "one table: what a worker does for each question of the primary",
   keyCommands: "one table of commands",
   createRefresh: "state of one loop, closed over: to be parted into its steps",
-  createLedger: "state of one queue, closed over: to be parted into its steps",
-  build: "a generation's parts in the order in which each needs the one before: to be parted",
   upstream: "the script, the journal and the server of one fake upstream share their state",
   recordLaws: "a list of laws",
   entryLaws: "a list of laws",

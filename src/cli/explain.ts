@@ -39,7 +39,8 @@ async function fromGateway(given: CliInput): Promise<Explanation | undefined> {
 
 async function fromFile(given: CliInput): Promise<Explanation | undefined> {
   await using rehearsal = await rehearsed(given);
-  return await rehearsal?.explain(given.words[0]!, given.text("frontend"));
+  const input = { model: given.words[0]!, frontend: given.text("frontend") };
+  return (await rehearsal?.commands.explain(input)) as Explanation | undefined;
 }
 
 function inWords(of: Explanation): string {

@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
 import type { ShownKey } from "../gateway/control/key-commands.ts";
+import { COMMANDS } from "../gateway/control/table.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { digest, parse } from "../lib/key.ts";
 import { fail } from "../model/error.ts";
@@ -62,7 +63,7 @@ const parts: Readonly<Record<string, Part>> = {
     "create",
     {
       usage: "keys create [options]",
-      summary: "make a key, and print it once",
+      summary: COMMANDS["keys.create"].summary,
       about: `Makes a key of a client and prints it: once, for it is kept nowhere. ${WHERE}`,
       options: { ...GRANTS, ...BASIC },
       examples: [
@@ -74,7 +75,7 @@ const parts: Readonly<Record<string, Part>> = {
   ),
   list: {
     usage: "keys list [options]",
-    summary: "list keys, those of gateway.yaml too",
+    summary: COMMANDS["keys.list"].summary,
     about: `Lists the keys that there are, with what each may use. ${WHERE}`,
     options: BASIC,
     examples: ["tollgate keys list", "tollgate keys list --json"],
@@ -87,7 +88,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
   show: onStore("show", {
     usage: "keys show <id> [options]",
-    summary: "show all of one",
+    summary: COMMANDS["keys.show"].summary,
     about: `Shows a key by its id, or by its name where only one has it. ${WHERE}`,
     options: BASIC,
     takes: "id",
@@ -95,7 +96,7 @@ const parts: Readonly<Record<string, Part>> = {
   }),
   revoke: onStore("revoke", {
     usage: "keys revoke <id> [options]",
-    summary: "end one at once",
+    summary: COMMANDS["keys.revoke"].summary,
     about: `Ends a key at once; what it has open is finished. ${WHERE}`,
     options: BASIC,
     takes: "id",
@@ -105,7 +106,7 @@ const parts: Readonly<Record<string, Part>> = {
     "rotate",
     {
       usage: "keys rotate <id> [options]",
-      summary: "put a new secret in place of the old one",
+      summary: COMMANDS["keys.rotate"].summary,
       about: `Prints a new secret of the same key; the old one still works for a while. ${WHERE}`,
       options: {
         overlap: { value: "time", about: "how long the old one still works; 24h by default" },

@@ -1,4 +1,5 @@
 import type { VerifyResult } from "../gateway/control/ledger-commands.ts";
+import { COMMANDS } from "../gateway/control/table.ts";
 import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import {
@@ -21,7 +22,7 @@ const BASIC: Options = { ...CONFIG, ...STATE };
 const parts: Readonly<Record<string, Part>> = {
   verify: {
     usage: "ledger verify [options]",
-    summary: "whether every row is what was written",
+    summary: COMMANDS["ledger.verify"].summary,
     about:
       "Says whether every row is what was written, and prints the newest hash. Note it down: --head tells later whether " +
       "the ledger was shortened since.",

@@ -1,6 +1,7 @@
 // The command line: words on a terminal, and nothing that the other floors do not already do. May import everything;
 // each command is imported when it is asked for. Exit codes: 0 fine, 1 failed, 78 gateway.yaml has errors.
 import { parseArgs } from "node:util";
+import { COMMANDS as GATEWAY } from "../gateway/control/table.ts";
 import { nearest } from "../lib/text.ts";
 import { faultOf, fail } from "../model/error.ts";
 import { type CliCommand, COMMON, EXIT, type CliInput, type Options } from "./command.ts";
@@ -21,21 +22,21 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
     load: () => import("./print.ts"),
   },
   explain: {
-    summary: "say what a request for a model would meet",
+    summary: GATEWAY.explain.summary,
     load: () => import("./explain.ts"),
   },
   list: { summary: "list the plugins that can be used", load: () => import("./list.ts") },
   schema: { summary: "write the schema that editors read", load: () => import("./schema.ts") },
   init: { summary: "print a gateway.yaml to start from", load: () => import("./init.ts") },
-  status: { summary: "say how the running gateway is", load: () => import("./status.ts") },
+  status: { summary: GATEWAY.status.summary, load: () => import("./status.ts") },
   models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
   policy: {
     summary: "say what becomes of data on the way to a model",
     load: () => import("./policy.ts"),
   },
   keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
-  usage: { summary: "sum up what was used and what it cost", load: () => import("./usage.ts") },
-  tail: { summary: "read the ledger live", load: () => import("./tail.ts") },
+  usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./usage.ts") },
+  tail: { summary: GATEWAY["ledger.entries"].summary, load: () => import("./tail.ts") },
   ledger: { summary: "verify the ledger, or export it", load: () => import("./ledger.ts") },
   plugin: { summary: "run what plugins bring with them", load: () => import("./plugin.ts") },
 };

@@ -3,6 +3,7 @@ import { datedLine } from "../catalogue/refresh.ts";
 import type { FactSource } from "../catalogue/merge.ts";
 import { askControl } from "../gateway/control/socket.ts";
 import type { ExplainedModel, ExplainedName, Fact } from "../gateway/control/model-commands.ts";
+import { COMMANDS } from "../gateway/control/table.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import type { Status } from "../gateway/types.ts";
 import { plural } from "../lib/text.ts";
@@ -30,7 +31,7 @@ const WHERE = "Asks the running gateway; without one, the file.";
 const parts: Readonly<Record<string, Part>> = {
   list: {
     usage: "models [list] [options]",
-    summary: "list those that exist, with their prices",
+    summary: COMMANDS["models.list"].summary,
     about: `Lists the models that exist, with their prices. ${WHERE}`,
     options: {
       kind: { value: "kind", about: "chat or image" },
@@ -43,7 +44,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
   explain: {
     usage: "models explain <model> [options]",
-    summary: "say all that is known of one",
+    summary: COMMANDS["models.explain"].summary,
     about:
       "Explains a model: each fact with the one who says so, what a request costs, when it retires. " +
       WHERE,
@@ -54,7 +55,7 @@ const parts: Readonly<Record<string, Part>> = {
   },
   refresh: {
     usage: "models refresh [provider] [options]",
-    summary: "ask providers for their lists now",
+    summary: COMMANDS["models.refresh"].summary,
     about: "Asks providers for their lists now, or one of them. Needs a running gateway.",
     options: BASIC,
     words: { least: 0, most: 1 },
@@ -109,7 +110,7 @@ async function explain(given: CliInput, model: string): Promise<number> {
 }
 
 async function refresh(given: CliInput, provider: string | undefined): Promise<number> {
-  const status = (await askControl(await stateDirOf(given), "models", { provider }).catch(
+  const status = (await askControl(await stateDirOf(given), "models.refresh", { provider }).catch(
     (error: unknown) =>
       faultOf(error)?.code === "not_running"
         ? fail(
@@ -139,7 +140,11 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
 }
 
 /** The running gateway, or what its file says and its providers last said. */
-async function ask(given: CliInput, name: string, input: JsonObject): Promise<Json> {
+async function ask(
+  given: CliInput,
+  name: "models.list" | "models.explain",
+  input: JsonObject,
+): Promise<Json> {
   const live = await askLive(given, name, input);
   if (live) return live.answer;
   const file = configFile(given);
@@ -150,7 +155,7 @@ async function ask(given: CliInput, name: string, input: JsonObject): Promise<Js
     return fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
   await using rehearsal = rehearsed;
   remark(paintRemark("gray", "No gateway is running; as far as the file and earlier lists say:"));
-  return (await rehearsal.commands[name]!(input)) as Json;
+  return (await rehearsal.commands[name](input)) as Json;
 }
 
 function inWords({ name, models, near }: ExplainedName): string {

@@ -1,6 +1,6 @@
 import type { Schema } from "../config/dialect.ts";
+import { checkInput } from "../gateway/control/input.ts";
 import {
-  checkInput,
   find,
   findPlugin,
   type ShownCommand,
@@ -103,7 +103,7 @@ export async function mounted(given: CliInput): Promise<readonly ShownPlugin[]> 
   const rehearsed = await rehearse(await onFiles(given));
   if ("problems" in rehearsed) return broken(given);
   await using rehearsal = rehearsed;
-  return ((await rehearsal.commands["plugins.list"]!({})) as { plugins: ShownPlugin[] }).plugins;
+  return ((await rehearsal.commands["plugins.list"]({})) as { plugins: ShownPlugin[] }).plugins;
 }
 
 export async function ask(given: CliInput, name: string, input: JsonObject): Promise<Json> {

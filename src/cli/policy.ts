@@ -1,4 +1,5 @@
 import type { ExplainedPolicy, ExplainedWay } from "../gateway/control/policy-commands.ts";
+import { COMMANDS } from "../gateway/control/table.ts";
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
 import { askLive, rehearsed } from "./asking.ts";
@@ -15,7 +16,7 @@ import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const explain: Part = {
   usage: "policy explain <model> [options]",
-  summary: "say what becomes of data on every way to a model",
+  summary: COMMANDS["policy.explain"].summary,
   about:
     "Says what becomes of data on every way to a model: what each level says and on which evidence, what your own " +
     "declaration adds, what is sent along, until when it holds, and whether Service-ZDR would let it pass. With --zdr or " +
@@ -61,7 +62,7 @@ async function ask(given: CliInput, input: JsonObject): Promise<ExplainedPolicy 
   }
   await using rehearsal = await rehearsed(given);
   if (!rehearsal) return undefined;
-  return (await rehearsal.commands["policy.explain"]!(input)) as unknown as ExplainedPolicy;
+  return (await rehearsal.commands["policy.explain"](input)) as unknown as ExplainedPolicy;
 }
 
 const inWords = ({ model, wanted, ways, closed }: ExplainedPolicy): string =>

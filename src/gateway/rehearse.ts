@@ -1,5 +1,5 @@
-// What commands work on when no gateway runs: a generation that serves nobody, and the store alone.
-// A rehearsal touches nothing of the state folder and calls nobody upstream.
+// What commands work on when no gateway runs: a generation that serves no client, and the store alone.
+// A rehearsal touches nothing of the state folder and calls no upstream.
 import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ import { createUsual } from "../money/usual.ts";
 import { Room } from "../walk/bounds/room.ts";
 import { Turnstile } from "../walk/bounds/turnstile.ts";
 import { Watchdog } from "../walk/bounds/watchdog.ts";
-import type { ControlCommandsOf } from "./control/socket.ts";
+import { answering } from "./control/input.ts";
 import { explainIn } from "./control/explanation.ts";
 import { openFiles } from "./services/files.ts";
 import { build } from "./generation/build.ts";
@@ -36,7 +36,6 @@ import { Retiring } from "./services/retiring.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
 import { createPeers } from "./services/peers.ts";
-import type { Explanation } from "./types.ts";
 
 export interface RehearseOptions {
   readonly loaded: LoadedConfig;
@@ -46,9 +45,8 @@ export interface RehearseOptions {
 }
 
 export interface Rehearsal extends AsyncDisposable {
-  explain(model: string, frontend?: string): Promise<Explanation>;
   /** As the control socket of a running gateway has them. */
-  readonly commands: ControlCommandsOf;
+  readonly commands: ReturnType<typeof commandsOn>;
 }
 
 /** Everything up to and including every plugin's setup. */
@@ -59,7 +57,7 @@ export async function rehearse(
   const scope = new Scope();
   const stateDir = await mkdtemp(join(tmpdir(), "tollgate-rehearsal-"));
   scope.defer(() => rm(stateDir, { recursive: true, force: true }));
-  const services = await furnish(of, scope, stateDir);
+  const services = await idleServices(of, scope, stateDir);
   const problems: Located[] = [];
   const store = await setUpStore(config, services, scope).catch((error: unknown) => {
     problems.push(
@@ -75,15 +73,23 @@ export async function rehearse(
     return { problems };
   }
   return {
-    explain: (model, frontend) => explainIn(built, config, model, frontend),
-    commands: {
-      ...modelCommands(() => built),
-      ...policyCommands(() => built),
-      ...pluginCommands(() => ({ config, built, store, mask: of.mask })),
-    },
+    commands: commandsOn({ config, built, store, mask: of.mask }),
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };
 }
+
+/** The commands of the table that a generation alone can do. */
+const commandsOn = (mounts: Mounts) => {
+  const { built, config } = mounts;
+  return {
+    ...answering({
+      explain: ({ model, frontend }) => explainIn(built, config, model, frontend),
+    }),
+    ...modelCommands(() => built),
+    ...policyCommands(() => built),
+    ...pluginCommands(() => mounts),
+  };
+};
 
 /** One of the commands that plugins bring, "<plugin id>/<command>", on the store itself; only while no gateway has it. */
 export async function runPluginCommand(
@@ -122,7 +128,7 @@ export async function openStore(
   const scope = new Scope();
   try {
     await makeStateFolder(of.config.stateDir);
-    const services = await furnish(of, scope, of.config.stateDir);
+    const services = await idleServices(of, scope, of.config.stateDir);
     const store = await opened(of.config, services, scope);
     return { store, services, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
   } catch (error) {
@@ -131,8 +137,12 @@ export async function openStore(
   }
 }
 
-/** A house in which nobody lives: no calls, no keys, nothing written. */
-async function furnish(of: RehearseOptions, scope: Scope, stateDir: string): Promise<Services> {
+/** The services of a gateway that does not run: no calls, no keys, nothing written. */
+async function idleServices(
+  of: RehearseOptions,
+  scope: Scope,
+  stateDir: string,
+): Promise<Services> {
   const { config, log, mask } = of;
   log.secrets(secretsOf(config));
   const idle = () => fail("unavailable", "No gateway is running.");

@@ -1,5 +1,6 @@
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 import type { Context } from "./context.ts";
+import type { JSONSchema } from "json-schema-to-ts";
 import type { Infer, ObjectSchema } from "./schema.ts";
 
 /** What every plugin says of itself. Importing a plugin must have no side effects. */
@@ -43,15 +44,31 @@ export interface Problem {
   severity?: Opt<"error" | "warning">;
 }
 
+/**
+ * What the giver of a command must be: a viewer reads, an operator changes what can be changed back, an owner may do all. Who
+ * may open the state folder, and so its control socket, is an owner.
+ */
+export type Role = "viewer" | "operator" | "owner";
+
+/** A command that a plugin brings. The gateway describes its own in the same words. */
+export interface PluginCommand {
+  /** One line, for lists of commands. */
+  readonly summary: string;
+  /** Checked before `run`, with defaults filled in. Absent: it takes nothing. */
+  readonly input?: ObjectSchema;
+  /** What it answers, for programs that ask. It may answer more. Absent: any JSON. */
+  readonly output?: JSONSchema;
+  /** The least that its giver must be. Absent: owner. */
+  readonly role?: Role;
+  /** Whether it changes anything. Absent: it may. */
+  readonly writes?: boolean;
+  /** Called by the host for each command that is given. What it throws is the answer; a fault is said as it is. */
+  run(input: JsonObject): Promise<Json>;
+}
+
 /** `tollgate plugin <id> <command>` (id: the path in gateway.yaml), and the same on the control socket: the only way a plugin adds to either. */
 export interface Commands {
-  commands?: {
-    readonly [name: string]: {
-      summary: string;
-      input?: ObjectSchema;
-      run(input: JsonObject): Promise<Json>;
-    };
-  };
+  commands?: { readonly [name: string]: PluginCommand };
 }
 
 /** Takes what it needs through the context, calls nobody upstream. Once per generation. */

@@ -49,7 +49,7 @@ const raised = (run: Promise<unknown>) =>
     () => expect.unreachable("nothing was raised"),
     ({ status, code, param, message }: any) => ({ status, code, param, message }),
   );
-const refresh = () => gateway.ask("models");
+const refresh = () => gateway.ask("models.refresh");
 const lastBody = () => up.requests.findLast((r) => r.method === "POST")!.json();
 
 beforeAll(async () => {

@@ -1,7 +1,9 @@
-// What the control socket of a running gateway answers to.
+// What a running gateway does for each command of the table.
 import type { Refresh } from "../../catalogue/refresh.ts";
 import { aroundOf } from "../around.ts";
-import type { ControlCommandsOf } from "./socket.ts";
+import { answering } from "./input.ts";
+import type { ControlCommand } from "./socket.ts";
+import type { CommandName } from "./table.ts";
 import type { Services } from "../services/services.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
@@ -13,7 +15,7 @@ import type { Gateway } from "../types.ts";
 export const commandsOf = (of: {
   gateway: Gateway;
   services: Pick<Services, "store" | "ledger" | "mask">;
-  /** Resolves when nobody remembers anything of a key any more. */
+  /** Resolves when no process remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;
   current: () => Pick<Mounts, "built" | "config">;
@@ -21,17 +23,17 @@ export const commandsOf = (of: {
   const { gateway, services, forget, refresh, current } = of;
   const built = () => current().built;
   const mounts = (): Mounts => ({ ...current(), ...services });
-  const commands: ControlCommandsOf = {
-    status: async () => gateway.status(),
-    reload: async () => gateway.reload("command"),
-    explain: async ({ model, frontend }) =>
-      gateway.explain(String(model), frontend === undefined ? undefined : String(frontend)),
-    /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
-    models: async ({ provider }) => {
-      const one = provider === undefined ? undefined : String(provider);
-      await refresh.now(one === undefined ? undefined : mounted(built().providers, one));
-      return gateway.status();
-    },
+  const commands: Record<CommandName, ControlCommand> = {
+    ...answering({
+      status: async () => gateway.status(),
+      reload: async () => gateway.reload("command"),
+      explain: async ({ model, frontend }) => gateway.explain(model, frontend),
+      /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
+      "models.refresh": async ({ provider }) => {
+        await refresh.now(provider && mounted(built().providers, provider));
+        return gateway.status();
+      },
+    }),
     ...modelCommands(built),
     ...policyCommands(built),
     ...pluginCommands(mounts),

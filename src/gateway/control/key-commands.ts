@@ -2,10 +2,9 @@
 // gateway and on the store itself. No answer has a digest in it, and only a new key's own text is ever shown, once.
 import { mint } from "../../lib/key.ts";
 import { fail } from "../../model/error.ts";
-import type { JsonObject } from "../../model/values.ts";
 import type { KeyRecord, Limit, ResultPage, PageRequest } from "../../plugin/store.ts";
-import type { ControlCommandsOf } from "./socket.ts";
-import { number } from "./input.ts";
+import { answering } from "./input.ts";
+import type { InputOf } from "./table.ts";
 
 export interface KeyShelf {
   list(page: PageRequest): Promise<ResultPage<KeyRecord>>;
@@ -25,15 +24,7 @@ export interface ShownKey extends Omit<KeyRecord, "digest"> {
   readonly state: "valid" | "expired" | "revoked";
 }
 
-const UNITS = ["requests", "concurrent", "tokens", "input", "output", "images", "nano_usd"];
-const SPANS = ["minute", "hour", "day", "week", "month", "total", "open"];
-const PRIVACY = ["off", "required", "strict"];
-
-export function keyCommands(
-  shelf: KeyShelf,
-  now: () => number = Date.now,
-  around?: () => Around,
-): ControlCommandsOf {
+export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, around?: () => Around) {
   const shown = ({ digest: _, ...rest }: KeyRecord): ShownKey => ({
     ...rest,
     state: ended(rest.revoked) ? "revoked" : ended(rest.expires) ? "expired" : "valid",
@@ -52,10 +43,7 @@ export function keyCommands(
   }
 
   /** By id, by name where only one has it; the newest first: a rotated key is there twice for a while. */
-  async function find(input: JsonObject): Promise<[KeyRecord, ...KeyRecord[]]> {
-    const id =
-      text(input, "id") ??
-      fail("invalid", "Say which key: its id, as `tollgate keys list` shows it.");
+  async function find({ id }: InputOf<"keys.show">): Promise<[KeyRecord, ...KeyRecord[]]> {
     const keys = await all();
     const named = keys.filter((key) => key.name === id);
     const same = keys.filter((key) => key.id === id);
@@ -80,7 +68,7 @@ export function keyCommands(
       : [];
   }
 
-  return {
+  return answering({
     "keys.create": async (input) => {
       const key = mint();
       const record: KeyRecord = {
@@ -88,7 +76,7 @@ export function keyCommands(
         id: key.id,
         digest: key.digest,
         created: now(),
-        expires: number(input, "expires"),
+        expires: input.expires,
       };
       const warnings = [...(await sameName(record)), ...meansNothing(record, around?.())];
       await shelf.write(record);
@@ -110,13 +98,13 @@ export function keyCommands(
         });
       const key = mint(latest.id);
       const record: KeyRecord = { ...latest, digest: key.digest, created: now() };
-      const until = now() + (number(input, "overlapMs") ?? 0);
+      const until = now() + (input.overlapMs ?? 0);
       await shelf.write(record);
       for (const old of [latest, ...older].filter((each) => !ended(each.revoked)))
         await shelf.write({ ...old, expires: Math.min(old.expires ?? Infinity, until) });
       return { secret: key.secret, key: shown(record) };
     },
-  };
+  });
 }
 
 function meansNothing({ models, frontends }: KeyRecord, around?: Around): string[] {
@@ -129,50 +117,25 @@ function meansNothing({ models, frontends }: KeyRecord, around?: Around): string
   ];
 }
 
-function grants(input: JsonObject, id: string): Omit<KeyRecord, "id" | "digest" | "created"> {
-  const privacy = text(input, "privacy");
-  if (privacy !== undefined && !PRIVACY.includes(privacy))
-    fail("invalid", `privacy is one of ${PRIVACY.join(", ")}.`, { param: "privacy" });
-  const limits = (input["limits"] ?? []) as unknown as Partial<Limit>[];
-  const labels = (input["labels"] ?? {}) as Record<string, string>;
-  if (!Array.isArray(limits) || Object.values(labels).some((value) => typeof value !== "string"))
-    fail("invalid", "limits are a list, and labels are words.");
+function grants(
+  { name, models, frontends, privacy, limits = [], labels = {} }: InputOf<"keys.create">,
+  id: string,
+): Omit<KeyRecord, "id" | "digest" | "created"> {
   return {
-    name: text(input, "name"),
-    models: words(input, "models"),
-    frontends: words(input, "frontends"),
-    privacy: privacy as KeyRecord["privacy"],
+    name,
+    models,
+    frontends,
+    privacy,
     limits: limits.length > 0 ? limits.map((limit) => checked(limit, id)) : undefined,
-    labels: Object.keys(labels).length > 0 ? labels : undefined,
+    labels: Object.keys(labels).length > 0 ? (labels as Record<string, string>) : undefined,
   };
 }
 
-function checked({ unit, max, per }: Partial<Limit>, id: string): Limit {
-  if (!UNITS.includes(unit!))
-    fail("invalid", `A limit counts one of ${UNITS.join(", ")}.`, { param: "limits" });
-  if (!SPANS.includes(per!))
-    fail("invalid", `A limit is for one of ${SPANS.join(", ")}.`, { param: "limits" });
+function checked({ unit, max, per }: Omit<Limit, "scope">, id: string): Limit {
   if ((unit === "concurrent") !== (per === "open"))
-    fail("invalid", "concurrent is counted while requests are open, and only that is.", {
-      param: "limits",
+    fail("invalid", "/limits: concurrent is counted while requests are open, and only that is.", {
+      param: "/limits",
+      code: "bad_input",
     });
-  if (!Number.isSafeInteger(max) || Number(max) < 0)
-    fail("invalid", "A limit's max is a whole number.", { param: "limits" });
-  return { scope: `key:${id}`, unit: unit!, max: max!, per: per! };
-}
-
-function text(input: JsonObject, name: string): string | undefined {
-  const value = input[name];
-  if (value === undefined || value === null) return undefined;
-  return typeof value === "string" && value !== "" && value.length <= 200
-    ? value
-    : fail("invalid", `${name} is a word or a few.`, { param: name });
-}
-
-function words(input: JsonObject, name: string): string[] | undefined {
-  const value = input[name];
-  if (value === undefined || value === null) return undefined;
-  return Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === "string")
-    ? [...(value as string[])]
-    : fail("invalid", `${name} is a list of words.`, { param: name });
+  return { scope: `key:${id}`, unit, max, per };
 }

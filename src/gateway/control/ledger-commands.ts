@@ -1,13 +1,11 @@
 // The ledger, as an operator reads it: sums, rows, and whether they are what was written. The same on the control socket of
 // a running gateway and on the store itself. Nothing here writes.
 import { fail } from "../../model/error.ts";
-import type { JsonObject } from "../../model/values.ts";
 import type { Commands, Problem } from "../../plugin/plugin.ts";
 import type { Entry, LedgerQuery, ResultPage, Store, Total } from "../../plugin/store.ts";
-import type { ControlCommandsOf } from "./socket.ts";
-import { number } from "./input.ts";
+import { answering } from "./input.ts";
+import type { DIMENSIONS, InputOf } from "./table.ts";
 
-export const DIMENSIONS = ["key", "provider", "model", "day", "label"] as const;
 export type Dimension = (typeof DIMENSIONS)[number];
 
 /** A sum, with how many of its calls are only estimates. */
@@ -25,16 +23,16 @@ export interface VerifyResult {
   readonly problems: readonly Problem[];
   /** Whether the store keeps a chain of hashes at all. */
   readonly verifiable: boolean;
-  /** The newest hash: whoever notes it down can tell later whether the ledger was shortened. */
+  /** The newest hash: an operator who notes it down can tell later whether the ledger was shortened. */
   readonly head: { readonly seq: number; readonly hash: string } | undefined;
   /** Whether the hash that was asked about is still in it. */
   readonly holds: boolean | undefined;
 }
 
-const STATES = ["open", "exact", "estimated", "unpriced", "void"];
+/** Rows of one page. */
 const MOST = 1_000;
 
-export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
+export function ledgerCommands(store: Store & Commands) {
   async function sums(query: LedgerQuery, by: readonly Dimension[]): Promise<Sum[]> {
     const [all, guessed] = await Promise.all([
       store.totals({ ...query, by }),
@@ -45,20 +43,19 @@ export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
     return all.map((total) => ({ ...total, estimated: estimated.get(name(total)) ?? 0 }));
   }
   const nothing: Sum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
-  return {
+  return answering({
     "ledger.totals": async (input): Promise<Sums> => {
       const query = await queryOf(input, store);
-      const by = dimensions(input["by"]);
+      const { by = ["key"] } = input;
       const [rows, [total = nothing]] = await Promise.all([sums(query, by), sums(query, [])]);
       return { rows, total };
     },
     "ledger.entries": async (input): Promise<ResultPage<Entry>> =>
       store.entries(await queryOf(input, store), {
-        after: text(input, "after"),
-        limit: Math.min(number(input, "limit") ?? 100, MOST),
+        after: input.after,
+        limit: Math.min(input.limit ?? 100, MOST),
       }),
-    "ledger.verify": async (input): Promise<VerifyResult> => {
-      const hash = text(input, "hash");
+    "ledger.verify": async ({ hash }): Promise<VerifyResult> => {
       const { head, holds } = store.commands ?? {};
       return {
         problems: (await store.verify?.()) ?? [],
@@ -67,22 +64,25 @@ export function ledgerCommands(store: Store & Commands): ControlCommandsOf {
         holds: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
       };
     },
-  };
+  });
 }
 
-async function queryOf(input: JsonObject, store: Store): Promise<LedgerQuery> {
-  const state = text(input, "state");
-  if (state !== undefined && !STATES.includes(state))
-    fail("invalid", `state is one of ${STATES.join(", ")}.`, { param: "state" });
-  return {
-    key: await keyOf(text(input, "key"), store),
-    attempt: text(input, "attempt"),
-    upstreamId: text(input, "upstreamId"),
-    from: number(input, "from"),
-    to: number(input, "to"),
-    state: state as LedgerQuery["state"],
-  };
-}
+type Rows = Pick<
+  InputOf<"ledger.entries">,
+  "key" | "attempt" | "upstreamId" | "from" | "to" | "state"
+>;
+
+const queryOf = async (
+  { key, attempt, upstreamId, from, to, state }: Rows,
+  store: Store,
+): Promise<LedgerQuery> => ({
+  key: await keyOf(key, store),
+  attempt,
+  upstreamId,
+  from,
+  to,
+  state,
+});
 
 /** By id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
 async function keyOf(said: string | undefined, store: Store): Promise<string | undefined> {
@@ -111,17 +111,4 @@ async function keyOf(said: string | undefined, store: Store): Promise<string | u
       { param: "key", code: "no_such_key" },
     );
   return said;
-}
-
-export function dimensions(value: unknown): readonly Dimension[] {
-  const said = value === undefined || value === null ? ["key"] : value;
-  return Array.isArray(said) && said.every((each) => DIMENSIONS.includes(each as Dimension))
-    ? (said as Dimension[])
-    : fail("invalid", `Usage is summed up by ${DIMENSIONS.join(", ")}.`, { param: "by" });
-}
-
-function text(input: JsonObject, name: string): string | undefined {
-  const value = input[name];
-  if (value === undefined || value === null) return undefined;
-  return typeof value === "string" ? value : fail("invalid", `${name} is a word.`, { param: name });
 }

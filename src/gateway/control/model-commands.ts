@@ -3,13 +3,14 @@
 import type { Catalogue, CatalogueEntry, Listing } from "../../catalogue/catalogue.ts";
 import type { FactSource } from "../../catalogue/merge.ts";
 import { fail, faultOf } from "../../model/error.ts";
-import type { EffectivePolicy, Privacy } from "../../model/facts.ts";
+import type { EffectivePolicy } from "../../model/facts.ts";
 import type { Kind } from "../../model/request.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { Unit, Usage } from "../../model/usage.ts";
 import { example } from "../../money/example.ts";
 import { nanoToDecimal } from "../../money/format.ts";
-import type { ControlCommandsOf } from "./socket.ts";
+import { answering } from "./input.ts";
+import type { InputOf } from "./table.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
 /** One fact, and who says so. */
@@ -53,34 +54,22 @@ export interface ExplainedName {
 }
 
 const DAY_MS = 86_400_000;
-const PRIVACY: readonly unknown[] = ["off", "required", "strict"];
 
 export function modelCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
-  return {
+  return answering({
     "models.list": async (input) => ({ models: list(built(), input) }),
-    "models.explain": async ({ model }): Promise<ExplainedName> =>
-      explained(
-        built(),
-        typeof model === "string" && model !== "" ? model : fail("invalid", "Say which model."),
-        now(),
-      ),
-  } satisfies ControlCommandsOf;
+    "models.explain": async ({ model }): Promise<ExplainedName> => explained(built(), model, now()),
+  });
 }
 
 function list(
   { gen, providers }: BuiltGeneration,
-  { kind, provider, privacy = "off" }: JsonObject,
+  { kind, provider, privacy = "off" }: InputOf<"models.list">,
 ): readonly Listing[] {
   if (kind !== undefined && kind !== "chat" && kind !== "image")
-    fail("invalid", "A kind is chat or image.", { param: "kind" });
-  if (!PRIVACY.includes(privacy))
-    fail("invalid", "Privacy is off, required or strict.", { param: "privacy" });
-  if (provider !== undefined) mounted(providers, String(provider));
-  return gen.catalogue.list({
-    kind: kind as Kind | undefined,
-    provider: provider === undefined ? undefined : String(provider),
-    privacy: privacy as Privacy,
-  });
+    fail("invalid", "A kind is chat or image.", { param: "/kind", code: "bad_input" });
+  if (provider !== undefined) mounted(providers, provider);
+  return gen.catalogue.list({ kind: kind as Kind | undefined, provider, privacy });
 }
 
 /** Fails unless gateway.yaml mounts a provider of this name. */

@@ -2,23 +2,21 @@
 // running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
 // what each process knows by itself a plugin asks of its peers.
 import { NOTHING, type Schema } from "../../config/dialect.ts";
-import { saidOf } from "../../config/diagnose.ts";
 import type { GatewayConfig } from "../../config/types.ts";
-import { valueAt } from "../../config/tree.ts";
-import { type ValidationResult, validate } from "../../config/validate.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { nearest } from "../../lib/text.ts";
 import { fail, faultOf, sayable } from "../../model/error.ts";
-import type { JsonObject } from "../../model/values.ts";
-import type { Commands } from "../../plugin/plugin.ts";
+import type { Commands, PluginCommand } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store.ts";
-import type { ControlCommand, ControlCommandsOf } from "./socket.ts";
+import { acceptedInput, answering } from "./input.ts";
+import type { ControlCommand } from "./socket.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
-export interface ShownCommand {
+/** A plugin's command, with what its author left out filled in. */
+export interface ShownCommand extends Required<Omit<PluginCommand, "run" | "input" | "output">> {
   readonly name: string;
-  readonly summary: string;
   readonly input: Schema;
+  readonly output: Schema;
 }
 
 /** A mounted plugin. */
@@ -38,9 +36,8 @@ export interface Mounts {
   readonly mask: Mask;
 }
 
-export const pluginCommands = (mounts: () => Mounts): ControlCommandsOf => ({
-  "plugins.list": async () => ({ plugins: shown(mounts()) }),
-});
+export const pluginCommands = (mounts: () => Mounts) =>
+  answering({ "plugins.list": async () => ({ plugins: shown(mounts()) }) });
 
 /** Undefined: not the name of a plugin's command. */
 export function pluginCommand(mounts: () => Mounts, name: string): ControlCommand | undefined {
@@ -49,15 +46,9 @@ export function pluginCommand(mounts: () => Mounts, name: string): ControlComman
   return async (input) => {
     const now = mounts();
     const { plugin, command } = find(shown(now), name.slice(0, slash), name.slice(slash + 1));
-    const { value, complaints } = checkInput(command.input, input, () => false);
-    const [first] = complaints;
-    if (first)
-      fail("invalid", complaints.map(saidOf).join("; "), {
-        code: "bad_input",
-        param: first.pointer,
-      });
+    const accepted = acceptedInput(command.input, input);
     try {
-      return await commandsOf(now, plugin.id)[command.name]!.run(value as JsonObject);
+      return await commandsOf(now, plugin.id)[command.name]!.run(accepted);
     } catch (error) {
       if (faultOf(error)) throw error;
       return fail(
@@ -98,17 +89,6 @@ export function findPlugin(plugins: readonly ShownPlugin[], id: string): ShownPl
   );
 }
 
-/** `outside`: whether what stands at a pointer is text that may be meant as a number or a truth value. */
-export const checkInput = (
-  schema: Schema,
-  input: JsonObject,
-  outside: (pointer: string) => boolean,
-): ValidationResult =>
-  validate(schema, input, outside, (pointer) => {
-    const value = valueAt(input, pointer);
-    return { text: typeof value === "string" ? value : JSON.stringify(value), mayShow: true };
-  });
-
 const meant = (word: string, known: readonly string[]): string => {
   const near = nearest(word, known);
   return near === undefined ? "" : ` Did you mean "${near}"?`;
@@ -124,10 +104,13 @@ function shown(now: Mounts): ShownPlugin[] {
       id: mounted.id,
       use: mounted.use,
       summary: mounted.definition.summary,
-      commands: Object.entries(commandsOf(now, mounted.id)).map(([name, { summary, input }]) => ({
+      commands: Object.entries(commandsOf(now, mounted.id)).map(([name, command]) => ({
         name,
-        summary,
-        input: (input as Schema | undefined) ?? NOTHING,
+        summary: command.summary,
+        input: (command.input as Schema | undefined) ?? NOTHING,
+        output: (command.output as Schema | undefined) ?? {},
+        role: command.role ?? "owner",
+        writes: command.writes ?? true,
       })),
     }),
   );

@@ -5,7 +5,7 @@ import { fail, faultOf } from "../../model/error.ts";
 import type { DataPolicy, EffectivePolicy, Privacy } from "../../model/facts.ts";
 import type { HostCandidate } from "../../walk/generation.ts";
 import { policyOf, sayingsOf } from "../../walk/candidates/policy.ts";
-import type { ControlCommandsOf } from "./socket.ts";
+import { answering } from "./input.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
 /** What one level has to say: "provider", "model claude-fable-5*". */
@@ -37,17 +37,11 @@ export interface ExplainedPolicy {
   readonly closed: readonly string[];
 }
 
-const PRIVACY: readonly unknown[] = ["off", "required", "strict"];
-
 export function policyCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
-  return {
-    "policy.explain": async ({ model, privacy = "off" }): Promise<ExplainedPolicy> => {
-      if (typeof model !== "string" || model === "") return fail("invalid", "Say which model.");
-      if (!PRIVACY.includes(privacy))
-        fail("invalid", "Privacy is off, required or strict.", { param: "privacy" });
-      return explained(built(), model, privacy as Privacy, now());
-    },
-  } satisfies ControlCommandsOf;
+  return answering({
+    "policy.explain": async ({ model, privacy = "off" }): Promise<ExplainedPolicy> =>
+      explained(built(), model, privacy, now()),
+  });
 }
 
 function explained(

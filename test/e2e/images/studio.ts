@@ -185,7 +185,7 @@ ${more}`;
     },
     client: (apiKey = KEYS.alice) =>
       new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey, maxRetries: 0 }),
-    refresh: (provider) => gateway.ask("models", { provider }),
+    refresh: (provider) => gateway.ask("models.refresh", { provider }),
     last: () => up.requests.findLast(({ method }) => method === "POST")!.json(),
     async restart() {
       await gateway.stop();

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { faultOf, type Store } from "tollgate/plugin";
 import { context } from "../../../src/testing/context.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
+import type { ControlCommand } from "../../../src/gateway/control/socket.ts";
 import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
 import memory from "../../../plugins/stores/memory.ts";
 
@@ -25,7 +26,7 @@ beforeEach(async () => {
       settle(`a${i}`),
     ]),
   ]);
-  const commands = ledgerCommands(store);
+  const commands: Readonly<Record<string, ControlCommand>> = ledgerCommands(store);
   ask = async (name, input) => commands[name]!(input as never);
 });
 

@@ -1,0 +1,190 @@
+// Every command of the gateway's table, at every door: the control socket, the command line with a running gateway, and
+// the command line on its files once it is stopped.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { validator, type Schema } from "../../src/config/dialect.ts";
+import { COMMANDS as VERBS, main } from "../../src/cli/main.ts";
+import { rehearse } from "../../src/gateway/rehearse.ts";
+import { COMMANDS, type CommandName } from "../../src/gateway/control/table.ts";
+import { faultOf } from "../../src/model/error.ts";
+import type { Json, JsonObject } from "../../src/model/values.ts";
+import { load, quietLog } from "../../src/cli/loading.ts";
+import { type Daemon, startGateway } from "../gateway.ts";
+
+let daemon: Daemon;
+const names = Object.keys(COMMANDS) as CommandName[];
+const onFiles = names.filter((name) => COMMANDS[name].onFiles);
+
+/** What each is given: as a program says it, and as a person does. */
+const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
+  status: [{}],
+  reload: [{}],
+  explain: [{ model: "demo/echo", frontend: "messages" }, "demo/echo", "-f", "messages"],
+  "models.list": [{ kind: "chat", provider: "demo" }, "--kind", "chat", "--provider", "demo"],
+  "models.explain": [{ model: "demo/echo" }, "demo/echo"],
+  "models.refresh": [{ provider: "demo" }, "demo"],
+  "policy.explain": [{ model: "demo/echo", privacy: "off" }, "demo/echo"],
+  "plugins.list": [{}],
+  "ledger.totals": [{ by: ["key", "day"] }, "--by", "key,day"],
+  "ledger.entries": [{ limit: 10 }, "--once"],
+  "ledger.verify": [{}],
+  "keys.create": [
+    { name: "by-hand", models: ["demo/*"], limits: [{ unit: "requests", max: 6, per: "day" }] },
+    "--name",
+    "by-hand",
+    "--models",
+    "demo/*",
+    "--limit",
+    "requests=6/day",
+  ],
+  "keys.list": [{}],
+  "keys.show": [{ id: "kept" }, "kept"],
+  "keys.rotate": [{ id: "kept", overlapMs: 60_000 }, "kept", "--overlap", "1m"],
+  "keys.revoke": [{ id: "ended" }, "ended"],
+};
+
+beforeAll(async () => {
+  daemon = await startGateway({
+    yaml: "frontends: [messages, chat-completions, models]\nproviders:\n  demo: { use: demo }\n",
+  });
+  for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
+});
+afterAll(() => daemon?.[Symbol.asyncDispose]());
+
+/** As a person would, and what stdout said. */
+async function tollgate(name: CommandName): Promise<{ code: number; out: string }> {
+  const [, ...words] = GIVEN[name];
+  const parts: string[] = [];
+  const heard = (chunk: string | Uint8Array) => (parts.push(String(chunk)), true);
+  const [out, err] = [process.stdout, process.stderr].map((stream) =>
+    vi.spyOn(stream, "write").mockImplementation(heard as never),
+  );
+  err!.mockImplementation((() => true) as never);
+  try {
+    const verb = COMMANDS[name].cli!.split(" ");
+    const code = await main([...verb, ...words, "-c", daemon.file, "--json"], false);
+    return { code, out: parts.join("") };
+  } finally {
+    out!.mockRestore();
+    err!.mockRestore();
+  }
+}
+
+const wrongIn = (name: CommandName, value: unknown) =>
+  validator(COMMANDS[name].output as Schema)(value).errors;
+
+/** For each command, inputs that it cannot take, and the member that the error has to name. */
+function wrong(name: CommandName): [input: JsonObject, member: string][] {
+  const schema: Schema = COMMANDS[name].input;
+  const [input] = GIVEN[name];
+  const properties = Object.keys(schema["properties"] as object);
+  return [
+    [{ ...input, nonsense: 1 }, "nonsense"],
+    ...properties.map((each): [JsonObject, string] => [{ ...input, [each]: [{ no: 1 }] }, each]),
+    ...properties.map((each): [JsonObject, string] => [{ ...input, [each]: null }, each]),
+    ...((schema["required"] ?? []) as string[]).map((each): [JsonObject, string] => [
+      Object.fromEntries(Object.entries(input).filter(([key]) => key !== each)),
+      each,
+    ]),
+  ];
+}
+
+const fault = (work: Promise<unknown>) =>
+  work.then(
+    () => undefined,
+    (error: unknown) => faultOf(error),
+  );
+
+const live = new Map<CommandName, string>();
+
+describe("at the control socket", () => {
+  it.each(names)("%s answers what its schema says", async (name) => {
+    expect(wrongIn(name, await daemon.ask(name, GIVEN[name][0]))).toEqual([]);
+  });
+
+  it.each(names)("%s names the member that it cannot take, and what is expected", async (name) => {
+    for (const [input, member] of wrong(name)) {
+      const said = await fault(daemon.ask(name, input));
+      expect(said, JSON.stringify(input)).toMatchObject({ kind: "invalid", code: "bad_input" });
+      expect(said!.message).toContain(member);
+      expect(said!.message).toMatch(/expected|unknown key|is missing|missing|must/);
+    }
+  });
+});
+
+describe("on the command line with a running gateway", () => {
+  it.each(names.filter((name) => COMMANDS[name].cli))("%s", async (name) => {
+    const { code, out } = await tollgate(name);
+    expect([code, out]).toEqual([0, expect.anything()]);
+    live.set(name, out);
+  });
+});
+
+describe("on the command line and the files alone", () => {
+  beforeAll(() => daemon.stop());
+
+  it.each(onFiles)("%s", async (name) => {
+    const { code, out } = await tollgate(name);
+    expect(code).toBe(0);
+    if (!COMMANDS[name].writes && name !== "keys.list" && name !== "keys.show")
+      expect(out).toBe(live.get(name));
+  });
+
+  it.each(names.filter((name) => !COMMANDS[name].onFiles && COMMANDS[name].cli))(
+    "%s says that it needs a running gateway",
+    async (name) => {
+      const { code, out } = await tollgate(name);
+      expect([code, JSON.parse(out)]).toMatchObject([1, { error: { code: "not_running" } }]);
+    },
+  );
+
+  it("what cannot be taken is refused in the same words", async () => {
+    const loaded = await load(daemon.file);
+    const made = await rehearse({ loaded, config: loaded.config!, ...quietLog() });
+    if ("problems" in made) throw new Error("it is fine");
+    await using rehearsal = made;
+    const commands: Readonly<Record<string, (input: JsonObject) => Promise<unknown>>> =
+      rehearsal.commands;
+    for (const name of onFiles.filter((each) => commands[each]))
+      for (const [input, member] of wrong(name)) {
+        const said = await fault(commands[name]!(input));
+        expect(said).toMatchObject({ kind: "invalid", code: "bad_input" });
+        expect(said!.message).toContain(member);
+      }
+  });
+});
+
+describe("the table", () => {
+  it("is the command line's too: each verb is there, with its summary", async () => {
+    for (const name of names) {
+      const { cli, summary } = COMMANDS[name];
+      const [verb, part] = cli?.split(" ") ?? [];
+      if (verb === undefined) continue;
+      const entry = VERBS[verb]!;
+      const { command } = await entry.load();
+      if (part === undefined) continue;
+      expect(command.parts![part]!.summary).toBe(summary);
+    }
+  });
+
+  it("a command that writes is not a viewer's", () => {
+    for (const name of names)
+      if (COMMANDS[name].writes) expect(COMMANDS[name].role, name).not.toBe("viewer");
+  });
+});
+
+it("a plugin's command has the same description", async () => {
+  const again = await startGateway({ yaml: "providers:\n  demo: { use: demo }\n" });
+  await using _ = again;
+  const { plugins } = (await again.ask("plugins.list")) as { plugins: JsonObject[] };
+  const commands = plugins.flatMap(({ commands }) => commands as JsonObject[]);
+  expect(commands.length).toBeGreaterThan(0);
+  for (const command of commands)
+    expect(Object.keys(command as Record<string, Json>).toSorted()).toEqual([
+      "input",
+      "name",
+      "output",
+      "role",
+      "summary",
+      "writes",
+    ]);
+});
