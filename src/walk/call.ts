@@ -3,7 +3,7 @@ import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Call, ProviderAccess } from "../plugin/call.ts";
 import type { Op } from "../plugin/protocol.ts";
 import type { HostExchange } from "./exchange.ts";
-import type { HostCandidate } from "./generation.ts";
+import type { HostCandidate } from "./mounted.ts";
 
 export interface Loss {
   field: string;

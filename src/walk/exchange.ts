@@ -9,7 +9,8 @@ import type { RouteInput, WalkRoute } from "../plugin/frontend.ts";
 import type { Op, Survey } from "../plugin/protocol.ts";
 import type { LimitState, Target } from "../plugin/store.ts";
 import type { Span } from "../lib/json.ts";
-import type { Generation, MountedFrontend, MountedRoute } from "./generation.ts";
+import type { Generation } from "./generation.ts";
+import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { Stay } from "./bounds/stay.ts";
 
 const PRIVACY = ["off", "required", "strict"] as const;

@@ -1,7 +1,7 @@
 // Who is tried first: credentials by weight, candidates by weight where the route says so, and what a route hook says is last.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { HostCandidate } from "../../src/walk/generation.ts";
+import type { HostCandidate } from "../../src/walk/mounted.ts";
 import { spread } from "../../src/walk/candidates/spread.ts";
 import { backend, scene } from "./house.ts";
 import { toy } from "./toy.ts";

@@ -3,7 +3,7 @@
 import { effectivePolicy, satisfies } from "../../catalogue/policy.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { DataPolicy, EffectivePolicy, Privacy } from "../../model/facts.ts";
-import type { HostCandidate } from "../../walk/generation.ts";
+import type { HostCandidate } from "../../walk/mounted.ts";
 import { policyOf, sayingsOf } from "../../walk/candidates/policy.ts";
 import { answering } from "./input.ts";
 import type { BuiltGeneration } from "../generation/build.ts";

@@ -4,7 +4,7 @@ import { satisfies } from "../../catalogue/policy.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import { FREE } from "../../money/price.ts";
 import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
-import type { MountedProvider } from "../../walk/generation.ts";
+import type { MountedProvider } from "../../walk/mounted.ts";
 import { matches } from "../../walk/candidates/pattern.ts";
 import { policyOf } from "../../walk/candidates/policy.ts";
 import { serves } from "../../walk/candidates/resolver.ts";

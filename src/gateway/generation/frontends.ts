@@ -2,7 +2,7 @@
 import type { GatewayConfig, MountConfig } from "../../config/types.ts";
 import type { Kind } from "../../model/request.ts";
 import type { Frontend } from "../../plugin/frontend.ts";
-import type { MountedFrontend } from "../../walk/generation.ts";
+import type { MountedFrontend } from "../../walk/mounted.ts";
 import { compile, type MountedMiddleware } from "../../walk/hooks.ts";
 import { bearer } from "../http/bearer.ts";
 import { validator } from "./mounting.ts";

@@ -3,7 +3,7 @@ import type { ValidateFunction } from "ajv";
 import { compiler, type Rules } from "../../config/compile.ts";
 import type { Scope } from "../../lib/scope.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../../walk/generation.ts";
+import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
 import type { Services } from "../services/services.ts";
 import { createLine } from "./provider-access.ts";
 

@@ -6,7 +6,7 @@ import { fail, faultOf } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Auth, Reach } from "../../plugin/provider.ts";
-import type { Credential } from "../../walk/generation.ts";
+import type { Credential } from "../../walk/mounted.ts";
 import type { HostCall } from "../../walk/call.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";

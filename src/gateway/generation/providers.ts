@@ -2,7 +2,7 @@
 import { originsOf } from "../../config/origins.ts";
 import type { GatewayConfig, ProviderConfig } from "../../config/types.ts";
 import type { Provider } from "../../plugin/provider.ts";
-import type { MountedProvider } from "../../walk/generation.ts";
+import type { MountedProvider } from "../../walk/mounted.ts";
 import { mountEndpoint } from "./mounting.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 

@@ -3,7 +3,7 @@ import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
 import { sayable } from "../../model/error.ts";
 import type { Scope } from "../../lib/scope.ts";
-import type { MountedProvider } from "../../walk/generation.ts";
+import type { MountedProvider } from "../../walk/mounted.ts";
 import type { ProblemLocator } from "./plugin-setup.ts";
 import type { Services } from "../services/services.ts";
 import { lineTo } from "./mounting.ts";

@@ -7,7 +7,7 @@ import type { Mask } from "../../lib/mask.ts";
 import type { Scope, Shared } from "../../lib/scope.ts";
 import { createUsual, type Usual } from "../../money/usual.ts";
 import type { Store } from "../../plugin/store.ts";
-import type { Pictures } from "../../walk/answer/pictures.ts";
+import type { PictureFiles } from "../../walk/answer/picture-files.ts";
 import { RestingTargets } from "../../walk/candidates/resting.ts";
 import { Room } from "../../walk/bounds/room.ts";
 import { Turnstile } from "../../walk/bounds/turnstile.ts";
@@ -46,7 +46,7 @@ export interface Services {
   readonly watchdog: Watchdog;
   readonly room: Room;
   readonly turnstile: Turnstile;
-  readonly pictures: Pictures;
+  readonly pictures: PictureFiles;
   readonly files: Files;
   readonly peers: Peers;
   readonly stateDir: string;

@@ -4,21 +4,6 @@ import type { Block, ImageRequest, Media } from "../../model/request.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 
-/** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
-export interface Pictures {
-  /** The address at which these bytes are found for a while; `who` is the key whose share of the room they take. */
-  keep(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
-  /**
-   * From somebody else's address, through the egress guard, without any credential. `own` is an origin that the
-   * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
-   */
-  get(
-    url: string,
-    signal: AbortSignal,
-    own: string | undefined,
-  ): Promise<{ bytes: Buffer; mime: string }>;
-}
-
 const wanted = (x: HostExchange): ImageRequest["want"] | undefined =>
   x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
 

@@ -1,22 +1,29 @@
 // What one request takes up of its process while it is here: a place among those of its key, and bytes. Both are free again
 // whichever way it ends.
 import { exceed, fail } from "../../model/error.ts";
-import type { Generation } from "../generation.ts";
+import type { Room } from "./room.ts";
+import type { Turnstile } from "./turnstile.ts";
 
 /** A body is read and a call is reserved in less. */
 const RETRY_MS = 1_000;
 const OWN = { retryAfterMs: RETRY_MS, details: { own: true } } as const;
 
+/** What may be held and how many may come in at once, of the whole process. */
+interface ProcessBounds {
+  readonly room: Room;
+  readonly turnstile: Turnstile;
+}
+
 export class Stay {
   #who = "";
-  readonly #gen: Generation;
+  readonly #bounds: ProcessBounds;
   #held = 0;
   #inside: string[] | undefined;
   #walked = false;
   #written = false;
 
-  constructor(gen: Generation) {
-    this.#gen = gen;
+  constructor(bounds: ProcessBounds) {
+    this.#bounds = bounds;
   }
 
   /** What was held before anybody was known is nobody's. */
@@ -30,7 +37,7 @@ export class Stay {
   }
 
   occupy(scope: string, most: number): void {
-    if (!this.#gen.turnstile.enter(scope, most))
+    if (!this.#bounds.turnstile.enter(scope, most))
       fail("rate_limited", `More than ${most} requests at once (${scope}).`, {
         code: "rate_limit_exceeded",
         ...OWN,
@@ -41,13 +48,13 @@ export class Stay {
   /** Its call is counted by the ledger now, or it is over. */
   pass(): void {
     if (!this.#inside) return;
-    for (const scope of this.#inside) this.#gen.turnstile.leave(scope);
+    for (const scope of this.#inside) this.#bounds.turnstile.leave(scope);
     this.#inside = undefined;
   }
 
   /** Before they are there. */
   hold(bytes: number): void {
-    if (!this.#gen.room.take(this.#who, bytes, this.#held)) exceed("inFlight", undefined, OWN);
+    if (!this.#bounds.room.take(this.#who, bytes, this.#held)) exceed("inFlight", undefined, OWN);
     this.#held += bytes;
   }
 
@@ -64,7 +71,7 @@ export class Stay {
   }
 
   #empty(): void {
-    if (this.#held > 0) this.#gen.room.leave(this.#who, this.#held);
+    if (this.#held > 0) this.#bounds.room.leave(this.#who, this.#held);
     this.#held = 0;
   }
 }

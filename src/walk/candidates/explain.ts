@@ -1,7 +1,8 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { faultOf } from "../../model/error.ts";
-import type { Generation, MountedFrontend, HostCandidate } from "../generation.ts";
+import type { Generation } from "../generation.ts";
+import type { MountedFrontend, HostCandidate } from "../mounted.ts";
 import { nextId, HostExchange } from "../exchange.ts";
 import { route } from "../stations/route.ts";
 

@@ -1,6 +1,6 @@
 import { effectivePolicy } from "../../catalogue/policy.ts";
 import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../model/facts.ts";
-import type { HostCandidate } from "../generation.ts";
+import type { HostCandidate } from "../mounted.ts";
 import { matches } from "./pattern.ts";
 
 /** What becomes of what people wrote on one way to a model: every level that has something to say of it, at this moment. */

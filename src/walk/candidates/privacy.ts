@@ -9,7 +9,7 @@ import type { Protocol, Survey } from "../../plugin/protocol.ts";
 import { all, allowing, CACHE_HINTS, featuresOf, stranger } from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
-import type { HostCandidate } from "../generation.ts";
+import type { HostCandidate } from "../mounted.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { policyOf } from "./policy.ts";
 

@@ -11,7 +11,7 @@ import type {
   MountedFrontend,
   MountedProvider,
   HostCandidate,
-} from "../generation.ts";
+} from "../mounted.ts";
 import { closer } from "../hooks.ts";
 import { carried, matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";

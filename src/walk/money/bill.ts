@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Price } from "../../model/facts.ts";
 import type { Settle } from "../../plugin/store.ts";
 import type { HostCall } from "../call.ts";
-import type { Stamped } from "../generation.ts";
+import type { Stamped } from "./ledger.ts";
 
 /** Barrier B3: a ledger that takes longer than this to settle keeps nobody waiting. */
 export const SETTLE_MS = 2_000;

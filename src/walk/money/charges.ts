@@ -8,7 +8,7 @@ import type { Price } from "../../model/facts.ts";
 import type { Limit, LimitState, Reserve } from "../../plugin/store.ts";
 import { blame } from "../upstream/blame.ts";
 import type { HostCall } from "../call.ts";
-import type { Stamped } from "../generation.ts";
+import type { Stamped } from "./ledger.ts";
 import { factsOf } from "../candidates/privacy.ts";
 import { error } from "../upstream/response.ts";
 

@@ -8,7 +8,7 @@ import { HostCall } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
 import { send } from "../upstream/send.ts";
-import type { HostCandidate } from "../generation.ts";
+import type { HostCandidate } from "../mounted.ts";
 import { internal, type AnswerSource } from "../answer/lane.ts";
 import { mayBegin } from "../upstream/permission.ts";
 import { promise } from "../candidates/privacy.ts";

@@ -5,7 +5,7 @@ import type { JsonObject } from "../../model/values.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exclusion } from "../../plugin/middleware.ts";
 import type { HostExchange } from "../exchange.ts";
-import type { HostCandidate } from "../generation.ts";
+import type { HostCandidate } from "../mounted.ts";
 import type { Hook } from "../hooks.ts";
 import { matches } from "../candidates/pattern.ts";
 import { permit } from "../answer/pictures.ts";

@@ -4,7 +4,7 @@ import { fail, faultOf, type ErrorKind } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
-import type { Wire } from "../generation.ts";
+import type { Wire } from "../mounted.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const ERROR_BODY_MS = 5_000;

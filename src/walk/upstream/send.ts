@@ -6,7 +6,7 @@ import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
-import type { Wire } from "../generation.ts";
+import type { Wire } from "../mounted.ts";
 import { flat, type OutgoingRequest } from "./outgoing-request.ts";
 import { error, UpstreamResponse, glance } from "./response.ts";
 import { breath } from "../bounds/turn.ts";

@@ -1,0 +1,14 @@
+/** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
+export interface PictureFiles {
+  /** The address at which these bytes are found for a while; `who` is the key whose share of the room they take. */
+  keep(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
+  /**
+   * From somebody else's address, through the egress guard, without any credential. `own` is an origin that the
+   * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
+   */
+  get(
+    url: string,
+    signal: AbortSignal,
+    own: string | undefined,
+  ): Promise<{ bytes: Buffer; mime: string }>;
+}

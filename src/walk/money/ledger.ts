@@ -1,0 +1,13 @@
+// Money's door, as the walk sees it.
+import type { Price } from "../../model/facts.ts";
+import type { Reserve, Settle, StoreCommand, Verdict } from "../../plugin/store.ts";
+
+/** Money's door: batches, durability and recovery are behind it. */
+export interface Ledger {
+  /** The price is the row behind the hash that the command pins. */
+  reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<Verdict>;
+  /** Prices behind hashes that its parts name. */
+  settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
+  progress(command: Stamped<Extract<StoreCommand, { do: "progress" }>>): void;
+}
+export type Stamped<T> = T & { at: number };

@@ -1,0 +1,78 @@
+// What stands in a generation: frontends and providers as gateway.yaml mounts them, and the candidates that they make.
+import type { Pool } from "undici";
+import type { Timeouts } from "../config/types.ts";
+import type { DataPolicy, PolicyException } from "../model/facts.ts";
+import type { Kind } from "../model/request.ts";
+import type { HeadersIn } from "../model/values.ts";
+import type { Candidate } from "../plugin/call.ts";
+import type { Frontend, Route } from "../plugin/frontend.ts";
+import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
+import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
+import type { Chain } from "./hooks.ts";
+
+export interface MountedFrontend {
+  /** "messages": its name in gateway.yaml. */
+  readonly name: string;
+  readonly frontend: Frontend;
+  readonly protocol: Protocol | undefined;
+  readonly server: ServerHalf<Kind> | undefined;
+  /** The first thing wrong with a body, or nothing. */
+  readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
+  readonly secret: (headers: HeadersIn) => string | undefined;
+  readonly chain: Chain;
+}
+
+export interface MountedRoute {
+  readonly frontend: MountedFrontend;
+  readonly route: Route;
+}
+
+export interface MountedProvider {
+  /** What stands before the first "/" of a model id. */
+  readonly name: string;
+  readonly provider: Provider;
+  readonly data: DataPolicy | undefined;
+  readonly exceptions: readonly PolicyException[];
+  readonly trusted: boolean;
+  readonly state: "refuse" | "relay";
+  /** Fields that may leave under Service-ZDR though nobody has reviewed them: "min_p", "messages[].new". */
+  readonly zdrFields: readonly string[];
+  readonly onDisconnect: "cancel" | "drain";
+  readonly timeouts: Timeouts;
+  readonly endpoints: readonly MountedEndpoint[];
+  readonly credentials: readonly Credential[];
+  /** Reached as they are, beside its endpoints' own: the operator's options name them. */
+  readonly origins: ReadonlySet<string>;
+}
+
+export interface MountedEndpoint {
+  readonly endpoint: Endpoint;
+  readonly kind: Kind;
+  /** null: native. */
+  readonly protocol: Protocol | null;
+  readonly wire: Wire | null;
+  /** The pool for the base of a native endpoint that has one. */
+  readonly pool: Pool | undefined;
+}
+
+/** The way to an endpoint's base: a pool for its origin and what a path is put behind. */
+export interface Wire {
+  readonly pool: Pool;
+  readonly origin: string;
+  /** Without a trailing slash. */
+  readonly prefix: string;
+  readonly endpoint: WireEndpoint;
+}
+
+export interface Credential {
+  readonly name: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  readonly weight: number;
+  readonly models: readonly string[] | undefined;
+  readonly zdr: { declared: boolean; note?: string; until?: string } | undefined;
+}
+
+/** A candidate with what the host knows of it and no plugin may. */
+export interface HostCandidate extends Candidate {
+  readonly "~": { provider: MountedProvider; endpoint: MountedEndpoint; credential: Credential };
+}
