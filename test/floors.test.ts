@@ -38,7 +38,6 @@ const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   skeleton: "one literal: the schema of gateway.yaml, whose order is the file's",
   work: "one table: what a worker does for each question of the primary",
   keyCommands: "one table of commands",
-  createRefresh: "state of one loop, closed over: to be parted into its steps",
   upstream: "the script, the journal and the server of one fake upstream share their state",
   recordLaws: "a list of laws",
   entryLaws: "a list of laws",

@@ -93,123 +93,141 @@ interface Followed {
   stop: AbortController;
 }
 
-export function createRefresh(
-  lists: Lists,
-  options: {
-    pace?: Partial<RefreshPace>;
-    clock?: Clock;
-    /** A line fails that did not, or works again. */
-    tell?: (status: ListStatus, error?: unknown) => void;
-  } = {},
-): Refresh {
-  const { deadlineMs } = { ...PACE, ...options.pace };
-  let { everyMs } = { ...PACE, ...options.pace };
-  const clock = options.clock ?? CLOCK;
-  let followed = new Map<string, Followed>();
+export interface RefreshOptions {
+  readonly pace?: Partial<RefreshPace>;
+  readonly clock?: Clock;
+  /** A line fails that did not, or works again. */
+  readonly tell?: (status: ListStatus, error?: unknown) => void;
+}
 
-  const plan = (f: Followed, ms: number): void => {
+export const createRefresh = (lists: Lists, options: RefreshOptions = {}): Refresh =>
+  new ListRefresh(lists, options);
+
+class ListRefresh implements Refresh {
+  readonly #lists: Lists;
+  readonly #clock: Clock;
+  readonly #tell: RefreshOptions["tell"];
+  readonly #deadlineMs: number;
+  #everyMs: number;
+  #followed = new Map<string, Followed>();
+
+  constructor(lists: Lists, { pace, clock = CLOCK, tell }: RefreshOptions) {
+    this.#lists = lists;
+    this.#clock = clock;
+    this.#tell = tell;
+    ({ everyMs: this.#everyMs, deadlineMs: this.#deadlineMs } = { ...PACE, ...pace });
+  }
+
+  follow(lines: readonly ListSource[], everyMs: number = this.#everyMs): void {
+    const before = this.#followed;
+    const quicker = everyMs < this.#everyMs;
+    this.#everyMs = everyMs;
+    this.#followed = new Map();
+    for (const line of lines) {
+      const key = JSON.stringify([line.provider, line.credential]);
+      const known = before.get(key);
+      before.delete(key);
+      this.#followed.set(key, known ?? newLine(line));
+      if (known) this.#goOn(known, line, quicker);
+      else void this.#ask(this.#followed.get(key)!);
+    }
+    for (const f of before.values()) release(f);
+    const byProvider = Map.groupBy(lines, ({ provider }) => provider);
+    for (const [provider, mine] of byProvider)
+      this.#lists.keep(
+        provider,
+        mine.map(({ credential }) => credential),
+      );
+  }
+
+  async now(provider?: string): Promise<void> {
+    const wanted = [...this.#followed.values()].filter(
+      (f) => provider === undefined || f.line.provider === provider,
+    );
+    await Promise.all(wanted.map((f) => this.#ask(f)));
+  }
+
+  status(): readonly ListStatus[] {
+    return [...this.#followed.values()].map((f) => this.#statusOf(f));
+  }
+
+  [Symbol.dispose](): void {
+    for (const f of this.#followed.values()) release(f);
+    this.#followed = new Map();
+  }
+
+  /** At its own rhythm, unless that is too slow now. */
+  #goOn(f: Followed, line: ListSource, quicker: boolean): void {
+    f.line = line;
+    if (quicker && f.nextAt !== undefined)
+      this.#plan(f, Math.min(f.nextAt - this.#clock.now(), this.#pause(f)));
+  }
+
+  #plan(f: Followed, ms: number): void {
     f.cancel();
-    f.nextAt = clock.now() + ms;
-    f.cancel = clock.after(ms, () => void ask(f));
-  };
+    f.nextAt = this.#clock.now() + ms;
+    f.cancel = this.#clock.after(ms, () => void this.#ask(f));
+  }
 
-  const ask = (f: Followed): Promise<void> => {
+  #pause({ failures }: Followed): number {
+    return pause(failures, this.#everyMs, this.#clock.random());
+  }
+
+  #ask(f: Followed): Promise<void> {
     f.cancel();
     f.nextAt = undefined;
-    return (f.asking ??= asked(f).finally(() => (f.asking = undefined)));
-  };
+    return (f.asking ??= this.#asked(f).finally(() => (f.asking = undefined)));
+  }
 
-  const asked = async (f: Followed): Promise<void> => {
+  async #asked(f: Followed): Promise<void> {
     const { provider, credential } = f.line;
     const failing = f.failures > 0;
+    const deadlineMs = Math.min(this.#deadlineMs, Math.max(this.#everyMs, LEAST_MS));
     let broken: unknown;
     try {
-      const models = await within(f, clock, Math.min(deadlineMs, Math.max(everyMs, LEAST_MS)));
+      const models = await within(f, this.#clock, deadlineMs);
       if (f.stop.signal.aborted) return;
-      lists.replace(provider, credential, models, clock.now());
+      this.#lists.replace(provider, credential, models, this.#clock.now());
       f.failures = 0;
       f.lastError = undefined;
     } catch (error) {
       if (f.stop.signal.aborted) return;
       f.failures++;
       broken = error;
-      f.lastError = { at: clock.now(), message: wordsOf(error) };
+      f.lastError = { at: this.#clock.now(), message: wordsOf(error) };
     }
-    plan(f, pause(f.failures, everyMs, clock.random()));
-    if (f.failures > 0 !== failing) options.tell?.(statusOf(f), broken);
-  };
+    this.#plan(f, this.#pause(f));
+    if (f.failures > 0 !== failing) this.#tell?.(this.#statusOf(f), broken);
+  }
 
-  const statusOf = (f: Followed): ListStatus => {
-    const { provider, credential } = f.line;
-    const heard = lists.of(provider)?.find((h) => h.credential === credential);
+  #statusOf({ line: { provider, credential }, failures, lastError, nextAt }: Followed): ListStatus {
+    const heard = this.#lists.of(provider)?.find((h) => h.credential === credential);
     return {
       provider,
       credential,
       count: heard?.models.length,
       lastOk: heard?.at,
-      ageMs: heard && Math.max(0, clock.now() - heard.at),
-      failures: f.failures,
-      lastError: f.lastError,
-      nextAt: f.nextAt,
+      ageMs: heard && Math.max(0, this.#clock.now() - heard.at),
+      failures,
+      lastError,
+      nextAt,
     };
-  };
+  }
+}
 
-  const release = (f: Followed): void => {
-    f.cancel();
-    f.stop.abort();
-  };
+const newLine = (line: ListSource): Followed => ({
+  line,
+  failures: 0,
+  lastError: undefined,
+  nextAt: undefined,
+  cancel: () => {},
+  asking: undefined,
+  stop: new AbortController(),
+});
 
-  return {
-    follow(lines, pace = everyMs) {
-      const before = followed;
-      const quicker = pace < everyMs;
-      everyMs = pace;
-      followed = new Map();
-      const credentials = new Map<string, string[]>();
-      for (const line of lines) {
-        const key = JSON.stringify([line.provider, line.credential]);
-        const known = before.get(key);
-        before.delete(key);
-        const mine = credentials.get(line.provider);
-        if (mine) mine.push(line.credential);
-        else credentials.set(line.provider, [line.credential]);
-        if (known) {
-          known.line = line;
-          followed.set(key, known);
-          if (quicker && known.nextAt !== undefined)
-            plan(
-              known,
-              Math.min(known.nextAt - clock.now(), pause(known.failures, everyMs, clock.random())),
-            );
-          continue;
-        }
-        const f: Followed = {
-          line,
-          failures: 0,
-          lastError: undefined,
-          nextAt: undefined,
-          cancel: () => {},
-          asking: undefined,
-          stop: new AbortController(),
-        };
-        followed.set(key, f);
-        void ask(f);
-      }
-      for (const f of before.values()) release(f);
-      for (const [provider, names] of credentials) lists.keep(provider, names);
-    },
-    async now(provider) {
-      const wanted = [...followed.values()].filter(
-        (f) => provider === undefined || f.line.provider === provider,
-      );
-      await Promise.all(wanted.map(ask));
-    },
-    status: () => [...followed.values()].map(statusOf),
-    [Symbol.dispose]() {
-      for (const f of followed.values()) release(f);
-      followed = new Map();
-    },
-  };
+function release({ cancel, stop }: Followed): void {
+  cancel();
+  stop.abort();
 }
 
 /** The deadline holds even for code that does not listen to its signal. */

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../lib/bounded-map.ts";
 import type { HeadersOut } from "../model/values.ts";
 
 /** How a provider's code reaches its upstream: the contract's Line has it. */
@@ -20,7 +21,7 @@ interface Kept {
  * new: an answer with an ETag is remembered, and given again when upstream says that it has not changed.
  */
 export function revalidating(): (fetch: Fetch) => Fetch {
-  const kept = new Map<string, Kept>();
+  const kept = new BoundedMap<string, Kept>(MOST_KEPT);
   return (fetch) => async (url, init) => {
     const method = init?.method ?? "GET";
     const key = String(url);
@@ -39,7 +40,6 @@ export function revalidating(): (fetch: Fetch) => Fetch {
     const body = await answer.arrayBuffer();
     const now = { etag, body, mime: answer.headers.get("content-type") ?? "" };
     kept.set(key, now);
-    if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
     return again(now);
   };
 }

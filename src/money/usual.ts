@@ -1,4 +1,5 @@
 // What a key usually gets out of a model: the p95 of its last answers. Bounded; a guess, not a record.
+import { BoundedMap } from "../lib/bounded-map.ts";
 
 /** Answers remembered for each key and model. */
 const DEPTH = 64;
@@ -14,27 +15,25 @@ interface Ring {
 }
 
 export interface Usual {
-  saw(who: string, output: number): void;
+  saw(key: string, output: number): void;
   /** Undefined until there is something to go by. */
-  p95(who: string): number | undefined;
+  p95(key: string): number | undefined;
 }
 
 export function createUsual(most = 4_096): Usual {
-  const seen = new Map<string, Ring>();
+  const seen = new BoundedMap<string, Ring>(most);
   return {
-    saw(who, output) {
-      const known = seen.get(who);
+    saw(key, output) {
+      const known = seen.get(key);
       const ring = known ?? { last: [], next: 0, p95: undefined, asOf: 0 };
       ring.last[ring.next % DEPTH] = output;
       ring.next++;
-      // Put back at the end, where there is somebody to make room for: who was heard of longest ago goes first.
+      // Written anew, so that others go first; as long as there is plenty of room, it need not be.
       if (known && seen.size * 2 < most) return;
-      seen.delete(who);
-      seen.set(who, ring);
-      if (seen.size > most) seen.delete(seen.keys().next().value!);
+      seen.set(key, ring);
     },
-    p95(who) {
-      const ring = seen.get(who);
+    p95(key) {
+      const ring = seen.get(key);
       if (!ring || ring.last.length < 8) return undefined;
       if (ring.p95 === undefined || ring.next - ring.asOf >= STALE_AFTER) {
         const sorted = Float64Array.from(ring.last).sort();

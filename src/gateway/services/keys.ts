@@ -1,23 +1,24 @@
-// Who presents this secret? Looked up by its SHA-256, remembered for a minute, forgotten at once when keys change.
-// May import: lib, plugin (types). A key that nobody knows takes the same way as one that somebody does.
+// Which key does a client present? Looked up by its SHA-256, remembered for a minute, forgotten at once when keys change.
+// May import: lib, plugin (types). An unknown key takes the same way as a known one.
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digest, equal, parse } from "../../lib/key.ts";
 import { within } from "./queued-command.ts";
 import type { KeyRecord, Store } from "../../plugin/store.ts";
 
 export interface Keys {
-  /** Undefined: unknown, revoked or expired; the difference is nobody's business. */
+  /** Undefined: unknown, revoked or expired; a client is not told which. */
   find(secret: string): Promise<KeyRecord | undefined>;
   /** A key was made, changed or revoked: nothing remembered counts any more. */
   forget(): void;
 }
 
-/** Longer than any key anybody issues; more is not worth hashing. */
+/** Longer than any key that is issued; more is not worth hashing. */
 const LONGEST = 1_024;
 /** Unknown digests and known secrets are remembered up to these numbers, the oldest going first. */
 const MOST_KNOWN = 10_000;
 const MOST_UNKNOWN = 10_000;
 
-/** Who asks is told no after that, and may come again. */
+/** A client is refused after that, and may come again. */
 const PATIENCE_MS = 5_000;
 
 interface Remembered {
@@ -34,9 +35,9 @@ export function createKeys(
   }: { now?: () => number; ttlMs?: number; patienceMs?: number } = {},
 ): Keys {
   /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
-  const bySecret = new Map<string, Remembered>();
+  const bySecret = new BoundedMap<string, Remembered>(MOST_KNOWN);
   /** By digest: a flood of invented secrets can push out its own kind only. */
-  const unknown = new Map<string, number>();
+  const unknown = new BoundedMap<string, number>(MOST_UNKNOWN);
   const asking = new Map<string, Promise<KeyRecord | undefined>>();
   /** Answers to questions asked before the last forget() are not remembered. */
   let age = 0;
@@ -72,8 +73,8 @@ export function createKeys(
       }
       const record = await answer;
       if (asked === age) {
-        if (record) remember(bySecret, secret, { record, until: now() + ttlMs }, MOST_KNOWN);
-        else remember(unknown, hash, now() + ttlMs, MOST_UNKNOWN);
+        if (record) bySecret.set(secret, { record, until: now() + ttlMs });
+        else unknown.set(hash, now() + ttlMs);
       }
       return record && valid(record);
     },
@@ -84,10 +85,4 @@ export function createKeys(
       asking.clear();
     },
   };
-}
-
-function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > most) map.delete(map.keys().next().value!);
 }

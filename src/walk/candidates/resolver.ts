@@ -3,6 +3,7 @@
 // found is said to each who asks anew: it names others, and only those that they may use.
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import type { ModelRoute } from "../../config/types.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { Lane } from "../../model/facts.ts";
 import type { Kind } from "../../model/request.ts";
@@ -79,7 +80,7 @@ export interface Looked {
 export class CandidateResolver {
   readonly #lines: ResolverInputs;
   readonly #patterns: readonly ModelRoute[];
-  readonly #kept = new Map<MountedFrontend, Map<string, Resolution>>();
+  readonly #kept = new Map<MountedFrontend, BoundedMap<string, Resolution>>();
   #version = -1;
   #since = 0;
 
@@ -103,12 +104,11 @@ export class CandidateResolver {
       this.#since = now;
     }
     let mine = this.#kept.get(frontend);
-    if (!mine) this.#kept.set(frontend, (mine = new Map()));
+    if (!mine) this.#kept.set(frontend, (mine = new BoundedMap(KEEP)));
     const key = stream ? `${model}\n` : model;
     let found = mine.get(key);
     if (!found) {
       found = this.#work(frontend, model, stream, now, may);
-      if (mine.size >= KEEP) mine.clear();
       mine.set(key, found);
     }
     return found;
