@@ -208,7 +208,10 @@ export function written(
         tally.ended = true;
         if (encoder) {
           course.finishing(event.reason);
-          encoder.event({ type: "usage", usage: { input: 0, ...tally.usage().usage } });
+          const { usage } = tally.usage();
+          // Words were written, so something was read: what was guessed of it is taken back where it was not counted.
+          const counted = usage.output === undefined ? usage : { input: 0, ...usage };
+          encoder.event({ type: "usage", usage: counted });
           encoder.event(event);
           return course.finished();
         }
