@@ -1,5 +1,6 @@
 // examples/lines-protocol.ts
 import {
+  chatWork,
   ERRORS,
   fail,
   type Body,
@@ -35,7 +36,7 @@ function requestOf(body: Body): ModelRequest<"chat"> {
 /** A prompt in, lines of JSON out. Only the server half: clients speak it, no provider does. */
 export const lines = (): Protocol<"chat"> => ({
   id: "lines",
-  kind: "chat",
+  work: chatWork,
   server: {
     schema: {
       type: "object",

@@ -25,10 +25,11 @@ export default defineFrontend({
   },
   setup({ accept: schemes }, ctx) {
     const listed = (x: Arrival): readonly ListedModel[] => {
-      const { kind, provider, privacy } = wanted(x);
+      const { kind, provider, privacy } = wanted(x, ctx.catalogue.works());
       const all = ctx.catalogue.list({ identity: x.identity, privacy, kind });
       return provider === undefined ? all : all.filter((model) => model.provider === provider);
     };
+    const rowed = (model: ListedModel) => row(model, ctx.catalogue.works().get(model.kind));
     return {
       secret: (headers) => presented(headers, schemes),
       fault: (fault, x) => (speaksMessages(x) ? anthropic : openai).fault(fault, { id: x.id }),
@@ -38,13 +39,13 @@ export default defineFrontend({
           path: at("/models"),
           serve: (x) => ({
             status: 200,
-            body: page(listed(x).map(row), x.query, speaksMessages(x)),
+            body: page(listed(x).map(rowed), x.query, speaksMessages(x)),
           }),
         },
         {
           method: "GET",
           path: at("/models/**:id"),
-          serve: (x) => ({ status: 200, body: row(one(listed(x), x.params["id"] ?? "")) }),
+          serve: (x) => ({ status: 200, body: rowed(one(listed(x), x.params["id"] ?? "")) }),
         },
       ],
     };

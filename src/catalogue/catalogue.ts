@@ -1,6 +1,9 @@
 // The catalogue: which models exist right now, and what is known of each, with who says so and since when.
 // May import: lib, model, money. Calls nobody: lists are brought by refresh.ts, facts are handed in as data. A question
 // is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
+import { chatWork } from "../model/chat-work.ts";
+import { OWN_WORKS } from "../model/own-works.ts";
+import type { Work } from "../model/work.ts";
 import type { EffectivePolicy, Facts, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
@@ -43,6 +46,8 @@ export interface CatalogueQuery {
 }
 
 export interface Catalogue {
+  /** Every kind that a model may have here. A model of another kind is listed, and no frontend asks for it. */
+  readonly works: ReadonlyMap<string, Work>;
   /** Moves whenever anything here changes. */
   readonly version: number;
   find(provider: string, model: string): CatalogueEntry;
@@ -60,6 +65,8 @@ export interface CatalogueParts {
   /** Names that stand for others; patterns are left out. */
   aliases?: Opt<ReadonlyMap<string, readonly string[]>>;
   lists?: Opt<Lists>;
+  /** Every kind that is mounted, or that the gateway knows by itself. */
+  works?: Opt<ReadonlyMap<string, Work>>;
   policy?: Opt<(provider: string, info: ModelInfo) => EffectivePolicy>;
   now?: Opt<() => number>;
 }
@@ -76,6 +83,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
     providers = new Map<string, ProviderFacts>(),
     aliases = new Map<string, readonly string[]>(),
     lists = createLists(),
+    works = OWN_WORKS,
     now = Date.now,
     policy = (_: string, info: ModelInfo) =>
       effectivePolicy({ provider: undefined, model: info.data, trusted: true, now: now() }),
@@ -89,7 +97,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
   const work = (name: string): void => {
     const stock = providers.get(name);
     if (!stock) return;
-    stated.set(name, stocktake(stock, lists.of(name)));
+    stated.set(name, stocktake(stock, lists.of(name), works));
     // A price may be borrowed across providers, so whoever borrows is worked out again.
     for (const [other, models] of stated)
       if (other === name || [...models.values()].some((f) => f.info.pricedAs !== undefined))
@@ -120,9 +128,10 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
     get version() {
       return version;
     },
+    works,
     find: (provider, model) =>
       known.get(provider)?.get(model) ?? {
-        info: { model, kind: "chat" },
+        info: { model, kind: chatWork.kind },
         listed: false,
         sources: NOBODY,
       },
@@ -154,6 +163,7 @@ const byName = (a: CatalogueEntry, b: CatalogueEntry): number =>
 function stocktake(
   stock: ProviderFacts,
   heard: ReturnType<Lists["of"]>,
+  works: ReadonlyMap<string, Work>,
 ): Map<string, CatalogueEntry> {
   const { operator, shipped, lists = false } = stock;
   const layers = new Map<string, FactLayer[]>();
@@ -178,8 +188,9 @@ function stocktake(
     const { info, sources } = merge(model, said);
     const named = operator?.get(model)?.kind !== undefined;
     const ships = said.some((l) => l.from === "shipped");
-    // Until a list was ever heard, shipped facts stand in for chat models; an image model waits for the list.
-    const assumed = heard === undefined && ships && (!lists || info.kind === "chat");
+    // Until a list was ever heard, shipped facts stand in for it, but for kinds whose models must stand in a list.
+    const waits = lists && (works.get(info.kind)?.listed ?? true);
+    const assumed = heard === undefined && ships && !waits;
     found.set(model, { info, sources, listed: named || live.has(model) || assumed });
   }
   return found;

@@ -1,3 +1,4 @@
+import { chatWork } from "../model/chat-work.ts";
 import type { ModelInfo, Price } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 import { FREE } from "../money/price.ts";
@@ -38,7 +39,7 @@ export function merge(
   model: string,
   layers: readonly FactLayer[],
 ): { info: ModelInfo; sources: FactSources } {
-  const info: Record<string, unknown> = { model, kind: "chat" };
+  const info: Record<string, unknown> = { model, kind: chatWork.kind };
   const sources: Record<string, FactSource> = {};
   const note = (field: string, { from, at, credential }: FactLayer) => {
     sources[field] = { from, at, ...(credential !== undefined && { credential }) };
@@ -75,13 +76,13 @@ export function merge(
 }
 
 /**
- * "chat" is also what a list says that does not tell kinds apart, so below the operator's word "image" counts for more,
- * whoever says it.
+ * "chat" is also what a list says that does not tell kinds apart, so below the operator's word any other kind counts for
+ * more, whichever layer says it.
  */
 function kindOf(layers: readonly FactLayer[]): FactLayer | undefined {
   return (
     layers.find((l) => l.from === "operator" && l.said.kind !== undefined) ??
-    layers.find((l) => l.said.kind === "image") ??
+    layers.find((l) => l.said.kind !== undefined && l.said.kind !== chatWork.kind) ??
     layers.find((l) => l.said.kind !== undefined)
   );
 }

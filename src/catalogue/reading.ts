@@ -106,8 +106,12 @@ const price: Fits = shape(
   "lines",
 );
 
+/** A kind, as packages name them. */
+const KIND = /^[a-z][a-z0-9_-]{0,31}$/;
+
 const FIELDS: { readonly [field in Exclude<keyof ModelInfo, "model">]: Fits } = {
-  kind: oneOf("chat", "image"),
+  // Which of them are known depends on what is mounted.
+  kind: (v) => typeof v === "string" && KIND.test(v),
   name: text,
   protocols: listOf(text),
   can: mapOf(yes),

@@ -34,7 +34,7 @@ const parts: Readonly<Record<string, Part>> = {
     summary: COMMANDS["models.list"].summary,
     about: `Lists the models that exist, with their prices. ${WHERE}`,
     options: {
-      kind: { value: "kind", about: "chat or image" },
+      kind: { value: "kind", about: "chat, image, or what a package adds" },
       provider: { value: "name", about: "of one provider" },
       zdr: { value: "level", about: "what keeps nothing: required or strict" },
       ...BASIC,
@@ -188,13 +188,13 @@ function oneInWords(of: ExplainedModel): string {
 
 const UNPRICED = "not known: calls are unpriced, and keys with a budget are refused";
 
-const existence = ({ kind, listed }: ExplainedModel): string =>
+const existence = ({ kind, listed, awaitsList }: ExplainedModel): string =>
   listed
     ? kind
     : paint(
         "yellow",
-        kind === "image"
-          ? "image, and no list has it: it is refused until one does"
+        awaitsList
+          ? `${kind}, and no list has it: it is refused until one does`
           : "nobody lists it: as a chat model it is forwarded all the same",
       );
 

@@ -1,13 +1,10 @@
 // What an operator may say about a provider's models: prices a person can type, as the contract's lines.
 import type { DataPolicy, ModelInfo, Price, PriceLine, Retention } from "../model/facts.ts";
-import { UNITS, type Unit } from "../model/usage.ts";
+import { PIECE_UNITS, UNITS, type Unit } from "../model/usage.ts";
 import type { Schema } from "./dialect.ts";
 import { closed, date, named, names, whole } from "./shapes.ts";
 import type { Mapping } from "./tree.ts";
 import type { FactsOverride } from "./types.ts";
-
-/** Counted one by one; all other units are tokens and priced by the million. */
-const PIECES: readonly Unit[] = ["images", "megapixels", "searches", "seconds", "requests"];
 
 const usd = (description: string): Schema => ({
   type: ["string", "number"],
@@ -17,7 +14,10 @@ const usd = (description: string): Schema => ({
   description,
 });
 const RATES = Object.fromEntries(
-  UNITS.map((unit) => [unit, usd(PIECES.includes(unit) ? "Dollars each" : "Dollars per million")]),
+  UNITS.map((unit) => [
+    unit,
+    usd(PIECE_UNITS.includes(unit) ? "Dollars each" : "Dollars per million"),
+  ]),
 );
 
 const PRICE: Schema = {
@@ -70,7 +70,12 @@ const RETENTION: Schema = {
 };
 
 export const FACTS: Schema = closed({
-  kind: { enum: ["chat", "image"], description: "What it makes" },
+  kind: {
+    type: "string",
+    pattern: "^[a-z][a-z0-9_-]{0,31}$",
+    examples: ["chat", "image"],
+    description: "What it makes: chat, image, or a kind that a package adds",
+  },
   name: named("For people"),
   protocols: names("Which of the provider's protocols serve it"),
   can: {
@@ -175,7 +180,7 @@ const lines = (rates: Mapping): PriceLine[] =>
 const line = (unit: Unit, amount: unknown): PriceLine => ({
   unit,
   usd: typeof amount === "number" ? plainDecimal(amount) : (amount as string),
-  per: PIECES.includes(unit) ? 1 : 1_000_000,
+  per: PIECE_UNITS.includes(unit) ? 1 : 1_000_000,
 });
 
 /** The shortest decimal that is this number: what was typed. Never with an exponent. */

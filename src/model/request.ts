@@ -1,11 +1,28 @@
 import type { Json, JsonObject, Opt } from "./values.ts";
 
-/** What a model can be asked for. */
-export type Kind = "chat" | "image";
+/**
+ * What a model can be asked for, by kind. `request` is what every protocol of that kind decodes to, and `item` one whole thing
+ * of its answer, where answers are lists of things and not blocks. A package adds a kind by merging into this interface:
+ *
+ *     declare module "tollgate/plugin" {
+ *       interface Works { embedding: { request: EmbeddingRequest; item: Vector } }
+ *     }
+ *
+ * and says in a `Work` what the host must know of it.
+ */
+export interface Works {
+  chat: { request: ChatRequest; item: never };
+  image: { request: ImageRequest; item: never };
+}
+/** A kind of work: the key of its types in `Works`. */
+export type Kind = keyof Works & string;
 /** A decoded request of that kind. */
-export type ModelRequest<K extends Kind = Kind> = K extends "chat" ? ChatRequest : ImageRequest;
+export type ModelRequest<K extends Kind = Kind> = Works[K]["request"];
+/** One whole thing of an answer of that kind. */
+export type WorkItem<K extends Kind = Kind> = Works[K]["item"];
 
-interface Common {
+/** What a request of any kind says. The host reads these and nothing else of it. */
+export interface CommonRequest {
   model: string;
   stream: boolean;
   user?: Opt<string>;
@@ -17,7 +34,7 @@ interface Common {
 
 /** A conversation to be continued, in words that no protocol owns. */
 export type ChatRequest = Readonly<
-  Common & {
+  CommonRequest & {
     kind: "chat";
     /** What stands before the first turn, with its boundaries and cache marks. */
     instructions: readonly Block[];
@@ -78,7 +95,7 @@ export interface State {
 
 /** Pictures to be made or edited. */
 export type ImageRequest = Readonly<
-  Common & {
+  CommonRequest & {
     kind: "image";
     prompt: string;
     n: number;

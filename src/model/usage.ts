@@ -18,6 +18,9 @@ export type Unit =
   | "megapixels"
   | "searches"
   | "seconds"
+  | "seconds_out"
+  | "characters"
+  | "pages"
   | "requests";
 
 /** All units, in the order in which reports and prices list them. */
@@ -38,8 +41,23 @@ export const UNITS = [
   "megapixels",
   "searches",
   "seconds",
+  "seconds_out",
+  "characters",
+  "pages",
   "requests",
 ] as const satisfies readonly Unit[];
+
+/** What is no token: priced by the piece. */
+export const PIECE_UNITS: readonly Unit[] = [
+  "images",
+  "megapixels",
+  "searches",
+  "seconds",
+  "seconds_out",
+  "characters",
+  "pages",
+  "requests",
+];
 
 /** How much of each unit was used. */
 export type Usage = { readonly [U in Unit]?: Opt<number> };

@@ -10,8 +10,10 @@
 // `claim` is what budgets take. `nano` is the row's hold, the worst case whatever the mode: a crash of which nothing is
 // known is presumed to have cost that, because an estimate below the bill would be a lost bill.
 import type { Price } from "../model/facts.ts";
+import { chatWork } from "../model/chat-work.ts";
 import type { Unit, Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
+import type { Portion, Work } from "../model/work.ts";
 import { cost, dearest, type Circumstances } from "./price.ts";
 
 export interface Ask extends Circumstances {
@@ -36,7 +38,10 @@ export interface Ask extends Circumstances {
   n?: Opt<number>;
   /** Pictures or sound may go in or come out: the worst case counts them. */
   media?: Opt<boolean>;
-  kind?: Opt<"chat" | "image">;
+  /** What the request alone decides. */
+  counts?: Opt<Usage>;
+  /** Absent: a chat. */
+  work?: Opt<Work>;
 }
 
 /** A model that a request names beside the one that it calls. */
@@ -61,10 +66,7 @@ export interface Hold {
 const LEAST_OUTPUT = 1_024;
 /** Where neither client nor model says: what no answer of today exceeds. */
 const MOST_OUTPUT = 131_072;
-/** A high-quality 1536 × 1024 picture is about 6,200 tokens with the vendors that bill pictures so. */
-const TOKENS_A_PICTURE = 8_192;
 const TOKENS_A_MEDIUM = 1_600;
-const MOST_MEGAPIXELS = 4;
 /** What a provider tells its models of tools is billed as input: Anthropic documents up to 804 tokens of it. */
 const TOLD_OF_TOOLS = 1_024;
 /** Where nothing says how much a model reads: no model of today reads more. */
@@ -74,15 +76,6 @@ const MOST_TOKENS = 1e9;
 const MOST_ANSWERS = 1e6;
 /** A billion dollars: more than any budget has left, and a number that every ledger holds. */
 const MOST_NANO = 10n ** 18n;
-
-const READ = [
-  "input",
-  "cache_write_5m",
-  "cache_write_30m",
-  "cache_write_1h",
-  "cache_write_12h",
-] as const;
-const WRITTEN = ["output", "reasoning"] as const;
 
 /**
  * An estimate: three bytes a token, no tokenizer asked (English has four, CJK three, code about three; but single letters with
@@ -115,8 +108,9 @@ export function inputAtMost(of: {
 }
 
 export function hold(ask: Ask): Hold {
-  const output = ask.kind === "image" ? undefined : outputHeld(ask);
-  const most = ask.kind === "image" ? 0 : capOf(ask);
+  const { written } = workOf(ask);
+  const output = written ? outputHeld(ask) : undefined;
+  const most = written ? capOf(ask) : 0;
   const worst = ask.price && worstOf(ask, ask.price, most);
   const claim = ask.price && ask.mode === "expected" ? dearestOf(ask, output ?? 0) : worst;
   return {
@@ -126,6 +120,8 @@ export function hold(ask: Ask): Hold {
     most: most * answers(ask),
   };
 }
+
+const workOf = ({ work }: Ask): Work => work ?? chatWork;
 
 const answers = ({ n }: Ask): number => Math.min(Math.ceil(n ?? 1), MOST_ANSWERS);
 
@@ -169,7 +165,7 @@ function dearestOf(ask: Ask, output: number): bigint | null {
 
 /** The largest cap whose hold a budget still has room for; 0: none. What a refusal recommends. */
 export function outputThatFits(left: bigint, ask: Ask): number {
-  if (!ask.price || ask.kind === "image") return 0;
+  if (!ask.price || !workOf(ask).written) return 0;
   const fits = (output: number): boolean => {
     const nano = hold({ ...ask, output }).claim;
     return nano !== null && nano <= left;
@@ -193,44 +189,45 @@ function outputHeld(ask: Ask): number {
   return ask.mode === "hard" ? cap : Math.min(cap, Math.max(LEAST_OUTPUT, ask.usual ?? 0));
 }
 
+/** By the first of the work's measures that the price has lines for. What upstream chooses is taken to be the dearest. */
 function worth(ask: Ask, price: Price, output: number): bigint | null {
-  const round = { ...ask, round: "ceil" } as const;
-  const n = answers(ask);
-  if (ask.kind === "image") return pictures(ask, price, n);
-  const all = output * n;
-  if (ask.mode !== "hard") return cost({ input: ask.input, output: all }, price, round);
-  const read: readonly Unit[] = ask.media ? [...READ, "audio_in", "image_in"] : READ;
-  const written: readonly Unit[] = ask.media ? [...WRITTEN, "audio_out", "image_out"] : WRITTEN;
-  const runs = ask.runs ?? 0;
-  // Each answer is made from the input anew with some backends, and after each run of a tool it is read again.
-  const input = Math.max(ask.input, ask.inputMost ?? 0) * (1 + runs);
-  const into = dearest(price, read, input, ask) ?? "input";
-  const out = dearest(price, written, input, ask) ?? "output";
-  const answer: Usage = out === "reasoning" ? { output: all, reasoning: all } : { [out]: all };
-  const searches = runs > 0 && dearest(price, ["searches"], input, ask) ? runs : undefined;
-  return cost({ [into]: input, ...answer, searches }, price, round);
-}
-
-/** By whichever measure the price lists: pieces, megapixels, or tokens. What upstream chooses is taken to be the dearest. */
-function pictures(ask: Ask, price: Price, n: number): bigint | null {
-  const [wide, high] = (ask.size ?? "").split("x").map(Number);
-  const input = ask.mode === "hard" ? Math.max(ask.input, ask.inputMost ?? 0) : ask.input;
-  const pixels = wide && high ? Math.ceil((wide * high) / 1e6) : MOST_MEGAPIXELS;
-  const round = { ...ask, round: "ceil" } as const;
-  const measures: readonly Usage[] = [
-    { images: n },
-    { images: n, megapixels: n * pixels },
-    { input, image_out: n * TOKENS_A_PICTURE },
-    { input, output: n * TOKENS_A_PICTURE },
-  ];
-  const known = ask.size !== undefined && ask.quality !== undefined;
-  const any = { ...round, dearest: true, size: undefined, quality: undefined };
-  for (const usage of measures) {
-    const nano =
-      (known ? cost(usage, price, round) : null) ??
-      cost(usage, price, { ...round, dearest: true }) ??
-      cost(usage, price, any);
+  const worst = ask.mode === "hard";
+  const input = worst ? Math.max(ask.input, ask.inputMost ?? 0) : ask.input;
+  const measures = workOf(ask).most({
+    worst,
+    input,
+    output,
+    n: answers(ask),
+    runs: ask.runs ?? 0,
+    media: ask.media ?? false,
+    size: ask.size,
+    counts: ask.counts ?? {},
+  });
+  for (const measure of measures) {
+    const nano = costOf(measure, price, ask);
     if (nano !== null) return nano;
   }
   return null;
+}
+
+function costOf(measure: readonly Portion[], price: Price, ask: Ask): bigint | null {
+  const usage: { [unit in Unit]?: number } = {};
+  // Brackets go by all that is read.
+  const read = measure.find(({ units }) => units[0] === "input")?.count ?? 0;
+  for (const { units, count, optional } of measure) {
+    const [plain, ...others] = units;
+    const found = others.length > 0 || optional ? dearest(price, units, read, ask) : plain;
+    if (found === undefined && optional) continue;
+    const unit = found ?? plain;
+    usage[unit] = (usage[unit] ?? 0) + count;
+    // Reasoning lies inside the output.
+    if (unit === "reasoning") usage.output = (usage.output ?? 0) + count;
+  }
+  const round = { ...ask, round: "ceil" } as const;
+  const known = ask.size !== undefined && ask.quality !== undefined;
+  return (
+    (known ? cost(usage, price, round) : null) ??
+    cost(usage, price, { ...round, dearest: true }) ??
+    cost(usage, price, { ...round, dearest: true, size: undefined, quality: undefined })
+  );
 }

@@ -11,7 +11,7 @@
 // Rounding happens once, at the end of a sum: half to even on a bill, up on a hold.
 import { createHash } from "node:crypto";
 import type { Price, PriceLine } from "../model/facts.ts";
-import { inputTokens, UNITS, type Unit, type Usage } from "../model/usage.ts";
+import { inputTokens, PIECE_UNITS, UNITS, type Unit, type Usage } from "../model/usage.ts";
 import type { Opt } from "../model/values.ts";
 import {
   ceiling,
@@ -62,8 +62,8 @@ const LIFETIMES = [
   "cache_write_12h",
 ] as const;
 const PICTURES = ["images", "megapixels", "image_out"] as const;
-/** Not tokens: multipliers leave them alone. */
-const PIECES = new Set<Unit>(["images", "megapixels", "searches", "seconds", "requests"]);
+/** Multipliers leave them alone. */
+const PIECES = new Set<Unit>(PIECE_UNITS);
 const ONE: Fraction = { n: 1n, d: 1n };
 /** Millionths of a unit times pico-dollars a unit, in one nano-dollar. */
 const PER_NANO = 1_000_000_000n;

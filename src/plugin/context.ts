@@ -1,5 +1,6 @@
 import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
+import type { Work } from "../model/work.ts";
 import type { Opt } from "../model/values.ts";
 import type { ProviderAccess } from "./call.ts";
 import type { Identity } from "./exchange.ts";
@@ -38,6 +39,8 @@ export type Context = Readonly<{
       kind?: Opt<Kind>;
     }): readonly ListedModel[];
     find(id: string): ListedModel | undefined;
+    /** Every kind that is mounted, by its word. */
+    works(): ReadonlyMap<string, Work>;
   };
   ledger: Pick<Store, "entries" | "totals">;
   /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */

@@ -6,6 +6,7 @@ import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../model/
 import type { Feature, ModelInfo } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
+import type { RequestExtent, Work } from "../model/work.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./call.ts";
 import type { Named, Review } from "./look.ts";
@@ -20,7 +21,8 @@ export type Path = string | ((of: CallContext) => string);
 /** Made by a function of its dialect. Equal ids mean one wire format, and so the verbatim lane. Either half may be missing. */
 export interface Protocol<K extends Kind = Kind> {
   id: string;
-  kind: K;
+  /** What is asked for in it: `chatWork`, `imageWork`, or a package's own. */
+  work: Work<K>;
   server?: ServerHalf<K>;
   client?: ClientHalf<K>;
   /** These pass on the verbatim lane, a trailing * being a prefix; all others stop here. */
@@ -131,14 +133,10 @@ export interface RelaySink {
 }
 
 /** features: capabilities and privacy · the rest: the reserve. */
-export interface Survey {
+export interface Survey extends RequestExtent {
   features: readonly Feature[];
-  maxOutput?: Opt<number>;
-  n?: Opt<number>;
   /** As the client asks for it; what upstream reports wins. */
   tier?: Opt<string>;
-  size?: Opt<string>;
-  quality?: Opt<string>;
   /** What a price's multipliers ask for: { speed: "fast" }. */
   facts?: Opt<{ readonly [fact: string]: Opt<string> }>;
   /** Pictures, sound, documents: how many, and how many bytes of the body they are. */

@@ -38,10 +38,7 @@ export interface Provider<C = unknown> {
 }
 
 /** One way to ask a backend: in a protocol whose codec exists, or by code of the plugin's own. */
-export type Endpoint<C = unknown> =
-  | WireEndpoint<C>
-  | NativeEndpoint<C, "chat">
-  | NativeEndpoint<C, "image">;
+export type Endpoint<C = unknown> = WireEndpoint<C> | { [K in Kind]: NativeEndpoint<C, K> }[Kind];
 
 /** Where the credential may go. From options only: nothing in a request changes it. */
 export interface Reach<C> {

@@ -5,6 +5,7 @@
 //     for (const { name, run } of conformance(plugin, { with: { region: "eu" }, credential: { api_key: "canary-7f3a" } })) test(name, run);
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Work } from "../model/work.ts";
 import type { Definition } from "../plugin/define.ts";
 import { check, type Check } from "./check.ts";
 import { frontend } from "./conformance/frontend.ts";
@@ -32,6 +33,8 @@ export interface ConformanceOptions {
   readonly recordings?: URL | string | false;
   /** Where the plugin's module is, to watch its import in a process of its own: `import.meta.resolve("./index.ts")`. */
   readonly module?: URL | string;
+  /** Of the kinds that the plugin's native endpoints serve and a package adds: their `sample` is what they are asked. */
+  readonly works?: readonly Work[];
 }
 
 /**
@@ -74,6 +77,7 @@ function subjectOf(definition: Definition, given: ConformanceOptions): Subject {
       : (given.recordings as false | undefined),
     module: given.module === undefined ? undefined : addressOf(given.module),
     secrets: [...secretsIn(definition.options, options), ...secretsIn(ofCredential, credential)],
+    works: given.works ?? [],
     heard: [],
   };
 }

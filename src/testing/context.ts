@@ -1,4 +1,5 @@
 // A Context for tests: everything the host lends, with an account of what was taken and said.
+import { OWN_WORKS } from "../model/own-works.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,6 +77,7 @@ export function context(lent: TestContextOptions = {}): TestContext {
     catalogue: {
       list: ({ kind }) => (lent.models ?? []).filter((model) => !kind || model.kind === kind),
       find: (id) => lent.models?.find((model) => model.id === id),
+      works: () => OWN_WORKS,
     },
     ledger: lent.ledger ?? {
       entries: async () => ({ items: [] }),

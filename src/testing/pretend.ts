@@ -1,5 +1,6 @@
 // What the host would hand a plugin, for tests that run without one: an arrival, its exchange, a call, a reply. Plain
 // objects with sensible values; whatever matters to a test is given by it. Frozen, as the host's are read-only.
+import { chatWork } from "../model/chat-work.ts";
 import type { EffectivePolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Body } from "../model/values.ts";
@@ -18,20 +19,7 @@ export interface PretendResult {
 
 const HELLO: Body = { model: "provider/model", messages: [{ role: "user", content: "Hello" }] };
 
-const REQUEST: ModelRequest = {
-  kind: "chat",
-  model: "provider/model",
-  stream: false,
-  instructions: [],
-  turns: [{ role: "user", blocks: [{ type: "text", text: "Hello" }] }],
-  tools: [],
-  output: { maxTokens: 100 },
-  sampling: {},
-  reasoning: { mode: "auto" },
-  state: {},
-  rest: {},
-  ext: {},
-};
+const REQUEST: ModelRequest = chatWork.sample("provider/model");
 
 /** One object for the whole life of a request, as the host has it: `read()` gives the same one with its body. */
 export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done: PretendResult } {

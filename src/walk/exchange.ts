@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { fail, type Fault } from "../model/error.ts";
 import type { Feature, Privacy } from "../model/facts.ts";
+import { chatWork } from "../model/chat-work.ts";
+import type { Work } from "../model/work.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { CallRecord } from "../plugin/call.ts";
@@ -227,7 +229,11 @@ export class HostExchange implements Exchange {
     return this["~"].frontend.protocol?.id ?? "";
   }
   get kind(): Kind {
-    return this["~"].frontend.protocol?.kind ?? "chat";
+    return this.work.kind;
+  }
+  /** What the host knows of what is asked for. */
+  get work(): Work {
+    return this["~"].frontend.protocol?.work ?? chatWork;
   }
   get op(): Op {
     return this["~"].received?.op ?? this.#route?.op ?? "generate";

@@ -78,6 +78,7 @@ beforeAll(async () => {
           may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
         }),
       find: (id: string) => catalogue.listing(id),
+      works: () => catalogue.works,
     },
   };
   frontend = await models.setup({ accept: ["bearer", "x-api-key"] }, ctx as never);
@@ -211,7 +212,9 @@ describe("what is shown", () => {
   });
 
   it("has the extras that editors read, and nothing that is not known", () => {
-    const [gpt, , picture] = catalogue.list({ provider: "openai" }).map(row);
+    const [gpt, , picture] = catalogue
+      .list({ provider: "openai" })
+      .map((model) => row(model, catalogue.works.get(model.kind)));
     expect(gpt).toMatchObject({
       created: 1_777_593_600,
       context_length: 400_000,

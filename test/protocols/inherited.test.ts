@@ -63,7 +63,7 @@ function through(wrong: string[], where: string, work: () => unknown): void {
 }
 
 describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
-  const targets = protocol.kind === "image" ? [protocol] : Object.values(upstreams);
+  const targets = protocol.work.kind === "image" ? [protocol] : Object.values(upstreams);
   it.each(WORDS)("%s is a word like any other", (word) => {
     const wrong: string[] = [];
     for (const body of bodies)
@@ -78,13 +78,13 @@ describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
             facts,
             n,
             output: maxOutput,
-            kind: protocol.kind,
+            work: protocol.work,
             mode: "hard",
             price: TIERED,
             input: 1,
           });
           // Of what asks for a tier that nobody knows, the price is not known; never less than that of the plain one.
-          if (held.nano !== null && protocol.kind === "chat")
+          if (held.nano !== null && protocol.work.kind === "chat")
             expect(held.nano, where).toBeGreaterThan(0n);
           const request = protocol.server!.request(written, "generate");
           for (const { client } of targets) {

@@ -204,7 +204,7 @@ export async function holds(of: { requests: number; seed: number }): Promise<Ver
         id,
         {
           endpoints: [{ protocol, base: up.base, auth: "none" as const }],
-          models: async () => [{ model: "m", kind: protocol.kind }],
+          models: async () => [{ model: "m", kind: protocol.work.kind }],
           facts: (drawn ? PICTURE_FACTS : CHAT_FACTS) as never,
         },
       ]),

@@ -1,5 +1,6 @@
 // Protocols: pure codecs in two halves.
 import {
+  chatWork,
   defineProvider,
   type CallContext,
   type ChatRequest,
@@ -25,10 +26,10 @@ declare const request: ChatRequest;
 declare const image: ImageRequest;
 
 // ── either half may be missing ──
-export const onlyServer: Protocol<"chat"> = { id: "x", kind: "chat", server };
-export const onlyClient: Protocol<"chat"> = { id: "x", kind: "chat", client };
+export const onlyServer: Protocol<"chat"> = { id: "x", work: chatWork, server };
+export const onlyClient: Protocol<"chat"> = { id: "x", work: chatWork, client };
 // @ts-expect-error  a kind is one of those there are
-export const wrongKind: Protocol = { id: "x", kind: "video" };
+export const wrongKind: Protocol = { id: "x", work: { ...chatWork, kind: "video" } };
 is<Same<ModelRequest<"image">, ImageRequest>>();
 
 // ── a half makes what its kind is ──

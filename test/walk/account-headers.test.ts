@@ -60,7 +60,7 @@ describe.each(Object.keys(protocols))("%s", (id) => {
       providers: {
         p: {
           endpoints: [{ protocol, base: up.base, auth: "none" }],
-          facts: new Map([["m", { kind: protocol.kind }]]),
+          facts: new Map([["m", { kind: protocol.work.kind }]]),
         },
       },
     } as never);

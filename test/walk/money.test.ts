@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import {
   fail,
+  imageWork,
   type ErrorKind,
   type Hooks,
   type ModelEvent,
@@ -68,7 +69,7 @@ async function billed(
 ) {
   const told = speaking(survey, seen, of);
   if (kind === "image") {
-    Object.assign(told.frontend, { kind });
+    Object.assign(told.frontend, { work: imageWork });
     Object.assign(told.providers.p.endpoints[0]!, { kind });
     told.providers.p.facts = new Map([["m", { kind, price: of }]]) as never;
   }

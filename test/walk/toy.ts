@@ -1,7 +1,14 @@
 // The smallest protocol with everything a protocol has: one JSON line an event, both halves and a relay. The walk is
 // judged with it, so that no codec's fault is the walk's.
 import { StringDecoder } from "node:string_decoder";
-import { fail, type Body, type FinishReason, type Json, type Protocol } from "tollgate/plugin";
+import {
+  chatWork,
+  fail,
+  type Body,
+  type FinishReason,
+  type Json,
+  type Protocol,
+} from "tollgate/plugin";
 
 interface Line {
   say?: string;
@@ -53,7 +60,7 @@ export const toy = (
   options: { relay?: boolean; loses?: string } = {},
 ): Protocol<"chat"> => ({
   id,
-  kind: "chat",
+  work: chatWork,
   headers: { request: ["x-toy-*"], response: ["x-toy-*"] },
   server: {
     schema: {

@@ -1,8 +1,8 @@
 // One model as clients read it: OpenAI's four fields, Anthropic's, and the extras that editors and chat surfaces look
 // for, spelt as OpenRouter spells them. What is not known is left out or null, never guessed.
-import type { Can, JsonObject, Kind, ListedModel, Price, Unit } from "tollgate/plugin";
+import type { Can, JsonObject, ListedModel, Price, Unit, Work } from "tollgate/plugin";
 
-export function row(model: ListedModel): JsonObject & { id: string } {
+export function row(model: ListedModel, work: Work | undefined): JsonObject & { id: string } {
   const { limits = {}, can, price, policy } = model;
   const context = limits.context ?? limits.input;
   return {
@@ -26,7 +26,7 @@ export function row(model: ListedModel): JsonObject & { id: string } {
       context_length: context ?? null,
       max_completion_tokens: limits.output ?? null,
     },
-    architecture: can && modalities(model.kind, can),
+    architecture: can && modalities(work?.modality ?? model.kind, can),
     supported_parameters: can && parameters(can, model.refuses ?? []),
     pricing: price && pricing(price),
     image: model.image && { ...model.image, max_n: limits.images },
@@ -44,7 +44,7 @@ const moment = (date: string | undefined): string | undefined =>
     ? undefined
     : new Date(date).toISOString().replace(".000Z", "Z");
 
-function modalities(kind: Kind, can: Can): JsonObject {
+function modalities(modality: string, can: Can): JsonObject {
   const more = [
     ...(can.vision ? ["image"] : []),
     ...(can.documents ? ["file"] : []),
@@ -52,7 +52,7 @@ function modalities(kind: Kind, can: Can): JsonObject {
   ];
   return {
     input_modalities: ["text", ...more],
-    output_modalities: [kind === "image" ? "image" : "text"],
+    output_modalities: [modality],
   };
 }
 

@@ -1,4 +1,4 @@
-import { fail, type Arrival, type Kind, type Privacy } from "tollgate/plugin";
+import { fail, type Arrival, type Kind, type Privacy, type Work } from "tollgate/plugin";
 
 export interface Wanted {
   kind: Kind | undefined;
@@ -20,10 +20,10 @@ const ZDR: Readonly<Record<string, Privacy>> = {
 };
 
 /** ?kind=, ?provider=, ?zdr=. A filter can only narrow what the key and its privacy leave. */
-export function wanted(x: Arrival): Wanted {
+export function wanted(x: Arrival, works: ReadonlyMap<string, Work>): Wanted {
   const kind = x.query.get("kind") ?? undefined;
-  if (kind !== undefined && kind !== "chat" && kind !== "image")
-    fail("invalid", "kind is chat or image.", { param: "kind" });
+  if (kind !== undefined && !works.has(kind))
+    fail("invalid", `kind is one of: ${[...works.keys()].join(", ")}.`, { param: "kind" });
   const zdr = x.query.get("zdr")?.toLowerCase();
   const asked: Privacy =
     zdr === undefined

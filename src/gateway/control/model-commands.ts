@@ -1,5 +1,7 @@
 // Models, as an operator asks for them: what there is, and what is known of one, by whom, at what cost, until when. The
 // same on the control socket of a running gateway and on a rehearsal of its file.
+import { chatWork } from "../../model/chat-work.ts";
+import type { Work } from "../../model/work.ts";
 import type { Catalogue, CatalogueEntry, Listing } from "../../catalogue/catalogue.ts";
 import type { FactSource } from "../../catalogue/merge.ts";
 import { fail, faultOf } from "../../model/error.ts";
@@ -25,6 +27,8 @@ export interface ExplainedModel {
   readonly id: string;
   readonly provider: string;
   readonly kind: Kind;
+  /** It is refused until a list has it. */
+  readonly awaitsList: boolean;
   /** Somebody says that it exists. A chat model that nobody lists is forwarded all the same, an image model is refused. */
   readonly listed: boolean;
   readonly facts: readonly Fact[];
@@ -66,8 +70,12 @@ function list(
   { gen, providers }: BuiltGeneration,
   { kind, provider, privacy = "off" }: InputOf<"models.list">,
 ): readonly Listing[] {
-  if (kind !== undefined && kind !== "chat" && kind !== "image")
-    fail("invalid", "A kind is chat or image.", { param: "/kind", code: "bad_input" });
+  const kinds = [...gen.catalogue.works.keys()];
+  if (kind !== undefined && !kinds.includes(kind))
+    fail("invalid", `A kind is one of: ${kinds.join(", ")}.`, {
+      param: "/kind",
+      code: "bad_input",
+    });
   if (provider !== undefined) mounted(providers, provider);
   return gen.catalogue.list({ kind: kind as Kind | undefined, provider, privacy });
 }
@@ -112,14 +120,16 @@ function about(catalogue: Catalogue, id: string, now: number): ExplainedModel {
   const provider = id.slice(0, slash);
   const found = catalogue.find(provider, id.slice(slash + 1));
   const { info, listed } = found;
+  const work = catalogue.works.get(info.kind);
   return {
     id,
     provider,
     kind: info.kind,
     listed,
+    awaitsList: work?.listed ?? true,
     facts: facts(found),
     policy: catalogue.listing(id)?.policy,
-    example: priced(info, now),
+    example: priced(work, info, now),
     retires:
       info.retires === undefined
         ? undefined
@@ -127,8 +137,12 @@ function about(catalogue: Catalogue, id: string, now: number): ExplainedModel {
   };
 }
 
-function priced({ kind, price }: CatalogueEntry["info"], now: number): ExplainedModel["example"] {
-  const { about, usage, nano, lines } = example(kind, price, now);
+function priced(
+  work: Work | undefined,
+  { price }: CatalogueEntry["info"],
+  now: number,
+): ExplainedModel["example"] {
+  const { about, usage, nano, lines } = example(work ?? chatWork, work && price, now);
   return {
     about,
     usage,

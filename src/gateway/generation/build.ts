@@ -12,6 +12,7 @@ import type { Services } from "../services/services.ts";
 import type { MountedObserver } from "../observers/audience.ts";
 import { fillCatalogue } from "./catalogue.ts";
 import { type MountedFrontends, mountFrontends } from "./frontends.ts";
+import { MountedKinds } from "./kinds.ts";
 import { InFlight } from "./in-flight.ts";
 import { mountMiddleware, mountObservers } from "./middleware.ts";
 import { type PluginCommands, PluginSetup, type ProblemLocator } from "./plugin-setup.ts";
@@ -51,11 +52,15 @@ export async function build(
   const { problems, commands } = setup;
 
   const providers = await mountProviders(config, setup, probe);
-  const catalogue = scope.own(fillCatalogue(config, providers, services));
+  const kinds = new MountedKinds();
+  kinds.ofProviders(providers);
+  const catalogue = scope.own(fillCatalogue(config, providers, services, kinds.works));
   setup.catalogue = catalogue;
   const middleware = await mountMiddleware(config, setup);
   const observers = of.observers === false ? [] : await mountObservers(config, setup);
   const mounted = await mountFrontends(config, setup, middleware);
+  kinds.ofFrontends(mounted.frontends);
+  kinds.check(config, setup);
   if (problems.length === 0 && probe)
     problems.push(...(await ready(config, providers, services, scope, of.place)));
   if (problems.some((p) => p.severity === "error")) {

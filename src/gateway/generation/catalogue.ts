@@ -1,4 +1,5 @@
 // A generation's catalogue: what its providers ship, what the operator says of them, what they say of themselves.
+import type { Work } from "../../model/work.ts";
 import { createCatalogue, type Catalogue, type ProviderFacts } from "../../catalogue/catalogue.ts";
 import { satisfies } from "../../catalogue/policy.ts";
 import type { GatewayConfig } from "../../config/types.ts";
@@ -14,6 +15,7 @@ export function fillCatalogue(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,
   services: Services,
+  works: ReadonlyMap<string, Work>,
 ): Catalogue & Disposable {
   const stocks = new Map<string, ProviderFacts>();
   for (const mounted of config.providers.values())
@@ -35,6 +37,7 @@ export function fillCatalogue(
     providers: stocks,
     aliases: new Map([...config.models].map(([name, route]) => [name, route.candidates])),
     lists: services.lists,
+    works,
     policy: (name, info) => bestPolicy(providers.get(name), info),
   });
 }

@@ -70,5 +70,6 @@ function view(catalogue: () => Catalogue): Context["catalogue"] {
         may: identity?.models && ((id) => identity.models!.some((p) => matches(p, id))),
       }),
     find: (id) => catalogue().listing(id),
+    works: () => catalogue().works,
   };
 }

@@ -63,6 +63,6 @@ function checkRoutes(
 
 function noteDoors({ routes, protocol }: Frontend, doors: Map<Kind, string>): void {
   for (const route of routes)
-    if ("op" in route && route.op === "generate" && protocol && !doors.has(protocol.kind))
-      doors.set(protocol.kind, [route.path].flat()[0]!);
+    if ("op" in route && route.op === "generate" && protocol && !doors.has(protocol.work.kind))
+      doors.set(protocol.work.kind, [route.path].flat()[0]!);
 }

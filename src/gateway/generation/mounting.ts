@@ -23,7 +23,7 @@ export function mountEndpoint(
     return { why: `its endpoint speaks ${endpoint.protocol.id}, which has no client half` };
   return {
     endpoint,
-    kind: endpoint.protocol.kind,
+    kind: endpoint.protocol.work.kind,
     protocol: endpoint.protocol,
     wire: {
       pool: pool!,

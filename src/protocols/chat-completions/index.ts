@@ -1,6 +1,7 @@
 // tollgate/protocols/chat-completions: OpenAI's chat completions, and the dialects of everybody who speaks it. Both
 // halves: `server/` is what frontends use, `client/` what providers use. Pure: no I/O, no clock. May import: lib, model,
 // plugin (types), and the other modules of this floor.
+import { chatWork } from "../../model/chat-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/chat-completions.request.json" with { type: "json" };
 import type { Protocol } from "../../plugin/index.ts";
@@ -26,7 +27,7 @@ export type { ChatDialect, ChatTraits, ReasoningTraits } from "./dialect.ts";
 
 export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => ({
   id: ID,
-  kind: "chat",
+  work: chatWork,
   reviewed: REVIEWED,
   headers: {
     request: ["x-client-request-id", "x-session-affinity"],

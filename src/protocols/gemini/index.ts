@@ -1,6 +1,8 @@
 // The gemini protocol, `generateContent` and its stream: Google's own, of which gateways need the client half only. The
 // model and the verb stand in the path. Pure: no I/O, no clock, nothing remembered between two methods. May import:
 // model, plugin (types), and the tools its neighbours lend.
+import { chatWork } from "../../model/chat-work.ts";
+import { imageWork } from "../../model/image-work.ts";
 import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
@@ -20,7 +22,7 @@ export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 
 export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,
-  kind: "chat",
+  work: chatWork,
   reviewed: REVIEWED,
   client: {
     paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
@@ -41,7 +43,7 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
 /** The same wire, asked for pictures. */
 export const geminiImage = (): Protocol<"image"> => ({
   id: `${ID}-image`,
-  kind: "image",
+  work: imageWork,
   reviewed: REVIEWED,
   client: {
     paths: { generate },

@@ -1,6 +1,7 @@
 // The images protocol, `POST /v1/images/generations`: OpenAI's, and that of the hosts that are compatible with it.
 // Frontends use its server half, providers its client half. Pure: no I/O, no clock, nothing remembered between two
 // methods. May import: model, plugin (types), and the tools its neighbours lend.
+import { imageWork } from "../../model/image-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
@@ -27,7 +28,7 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const { responseFormat } = dialect;
   return {
     id: ID,
-    kind: "image",
+    work: imageWork,
     reviewed: REVIEWED,
     headers: { response: ANSWER_HEADERS },
     server: {

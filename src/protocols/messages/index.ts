@@ -2,6 +2,7 @@
 // Frontends use its server half, providers its client half; `server/` and `client/` hold one file for each word of the
 // contract. Pure: no I/O, no clock, nothing remembered between two methods. May import: model, plugin (types), and the
 // tools its neighbours lend.
+import { chatWork } from "../../model/chat-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
@@ -48,7 +49,7 @@ export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
       betas && of.query.get("beta") === "true" ? `${path}?beta=true` : path;
   return {
     id: ID,
-    kind: "chat",
+    work: chatWork,
     reviewed: REVIEWED,
     headers: { request: betas ? REQUEST : REQUEST.slice(0, 1), response: ANSWER_HEADERS },
     server: {

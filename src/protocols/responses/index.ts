@@ -2,6 +2,7 @@
 // stream whose every event is numbered and named, and state, which this service relays only where nobody can reach
 // another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
 // neighbours' common parts.
+import { chatWork } from "../../model/chat-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import { REVIEWED } from "./reviewed.ts";
 import { fail } from "../../model/error.ts";
@@ -32,7 +33,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
     `/responses/${encodeURIComponent(of.params["id"] ?? "")}${tail}`;
   return {
     id: ORIGIN,
-    kind: "chat",
+    work: chatWork,
     reviewed: REVIEWED,
     headers: {
       request: ["openai-beta"],

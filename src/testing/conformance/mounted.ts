@@ -48,7 +48,7 @@ export function mounted(
             serves: () => true,
           }),
         ],
-        models: async () => [{ model: "model", kind: endpoint.protocol.kind }],
+        models: async () => [{ model: "model", kind: endpoint.protocol.work.kind }],
       };
     },
   });

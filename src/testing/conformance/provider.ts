@@ -14,7 +14,7 @@ import { leakIn, type Subject } from "./subject.ts";
 import { running } from "./innocence.ts";
 import { recorded } from "./recorded.ts";
 import { through } from "./through.ts";
-import { aborts, isWire, native, refused, requestOf } from "./work.ts";
+import { aborts, isWire, native, refused } from "./work.ts";
 
 /**
  * The laws of a provider: its lists, its readiness, its decoders, its native endpoints, and what it does when it is
@@ -77,9 +77,9 @@ function shape({ endpoints, models, ready }: Provider, { credential }: Subject):
 /** One request as it would leave: encoded, prepared by protocol and endpoint, signed. */
 async function sends({ endpoints }: Provider, { credential, secrets }: Subject): Promise<void> {
   for (const endpoint of endpoints.filter(isWire)) {
-    const { client, kind, id } = endpoint.protocol as Protocol<Kind>;
+    const { client, work, id } = endpoint.protocol as Protocol<Kind>;
     const call = pretend.call({ protocol: id });
-    const request = requestOf(kind);
+    const request = freeze(work.sample("model"));
     const path = endpoint.paths?.["generate"] ?? client!.paths.generate;
     const out = outgoing(client!.request(request, call), {
       path: typeof path === "string" ? path : path(call),

@@ -1,4 +1,5 @@
 import { inspect } from "node:util";
+import type { Work } from "../../model/work.ts";
 import type { Definition } from "../../plugin/define.ts";
 
 /** A plugin under judgement, with everything that its author gave. */
@@ -10,6 +11,8 @@ export interface Subject {
   /** False: its author says that there are none. */
   readonly recordings: string | false | undefined;
   readonly module: string | undefined;
+  /** Of kinds that a package adds. */
+  readonly works: readonly Work[];
   /** Values that must never be read anywhere. */
   readonly secrets: readonly string[];
   /** Everything that was logged, thrown or emitted while other checks ran: what L7 searches. */

@@ -1,5 +1,6 @@
 // What a provider does by itself: lists, readiness, native endpoints. It obeys the grammar, it stops when it is told to,
 // and it does not wait for an upstream that has already failed.
+import { OWN_WORKS } from "../../model/own-works.ts";
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -22,26 +23,19 @@ import { notChecked, type Subject } from "./subject.ts";
 /** Whether the host sends for this endpoint; else the endpoint runs by itself. */
 export const isWire = (endpoint: Endpoint): endpoint is WireEndpoint => "protocol" in endpoint;
 
-/** A small, frozen request of that kind. */
-export const requestOf = (kind: Kind, model = "model"): ModelRequest =>
+/** Of a kind that a package adds, the `works` that the suite was given say how one asks for it. */
+const requestOf = (kind: Kind, model: string, { works = [] }: Subject): ModelRequest =>
   freeze(
-    kind === "chat"
-      ? { ...pretend.exchange().request, model }
-      : {
-          kind: "image",
-          model,
-          stream: false,
-          prompt: "A round sun",
-          n: 1,
-          refs: [],
-          want: "bytes",
-          rest: {},
-          ext: {},
-        },
+    (
+      works.find((work) => work.kind === kind) ??
+      OWN_WORKS.get(kind) ??
+      assert.fail(`What is ${kind}? Give its Work in \`works\`.`)
+    ).sample(model),
   );
 
 /** Fires the signal while the upstream is silent: the work ends, and the socket with it. Rejects when it goes on. */
-export async function aborts(of: Provider, { credential }: Subject): Promise<void> {
+export async function aborts(of: Provider, subject: Subject): Promise<void> {
+  const { credential } = subject;
   await using up = await upstream({ "*": { cut: { after: "nothing", how: "stall" } } });
   for (const endpoint of of.endpoints) {
     const { models, ready } = of;
@@ -51,11 +45,7 @@ export async function aborts(of: Provider, { credential }: Subject): Promise<voi
     if (isWire(endpoint)) continue;
     await stops(up, "run()", (signal) => {
       const exchange = pretend.exchange({ signal });
-      return drained(
-        endpoint,
-        pretend.call({ ...way(signal), exchange, protocol: null }),
-        credential,
-      );
+      return drained(endpoint, pretend.call({ ...way(signal), exchange, protocol: null }), subject);
     });
   }
 }
@@ -82,14 +72,14 @@ async function stops(up: TestUpstream, what: string, work: (signal: AbortSignal)
 async function drained(
   endpoint: NativeEndpoint<any, any>,
   call: Call,
-  credential: unknown,
+  subject: Subject,
 ): Promise<ModelEvent[]> {
   const judge = grammar();
   const events: ModelEvent[] = [];
   for await (const event of endpoint.run(
-    requestOf(endpoint.kind, call.model) as never,
+    requestOf(endpoint.kind, call.model, subject) as never,
     call,
-    freeze(credential),
+    freeze(subject.credential),
   )) {
     if (call.signal.aborted) throw new Error("An event came after the abort.");
     judge.event(event);
@@ -108,7 +98,8 @@ const REFUSALS: readonly ScriptedRoutes[string][] = [
 ];
 
 /** models() and native runs against upstreams in trouble: they throw, in time. What they throw is searched by L7. */
-export async function refused(of: Provider, { credential, heard }: Subject): Promise<void> {
+export async function refused(of: Provider, subject: Subject): Promise<void> {
+  const { credential, heard } = subject;
   for (const answer of REFUSALS) {
     await using up = await upstream({ "*": answer });
     for (const endpoint of of.endpoints) {
@@ -116,7 +107,7 @@ export async function refused(of: Provider, { credential, heard }: Subject): Pro
       const work: Promise<unknown>[] = [];
       if (of.models) work.push(of.models(way));
       if (!isWire(endpoint))
-        work.push(drained(endpoint, pretend.call({ ...way, protocol: null }), credential));
+        work.push(drained(endpoint, pretend.call({ ...way, protocol: null }), subject));
       for (const one of work) one.catch((error: unknown) => heard.push(error));
       for (const one of work)
         assert.equal(
@@ -157,12 +148,13 @@ type Native = NativeEndpoint<any, any>;
 async function run(
   endpoint: Native,
   model: string,
-  { credential, heard }: Subject,
+  subject: Subject,
   up: TestUpstream,
 ): Promise<ModelEvent[]> {
+  const { credential, heard } = subject;
   const call = pretend.call({ ...line(up, endpoint, credential), protocol: null, model });
   try {
-    const events = await drained(endpoint, call, credential);
+    const events = await drained(endpoint, call, subject);
     heard.push(events);
     return events;
   } catch (error) {

@@ -1,5 +1,4 @@
 // What of an answer stays here: bounded, and counted as what the process holds.
-import { BOUNDS } from "../../lib/bounds.ts";
 import { exceed } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
@@ -22,11 +21,9 @@ export class HeldBytes {
     this.#size = Math.max(0, this.#size + bytes);
     if (bytes <= 0 || this.#size <= this.#room) return;
     const x = this.#call.exchange;
-    const [bound, most] =
-      x.kind === "image"
-        ? (["pictures", BOUNDS.pictures.most] as const)
-        : (["answer", x["~"].gen.maxAnswerBytes] as const);
-    if (this.#size > most) exceed(bound, most);
+    const { maxBytes } = x.work;
+    const most = maxBytes ?? x["~"].gen.maxAnswerBytes;
+    if (this.#size > most) exceed(maxBytes === undefined ? "answer" : "pictures", most);
     const more = Math.max(UNASKED, this.#size - this.#room);
     x["~"].stay.hold(more);
     this.#room += more;

@@ -237,7 +237,7 @@ export function written(
       hook.applies(x.model, call.provider)
         ? hook.run(call, next, (fault) => course.stop(fault))
         : next,
-    encoder && x.kind === "image" ? withBytes(call, last, course) : last,
+    encoder ? withBytes(call, last, course) : last,
   );
   return {
     emit,

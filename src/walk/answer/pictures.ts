@@ -44,6 +44,7 @@ export function withBytes(
   emit: (event: ModelEvent) => void,
   course: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
 ): (event: ModelEvent) => void {
+  if (wanted(call.exchange) === undefined) return emit;
   let before: Promise<unknown> | undefined;
   return (event) => {
     const fetching =

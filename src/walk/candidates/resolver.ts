@@ -6,7 +6,9 @@ import type { ModelRoute } from "../../config/types.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { Lane } from "../../model/facts.ts";
+import { chatWork } from "../../model/chat-work.ts";
 import type { Kind } from "../../model/request.ts";
+import type { Work } from "../../model/work.ts";
 import type {
   MountedEndpoint,
   MountedFrontend,
@@ -59,7 +61,7 @@ const MODEL = /^[!#-~]{1,256}$/;
 /** Whether whoever asks may use this name, or this id. */
 export type May = (name: string) => boolean;
 const ANYBODY: May = () => true;
-const kindOf = (frontend: MountedFrontend): Kind => frontend.protocol?.kind ?? "chat";
+const workOf = (frontend: MountedFrontend): Work => frontend.protocol?.work ?? chatWork;
 
 /** What a name leads to. */
 export interface Looked {
@@ -73,7 +75,8 @@ export interface Looked {
   }[];
   readonly candidates: HostCandidate[];
   readonly closed: Map<HostCandidate, string>;
-  readonly wrongKind: string[];
+  /** Models that are listed and are asked for elsewhere. */
+  readonly wrongKind: { readonly id: string; readonly kind: Kind }[];
   readonly unserved: string[];
 }
 
@@ -136,7 +139,7 @@ export class CandidateResolver {
     if (candidates.length === 0) {
       const answers = (name: string) =>
         name !== model && this.#look(frontend, name, false, now).candidates.length > 0;
-      unanswered({ ...found, lines: this.#lines, kind: kindOf(frontend), model, answers, may });
+      unanswered({ ...found, lines: this.#lines, work: workOf(frontend), model, answers, may });
     }
     return {
       candidates,
@@ -219,12 +222,12 @@ export class CandidateResolver {
   ): void {
     const id = `${provider.name}/${model}`;
     const { info, listed } = this.#lines.catalogue.find(provider.name, model);
-    const kind = kindOf(frontend);
+    const { kind, listed: mustBeListed } = workOf(frontend);
     if (info.kind !== kind) {
-      if (listed || kind === "image") into.wrongKind.push(listed ? id : "");
+      if (listed) into.wrongKind.push({ id, kind: info.kind });
       return;
     }
-    if (kind === "image" && !listed) return;
+    if (mustBeListed && !listed) return;
     const fitting = provider.endpoints.filter(
       (e) => e.kind === kind && serves(e, info.protocols, model),
     );

@@ -2,7 +2,7 @@
 // nothing that only the operator can know of.
 import { near } from "../../catalogue/near.ts";
 import { fail } from "../../model/error.ts";
-import type { Kind } from "../../model/request.ts";
+import type { Work } from "../../model/work.ts";
 import type { ResolverInputs, Looked, May } from "./resolver.ts";
 
 /** How many names are offered: near ones, or any. */
@@ -11,7 +11,7 @@ const KNOWN = 5;
 
 interface Unanswered extends Looked {
   readonly lines: ResolverInputs;
-  readonly kind: Kind;
+  readonly work: Work;
   readonly model: string;
   readonly may: May;
   /** Another name, and there is a candidate for it. */
@@ -19,16 +19,16 @@ interface Unanswered extends Looked {
 }
 
 export function unanswered(of: Unanswered): never {
-  const { model, kind, may, lines } = of;
+  const { model, work, may, lines } = of;
   const named = may(model);
-  const other = of.wrongKind.find((id) => id !== "" && (named || may(id)));
+  const other = of.wrongKind.find(({ id }) => named || may(id));
   if (other !== undefined) {
-    const right = lines.doors.get(kind === "chat" ? "image" : "chat");
-    return fail(
-      "invalid",
-      `${other} is ${kind === "chat" ? "an image" : "a chat"} model${right ? `: ask for it at ${right}` : ""}.`,
-      { param: "model", code: "wrong_endpoint" },
-    );
+    const right = lines.doors.get(other.kind);
+    const noun = lines.catalogue.works.get(other.kind)?.noun ?? `a model of the kind ${other.kind}`;
+    return fail("invalid", `${other.id} is ${noun}${right ? `: ask for it at ${right}` : ""}.`, {
+      param: "model",
+      code: "wrong_endpoint",
+    });
   }
   const reasons = [
     ...of.absent.map(({ id, provider }) => `${id}: ${provider} is not mounted`),
@@ -37,16 +37,16 @@ export function unanswered(of: Unanswered): never {
   const because = named && reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
   const what =
     of.route && named ? `Nothing answers for ${model} here` : `There is no model ${model}`;
-  const line = kind === "chat" && of.ids.length === 0 ? lineFor(model) : "";
+  const line = !work.listed && of.ids.length === 0 ? lineFor(model) : "";
   return fail("not_found", `${what}${because}.${advice(of)}${line}`, {
     param: "model",
     code: "model_not_found",
   });
 }
 
-function advice({ lines, model, kind, may, answers }: Unanswered): string {
+function advice({ lines, model, work, may, answers }: Unanswered): string {
   const names = [...lines.models.keys()].filter((name) => !name.includes("*") && may(name));
-  const likely = new Set([...near(model, names), ...lines.catalogue.near(model, kind, may)]);
+  const likely = new Set([...near(model, names), ...lines.catalogue.near(model, work.kind, may)]);
   const nearest = [...likely].filter(answers);
   if (nearest.length > 0) return ` Near it: ${nearest.slice(0, SHOWN).join(", ")}.`;
   const known = names.slice(0, 2 * KNOWN).filter(answers);

@@ -58,7 +58,7 @@ function capped(call: HostCall, out: OutgoingRequest, { maxOutput }: Survey): bo
   const bound = capOf({ output: maxOutput, limit: call.info.limits?.output });
   if (maxOutput !== undefined && maxOutput <= bound) return false;
   const { protocol } = call.candidate["~"].endpoint;
-  if (protocol?.kind !== "chat") return false;
+  if (!protocol?.work.written) return false;
   if (!protocol.client?.cap)
     return fail("unsupported", `${call.id} cannot be capped, which a hard budget needs.`, {
       code: "uncappable",
@@ -78,11 +78,8 @@ function surveyOf(call: HostCall, out: OutgoingRequest | null): Survey {
     return (body && (protocol?.client?.survey ?? protocol?.server?.survey)?.(body)) ?? said;
   }
   if (!rewritten) return said;
-  if (rewritten.kind === "image") {
-    const { n, size, quality } = rewritten;
-    return { ...said, n, size, quality };
-  }
-  return { ...said, maxOutput: rewritten.output.maxTokens, n: rewritten.sampling.n ?? said.n };
+  const { maxOutput, ...extent } = call.exchange.work.extent?.(rewritten) ?? {};
+  return { ...said, maxOutput, ...extent, n: extent.n ?? said.n };
 }
 
 type Others = readonly [others: readonly Other[], unpriced: readonly string[]];

@@ -39,7 +39,8 @@ export async function reserve(
     usual: gen.usual.p95(tally.who),
     n: survey.n,
     media: survey.media !== undefined || survey.features.includes("audio"),
-    kind: x.kind,
+    counts: survey.counts,
+    work: x.work,
     at,
   };
   const held = hold(ask);
@@ -70,10 +71,7 @@ export async function reserve(
 
 /** The line that is missing, as an operator writes it. */
 function pricing(call: HostCall): string {
-  const [price, what] =
-    call.exchange.kind === "image"
-      ? ['{ images: "…" }', "dollars each"]
-      : ['{ input: "…", output: "…" }', "dollars per million tokens"];
+  const [price, what] = call.exchange.work.pricing;
   return (
     `In gateway.yaml, under providers.${call.provider}: ` +
     `models: { ${JSON.stringify(call.model)}: { price: ${price} } } (${what}; price: free if it costs nothing).`

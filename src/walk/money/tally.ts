@@ -6,6 +6,7 @@ import { exceed, type Fault } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
+import type { Work } from "../../model/work.ts";
 import type { CallRecord, CallState } from "../../plugin/call.ts";
 import type { StoreCommand, Settle } from "../../plugin/store.ts";
 import { isCallers } from "../upstream/blame.ts";
@@ -111,25 +112,17 @@ export class Tally {
     const reports = [...this.#seen.values()];
     if (reports.length === 1) usage = reports[0]!.usage;
     else for (const { usage: more } of reports) usage = sum(usage, more);
-    const complete =
-      !this.#doubtful &&
-      reports.length > 0 &&
-      (usage.output !== undefined || usage.images !== undefined || usage.image_out !== undefined);
-    if (complete) return { usage, estimated: false };
-    if (this.call.exchange.kind === "image") {
-      const images = usage.images ?? this.call.exchange["~"].received?.survey.n ?? 1;
-      return { usage: { ...usage, images }, estimated: true };
-    }
+    const { work } = this.call.exchange;
+    usage = counted(usage, this.#ask?.counts, this.call.info.price);
+    if (!this.#doubtful && isWhole(usage, work)) return { usage, estimated: false };
     const bytes = this.textBytes || (this.untold ? this.passedBytes : 0);
-    const said = Math.ceil(bytes / BYTES_A_TOKEN);
-    return {
-      usage: {
-        ...usage,
-        input: usage.input ?? this.inputEstimate,
-        output: Math.max(usage.output ?? 0, said),
-      },
-      estimated: true,
-    };
+    const guess = work.guess({
+      usage,
+      input: this.inputEstimate,
+      written: Math.ceil(bytes / BYTES_A_TOKEN),
+      n: this.call.exchange["~"].received?.survey.n ?? 1,
+    });
+    return { usage: guess, estimated: true };
   }
 
   /** The settle row and the record of this call. `cut`: the answer did not reach its end. */
@@ -204,10 +197,9 @@ export class Tally {
     const since = performance.now() - this.call.started - (this.contentMs ?? 0);
     const pace = made / Math.max(0.1, since / 1_000);
     const output = made + Math.ceil(Math.max(AHEAD.tokens, pace * AHEAD.seconds));
-    const costNano =
-      this.call.exchange.kind === "image"
-        ? this.holdNano
-        : this.#least({ ...usage, output }, estimated, AHEAD.seconds);
+    const costNano = this.call.exchange.work.written
+      ? this.#least({ ...usage, output }, estimated, AHEAD.seconds)
+      : this.holdNano;
     return { do: "progress", at, attempt: this.call.attempt, usage, costNano };
   }
 
@@ -217,7 +209,7 @@ export class Tally {
     // Who bills the rest anyway has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
       return larger(seen, this.holdNano);
-    if (this.ended || this.call.exchange.kind === "image") return seen;
+    if (this.ended || !this.call.exchange.work.written) return seen;
     if (!this.thinks && this.call.stream) return seen;
     const seconds = (performance.now() - this.call.started) / 1_000 + ahead;
     const output = Math.min(this.#most, Math.ceil(seconds * FASTEST));
@@ -249,6 +241,19 @@ export class Tally {
   get otherPrices(): readonly Price[] {
     return this.pricing.others(this.#seen);
   }
+}
+
+const isWhole = (usage: Usage, { whole }: Work): boolean =>
+  whole.some((units) => units.every((unit) => usage[unit] !== undefined));
+
+/** What the request decided and upstream did not report, where the price has lines for it. */
+function counted(usage: Usage, counts: Usage | undefined, price: Price | undefined): Usage {
+  if (!counts) return usage;
+  const both: { -readonly [U in Unit]?: Opt<number> } = { ...usage };
+  for (const unit of UNITS)
+    if (counts[unit] !== undefined && price?.lines.some((line) => line.unit === unit))
+      both[unit] ??= counts[unit];
+  return both;
 }
 
 const isName = (said: string | undefined): boolean =>

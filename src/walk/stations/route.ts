@@ -90,7 +90,7 @@ function sifted(
         "capability",
         `it does not do ${lacks}`,
       );
-    if (survey.features.includes("n") && candidate.lane === "translated" && x.kind === "chat")
+    if (survey.features.includes("n") && candidate.lane === "translated" && x.work.oneTranslated)
       return leave(
         out,
         candidate,

@@ -61,7 +61,7 @@ describe("live lists", () => {
       [null],
       [{}],
       [{ model: "x" }],
-      [{ model: "x", kind: "video" }],
+      [{ model: "x", kind: "no kind" }],
       [...one, { model: 7, kind: "chat" }],
       [{ model: "x", kind: "chat", limits: { context: "many" } }],
       [{ model: "x", kind: "chat", can: { tools: "yes" } }],

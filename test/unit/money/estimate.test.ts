@@ -1,3 +1,4 @@
+import { imageWork } from "../../../src/model/image-work.ts";
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import { hold, inputUpTo, outputThatFits, type Ask } from "../../../src/money/estimate.ts";
@@ -81,7 +82,7 @@ describe("a hold", () => {
     expect(hold(ask({ mode: "hard", output: 100, input: 0, n: 3 })).nano).toBe(3n * one);
   });
   it("counts pictures by the measure that the price lists", () => {
-    const image = { kind: "image", n: 2, input: 30, size: "2048x1024" } as const;
+    const image = { work: imageWork, n: 2, input: 30, size: "2048x1024" } as const;
     const each: Price = { lines: [{ unit: "images", usd: "0.04", per: 1 }] };
     expect(hold(ask({ ...image, price: each })).nano).toBe(80_000_000n);
     const area: Price = { lines: [{ unit: "megapixels", usd: "0.01", per: 1 }] };
@@ -105,7 +106,7 @@ describe("a hold", () => {
         images("0.25", { quality: "high", size: "1536x1024" }),
       ],
     };
-    const held = (more: Partial<Ask>) => hold(ask({ kind: "image", n: 2, price, ...more })).nano;
+    const held = (more: Partial<Ask>) => hold(ask({ work: imageWork, n: 2, price, ...more })).nano;
     expect(held({})).toBe(500_000_000n);
     expect(held({ quality: "auto", size: "auto" })).toBe(500_000_000n);
     expect(held({ size: "1024x1024" })).toBe(340_000_000n);

@@ -1,3 +1,6 @@
+import type { Work } from "../../../src/model/work.ts";
+import { chatWork } from "../../../src/model/chat-work.ts";
+import { imageWork } from "../../../src/model/image-work.ts";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { example } from "../../../src/money/example.ts";
@@ -15,11 +18,11 @@ describe("an example", () => {
   it("costs what a bill with these counts would, line by line", () => {
     fc.assert(
       fc.property(
-        fc.constantFrom("chat" as const, "image" as const),
+        fc.constantFrom<Work>(chatWork, imageWork),
         fc.uniqueArray(line, { selector: (l) => l.unit, maxLength: 8 }),
-        (kind, lines) => {
+        (work, lines) => {
           const price: Price = { lines };
-          const { usage, nano, lines: billed } = example(kind, price, 0);
+          const { usage, nano, lines: billed } = example(work, price, 0);
           expect(nano).toBe(cost(usage, price, { at: 0 }));
           if (nano === null) {
             expect(billed).toEqual([]);
@@ -35,12 +38,12 @@ describe("an example", () => {
 
   it("is by whichever measure the price has", () => {
     const about = (unit: PriceLine["unit"], usd: string, per: 1 | 1_000_000) =>
-      example("image", { lines: [{ unit, usd, per }, ...text] }, 0);
+      example(imageWork, { lines: [{ unit, usd, per }, ...text] }, 0);
     const text: PriceLine[] = [{ unit: "input", usd: "5", per: 1_000_000 }];
     expect(about("images", "0.04", 1)).toMatchObject({ about: "one image", nano: 40_000_000n });
     expect(about("megapixels", "1", 1)).toMatchObject({ nano: 1_048_576_000n });
     expect(about("image_out", "30", 1_000_000)).toMatchObject({ nano: 30_500_000n });
-    expect(example("chat", FREE, 0).nano).toBe(0n);
-    expect(example("chat", undefined, 0)).toMatchObject({ nano: null, lines: [] });
+    expect(example(chatWork, FREE, 0).nano).toBe(0n);
+    expect(example(chatWork, undefined, 0)).toMatchObject({ nano: null, lines: [] });
   });
 });

@@ -2,6 +2,7 @@
 // mutants breaks the one that is named for it.
 import { describe, expect, it } from "vitest";
 import {
+  chatWork,
   fail,
   type ChatRequest,
   type Decoder,
@@ -46,7 +47,7 @@ const lines = (on: (o: any) => void, m: Mutant): Decoder => {
 
 const small = (m: Mutant = {}): Protocol<"chat"> => ({
   id: "small",
-  kind: "chat",
+  work: chatWork,
   client: {
     paths: { generate: "/say" },
     request(r, of) {

@@ -1,0 +1,107 @@
+import type { Kind, ModelRequest } from "./request.ts";
+import type { Unit, Usage } from "./usage.ts";
+import type { Opt } from "./values.ts";
+
+/** What of a request decides how much it can come to. A survey says it of a body, `Work.extent` of a decoded request. */
+export interface RequestExtent {
+  /** Tokens of one answer, as the client bounds them. */
+  maxOutput?: Opt<number>;
+  /** Answers, or pictures. */
+  n?: Opt<number>;
+  size?: Opt<string>;
+  quality?: Opt<string>;
+  /**
+   * What the request alone decides: characters to be spoken, searches to be made. Where the price has lines for them they are
+   * billed, unless upstream reports the same unit; a bill made of them alone is exact.
+   */
+  counts?: Opt<Usage>;
+}
+
+/** What a call may come to, as the host worked it out from what leaves. */
+export interface WorkExtent {
+  /** The sum is a promise that the bill must not exceed; otherwise it is what is likely. */
+  worst: boolean;
+  /** Tokens: a bound when `worst`, otherwise an estimate from the bytes. */
+  input: number;
+  /** Tokens of one answer, for work that is written; otherwise 0. */
+  output: number;
+  n: number;
+  /** How often tools that upstream runs may run. */
+  runs: number;
+  /** Pictures or sound may go in or come out. */
+  media: boolean;
+  size?: Opt<string>;
+  counts: Usage;
+}
+
+/** So many of a unit. Of several units the one that costs most under the price counts: what upstream does is not known. */
+export interface Portion {
+  units: readonly [Unit, ...Unit[]];
+  count: number;
+  /** Nothing where the price has no line for it. */
+  optional?: Opt<boolean>;
+}
+
+/** What was seen of an answer that reports too little. */
+export interface SeenWork {
+  /** What upstream reported. */
+  usage: Usage;
+  /** Tokens that were read, by the estimate that the hold was made from. */
+  input: number;
+  /** Tokens that were written, guessed from the text that came by. */
+  written: number;
+  n: number;
+}
+
+/**
+ * What the host must know of a kind to hold, meter, list and deliver it. It stands on each protocol of that kind; the
+ * frontend's is asked for a request. Pure data and pure functions: they are called for each request, and a throw in one
+ * fails that request with a 500.
+ */
+export interface Work<K extends Kind = Kind> {
+  /** A word of letters, digits and dashes; the key in `Works`. */
+  readonly kind: K;
+  /** With its article, for people: "an embedding model". */
+  readonly noun: string;
+  /** What comes out, as lists of models name it: "text", "image", "embeddings". */
+  readonly modality: string;
+  /**
+   * Its models are asked for only where a list, shipped facts or the operator have their exact names. Otherwise a name that
+   * nobody lists is forwarded as this kind, and upstream decides; that holds for chat alone, which is what an unknown name is
+   * taken to be.
+   */
+  readonly listed: boolean;
+  /**
+   * Its answers are written token by token up to a bound. A hard budget sets that bound upstream, and refuses an endpoint that
+   * cannot; an answer that broke off is presumed to have been written on until upstream noticed.
+   */
+  readonly written: boolean;
+  /** A report is complete with all units of one of these. */
+  readonly whole: readonly (readonly Unit[])[];
+  /** Called for each hold: what it can come to, by every measure in use. The first that the price has lines for is held. */
+  most(of: WorkExtent): readonly (readonly Portion[])[];
+  /** Called when an answer is over or broke off and its reports are not whole: what it is taken to have used. */
+  guess(of: SeenWork): Usage;
+  /**
+   * Called where a request leaves as it was decoded or as a rewrite hook left it: what a survey of it would say. Absent: the
+   * client's own survey holds.
+   */
+  extent?(request: ModelRequest<K>): RequestExtent;
+  /** Bytes of one answer that is held, where `bounds.answer` is no measure. */
+  readonly maxBytes?: number;
+  /** Several answers to one request (`n`) come only in the client's own protocol: no codec writes more than one. */
+  readonly oneTranslated?: boolean;
+  /** What operators write for a price that is missing, and of what: `{ input: "…" }`, "dollars per million tokens". */
+  readonly pricing: readonly [price: string, of: string];
+  /** Plain requests whose price people compare, by every measure in use. The first that a price covers is shown. */
+  readonly examples: readonly [WorkExample, ...WorkExample[]];
+  /** A small request, which the conformance suite and its tests ask with. */
+  sample(model: string): ModelRequest<K>;
+}
+
+/** A plain request, in words and in counts. */
+export interface WorkExample {
+  /** "10,000 tokens in, 1,000 out" */
+  readonly about: string;
+  readonly usage: Usage;
+}
