@@ -3,7 +3,7 @@ import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import { OWN_WORKS } from "../../model/own-works.ts";
 import type { Work } from "../../model/work.ts";
-import type { MountedFrontend, MountedProvider } from "../../walk/generation.ts";
+import type { MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 
 /**
