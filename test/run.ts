@@ -4,6 +4,7 @@
 //     npm test                       everything
 //     npm test -- walk config        only tests whose path has one of these words, and every tool
 //     npm test -- --quick            without the daemon: nothing of test/e2e, test/rig and test/clients
+//     npm test -- --long             those alone that take minutes each, which `.ci/run` plays beside the rest
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,6 +15,7 @@ const bin = join(root, "node_modules/.bin");
 const args = process.argv.slice(2);
 const words = args.filter((arg) => !arg.startsWith("-"));
 const quick = args.includes("--quick");
+const long = args.includes("--long");
 
 interface Step {
   readonly name: string;
@@ -29,6 +31,8 @@ const TOOLS: readonly Step[] = [
 
 /** What starts a daemon and waits for it. */
 const SLOW = ["test/e2e", "test/rig", "test/clients"];
+/** What takes minutes: left out unless it is asked for, here or by a word of its name. */
+const LONG = ["test/rig/attack.test.ts"];
 
 interface Ended {
   readonly code: number;
@@ -74,7 +78,7 @@ const show = (output: string) => console.log(`\n${output}\n`);
 let passed = 0;
 let failed = 0;
 
-for (const { name, command } of TOOLS) {
+for (const { name, command } of long ? [] : TOOLS) {
   const { code, output, seconds } = await run(command);
   if (code === 0) passed++;
   else failed++;
@@ -93,7 +97,8 @@ const { code, output, seconds } = await run(
     "--reporter=json",
     `--outputFile.json=${report}`,
     ...(quick ? SLOW.map((folder) => `--exclude=${folder}/**`) : []),
-    ...words,
+    ...(long || words.length > 0 ? [] : LONG.map((file) => `--exclude=${file}`)),
+    ...(long ? LONG : words),
   ],
   finished(),
 );
