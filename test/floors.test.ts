@@ -45,13 +45,10 @@ const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   limitLaws: "a list of laws",
   look: "one loop over bytes, whose state stays in local variables for speed",
   once: "one call from its hooks to its bill: to be parted into named steps",
-  telling: "one encoder: a word for each event of the protocol",
-  turnsOf: "one loop over items: a word for each type",
   createJournal: "the statements of one database, prepared together",
   createWriter: "the thread that writes: its commands share one connection",
   createAudit: "one walk over the chain, with what it adds up on the way",
   createReader: "the statements of one database, prepared together",
-  stream: "one encoder: a word for each event",
   sqliteStore: "one literal: what the gateway asks, as questions to two threads",
   createBook: "one book: commands in, verdicts out, over one state",
 };

@@ -3,7 +3,7 @@
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../plugin/index.ts";
 import { STATE } from "../look/index.ts";
-import { kindOf } from "./server/items.ts";
+import { kindOf } from "./item-kind.ts";
 import { list, object, text } from "../json.ts";
 
 /** One text for every id that cannot be continued, whoever made it, if anybody did: clients know the code and send everything again. */

@@ -10,7 +10,7 @@ import {
   type ChatDeclarations,
 } from "./saying.ts";
 
-interface Call {
+interface CallBeingWritten {
   block: CallBlock;
   number: number;
   /** What a wrapped freeform input has come to. */
@@ -19,75 +19,80 @@ interface Call {
   told: boolean;
 }
 
-export interface CallWriter {
-  open(index: number, block: CallBlock): void;
-  delta(index: number, args: string): void;
-  proof(index: number, proof: Proof): void;
-  close(index: number): void;
-  readonly any: boolean;
-}
-
-export function calling(say: (delta: JsonObject) => void, declared: ChatDeclarations): CallWriter {
-  const calls = new Map<number, Call>();
+export class CallWriter {
+  readonly #say: (delta: JsonObject) => void;
+  readonly #declared: ChatDeclarations;
+  readonly #calls = new Map<number, CallBeingWritten>();
   /** Begun, and not told yet: a signature that comes right behind its call goes out with its name. */
-  const waiting = new Set<Call>();
-  let count = 0;
+  readonly #waiting = new Set<CallBeingWritten>();
+  #count = 0;
 
-  const tell = (call: Call) => {
+  constructor(say: (delta: JsonObject) => void, declared: ChatDeclarations) {
+    this.#say = say;
+    this.#declared = declared;
+  }
+
+  get any(): boolean {
+    return this.#count > 0;
+  }
+
+  open(index: number, block: CallBlock): void {
+    const call = { block, number: this.#count++, args: "", proof: undefined, told: false };
+    this.#calls.set(index, call);
+    this.#waiting.add(call);
+  }
+
+  delta(index: number, args: string): void {
+    const call = this.#calls.get(index)!;
+    this.#tell(call);
+    if (isWrapped(call.block, this.#declared)) call.args += args;
+    else this.#args(call, args);
+  }
+
+  proof(index: number, proof: Proof): void {
+    const call = this.#calls.get(index)!;
+    call.proof = proof;
+    if (!call.told || this.#declared.legacy) return;
+    // Readers want the function in every fragment, one that has nothing to say of it included.
+    const { block, number } = call;
+    this.#say({ tool_calls: [{ index: number, ...this.#piece(block, ""), ...extraOf(proof) }] });
+  }
+
+  close(index: number): void {
+    const call = this.#calls.get(index)!;
+    this.#tell(call);
+    if (isWrapped(call.block, this.#declared)) this.#args(call, unwrapped(call.args));
+    this.#calls.delete(index);
+  }
+
+  #tell(call: CallBeingWritten): void {
     if (call.told) return;
-    for (const next of waiting) {
-      waiting.delete(next);
+    const declared = this.#declared;
+    for (const next of this.#waiting) {
+      this.#waiting.delete(next);
       next.told = true;
       const { block, number, proof } = next;
       if (!declared.legacy)
-        say({ tool_calls: [{ index: number, ...callWith(block, "", declared, proof) }] });
+        this.#say({ tool_calls: [{ index: number, ...callWith(block, "", declared, proof) }] });
       else if (number === 0)
-        say({ function_call: { name: declared.name(block.name), arguments: "" } });
+        this.#say({ function_call: { name: declared.name(block.name), arguments: "" } });
       if (next === call) return;
     }
-  };
-  const args = ({ block, number }: Call, words: string) => {
+  }
+
+  #args({ block, number }: CallBeingWritten, words: string): void {
     if (words === "") return;
-    if (declared.legacy) {
+    if (this.#declared.legacy) {
       // The oldest form has room for one call.
-      if (number === 0) say({ function_call: { arguments: words } });
+      if (number === 0) this.#say({ function_call: { arguments: words } });
       return;
     }
-    say({ tool_calls: [{ index: number, ...pieceOf(block, words) }] });
-  };
-  const pieceOf = (block: CallBlock, words: string): JsonObject =>
-    block.tool === "custom" || declared.custom(declared.name(block.name))
+    this.#say({ tool_calls: [{ index: number, ...this.#piece(block, words) }] });
+  }
+
+  #piece(block: CallBlock, words: string): JsonObject {
+    return block.tool === "custom" || this.#declared.custom(this.#declared.name(block.name))
       ? { custom: { input: words } }
       : { function: { arguments: words } };
-
-  return {
-    get any() {
-      return count > 0;
-    },
-    open(index, block) {
-      const call: Call = { block, number: count++, args: "", proof: undefined, told: false };
-      calls.set(index, call);
-      waiting.add(call);
-    },
-    delta(index, words) {
-      const call = calls.get(index)!;
-      tell(call);
-      if (isWrapped(call.block, declared)) call.args += words;
-      else args(call, words);
-    },
-    proof(index, proof) {
-      const call = calls.get(index)!;
-      call.proof = proof;
-      if (!call.told || declared.legacy) return;
-      // Readers want the function in every fragment, one that has nothing to say of it included.
-      const { block, number } = call;
-      say({ tool_calls: [{ index: number, ...pieceOf(block, ""), ...extraOf(proof) }] });
-    },
-    close(index) {
-      const call = calls.get(index)!;
-      tell(call);
-      if (isWrapped(call.block, declared)) args(call, unwrapped(call.args));
-      calls.delete(index);
-    },
-  };
+  }
 }

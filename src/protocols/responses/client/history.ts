@@ -2,7 +2,7 @@
 import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { inputPart, outputPart, type PartContext } from "../parts.ts";
-import { STORED } from "../server/items.ts";
+import { STORED } from "../item-kind.ts";
 import type { speaking } from "../tools.ts";
 import { object, present } from "../../json.ts";
 import { base64Of } from "../../media.ts";

@@ -1,0 +1,206 @@
+// Input items as turns. Adjacent items of the assistant are one turn, because elsewhere text and calls of one step are one
+// message; so are adjacent tool outputs.
+import { fail } from "../../../model/error.ts";
+import type { Block, Json, JsonObject, Proof, Turn } from "../../../plugin/index.ts";
+import { unseal, type SealedProof } from "../../envelope.ts";
+import { list, object, present, text } from "../../json.ts";
+import { flatName } from "../names.ts";
+import { blocksOf } from "../parts.ts";
+import { ORIGIN, came } from "../words.ts";
+import { isAbove, kindOf, unsayable } from "../item-kind.ts";
+
+/** What a turn was made of, item by item: an item gives as many blocks as it says, a mere carrier of a proof none. */
+interface Piece {
+  item: Json;
+  blocks: Block[];
+}
+interface Gathering {
+  role: "assistant" | "tool";
+  pieces: Piece[];
+  phase: string | undefined;
+  /** It has spoken; it has called a tool. */
+  spoke: boolean;
+  called: boolean;
+  /** The last blocks of the kinds that a proof may belong to. */
+  last: { call?: Place; text?: Place };
+}
+interface Place {
+  blocks: Block[];
+  at: number;
+}
+
+function gathering(role: Gathering["role"], pieces: readonly Piece[]): Gathering {
+  const now: Gathering = {
+    role,
+    pieces: [],
+    phase: undefined,
+    spoke: false,
+    called: false,
+    last: {},
+  };
+  for (const piece of pieces) gather(now, piece);
+  return now;
+}
+
+function gather(now: Gathering, piece: Piece): void {
+  now.pieces.push(piece);
+  now.spoke ||= kindOf(object(piece.item)!) === "message";
+  for (const [at, { type }] of piece.blocks.entries()) {
+    now.called ||= type === "call";
+    if (type === "call" || type === "text") now.last[type] = { blocks: piece.blocks, at };
+  }
+}
+
+export function turnsOf(items: readonly Json[], offset: number): Turn[] {
+  const turns = new ItemTurns();
+  items.forEach((raw, n) => {
+    const at = `input[${offset + n}]`;
+    turns.item(object(raw) ?? malformed(at, "must be an object"), at);
+  });
+  turns.shut();
+  return turns.turns;
+}
+
+class ItemTurns {
+  readonly turns: Turn[] = [];
+  #now: Gathering | undefined;
+
+  item(item: JsonObject, at: string): void {
+    const kind = kindOf(item);
+    switch (kind) {
+      case "message":
+        return this.#message(item, at);
+      case "reasoning":
+        return this.#reasoning(item);
+      case "function_call":
+      case "custom_tool_call":
+        return this.#put("assistant", { item, blocks: [callOf(item, kind, at)] });
+      case "function_call_output":
+      case "custom_tool_call_output":
+        return this.#put("tool", { item, blocks: [resultOf(item, at)] });
+      case "item_reference":
+        // Only its upstream knows what it stands for: a part of what was said that cannot be said elsewhere.
+        this.shut();
+        this.turns.push(
+          came({ role: "user", blocks: [unsayable({ ...item, type: kind })] }, [item]),
+        );
+        return;
+      default: {
+        if (kind === "") malformed(`${at}.type`, "is missing");
+        // Hosted tools, and whatever is newer than us: what answers a call stands on the tool's side.
+        const role = /_(?:output|response)$/.test(kind) ? "tool" : "assistant";
+        return this.#put(role, { item, blocks: [{ type: "opaque", origin: ORIGIN, raw: item }] });
+      }
+    }
+  }
+
+  shut(): void {
+    const now = this.#now;
+    if (!now) return;
+    const blocks = now.pieces.flatMap((p) => p.blocks);
+    this.turns.push(
+      came(
+        present({ role: now.role, blocks, phase: now.phase }),
+        now.pieces.map((p) => p.item),
+      ),
+    );
+    this.#now = undefined;
+  }
+
+  #put(role: Gathering["role"], piece: Piece): void {
+    if (this.#now?.role !== role) {
+      this.shut();
+      this.#now = gathering(role, []);
+    }
+    gather(this.#now!, piece);
+  }
+
+  #message(item: JsonObject, at: string): void {
+    const blocks = blocksOf(item["content"], `${at}.content`);
+    const role = text(item["role"]);
+    if (role === "assistant") {
+      // One that has spoken and called no tool: a further message begins another step.
+      if (this.#now?.role === "assistant" && this.#now.spoke && !this.#now.called)
+        this.#break(this.#now);
+      this.#put("assistant", { item, blocks });
+      this.#now!.phase ??= text(item["phase"]);
+      return;
+    }
+    if (role !== "user" && !isAbove(role))
+      malformed(`${at}.role`, "must be user, assistant, system or developer");
+    this.shut();
+    this.turns.push(came({ role: role as Turn["role"], blocks }, [item]));
+  }
+
+  /** Ends a step before its next message; reasoning that stands last belongs to what follows it. */
+  #break(now: Gathering): void {
+    const from = 1 + now.pieces.findLastIndex((p) => kindOf(object(p.item)!) !== "reasoning");
+    const moved = now.pieces.splice(from);
+    this.shut();
+    if (moved.length > 0) this.#now = gathering("assistant", moved);
+  }
+
+  #reasoning(item: JsonObject): void {
+    const encrypted = text(item["encrypted_content"]);
+    const sealed = encrypted === undefined ? undefined : unseal(encrypted);
+    if (!sealed?.of)
+      return this.#put("assistant", { item, blocks: [reasoningOf(item, encrypted, sealed)] });
+    // A proof on a call or a text follows in a reasoning item of its own: it goes back to its block.
+    if (this.#now) attach(this.#now, sealed);
+    this.#put("assistant", { item, blocks: [] });
+  }
+}
+
+function reasoningOf(
+  item: JsonObject,
+  encrypted: string | undefined,
+  sealed: SealedProof | undefined,
+): Block {
+  const summary = list(item["summary"]).flatMap((s) => text(object(s)?.["text"]) ?? []);
+  const said = list(item["content"]).flatMap((c) => text(object(c)?.["text"]) ?? []);
+  const proof: Proof | undefined =
+    sealed || encrypted === undefined
+      ? sealed?.proof
+      : { origin: ORIGIN, kind: "encrypted", data: encrypted };
+  return present({
+    type: "reasoning",
+    // What was sealed is what was signed: it wins over what a client may have wrapped anew.
+    ...(sealed?.text !== undefined
+      ? sealed.summary
+        ? { summary: sealed.text === "" ? [] : [sealed.text] }
+        : { text: sealed.text }
+      : { summary, text: said.length > 0 ? said.join("\n\n") : undefined }),
+    proof,
+  });
+}
+
+function callOf(item: JsonObject, kind: string, at: string): Block {
+  const tool = kind === "function_call" ? "function" : "custom";
+  return {
+    type: "call",
+    id: need(item, "call_id", at),
+    name: flatName(text(item["namespace"]), need(item, "name", at)),
+    tool,
+    args: need(item, tool === "function" ? "arguments" : "input", at),
+  };
+}
+
+function resultOf(item: JsonObject, at: string): Block {
+  const output = item["output"];
+  const blocks: Block[] = object(output)
+    ? [{ type: "text", text: JSON.stringify(output) }]
+    : blocksOf(output, `${at}.output`);
+  return { type: "result", callId: need(item, "call_id", at), blocks, isError: false };
+}
+
+/** Gives a proof back to the block that it was taken from: the last one of its kind. */
+function attach(now: Gathering, { proof, of }: SealedProof): void {
+  const place = now.last[of!];
+  if (place) place.blocks[place.at] = present({ ...place.blocks[place.at]!, proof });
+}
+
+const need = (item: JsonObject, key: string, at: string): string =>
+  text(item[key]) ?? malformed(`${at}.${key}`, "must be a string");
+
+const malformed = (at: string, what: string): never =>
+  fail("invalid", `${at} ${what}.`, { param: at, code: "invalid_type" });
