@@ -10,6 +10,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   zdr: () => import("./zdr.ts"),
   attack: () => import("./attack.ts"),
   canary: () => import("./canary.ts"),
+  linear: () => import("./linear.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

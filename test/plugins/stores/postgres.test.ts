@@ -7,7 +7,7 @@ describe("the contract of a store, on PostgreSQL", { timeout: 60_000 }, () => {
   let db: PGlite;
   beforeAll(async () => {
     db = await PGlite.create();
-  });
+  }, 240_000);
   afterAll(() => db.close());
 
   const make = async () => {

@@ -9,7 +9,7 @@ const TIMES = 4;
 /** Linear work is four times as much; twice that is noise, sixteen times is a square. */
 const MOST = 9;
 /** Less than this at the larger size is too little to tell growth by. */
-const FLOOR_MS = 10;
+const FLOOR_MS = 4;
 
 /** Fails on growth beyond linear, and on any throw that is no fault. `n`: pieces. */
 export function linear(shape: Shape, n: number): void {

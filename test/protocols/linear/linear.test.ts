@@ -21,8 +21,8 @@ import { eventShapes } from "./events.ts";
 import { linear } from "./growth.ts";
 import { bodies, times } from "./requests.ts";
 
-/** Pieces. */
-const N = 3200;
+/** Pieces: as many as tell a square from a line, and no more than every run can afford. `npm run rig linear` takes more. */
+const N = Number(process.env["LINEAR_PIECES"] ?? 2000);
 
 const chats: { readonly [id: string]: Protocol<"chat"> } = {
   "chat-completions": chatCompletions(),
