@@ -33,11 +33,10 @@ export {
   spokenAt,
   think,
   toolResults,
-  type Manner,
-  type SpokenItem,
   type Speech,
   type SpokenProtocol,
 } from "./speech.ts";
+export { type Manner, type SpokenItem } from "./spoken.ts";
 export {
   upstream,
   type UpstreamRequest,

@@ -10,40 +10,8 @@ import { json, type ScriptedAnswer } from "./answer.ts";
 import { inChat } from "./speaks/chat-completions.ts";
 import { inMessages } from "./speaks/messages.ts";
 import { inResponses } from "./speaks/responses.ts";
+import type { Manner, SpokenAnswer, SpokenItem } from "./spoken.ts";
 import type { UpstreamRequest, ScriptedRoutes } from "./upstream.ts";
-
-/** One thing that the model says: a text, a refusal, a thought or a call of a tool. */
-export type SpokenItem =
-  | { readonly type: "text" | "refusal"; readonly text: string }
-  | { readonly type: "reasoning"; readonly text: string; readonly proof: string | undefined }
-  | {
-      readonly type: "call";
-      readonly id: string | undefined;
-      readonly name: string;
-      readonly args: string;
-      readonly custom: boolean;
-    };
-
-/** Everything that a wire needs to know of a speech. */
-export interface SpokenAnswer {
-  readonly said: readonly SpokenItem[];
-  readonly usage: Usage | undefined;
-  readonly finish: FinishReason | undefined;
-  readonly sequence: string | undefined;
-  readonly model: string | undefined;
-  /** The stream ends in an error instead of a finish. */
-  readonly error: string | undefined;
-}
-
-/** How a wire is asked to say it. */
-export interface Manner {
-  readonly stream: boolean;
-  readonly model: string;
-  /** Tells the answers of one upstream apart in ids. */
-  readonly n: number;
-  /** The request that is answered. */
-  readonly body: { readonly [field: string]: Json | undefined };
-}
 
 /** Immutable: every word gives a new speech. */
 export interface Speech {

@@ -2,7 +2,7 @@ import type { FinishReason } from "../../model/event.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
-import type { Manner, SpokenItem, SpokenAnswer } from "../speech.ts";
+import type { Manner, SpokenItem, SpokenAnswer } from "../spoken.ts";
 import { CREATED, shreds, words } from "./deltas.ts";
 
 type Call = Extract<SpokenItem, { type: "call" }>;

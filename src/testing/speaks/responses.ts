@@ -1,7 +1,7 @@
 import type { Usage } from "../../model/usage.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { eventStream, json, type ScriptedAnswer, type Piece } from "../answer.ts";
-import type { Manner, SpokenItem, SpokenAnswer } from "../speech.ts";
+import type { Manner, SpokenItem, SpokenAnswer } from "../spoken.ts";
 import { CREATED, shreds, words } from "./deltas.ts";
 
 /** OpenAI's responses. */
