@@ -3,6 +3,7 @@
 // list of names serves all wires: a name that a backend does not read costs nothing but a larger hold.
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { Named } from "../plugin/look.ts";
+import type { Outgoing } from "../plugin/call.ts";
 import type { Survey } from "../plugin/protocol.ts";
 import { list, object } from "./json.ts";
 import { hostedBy } from "./look/index.ts";
@@ -196,3 +197,7 @@ const THOUGHT: readonly {
 ];
 
 const OFF: ReadonlySet<unknown> = new Set([false, 0, "none", "disabled", "off"]);
+
+/** Where a body does not switch thoughts off, there may be some. */
+export const mayThink = (out: Outgoing): boolean =>
+  asksThought((field) => out.get(field)) !== "off";

@@ -6,7 +6,8 @@ import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/chat-completions.request.json" with { type: "json" };
 import type { Protocol } from "../../plugin/index.ts";
 import { fault as faultFrom } from "./client/fault.ts";
-import { cap, prepare, thinks } from "./client/prepare.ts";
+import { cap } from "./client/cap.ts";
+import { prepare } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as requestTo } from "./client/request.ts";
 import { stream as streamFrom } from "./client/stream.ts";
@@ -19,6 +20,7 @@ import { head } from "../limits.ts";
 import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { CHAT, spelt } from "../spelling.ts";
+import { mayThink } from "../spending.ts";
 import { survey } from "./survey.ts";
 import { whole } from "./server/whole.ts";
 import { ID } from "./words.ts";
@@ -54,7 +56,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
     fault: faultFrom,
     prepare: (out, of) => prepare(out, of, dialect),
     cap: (out, tokens) => cap(out, tokens, dialect),
-    thinks,
+    thinks: mayThink,
     relay: (sink, to) => relay(sink, to, dialect),
   },
 });

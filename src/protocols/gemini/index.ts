@@ -9,12 +9,15 @@ import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
 import { failure } from "../failure/failure.ts";
 import { onlyPictures, request as draw } from "./client/image.ts";
-import { cap, prepare, thinks } from "./client/prepare.ts";
+import { cap } from "./client/cap.ts";
+import { count } from "./client/count.ts";
+import { prepare } from "./client/prepare.ts";
 import { GeminiReader, type GeminiReaderOptions } from "./client/reader.ts";
 import { nameOf, request } from "./client/request.ts";
 import { REVIEWED } from "./reviewed.ts";
 import { stream } from "./client/stream.ts";
-import { counted, whole } from "./client/whole.ts";
+import { whole } from "./client/whole.ts";
+import { mayThink } from "../spending.ts";
 import { survey } from "./survey.ts";
 import { ID, knows } from "./words.ts";
 
@@ -33,10 +36,10 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     whole: (body, emit, of, headers) =>
       whole(body, new GeminiReader(emit, of, said(headers, false))),
     fault: failure,
-    count: counted,
+    count,
     prepare,
     cap,
-    thinks,
+    thinks: mayThink,
   },
 });
 

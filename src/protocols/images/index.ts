@@ -7,15 +7,19 @@ import schema from "../../../schemas/images.request.json" with { type: "json" };
 import type { CallContext, Protocol } from "../../plugin/protocol.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
-import * as answer from "./server/stream.ts";
-import * as decode from "./client/stream.ts";
+import { stream } from "./server/stream.ts";
+import { whole } from "./server/whole.ts";
+import { stream as streamFrom } from "./client/stream.ts";
+import { whole as wholeFrom } from "./client/whole.ts";
 import { traitsOf, type ImageDialect } from "./dialect.ts";
 import { failure } from "../failure/failure.ts";
 import { fault } from "./server/fault.ts";
 import { prepare } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
-import { encode, ID, knows, request, survey } from "./server/request.ts";
-
+import { request as requestTo } from "./client/request.ts";
+import { request } from "./server/request.ts";
+import { survey } from "./survey.ts";
+import { ID, knows } from "./words.ts";
 import { REVIEWED } from "./reviewed.ts";
 
 export type { ImageDialect, ImageTraits } from "./dialect.ts";
@@ -35,19 +39,19 @@ export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
       schema: schema as unknown as JSONSchema,
       survey,
       request: (body) => request(body),
-      stream: answer.stream,
-      whole: answer.whole,
+      stream,
+      whole,
       fault,
       head,
       ping: ": ping\n\n",
     },
     client: {
       paths: { generate: "/images/generations" },
-      request: encode,
+      request: requestTo,
       knows,
       survey,
-      stream: (emit) => decode.stream(emit),
-      whole: (body, emit, of) => decode.whole(body, emit, of),
+      stream: (emit) => streamFrom(emit),
+      whole: (body, emit, of) => wholeFrom(body, emit, of),
       fault: failure,
       prepare: (out, of) => prepare(out, of, at(of)),
       ...(responseFormat !== "url" && { relay }),

@@ -7,11 +7,13 @@ import type { JSONSchema } from "json-schema-to-ts";
 import schema from "../../../schemas/messages.request.json" with { type: "json" };
 import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
 import { failure } from "../failure/failure.ts";
-import { cap, prepare, thinks } from "./client/prepare.ts";
+import { cap } from "./client/cap.ts";
+import { count } from "./client/count.ts";
+import { prepare, thinks } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
 import { request as encode } from "./client/request.ts";
 import { stream as decoder } from "./client/stream.ts";
-import { counted, whole as decode } from "./client/whole.ts";
+import { whole as decode } from "./client/whole.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { settings, type MessagesDialect } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
@@ -75,7 +77,7 @@ export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
       stream: (emit) => decoder(emit, signer),
       whole: (body, emit) => decode(body, emit, signer),
       fault: failure,
-      ...(counts && { count: counted }),
+      ...(counts && { count }),
       prepare: (out, of) => prepare(out, of, at(of)),
       cap,
       thinks: (out, of) => thinks(out, at(of)),

@@ -5,11 +5,13 @@
 import { chatWork } from "../../model/chat-work.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import { REVIEWED } from "./reviewed.ts";
-import { fail } from "../../model/error.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
 import { bodyOf } from "./client/request.ts";
-import { decodeStream, decodeWhole } from "./client/stream.ts";
+import { cap } from "./client/cap.ts";
+import { count } from "./client/count.ts";
+import { stream as streamFrom } from "./client/stream.ts";
+import { whole as wholeFrom } from "./client/whole.ts";
 import type { ResponsesDialect } from "./dialect.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
@@ -20,10 +22,9 @@ import { relay } from "./client/relay.ts";
 import { knows, request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
 import { whole } from "./server/whole.ts";
-import { asksThought } from "../spending.ts";
+import { mayThink } from "../spending.ts";
 import { RESPONSES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
-import { number, parsed } from "../json.ts";
 import { ORIGIN } from "./words.ts";
 
 export type { ResponsesDialect } from "./dialect.ts";
@@ -63,18 +64,13 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       request: (r, of) => bodyOf(r, of, dialect),
       knows,
       survey,
-      stream: (emit, _of, headers) => decodeStream(emit, headers),
-      whole: (body, emit) => decodeWhole(body, emit),
+      stream: (emit, _of, headers) => streamFrom(emit, headers),
+      whole: (body, emit) => wholeFrom(body, emit),
       fault: failure,
-      count: (body) =>
-        number(parsed(body.toString("utf8"))?.["input_tokens"]) ??
-        fail("upstream", "The provider's count has no input_tokens.", { code: "bad_answer" }),
+      count,
       prepare: (out, of) => prepare(out, of, dialect),
-      cap(out, tokens) {
-        const asked = number(out.get("max_output_tokens"));
-        if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
-      },
-      thinks: (out) => asksThought((field) => out.get(field)) !== "off",
+      cap,
+      thinks: mayThink,
       relay,
     },
   };

@@ -2,7 +2,6 @@
 // Every step looks first and edits only what must change, so that a request which needs nothing keeps its bytes.
 import { fail } from "../../../model/error.ts";
 import type { CallContext, Json, Outgoing } from "../../../plugin/index.ts";
-import { asksThought } from "../../spending.ts";
 import { refuseKept } from "../../look/index.ts";
 import { traitsOf, type ChatDialect, type ChatTraits } from "../dialect.ts";
 import { flag, list, number, object, present } from "../../json.ts";
@@ -121,19 +120,4 @@ function choice(out: Outgoing, of: CallContext, { toolChoice }: ChatTraits): voi
   out.drop("tools");
   out.drop("parallel_tool_calls");
   of.lose("tools", "approximated", "tools_left_out");
-}
-
-/** Unless it is switched off, and in no other words switched on. */
-export const thinks = (out: Outgoing): boolean => asksThought((field) => out.get(field)) !== "off";
-
-/** At most so many tokens, whatever the client allowed. */
-export function cap(out: Outgoing, tokens: number, dialect: ChatDialect): void {
-  let bounded = false;
-  for (const field of ["max_completion_tokens", "max_tokens"]) {
-    const asked = number(out.get(field));
-    if (asked === undefined) continue;
-    bounded = true;
-    if (asked > tokens) out.set(field, tokens);
-  }
-  if (!bounded) out.set(dialect.maxTokens ?? "max_completion_tokens", tokens);
 }

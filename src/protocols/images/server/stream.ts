@@ -1,50 +1,13 @@
-// An answer for a client of this protocol, whole or as a stream.
-import type { ModelAnswer, ModelEvent } from "../../../model/event.ts";
+// An answer as a stream of events.
+import type { ModelEvent } from "../../../model/event.ts";
 import type { Media } from "../../../model/request.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { JsonObject, Opt } from "../../../model/values.ts";
 import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
 import { present, text } from "../../json.ts";
-import { base64Of, dataUrl } from "../../media.ts";
-import { failure } from "./fault.ts";
-import { formatOf, mimeOf, sniff } from "../../sniff.ts";
 import { usageTo } from "../usage.ts";
-
-export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
-  const url = to.body["response_format"] === "url";
-  const pictures = answer.blocks.flatMap((b) =>
-    b.type === "image" ? [{ media: b.media, note: b.note }] : [],
-  );
-  const facts = pictures.map(({ media }) => described(media));
-  return present({
-    created: to.created,
-    // Told of all at once, so only where it is true of all.
-    output_format: agreed(facts.map((f) => f.output_format)),
-    size: agreed(facts.map((f) => f.size)),
-    data: pictures.map(({ media, note }) => ({ ...item(media, url), ...revised(note) })),
-    usage: usageTo(answer.usage),
-  });
-}
-
-/** Where the wanted form is not at hand, the other one is better than none. */
-function item(media: Media, url: boolean): JsonObject {
-  if ("url" in media) return { url: media.url };
-  if (url) return { url: dataUrl(media, mimeOf(media)) };
-  return { b64_json: base64Of(media) };
-}
-
-const revised = (note: Opt<string>): JsonObject => (note ? { revised_prompt: note } : {});
-
-function described(media: Media): { output_format?: Opt<string>; size?: Opt<string> } {
-  const seen = sniff(media);
-  return {
-    output_format: seen && formatOf(seen.mime),
-    size: seen?.size && `${seen.size.width}x${seen.size.height}`,
-  };
-}
-
-const agreed = (values: readonly Opt<string>[]): Opt<string> =>
-  values.every((v) => v === values[0]) ? values[0] : undefined;
+import { failure } from "./fault.ts";
+import { described, item, revised } from "./item.ts";
 
 /**
  * Partial images as they come, `completed` once for each image. The last one waits for the counts, which it carries:

@@ -33,17 +33,3 @@ export function answerOf(body: Buffer): JsonObject {
     return fail("upstream", "The provider's answer has no content.", { code: "bad_answer" });
   return message;
 }
-
-/** What `count_tokens` answers. */
-export function counted(body: Buffer): number {
-  let said: unknown;
-  try {
-    said = JSON.parse(body.toString());
-  } catch {
-    said = undefined;
-  }
-  const tokens = isObject(said) ? said["input_tokens"] : undefined;
-  return typeof tokens === "number"
-    ? tokens
-    : fail("upstream", "The provider's count of tokens is not a number.", { code: "bad_answer" });
-}

@@ -5,6 +5,7 @@ import type { Decoder } from "../../../plugin/protocol.ts";
 import { sse } from "../../sse/index.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { ResponsesReader } from "./reader.ts";
+import { whole } from "./whole.ts";
 import { list, number, object, parsed, text } from "../../json.ts";
 
 type Emit = (event: ModelEvent) => void;
@@ -12,7 +13,7 @@ type Emit = (event: ModelEvent) => void;
 /** An image stands in one event, and so in one line. */
 export const CAP = 32 * 1024 * 1024;
 
-export function decodeStream(emit: Emit, headers: HeadersIn): Decoder {
+export function stream(emit: Emit, headers: HeadersIn): Decoder {
   // Asked for a stream, some upstreams answer at once.
   if (/^application\/json\b/i.test(headers["content-type"] ?? "")) return collected(emit);
   const reading = new ResponsesReader(emit);
@@ -111,22 +112,6 @@ function collected(emit: Emit): Decoder {
         });
       chunks.push(chunk);
     },
-    end: () => decodeWhole(Buffer.concat(chunks), emit),
+    end: () => whole(Buffer.concat(chunks), emit),
   };
-}
-
-export function decodeWhole(body: Buffer, emit: Emit): void {
-  const response = answerOf(body);
-  new ResponsesReader(emit).end({ status: "completed", ...response });
-}
-
-/** A response: anything else that came with a 200 is a fault. */
-function answerOf(body: Buffer): JsonObject {
-  const response =
-    parsed(body.toString("utf8")) ??
-    fail("upstream", "The provider's answer is not JSON.", { code: "bad_answer" });
-  if (response["error"] && !Array.isArray(response["output"])) throwFailure(response);
-  if (!Array.isArray(response["output"]))
-    fail("upstream", "The provider's answer has no output.", { code: "bad_answer" });
-  return response;
 }

@@ -1,0 +1,19 @@
+// The output's bound; thoughts lie inside it.
+import type { JsonObject } from "../../../model/values.ts";
+import type { Outgoing } from "../../../plugin/call.ts";
+import { object } from "../../json.ts";
+
+export function cap(out: Outgoing, tokens: number): void {
+  const config = object(out.get("generationConfig")) ?? ({} as JsonObject);
+  const asked = config["maxOutputTokens"];
+  if (typeof asked === "number" && asked <= tokens) return;
+  const thinking = object(config["thinkingConfig"]);
+  const budget = thinking?.["thinkingBudget"];
+  // More to think with than there is at all leaves no answer.
+  const starved = typeof budget === "number" && budget >= tokens;
+  out.set("generationConfig", {
+    ...config,
+    maxOutputTokens: tokens,
+    ...(starved && { thinkingConfig: { ...thinking, thinkingBudget: Math.floor(tokens / 2) } }),
+  });
+}

@@ -1,0 +1,36 @@
+// The words of this wire: its name, and the fields that it knows.
+import { multiplies } from "../spending.ts";
+
+export const ID = "images";
+
+/** In the common vocabulary, under another name or the same. */
+export const COMMON: readonly string[] = [
+  "model",
+  "prompt",
+  "n",
+  "size",
+  "quality",
+  "response_format",
+  "stream",
+  "partial_images",
+  "background",
+  "output_format",
+  "output_compression",
+  "seed",
+  "user",
+];
+
+/** Documented here and nowhere else: they go back to this wire only. */
+export const OWN: readonly string[] = [
+  "moderation",
+  "style",
+  "safety_identifier",
+  "complexity",
+  "frame_count",
+  "frame_duration_ms",
+  "svg",
+];
+
+/** All that this wire knows, in any dialect of it. */
+export const knows = (field: string): boolean =>
+  COMMON.includes(field) || OWN.includes(field) || multiplies(field);

@@ -1,0 +1,8 @@
+// The output's bound, lowered to what the caller can pay for.
+import type { Outgoing } from "../../../plugin/call.ts";
+import { number } from "../../json.ts";
+
+export function cap(out: Outgoing, tokens: number): void {
+  const asked = number(out.get("max_output_tokens"));
+  if (asked === undefined || asked > tokens) out.set("max_output_tokens", tokens);
+}
