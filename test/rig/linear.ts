@@ -1,5 +1,8 @@
 // The law that work is linear (test/protocols/linear) with more pieces than every run can afford.
 import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Rig } from "./rig.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
@@ -8,29 +11,28 @@ export const rig: Rig = {
   options: { pieces: 8_000, only: "" },
   async run({ pieces, only }, say) {
     const failed: string[] = [];
-    const args = [
-      "run",
-      "--config=test/vitest.config.ts",
-      "--reporter=json",
-      "--testTimeout=600000",
-    ];
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-linear-"));
+    const report = join(folder, "report.json");
     const child = spawn(
-      `${root}node_modules/.bin/vitest`,
+      join(root, "node_modules/.bin/vitest"),
       [
-        ...args,
+        "run",
+        "--config=test/vitest.config.ts",
+        "--testTimeout=600000",
+        "--reporter=json",
+        `--outputFile.json=${report}`,
         ...(only ? [`--testNamePattern=${only}`] : []),
         "test/protocols/linear/linear.test.ts",
       ],
       {
         cwd: root,
         env: { ...process.env, LINEAR_PIECES: pieces },
-        stdio: ["ignore", "pipe", "inherit"],
+        stdio: ["ignore", "ignore", "inherit"],
       },
     );
-    let text = "";
-    child.stdout.on("data", (part: Buffer) => (text += part));
     await new Promise((resolve) => child.once("close", resolve));
-    const told = JSON.parse(text.slice(text.indexOf("{"))) as Told;
+    const told = JSON.parse(readFileSync(report, "utf8")) as Report;
+    rmSync(folder, { recursive: true });
     for (const { assertionResults } of told.testResults)
       for (const { status, fullName, failureMessages } of assertionResults)
         if (status === "failed") failed.push(`${fullName}: ${failureMessages[0]?.split("\n")[0]}`);
@@ -44,7 +46,7 @@ export const rig: Rig = {
   },
 };
 
-interface Told {
+interface Report {
   readonly numPassedTests: number;
   readonly testResults: readonly {
     readonly assertionResults: readonly {
