@@ -7,7 +7,7 @@ import type { JSONSchema } from "json-schema-to-ts";
 import { REVIEWED } from "./reviewed.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
-import { bodyOf } from "./client/request.ts";
+import { request as requestTo } from "./client/request.ts";
 import { cap } from "./client/cap.ts";
 import { count } from "./client/count.ts";
 import { stream as streamFrom } from "./client/stream.ts";
@@ -61,7 +61,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
         delete: by(""),
         input_items: by("/input_items"),
       },
-      request: (r, of) => bodyOf(r, of, dialect),
+      request: (r, of) => requestTo(r, of, dialect),
       knows,
       survey,
       stream: (emit, _of, headers) => streamFrom(emit, headers),

@@ -35,28 +35,28 @@ const COUNTED = [
   "truncation",
 ] as const;
 
-export function bodyOf(request: ChatRequest, of: CallContext, dialect: ResponsesDialect): Body {
-  const own = object(request.ext[ORIGIN]);
+export function request(r: ChatRequest, of: CallContext, dialect: ResponsesDialect): Body {
+  const own = object(r.ext[ORIGIN]);
   const native = own !== undefined;
   const quiet = (own && cameAs<JsonObject>(own)) ?? {};
-  const chat = object(request.ext[CHAT]) ?? {};
+  const chat = object(r.ext[CHAT]) ?? {};
   const losses = once(of);
   const reasons = reasonsFor(dialect, of.info, of.model);
-  refuse(request);
-  const sampling = samplingFor(request, of);
-  forgo({ ...request, sampling }, losses, native);
-  const turns = itemsTo(request.turns, speaking(request.tools), losses);
-  const lead = leadTo(request.instructions, turns.length === 0, losses);
+  refuse(r);
+  const sampling = samplingFor(r, of);
+  forgo({ ...r, sampling }, losses, native);
+  const turns = itemsTo(r.turns, speaking(r.tools), losses);
+  const lead = leadTo(r.instructions, turns.length === 0, losses);
   const input = [...lead.items, ...turns];
   if (input.length === 0)
-    fail("unsupported", "There is nothing in this request that the model could answer.", {
+    fail("unsupported", "There is nothing in this r that the model could answer.", {
       param: "input",
       code: "empty_input",
     });
-  const last = request.turns.at(-1);
+  const last = r.turns.at(-1);
   if (last?.role === "assistant" && cameAs(last) === undefined)
     losses.lose("messages", "approximated", "prefill_ignored");
-  const tools = toolsTo(request, losses, own);
+  const tools = toolsTo(r, losses, own);
   const said: JsonObject = present({
     ...Object.fromEntries(OWN.map((field) => [field, own?.[field] ?? chat[field]])),
     model: of.model,
@@ -64,8 +64,8 @@ export function bodyOf(request: ChatRequest, of: CallContext, dialect: Responses
     instructions: lead.instructions,
     stream: of.stream,
     // Absent, `prepare` decides: here it would look as if the client had said so.
-    store: dialect.store === false ? undefined : request.state.store,
-    max_output_tokens: bounded(request, native, losses),
+    store: dialect.store === false ? undefined : r.state.store,
+    max_output_tokens: bounded(r, native, losses),
     temperature: sampling.temperature,
     top_p: sampling.topP,
     top_logprobs: sampling.logprobs || undefined,
@@ -74,21 +74,21 @@ export function bodyOf(request: ChatRequest, of: CallContext, dialect: Responses
       frequency_penalty: sampling.frequency,
     }),
     tools: tools.length > 0 ? tools : undefined,
-    tool_choice: choiceTo(request) ?? own?.["tool_choice"],
-    parallel_tool_calls: request.parallel,
-    text: wording(request, object(own?.["text"])),
-    reasoning: thinking(request, reasons, of, quiet["summary"], object(own?.["reasoning"]), losses),
-    include: included(request, reasons, quiet["include"]),
+    tool_choice: choiceTo(r) ?? own?.["tool_choice"],
+    parallel_tool_calls: r.parallel,
+    text: wording(r, object(own?.["text"])),
+    reasoning: thinking(r, reasons, of, quiet["summary"], object(own?.["reasoning"]), losses),
+    include: included(r, reasons, quiet["include"]),
     stream_options: quiet["stream_options"],
     client_metadata: quiet["client_metadata"],
-    service_tier: request.tier === "standard_only" ? "default" : request.tier,
-    prompt_cache_key: request.cache?.key,
-    prompt_cache_retention: request.cache?.auto ? undefined : request.cache?.retention,
-    metadata: request.metadata,
-    ...identified(request, own?.["user"], chat["safety_identifier"]),
-    previous_response_id: request.state.previousId,
-    conversation: request.state.conversation,
-    background: request.state.background || undefined,
+    service_tier: r.tier === "standard_only" ? "default" : r.tier,
+    prompt_cache_key: r.cache?.key,
+    prompt_cache_retention: r.cache?.auto ? undefined : r.cache?.retention,
+    metadata: r.metadata,
+    ...identified(r, own?.["user"], chat["safety_identifier"]),
+    previous_response_id: r.state.previousId,
+    conversation: r.state.conversation,
+    background: r.state.background || undefined,
   });
   const body = returned(said, own, KNOWN_INSIDE, losses.lose);
   return of.op === "count" ? only(body, COUNTED) : body;
