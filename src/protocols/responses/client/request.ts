@@ -49,7 +49,7 @@ export function request(r: ChatRequest, of: CallContext, dialect: ResponsesDiale
   const lead = leadTo(r.instructions, turns.length === 0, losses);
   const input = [...lead.items, ...turns];
   if (input.length === 0)
-    fail("unsupported", "There is nothing in this r that the model could answer.", {
+    fail("unsupported", "There is nothing in this request that the model could answer.", {
       param: "input",
       code: "empty_input",
     });
