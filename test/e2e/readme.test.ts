@@ -105,7 +105,7 @@ describe("every link and every file that a page names", () => {
     const links = [...text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map((m) =>
       join(dirname(page), m[1]!),
     );
-    const named = page.startsWith("docs/")
+    const named = /^(docs\/|CONTRIBUTING|SECURITY)/.test(page)
       ? [...text.matchAll(/`((?:src|plugins|test|docs|examples|schemas)\/[\w./-]+)`/g)].map(
           (m) => m[1]!,
         )
