@@ -1,4 +1,4 @@
-import type { Block, Media, Proof } from "./request.ts";
+import type { Block, Media, Proof, WorkItem } from "./request.ts";
 import type { Usage } from "./usage.ts";
 import type { Json, Opt } from "./values.ts";
 
@@ -17,7 +17,7 @@ export type FinishReason =
 /**
  * An answer, as it is made. The grammar:
  *
- *     start (open (delta | media | proof | cite)* close | usage)* finish
+ *     start (open (delta | media | proof | cite)* close | item | usage)* finish
  *
  * A block is opened once and closed once, and blocks may be open together (an encoder that cannot say so, buffers).
  * Usage is cumulative. There is one finish, and a decoder that ends without it throws. Errors are thrown, not emitted.
@@ -33,7 +33,9 @@ export type ModelEvent =
   | { type: "media"; index: number; media: Media; partial?: Opt<boolean>; note?: Opt<string> }
   | { type: "proof"; index: number; proof: Proof }
   | { type: "cite"; index: number; citation: Json }
-  | { type: "close"; index: number };
+  | { type: "close"; index: number }
+  /** One whole thing of an answer that is a list of things: a vector, a score. `index` is its place in the list. */
+  | { type: "item"; index: number; item: WorkItem };
 
 /** What a block is, said when it opens. Its content follows as deltas, media, proofs and citations. */
 export type OpenBlock =
@@ -73,6 +75,8 @@ export interface UsageSeen {
 export interface ModelAnswer {
   id?: Opt<string>;
   blocks: readonly Block[];
+  /** By their index. Absent where no item came. */
+  items?: Opt<readonly WorkItem[]>;
   usage: Usage;
   finish: Finish;
 }

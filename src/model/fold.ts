@@ -1,5 +1,5 @@
 import type { Finish, ModelAnswer, ModelEvent } from "./event.ts";
-import type { Block, Media, Proof } from "./request.ts";
+import type { Block, Media, Proof, WorkItem } from "./request.ts";
 import { mergeUsage, type Usage } from "./usage.ts";
 import type { Json } from "./values.ts";
 import { fail } from "./error.ts";
@@ -18,6 +18,7 @@ interface Growing {
 /** Folds events into the answer they spell. Blocks keep the order in which they were opened. */
 export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer } {
   const blocks = new Map<number, Growing>();
+  const items = new Map<number, WorkItem>();
   let id: string | undefined;
   let usage: Usage = {};
   let finish: Finish | undefined;
@@ -54,6 +55,9 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
         case "cite":
           at(e.index).citations.push(e.citation);
           return;
+        case "item":
+          items.set(e.index, e.item);
+          return;
         case "close":
           return;
         case "usage":
@@ -66,12 +70,16 @@ export function folding(): { event(e: ModelEvent): void; answer(): ModelAnswer }
     answer: () => ({
       id,
       blocks: [...blocks.values()].map(toBlock),
+      ...(items.size > 0 && { items: inOrder(items) }),
       usage,
       finish:
         finish ?? fail("upstream", "The answer ended before its finish.", { code: "truncated" }),
     }),
   };
 }
+
+const inOrder = (items: ReadonlyMap<number, WorkItem>): readonly WorkItem[] =>
+  [...items].toSorted(([a], [b]) => a - b).map(([, item]) => item);
 
 /** The answer that these events spell. Throws when they end before a finish. */
 export function fold(events: Iterable<ModelEvent>): ModelAnswer {

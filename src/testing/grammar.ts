@@ -13,7 +13,7 @@ const HOLDS: { readonly [block: string]: readonly ModelEvent["type"][] } = {
 };
 
 /**
- * Judges a stream of events as it goes by: `start (open (delta | media | proof | cite)* close | usage)* finish`, where
+ * Judges a stream of events as it goes by: `start (open (delta | media | proof | cite)* close | item | usage)* finish`, where
  * blocks may be open together, each holds only what its kind can hold, and usage never decreases. Throws at the first
  * event that is out of place; `end()` throws when the finish is missing. `guessed`: the first report may guess what was
  * read, as a gateway does before upstream has counted, and the next one may be lower.
@@ -24,6 +24,7 @@ export function grammar(of: { readonly guessed?: boolean } = {}): {
 } {
   const open = new Map<number, string>();
   const seen = new Set<number>();
+  const items = new Set<number>();
   const usage = new Map<string, Usage>();
   /** Models of which more than a guess has been told. */
   const counted = new Set<string>();
@@ -49,6 +50,11 @@ export function grammar(of: { readonly guessed?: boolean } = {}): {
       }
       if (state === "before") wrong("the start comes first", e);
       switch (e.type) {
+        case "item":
+          if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
+          if (items.has(e.index)) wrong(`item ${e.index} came before`, e);
+          items.add(e.index);
+          return;
         case "open":
           if (!Number.isSafeInteger(e.index) || e.index < 0) wrong("the index is no count", e);
           if (seen.has(e.index)) wrong(`block ${e.index} was opened before`, e);

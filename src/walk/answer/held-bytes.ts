@@ -46,9 +46,23 @@ export function weight(event: ModelEvent): number {
       return event.proof.data.length;
     case "media":
       return event.partial || !("base64" in event.media) ? 0 : event.media.base64.length;
+    case "item":
+      return bulk(event.item);
     case "open":
       return event.block.type === "opaque" ? JSON.stringify(event.block.raw).length : 0;
     default:
       return 0;
   }
+}
+
+/** Vectors are lists of numbers, or bytes: a number weighs what it takes in memory. Deeper than this is not an item. */
+const DEPTH = 8;
+
+function bulk(item: unknown, depth = 0): number {
+  if (typeof item === "string") return item.length;
+  if (typeof item !== "object" || item === null || depth > DEPTH) return 8;
+  if (ArrayBuffer.isView(item)) return item.byteLength;
+  let sum = 0;
+  for (const one of Object.values(item)) sum += bulk(one, depth + 1);
+  return sum;
 }

@@ -201,6 +201,7 @@ export function written(
         tally.textBytes += Buffer.byteLength(event.text);
         course.content();
         break;
+      case "item":
       case "media":
         course.content();
         break;

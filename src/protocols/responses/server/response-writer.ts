@@ -71,6 +71,9 @@ export class ResponseWriter implements Encoder {
         return;
       case "finish":
         return this.#finish(event);
+      // What answers are made of that are lists of things: a chat holds none.
+      case "item":
+        return;
       case "open":
         this.#begin();
         if (this.#live < 0) return this.#open(event.index, event.block);

@@ -1,0 +1,161 @@
+// A kind that the gateway does not know comes in a package: it compiles against the public exports alone, keeps the
+// contract, and is routed, metered to the last token, and listed.
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Check, conformance, upstream } from "tollgate/testing";
+import { startGateway } from "../gateway.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "embedding-"));
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules/tollgate"));
+  cpSync(join(ROOT, "test/embedding"), join(folder, "src"), { recursive: true });
+  writeFileSync(
+    join(folder, "package.json"),
+    JSON.stringify({ name: "tollgate-embedding", type: "module" }),
+  );
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What the compiler says of the package, one line a problem. */
+function compiled(options: object): Promise<string[]> {
+  const compilerOptions = {
+    target: "es2024",
+    module: "nodenext",
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+    allowImportingTsExtensions: true,
+    customConditions: ["tollgate-source"],
+    types: ["node"],
+    typeRoots: [join(ROOT, "node_modules/@types")],
+    ...options,
+  };
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, include: ["src"] }),
+  );
+  return new Promise((resolve) => {
+    execFile(
+      join(ROOT, "node_modules/.bin/tsc"),
+      ["-p", ".", "--pretty", "false"],
+      { cwd: folder },
+      (_error, out) => resolve(out.split("\n").filter((line) => line.includes("error TS"))),
+    );
+  });
+}
+
+describe("a kind from a package", () => {
+  it.each([
+    ["with every strictness", { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }],
+    ["with neither, and declares itself", { declaration: true }],
+  ])("compiles %s", async (_name, options) => expect(await compiled(options)).toEqual([]));
+
+  it("keeps the contract, as provider and as frontend", async () => {
+    const failed: string[] = [];
+    const judge = async (checks: readonly Check[]) => {
+      for (const { name, run } of checks)
+        await run().catch((error: Error) => failed.push(`${name}: ${error.message}`));
+    };
+    const { default: provider } = await import(join(folder, "src/provider.ts"));
+    const { default: frontend } = await import(join(folder, "src/frontend.ts"));
+    const given = {
+      with: { base_url: "http://127.0.0.1:1/v1" },
+      credential: { api_key: "canary-51aa" },
+      recordings: false,
+    } as const;
+    await judge(conformance(provider, given));
+    await judge(conformance(frontend, { recordings: false }));
+    expect(failed).toEqual([]);
+  });
+
+  it("is routed on both lanes, metered exactly, and listed", async () => {
+    const body = JSON.stringify({
+      object: "list",
+      data: [
+        { object: "embedding", index: 0, embedding: [0.25, -1] },
+        { object: "embedding", index: 1, embedding: [1, 0.5] },
+      ],
+      usage: { prompt_tokens: 7, total_tokens: 7 },
+    });
+    await using up = await upstream({
+      "*": { body, headers: { "content-type": "application/json" } },
+    });
+    const mounted = (passes: boolean) =>
+      `{ use: ./src/provider.ts, with: { base_url: "${up.url}/v1", api_key: sk-up, passes: ${passes} } }`;
+    await using gateway = await startGateway({
+      dir: folder,
+      yaml: `frontends: [chat-completions, models, ./src/frontend.ts]
+providers:
+  demo: { use: demo }
+  passing: ${mounted(true)}
+  turned: ${mounted(false)}
+`,
+    });
+    const headers = {
+      "content-type": "application/json",
+      authorization: `Bearer ${gateway.key}`,
+    };
+    const ask = async (path: string, asked: object) => {
+      const res = await fetch(`${gateway.url}${path}`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify(asked),
+      });
+      return { status: res.status, body: (await res.json()) as any };
+    };
+    for (const provider of ["passing", "turned"]) {
+      const got = await ask("/v1/embeddings", {
+        model: `${provider}/small`,
+        input: ["one", "two"],
+      });
+      expect(got).toMatchObject({
+        status: 200,
+        body: {
+          data: [
+            { index: 0, embedding: [0.25, -1] },
+            { index: 1, embedding: [1, 0.5] },
+          ],
+          usage: { prompt_tokens: 7 },
+        },
+      });
+    }
+    const { items } = (await gateway.ask("ledger.entries", { limit: 100 })) as any;
+    const rows = items.filter((row: any) => row.kind === "settle");
+    expect(
+      rows.map(({ state, usage, costNano }: any) => ({ state, usage, cost: String(costNano) })),
+    ).toEqual([
+      { state: "exact", usage: { input: 7 }, cost: "140" },
+      { state: "exact", usage: { input: 7 }, cost: "140" },
+    ]);
+
+    const models = async (query: string) => {
+      const res = await fetch(`${gateway.url}/v1/models${query}`, { headers });
+      return ((await res.json()) as any).data as any[];
+    };
+    const listed = await models("?kind=embedding");
+    expect(listed.map(({ id, kind }) => [id, kind])).toEqual([
+      ["passing/small", "embedding"],
+      ["turned/small", "embedding"],
+    ]);
+
+    // Each kind is told where to go, and a name that no list has is not forwarded.
+    expect(await ask("/v1/embeddings", { model: "demo/echo", input: "x" })).toMatchObject({
+      status: 400,
+      body: {
+        error: { message: "demo/echo is a chat model: ask for it at /v1/chat/completions." },
+      },
+    });
+    const chat = { messages: [{ role: "user", content: "hi" }], model: "passing/small" };
+    expect((await ask("/v1/chat/completions", chat)).body.error.message).toBe(
+      "passing/small is an embedding model: ask for it at /v1/embeddings.",
+    );
+    const strange = await ask("/v1/embeddings", { model: "passing/unheard-of", input: "x" });
+    expect(strange.status).toBe(404);
+  });
+});
