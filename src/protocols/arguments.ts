@@ -16,7 +16,7 @@ const LONG_INTEGER = /\d{16}/;
 
 /**
  * JSON whose integers beyond 2^53 keep their digits when it is written again: ids of that size are everyday tool
- * arguments, and a gateway that rounds one has called the tool on somebody else.
+ * arguments, and a gateway that rounds one has called the tool on another object.
  */
 export function exactly(text: string): Json {
   if (!LONG_INTEGER.test(text)) return parseShallow(text) as Json;

@@ -2,7 +2,7 @@
 // server half seals what its wire has no place for into the one opaque field that clients of that wire echo; the same
 // server half opens it when it comes back; only the origin's own client half ever reads what is inside. Pure.
 //
-// An envelope is `tg1.` and base64url JSON. It is no secret and carries no authority: whoever forges one has only
+// An envelope is `tg1.` and base64url JSON. It is no secret and carries no authority: a client that forges one has only
 // written the part of the conversation that was theirs to write anyway.
 import type { Proof } from "../model/request.ts";
 
@@ -12,7 +12,7 @@ const MARK = "tg1.";
 const CAP = 4 * 1024 * 1024;
 
 export interface SealedProof {
-  /** Absent when there was none: the block is carried because clients drop reasoning that nobody signed. */
+  /** Absent when there was none: the block is carried because clients drop unsigned reasoning. */
   proof?: Proof | undefined;
   /** The reasoning's text, byte for byte, where the origin checks it and the client may have wrapped it anew. */
   text?: string | undefined;

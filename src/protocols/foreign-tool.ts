@@ -4,7 +4,7 @@ import type { Tool } from "../model/request.ts";
 import { object, text } from "./json.ts";
 import { isTyped } from "./look/index.ts";
 
-/** Who runs it is told by its type: what the client runs itself lacks only a description of what it takes. */
+/** Its type tells where it runs: what the client runs itself lacks only a description of what it takes. */
 export function refuseTool(tool: Tool): never {
   const type = text(object(tool.raw)?.["type"]) ?? tool.name;
   const name = type === tool.name ? tool.name : `${tool.name} (${type})`;

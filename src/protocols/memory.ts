@@ -1,4 +1,4 @@
-// What a decoded value was read from, so that what nobody touched goes back to its own wire word for word. Each codec has a
+// What a decoded value was read from, so that what stayed untouched goes back to its own wire word for word. Each codec has a
 // memory of its own: another cannot see into it.
 
 export interface Memory {

@@ -4,14 +4,14 @@ import { put } from "../lib/member.ts";
 import type { Opt } from "../plugin/index.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 
-/** What an object is known to say, and what that holds in turn. A list stands for each of its objects; null: nobody looks inside. */
+/** What an object is known to say, and what that holds in turn. A list stands for each of its objects; null: its inside is not read. */
 export interface KnownFields {
   readonly [member: string]: FieldShape;
 }
 /** A function is asked with the object itself, for those that say what they are. */
 export type FieldShape = null | KnownFields | ((of: JsonObject) => null | KnownFields);
 
-/** Members that hold no more than a value, or one whose inside is somebody else's. */
+/** Members that hold no more than a value, or one whose inside belongs to another party. */
 export const plain = (sentence: string): KnownFields =>
   Object.fromEntries(sentence.split(" ").map((name) => [name, null]));
 
@@ -59,7 +59,7 @@ export function unknownIn(
 const isList = (value: Json): value is readonly Json[] => Array.isArray(value);
 
 /**
- * The body with the strangers that rode along. Most of them never left: what nobody touched goes back word for word. Those of
+ * The body with the strangers that rode along. Most of them never left: what stayed untouched goes back word for word. Those of
  * a field that is one object have one place to be; of the others, a list may have changed around them, and they are named.
  */
 export function returned<B extends { readonly [field: string]: unknown }>(

@@ -1,4 +1,4 @@
-// tollgate/protocols/chat-completions: OpenAI's chat completions, and the dialects of everybody who speaks it. Both
+// tollgate/protocols/chat-completions: OpenAI's chat completions, and the dialects of all backends that speak it. Both
 // halves: `server/` is what frontends use, `client/` what providers use. Pure: no I/O, no clock. May import: lib, model,
 // plugin (types), and the other modules of this floor.
 import { chatWork } from "../../model/chat-work.ts";

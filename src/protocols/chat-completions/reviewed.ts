@@ -1,5 +1,5 @@
 // What of a request may leave under Service-ZDR: read in OpenAI's documentation and in that of its imitators, whose knobs
-// steer one answer. What searches, keeps, routes or calls somebody else is not here.
+// steer one answer. What searches, keeps, routes or calls another service is not here.
 import type { Inside, Review, Reviewed } from "../../plugin/index.ts";
 import { free, plain } from "../look/index.ts";
 
@@ -100,7 +100,7 @@ export const REVIEWED: Review = [
       prompt_cache_options: plain("mode ttl prewarm"),
     },
   ],
-  ["who writes: told hashed", plain("user safety_identifier")],
+  ["the user: told hashed", plain("user safety_identifier")],
   ["labels of what would be kept, and nothing is", free("metadata")],
   ["how it is ranked, which keeps nothing", plain("service_tier")],
   [

@@ -78,7 +78,7 @@ export function usageSeen(answer: JsonObject, dialect: ChatTraits): UsageSeen | 
   });
 }
 
-/** What was not reported is not told: 0 would say that somebody looked. */
+/** What was not reported is not told: 0 would say that the provider counted. */
 export function usageTo(u: Usage): JsonObject {
   const prompt = inputTokens(u);
   const completion = outputTokens(u);

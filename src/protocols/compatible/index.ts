@@ -81,7 +81,7 @@ function optionsOf(row: Row): ObjectSchema {
     : { ...closed, properties: { base_url: { ...base_url, default: row.base } } };
 }
 
-/** Every endpoint that is reached from this base. One at an address of its own stays behind when the operator moves the base: no key goes where nobody sent it. */
+/** Every endpoint that is reached from this base. One at an address of its own stays behind when the operator moves the base: no key goes where the operator did not send it. */
 export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string }>[] {
   return (Object.keys(row.speaks) as Spoken[]).flatMap((id) => {
     const {

@@ -77,7 +77,7 @@ function infoOf(model: string, kind: Kind, row: JsonObject, shape: ListShape): M
   };
 }
 
-/** Seconds, as OpenAI says it, or a date. Zero is what those say who do not know. */
+/** Seconds, as OpenAI says it, or a date. Servers that do not know say zero. */
 function momentOf(said: unknown): string | undefined {
   const date = new Date(typeof said === "number" ? said * 1000 : (text(said) ?? Number.NaN));
   const at = date.getTime();

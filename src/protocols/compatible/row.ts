@@ -1,4 +1,4 @@
-// A provider as data: who it is, where it is, what it speaks, and how it differs. No code, so that adding one is a line
+// A provider as data: its name, where it is, what it speaks, and how it differs. No code, so that adding one is a line
 // in a list and reading one is reading a fact.
 import type { Can, DataPolicy, Facts, HeadersOut, Stability } from "../../plugin/index.ts";
 import type { ChatDialect } from "../chat-completions/index.ts";
@@ -17,7 +17,7 @@ export interface EndpointRow {
   headers?: HeadersOut;
   /** Models that are served here; absent: all. One `*` in each stands for anything. */
   serves?: readonly string[];
-  /** Whether it streams. Absent: when asked; images, where hardly anybody does: never. */
+  /** Whether it streams. Absent: when asked; images, where hardly any host does: never. */
   streams?: "asked" | "always" | "never";
 }
 
@@ -36,7 +36,7 @@ export interface Row {
   };
   /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
   auth?: { header: string; prefix?: string };
-  /** required: nobody is answered without one. optional: a server of one's own may ask for none. Absent: required. */
+  /** required: no request is answered without one. optional: the operator's own server may ask for none. Absent: required. */
   key?: "required" | "optional";
   headers?: HeadersOut;
   /** How it lists its models; false: it does not. Absent: as OpenAI does, at `models`. */

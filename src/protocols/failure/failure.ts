@@ -1,4 +1,4 @@
-// An upstream's failure as a fault, whatever shape it came in. Everybody who speaks a wire has an error shape, and not
+// An upstream's failure as a fault, whatever shape it came in. Every server of a wire has an error shape, and not
 // always that wire's, so that all protocols read all of them here.
 import { fail, type Fault } from "../../model/error.ts";
 import type { HeadersIn, Json, JsonObject } from "../../model/values.ts";
@@ -70,7 +70,7 @@ function read(body: Buffer, status: number): Said {
   const json = object(parsed) ?? object(list(parsed)[0]);
   if (json) return saying(json, status);
   const plain = said.trim();
-  // A proxy's page says nothing to the one who asked.
+  // A proxy's page says nothing to the client.
   const words = plain === "" || /^[<{]/.test(plain) ? undefined : plain.slice(0, LONGEST);
   return { names: [], message: words };
 }

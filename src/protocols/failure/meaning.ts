@@ -1,5 +1,5 @@
 // What an upstream's failure means: one vocabulary for every protocol, since providers of one wire use the names of
-// another, and proxies in front of them nobody's. The law: what is said of an account or of a target is believed only
+// another, and proxies in front of them use names of their own. The law: what is said of an account or of a target is believed only
 // where a machine said it, by status, type or code. Prose tells a request's own faults apart and nothing else, for it
 // quotes what the client wrote, and one client's words must not change where another's requests go.
 import type { ErrorKind } from "../../model/error.ts";
@@ -26,7 +26,7 @@ const BY_STATUS: Readonly<Record<number, ErrorKind>> = {
 const names = (kind: ErrorKind, sentence: string): [string, ErrorKind][] =>
   sentence.split(" ").map((name) => [name, kind]);
 
-/** Types, codes, status names and reasons, in small letters, whoever's they are. */
+/** Types, codes, status names and reasons, in small letters, of all vendors. */
 const BY_NAME: ReadonlyMap<string, ErrorKind> = new Map([
   ...names(
     "upstream_auth",

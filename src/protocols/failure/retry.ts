@@ -2,7 +2,7 @@
 // the answer's own `date`, never against our clock.
 import type { HeadersIn, Opt } from "../../model/values.ts";
 
-/** Nobody means more than a day; what says so is not to be believed. */
+/** No upstream means more than a day; what says so is not to be believed. */
 const LONGEST = 24 * 3600_000;
 
 /** Whole milliseconds, or undefined when nothing was said. */

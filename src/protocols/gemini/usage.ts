@@ -63,7 +63,7 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
   const heard = rated("audio_in") ? Math.min(fed("AUDIO"), fresh) : 0;
   const seen = rated("image_in") ? Math.min(fed("IMAGE"), fresh - heard) : 0;
   const made = (modality: string) => within(u["candidatesTokensDetails"], modality);
-  // Where it does not say what it wrote, who was asked for a picture wrote one.
+  // Where the model does not say what it wrote, and was asked for a picture, it wrote one.
   const told = u["candidatesTokensDetails"] !== undefined || !of.draws;
   const drawn = rated("image_out") ? (told ? Math.min(made("IMAGE"), candidates) : candidates) : 0;
   const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;

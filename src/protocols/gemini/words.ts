@@ -78,7 +78,7 @@ export function configured(raw: unknown, lose: (field: string) => void): JsonObj
 
 /**
  * Whether a field that no codec knows may be meant for this API. It refuses a request for one unknown name, so other
- * vendors' knobs must stay behind; what is newer than us is told from them by its spelling, which nobody else uses.
+ * vendors' knobs must stay behind; what is newer than us is told from them by its spelling, which no other vendor uses.
  */
 export const isOurs = (field: string): boolean =>
   KNOWN.has(camel(field)) || /^[a-z]+(?:[A-Z][a-z0-9]*)+$/.test(field);

@@ -28,7 +28,7 @@ export { formatOf, sniff, type ImageHead } from "../sniff.ts";
 
 export const images = (dialect: ImageDialect = {}): Protocol<"image"> => {
   const at = (of: CallContext) => traitsOf(dialect, of.model);
-  // Where every image is an address, whoever wants bytes needs them fetched: no answer passes as it is.
+  // Where every image is an address, a client that wants bytes needs them fetched: no answer passes as it is.
   const { responseFormat } = dialect;
   return {
     id: ID,

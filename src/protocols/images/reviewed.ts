@@ -17,5 +17,5 @@ export const REVIEWED: Review = [
     plain("seed steps num_inference_steps guidance guidance_scale"),
   ],
   ["how strictly it is filtered, which keeps nothing", plain("moderation")],
-  ["who writes: told hashed", plain("user safety_identifier")],
+  ["the user: told hashed", plain("user safety_identifier")],
 ];

@@ -41,7 +41,7 @@ export function hostedBy(tool: JsonObject): readonly Feature[] | null {
   return Object.keys(tool).map((member): Feature => `hosted.${short(snake(member))}`);
 }
 
-/** No tool has a longer name, and whoever reads one is a log or an error. */
+/** No tool has a longer name, and only a log or an error reads one. */
 const short = (name: string): string => name.slice(0, 64);
 
 const snake = (name: string): string =>

@@ -14,7 +14,7 @@ import { ACCOUNTS, CACHE_MARKS, FREE, MODELS, PRESETS, STATE } from "./words.ts"
 
 const NOTHING: Named = [];
 
-/** Nobody names more than this and means it. */
+/** No client names more than this and means it. */
 const MOST = 1024;
 
 /** What one member is known as. */
@@ -68,7 +68,7 @@ class Walk {
     }
   }
 
-  /** `hosted`: inside of a tool that runs elsewhere everything is an order to whoever runs it. */
+  /** `hosted`: inside of a tool that runs elsewhere everything is an order to the service that runs it. */
   members(of: JsonObject, hosted: boolean): void {
     for (const key in of) {
       const value = of[key];
@@ -119,7 +119,7 @@ class Walk {
     this.#find(`${does} ${word.feature}`, (at) => ({ ...at, kind: "state", word, does, value }));
     if (word.at !== undefined) this.#path.pop();
   }
-  /** Those at the top are told from those further in, whose number nobody knows. */
+  /** Those at the top are told from those further in, whose number is not bounded. */
   hosted(features: readonly Feature[]): void {
     for (const feature of features)
       this.#find(`${feature} ${this.#path.length === 2}`, (at) => ({
@@ -180,7 +180,7 @@ class Walk {
   }
 }
 
-/** One for all bodies: a walk waits for nobody, and holds nothing of a body when it is over. */
+/** One for all bodies: a walk does not wait, and holds nothing of a body when it is over. */
 const walk = new Walk();
 
 /** The content of what a hosted tool found, which stands in a conversation as a record. */

@@ -1,4 +1,4 @@
-// What an upstream keeps is there for whoever has its key, and all who use the gateway share one: what names state of
+// What an upstream keeps is reached with its key, and all clients of the gateway share one: what names state of
 // another side is carried, where the operator relays it, or refused.
 import { fail } from "../../model/error.ts";
 import type { Body, Field, Finding, Named, Opt, Outgoing } from "../../plugin/index.ts";

@@ -1,4 +1,4 @@
-// Under Service-ZDR what nobody has reviewed does not leave: a member may ask for anything, and what becomes of it is unknown.
+// Under Service-ZDR what was not reviewed does not leave: a member may ask for anything, and what becomes of it is unknown.
 // A protocol's review says what was looked at; the operator may allow more for a provider.
 import type { Inside, Json, JsonObject, Review, Reviewed } from "../../plugin/index.ts";
 import { isObject } from "../json.ts";
@@ -56,7 +56,7 @@ export function stranger(
   return new Search(allowed).members(body as JsonObject, reviewed, "", "");
 }
 
-const NOBODY: Reviewed = {};
+const NOTHING: Reviewed = {};
 
 class Search {
   readonly #allowed: Allowed;
@@ -84,7 +84,7 @@ class Search {
       const at = path === "" ? key : `${path}.${key}`;
       if (inside === undefined && !(isObject(value) && this.#allowed.within.has(here)))
         return { path: at, place: here };
-      const found = this.#value(value, inside ?? NOBODY, at, here);
+      const found = this.#value(value, inside ?? NOTHING, at, here);
       if (found) return found;
     }
     return undefined;
@@ -103,7 +103,7 @@ class Search {
     }
     if (inside === "free" || Buffer.isBuffer(value)) return undefined;
     // An object where a value was expected.
-    if (inside === "plain") return this.members(value as JsonObject, NOBODY, path, place);
+    if (inside === "plain") return this.members(value as JsonObject, NOTHING, path, place);
     if (!isPair(inside)) return this.members(value as JsonObject, inside, path, place);
     const known = this.#ofType(value as JsonObject, inside);
     if (known === "free" || (!known && this.#allowed.paths.has(`${place}.type`))) return undefined;
@@ -116,7 +116,7 @@ class Search {
     [absent, types]: readonly [string | null, { readonly [type: string]: Reviewed | "free" }],
   ): Reviewed | "free" | undefined {
     const said = of["type"] ?? absent;
-    if (said === null) return NOBODY;
+    if (said === null) return NOTHING;
     if (typeof said !== "string") return undefined;
     const name = said.replace(/_(?:\d{8}|\d{4}_\d\d_\d\d)$/, "_*");
     return Object.hasOwn(types, name) ? types[name] : undefined;

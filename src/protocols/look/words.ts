@@ -1,5 +1,5 @@
 // The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
-// asked, whose account it is, and what a prompt cache shall remember. Whoever documents a word, and in whose body it stands,
+// asked, whose account it is, and what a prompt cache shall remember. Whichever vendor documents a word, and in whichever body it stands,
 // it means the same: a body that leaves for one protocol may hold the words of another.
 import type { Json, JsonObject, StateWord } from "../../plugin/index.ts";
 import { object } from "../json.ts";
@@ -8,7 +8,7 @@ const isTrue = (value: Json): boolean => value === true;
 const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";
 
-/** What stands in a conversation about a hosted tool that has run: a record, by which nobody finds anything. */
+/** What stands in a conversation about a hosted tool that has run: a record, by which nothing is looked up. */
 const isRecord = (of: JsonObject): boolean => typeOf(of).endsWith("_call");
 
 const FILE = "Send the file's bytes or its address.";
@@ -52,7 +52,7 @@ export const STATE: { readonly [word: string]: StateWord } = {
     relay: "bound",
     instead: "Send the whole conversation in input.",
     code: "previous_response_not_found",
-    // One text for every id that cannot be continued, whoever made it, if anybody did: clients know the code.
+    // One text for every id that cannot be continued, whether it was ever made or not: clients know the code.
     says: (id) =>
       `Previous response with id '${typeof id === "string" ? id : ""}' not found. Send the whole conversation in input instead.`,
   },
@@ -118,7 +118,7 @@ export const STATE: { readonly [word: string]: StateWord } = {
     does: "names",
     relay: "carried",
     instead: "Send what the skill says as instructions.",
-    // A vendor's own are everybody's.
+    // A vendor's own skills are open to all clients.
     when: (_value, holder) => typeOf(holder) !== "anthropic",
   },
   file_id: file,
@@ -171,7 +171,7 @@ export const MODELS: ReadonlySet<string> = new Set([
 /** What stands for settings that the account has elsewhere, models among them. */
 export const PRESETS: ReadonlySet<string> = new Set(["preset"]);
 
-/** Whose account is used, and what it spends: the operator's, and nobody's to choose who only has a key of the gateway. */
+/** Whose account is used, and what it spends: the operator chooses it, never a client with a key of the gateway. */
 export const ACCOUNTS: readonly string[] = [
   "billing_policy",
   "fallback_credit_token",

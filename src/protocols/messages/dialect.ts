@@ -22,7 +22,7 @@ export interface MessagesTraits {
 export interface MessagesDialect extends MessagesTraits {
   /** Whose signatures are native here. Those of Anthropic's own platforms are one family. */
   signer?: string;
-  /** Takes thinking back that nobody signed. */
+  /** Takes unsigned thinking back. */
   unsigned?: boolean;
   /** Knows beta features: `anthropic-beta` and `?beta=true` reach it. */
   betas?: boolean;

@@ -33,7 +33,7 @@ const shared = {
   required: schema.required.filter((field) => field !== "max_tokens"),
 } as unknown as JSONSchema;
 
-/** What Anthropic reads of its own clients; to anybody else only the version means something. */
+/** What Anthropic reads of its own clients; for other backends only the version means something. */
 const REQUEST = [
   "anthropic-version",
   "anthropic-beta",

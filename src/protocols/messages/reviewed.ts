@@ -125,7 +125,7 @@ export const REVIEWED: Review = [
     plain("service_tier speed inference_geo"),
   ],
   ["a prompt cache is memory, which `strict` rules out by itself", CACHED],
-  ["who writes: told hashed", { metadata: plain("user_id") }],
+  ["the user: told hashed", { metadata: plain("user_id") }],
   [
     "what is left out of the conversation before the model reads it",
     { context_management: { edits: EDIT } },

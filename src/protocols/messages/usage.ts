@@ -84,14 +84,14 @@ const most = (a: Usage, b: Usage): Usage => {
   return max;
 };
 
-/** What the first event reports: of the output only a placeholder, which nobody should pay for when the stream is cut. */
+/** What the first event reports: of the output only a placeholder, which no client should pay for when the stream is cut. */
 export function startOf(raw: JsonObject): JsonObject {
   const { output_tokens: _output, output_tokens_details: _details, ...read } = raw;
   return read;
 }
 
 /**
- * Every key is there, as SDKs expect; what nobody reported is null, as their types allow, and never a zero. Where they
+ * Every key is there, as SDKs expect; what was not reported is null, as their types allow, and never a zero. Where they
  * expect a number there is one.
  */
 export function usageTo(usage: Usage): JsonObject {

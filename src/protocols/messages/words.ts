@@ -32,7 +32,7 @@ const CANONICAL = [
   "cache_control",
 ] as const;
 
-/** Known to this protocol or a beta of it and to nobody else: they ride in `ext.messages`. */
+/** Known to this protocol or a beta of it and to no other: they ride in `ext.messages`. */
 export const OWN = [
   "billing_policy",
   "compaction",

@@ -1,5 +1,5 @@
 // tollgate/protocols/responses: `POST /v1/responses`, both halves, and what goes with it. Items in place of messages, a
-// stream whose every event is numbered and named, and state, which this service relays only where nobody can reach
+// stream whose every event is numbered and named, and state, which this service relays only where no client can reach
 // another's. Pure: no I/O, no clock, nothing remembered between two methods. May import: lib, model, plugin, its
 // neighbours' common parts.
 import { chatWork } from "../../model/chat-work.ts";

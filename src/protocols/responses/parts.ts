@@ -97,7 +97,7 @@ const required = (part: JsonObject, key: string, at: string): string =>
     code: "invalid_type",
   });
 
-/** How far a part must get: the one who asks decides what a missing word costs. */
+/** How far a part must get: the caller decides what a missing word costs. */
 export interface PartContext {
   lose(field: string, how: "dropped" | "approximated", code?: string): void;
   /** Whether the upstream understands marks that end a reusable prefix. */

@@ -122,7 +122,7 @@ export const REVIEWED: Review = [
       prompt_cache_options: plain("mode ttl prewarm"),
     },
   ],
-  ["who writes: told hashed", plain("user safety_identifier")],
+  ["the user: told hashed", plain("user safety_identifier")],
   ["labels of what would be kept, and nothing is", free("metadata client_metadata")],
   ["how it is ranked, which keeps nothing", plain("service_tier")],
   [

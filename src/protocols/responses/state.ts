@@ -1,4 +1,4 @@
-// What of the input only an upstream could look up, and the words for ids that nobody can be found by. The members that name
+// What of the input only an upstream could look up, and the words for ids that name nothing here. The members that name
 // what is kept stand in the table that all protocols share.
 import { fail } from "../../model/error.ts";
 import type { Json } from "../../plugin/index.ts";
@@ -6,7 +6,7 @@ import { STATE } from "../look/index.ts";
 import { kindOf } from "./item-kind.ts";
 import { list, object, text } from "../json.ts";
 
-/** One text for every id that cannot be continued, whoever made it, if anybody did: clients know the code and send everything again. */
+/** One text for every id that cannot be continued, whether it was ever made or not: clients know the code and send everything again. */
 export const noPrevious = (id: string): never =>
   fail("unsupported", STATE["previous_response_id"]!.says!(id), {
     code: "previous_response_not_found",
@@ -17,7 +17,7 @@ export const noPrevious = (id: string): never =>
 export const noResponse = (id: string): never =>
   fail("not_found", `Response with id '${id}' not found.`, { code: "response_not_found" });
 
-/** The reference that nobody can resolve: a client that sends whole items never meets it. */
+/** The reference that cannot be resolved: a client that sends whole items never meets it. */
 export const noItem = (id: string, at: string): never =>
   fail(
     "invalid",

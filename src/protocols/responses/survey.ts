@@ -35,7 +35,7 @@ export function survey(body: Body): Survey {
   };
 }
 
-/** A type that is newer than us is hosted, as far as anybody knows; whoever translates it names it. */
+/** A type that is newer than us is taken for hosted; on the translated lane it is named. */
 function toolFeature(raw: Json, i: number, features: Set<Feature>): void {
   const tool = object(raw);
   if (!tool || text(tool["type"]) === undefined)

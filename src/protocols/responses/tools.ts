@@ -17,7 +17,7 @@ interface Declaration {
 
 /**
  * `bound`: tools that mean nothing at another vendor, by the name under which their loss is told. A search that must not
- * reach the open web is one of them: everybody else's does.
+ * reach the open web is one of them: all other providers' searches do.
  */
 export function toolsOf(body: JsonObject): {
   tools: readonly Tool[];
@@ -74,7 +74,7 @@ function toolOf(as: JsonObject, type: string, namespace: Opt<JsonObject>, at: st
   return present({ type, name, description, schema, strict: flag(as["strict"]) } as const);
 }
 
-/** Where tools have one flat list, nobody but the first of a namespace can say what the namespace is for. */
+/** Where tools have one flat list, only the first of a namespace can say what the namespace is for. */
 function described(as: JsonObject, namespace: Opt<JsonObject>): string | undefined {
   const own = text(as["description"]);
   const common =

@@ -15,7 +15,7 @@ export interface Frames {
   end(): void;
   /** No event is half read. */
   readonly between: boolean;
-  /** The next byte begins an event, whatever it is: whoever knows whole events by their bytes may take them out before `push`. */
+  /** The next byte begins an event, whatever it is: a relay that knows whole events by their bytes may take them out before `push`. */
   readonly fresh: boolean;
   /** Said while one event is taken: those behind it were known by their bytes and taken with it, up to here. */
   took(to: number): void;

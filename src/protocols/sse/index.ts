@@ -1,4 +1,4 @@
-// tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for those who translate; `frames`
+// tollgate/protocols/sse: server-sent events, for codecs. `sse` gives events as text, for the translated lane; `frames`
 // gives them as ranges of the bytes that came, for relays; the byte tools let a relay look at JSON without parsing it.
 // Pure: no I/O, no clock. May import: lib, model.
 export { sse, type Caps } from "./events.ts";

@@ -1,5 +1,5 @@
 // `reasoning_details`: what some aggregators keep of their upstreams' signatures. It must go back whole and in order, so
-// it becomes one proof, and nobody looks inside.
+// it becomes one proof, and the gateway does not look inside.
 import type { Json, JsonObject, Proof } from "../../../plugin/index.ts";
 import { textIn } from "../server/reasoning.ts";
 import { object } from "../../json.ts";

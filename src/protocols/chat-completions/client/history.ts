@@ -1,4 +1,4 @@
-// What a backend wants changed in the messages themselves. Most want nothing, and then nobody looks; a message that need
+// What a backend wants changed in the messages themselves. Most want nothing, and then the messages are not read; a message that need
 // not change is the same message.
 import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../plugin/index.ts";

@@ -1,4 +1,4 @@
-// Instructions and turns as messages. A turn that nobody touched since this wire's own server half read it is said word
+// Instructions and turns as messages. A turn that is untouched since this wire's own server half read it is said word
 // for word.
 import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";

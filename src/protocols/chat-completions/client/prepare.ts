@@ -34,7 +34,7 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ChatDialect): v
   }
 }
 
-/** Fields that change what the model must do are not dropped; one choice, though, is what everybody gives. */
+/** Fields that change what the model must do are not dropped; one choice, though, is what every backend gives. */
 function refuse(out: Outgoing, traits: ChatTraits, of: CallContext): void {
   for (const field of traits.refuse ?? []) {
     const value = out.get(field);

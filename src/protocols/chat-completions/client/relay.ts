@@ -171,7 +171,7 @@ class Streamed implements Relay {
     if (!this.#read(chunk, told.event)) return;
     const json = dataOf(bytes)?.from;
     const better = this.#better;
-    // Data over several lines is put together, and written as everybody else writes it.
+    // Data over several lines is put together, and written in one line, as other upstreams do.
     if (json === undefined)
       return this.#out.add(
         Buffer.from(
@@ -229,7 +229,7 @@ class Streamed implements Relay {
     this.#better = usage && retold(chunk, usage.usage);
     const counted = object(chunk["usage"]) !== undefined;
     this.#told ||= counted && usage !== undefined;
-    // Counts that nobody can believe are nobody's; one that can be told is written at the end.
+    // Counts that cannot be true are not passed on; the settled ones are written at the end.
     return choices.length > 0 || !counted || (this.#asked && usage !== undefined);
   }
 

@@ -104,7 +104,7 @@ function foreign(r: ChatRequest, to: ContentContext): void {
 
 const OPTION = "stream_options.";
 
-/** Those that nobody knows; `prepare` adds ours. */
+/** Fields that no codec knows; `prepare` adds ours. */
 function optionsOf(own: JsonObject | undefined): JsonObject | undefined {
   const paths = Object.keys(own ?? {}).filter((path) => path.startsWith(OPTION));
   return paths.length > 0

@@ -1,5 +1,5 @@
 // Reasoning that stands in the text itself, between tags. Only where a backend is known to write so, and only at the very
-// beginning: the same tags further down may be somebody's code.
+// beginning: the same tags further down may be code that the answer quotes.
 const OPEN = "<think>";
 const CLOSE = "</think>";
 

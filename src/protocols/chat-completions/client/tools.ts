@@ -72,7 +72,7 @@ function wrapped(tool: Tool, to: ContentContext, name: (n: string) => string): J
   };
 }
 
-/** Searching the web is a field here; where the model does not know it, the client is told that nobody will search. */
+/** Searching the web is a field here; where the model does not know it, the client is told that there will be no search. */
 export function searchOf(r: ChatRequest, to: ContentContext): JsonObject | undefined {
   const hosted = r.tools.filter((t) => t.type === "hosted" && t.origin !== ID);
   const search = hosted.find((t) => t.name.startsWith("web_search"));

@@ -1,5 +1,5 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
-// what nobody knows in `rest`, and what nobody touches remembers its own words.
+// what no codec knows in `rest`, and what stays untouched remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
 import { multiplies } from "../../spending.ts";
 import { strangersIn, unknownIn } from "../../strangers.ts";

@@ -20,7 +20,7 @@ export function systemTo(blocks: readonly Block[], e: GeminiEncoding): JsonObjec
   return { parts };
 }
 
-/** A client's note to its own vendor, which to anybody else only spoils the prompt cache. */
+/** A client's note to its own vendor, which for other providers only spoils the prompt cache. */
 const NOTE = /^x-anthropic-billing-header:/;
 
 function instructions(blocks: readonly Block[], e: GeminiEncoding): JsonObject[] {

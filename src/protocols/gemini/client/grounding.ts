@@ -1,4 +1,4 @@
-// Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; everybody else counts characters.
+// Where an answer has its words from. Offsets on this wire count the bytes of UTF-8; all other wires count characters.
 import type { JsonObject, Json } from "../../../model/values.ts";
 import { BOUNDS } from "../../../lib/bounds.ts";
 import { list, object, text } from "../../json.ts";

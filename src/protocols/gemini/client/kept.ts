@@ -1,4 +1,4 @@
-// Files that an account keeps are reached by anybody who has its key, and all clients here share ours.
+// Files that an account keeps are reached with its key, and all clients here share ours.
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { unsayable } from "./encoding.ts";
 
@@ -11,7 +11,7 @@ const FETCHED: ReadonlySet<string> = new Set(["https:", "http:", "data:"]);
 /** An address that upstream may fetch for any client: as it was written. */
 export function reachable(url: string, param: string, of: Pick<CallContext, "state">): string {
   if (of.state !== "relay" && isKept(url))
-    unsayable("A file that Google keeps for somebody", param, "state_unsupported");
+    unsayable("A file that Google keeps for an account", param, "state_unsupported");
   return url;
 }
 

@@ -3,6 +3,6 @@ import type { Outgoing } from "../../../plugin/call.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { refuseKept } from "../../look/index.ts";
 
-/** What an account keeps is there for whoever has its key, and all clients here share ours. */
+/** What an account keeps is reached with its key, and all clients here share ours. */
 export const prepare = (out: Outgoing, of: CallContext): void =>
   refuseKept(out, of.state, { code: "state_unsupported" });

@@ -180,7 +180,7 @@ export class GeminiReader {
     // Some repeat themselves.
     if (own !== undefined && this.#calls.has(own)) return;
     const args = JSON.stringify(object(call["args"]) ?? {});
-    // Whoever gives none gets one that the same answer would get again.
+    // A call without an id gets one that the same answer would get again.
     const seed = this.#id || `${name}${args}`;
     const id = own ?? `call_${digest(`${seed}:${this.#calls.size}`, 24)}`;
     this.#calls.add(id);
@@ -190,7 +190,7 @@ export class GeminiReader {
   }
 
   #media(part: JsonObject, inline: JsonObject, signature: string | undefined): void {
-    // Drafts that a model makes while it thinks are nobody's answer.
+    // Drafts that a model makes while it thinks are no part of the answer.
     if (part["thought"] === true) return;
     const mime = text(inline["mimeType"]) ?? "";
     const kind = mime.startsWith("image/") ? "image" : mime.startsWith("audio/") ? "audio" : "";

@@ -32,7 +32,7 @@ function switchedOff(e: GeminiEncoding): JsonObject {
     e.of.lose("reasoning", "approximated", "least_thinking");
     return { thinkingLevel: "MINIMAL" };
   }
-  // Thinking all the same would be billed to somebody who said no.
+  // Thinking all the same would be billed to a client that said no.
   return fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
     param: "reasoning",
     code: "thinking_required",

@@ -31,7 +31,7 @@ export function prepare(out: Outgoing, of: CallContext, traits: ImageTraits): vo
     const value = out.get(field);
     if (value === undefined) continue;
     out.drop(field);
-    // Who asked for nothing in particular loses nothing.
+    // A client that asked for nothing in particular loses nothing.
     if (value !== null && value !== "auto") of.lose(field, "dropped");
   }
 }

@@ -95,7 +95,7 @@ function textTo(
   };
 }
 
-/** Proofs go back to whoever made them. Reasoning that another signed is forgotten: after a change of model that is what should happen. */
+/** Proofs go back to the provider that made them. Reasoning that another signed is forgotten: after a change of model that is what should happen. */
 function reasoningTo(
   { proof, text, summary }: Extract<Block, { type: "reasoning" }>,
   { with: { signer, unsigned } }: MessagesEncoding,
@@ -133,7 +133,7 @@ function documentSource(media: Media, path: string): JsonObject {
   return { type: "base64", media_type: mime, data: base64Of(media) };
 }
 
-/** Ids never cross vendors: another's file is nobody's, or somebody else's. */
+/** Ids never cross vendors: an id of another vendor names no file here, or a wrong one. */
 const fileSource = ({ fileId, origin }: { fileId: string; origin: string }, path: string) =>
   origin === ID
     ? { type: "file", file_id: fileId }

@@ -27,8 +27,8 @@ export function prepare(out: Outgoing, of: CallContext, settings: MessagesSettin
 }
 
 /**
- * A conversation may change models between two turns. Proofs that came in an envelope go back to who made them and to
- * nobody else: to another they are an invalid signature. Null when there are none, which is nearly always.
+ * A conversation may change models between two turns. Proofs that came in an envelope go back to the provider that made them and to
+ * no other: there they are an invalid signature. Null when there are none, which is nearly always.
  */
 function unsealed(messages: readonly Json[], settings: MessagesSettings): Json[] | null {
   let found = false;
@@ -69,7 +69,7 @@ function openedBlock(block: JsonObject, { signer, unsigned }: MessagesSettings):
   return [];
 }
 
-/** A client's note to its own vendor at the head of the system prompt; to anybody else it only spoils the prompt cache. */
+/** A client's note to its own vendor at the head of the system prompt; for other providers it only spoils the prompt cache. */
 function withoutAttribution(out: Outgoing): void {
   const system = out.get("system");
   if (!Array.isArray(system)) return;

@@ -164,7 +164,7 @@ export class MessagesReader {
     this.#calls++;
     open.kind = "call";
     open.index = this.#next++;
-    // Whoever forgets the id gets one that a repetition would get too.
+    // A call without an id gets one that a repetition would get too.
     const id = text(block["id"]) || `toolu_${fitName(`${this.#id ?? ""}:${open.index}`, 40)}`;
     this.#emit({
       type: "open",

@@ -17,7 +17,7 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
   const events = sse(
     (name, data) => {
       if (reading.finished) return;
-      // Some who speak this wire end it in the manner of another.
+      // Some backends of this wire end a stream in the manner of another.
       if (data === "[DONE]") return reading.end();
       const event = parsed(data);
       switch (event["type"] ?? name) {

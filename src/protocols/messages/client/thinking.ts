@@ -42,7 +42,7 @@ export function thinkingTo(r: ChatRequest, maxTokens: number, e: MessagesEncodin
 }
 
 function switchedOff(e: MessagesEncoding): JsonObject {
-  // Thinking all the same would be billed to somebody who said no.
+  // Thinking all the same would be billed to a client that said no.
   if (e.with.thinking === "always")
     fail("unsupported", `${e.of.model} cannot answer without thinking.`, {
       param: "reasoning",

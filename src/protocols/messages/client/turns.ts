@@ -68,7 +68,7 @@ export function messagesTo(r: ChatRequest, e: MessagesEncoding): Json[] {
   return messages.map((message) => message.raw ?? settled(message));
 }
 
-/** A message with fields that are newer than us goes back as it came, if nobody has touched what it said. */
+/** A message with fields that are newer than us goes back as it came, if what it said is untouched. */
 function wholeMessage(turns: readonly Turn[], at: number): MessageTurns | undefined {
   const whole = cameFrom<MessageTurns>(turns[at]!);
   return whole?.turns.every((turn, i) => turns[at + i] === turn) ? whole : undefined;

@@ -136,7 +136,7 @@ function result(raw: JsonObject, cache: Json | undefined, path: string): Block {
 
 const native = (kind: string, data: string): Proof => ({ origin: ID, kind, data });
 
-/** A signature is the upstream's own, or an envelope in which ours carries somebody else's. */
+/** A signature is the upstream's own, or an envelope in which ours carries another provider's. */
 function thinking(raw: JsonObject): Block {
   const said = text(raw["thinking"]) ?? "";
   const signature = text(raw["signature"]) ?? "";

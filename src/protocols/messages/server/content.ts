@@ -51,7 +51,7 @@ export const textBlock = (text: string, citations: readonly Json[] = []): JsonOb
   citations: citations.length > 0 ? citations : null,
 });
 
-/** Where the upstream's own signature stands, another's stands in an envelope; nobody's too, or clients drop what was thought. */
+/** Where the upstream's own signature stands, another's stands in an envelope. Unsigned thoughts get one too, or clients drop them. */
 export const signature = (proof: Opt<Proof>, summary: boolean): string =>
   proof?.origin === ID && proof.kind === "signature" ? proof.data : seal({ proof, summary });
 
@@ -99,7 +99,7 @@ export const callBlock = (id: string, name: string, input: Json): JsonObject => 
 
 const callId = (id: string): string => fitName(id, 64);
 
-/** A name as this client declared it, whatever another wire made of it on the way; one that nobody declared is made legal. */
+/** A name as this client declared it, whatever another wire made of it on the way; one that was not declared is made legal. */
 export function namesOf(to: AnswerContext): (name: string) => string {
   const tools = to.body["tools"];
   const declared = new Set(

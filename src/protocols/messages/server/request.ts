@@ -6,7 +6,7 @@ import { blocksOf } from "./blocks.ts";
 import { isObject, number, only, some, text } from "../../json.ts";
 import { came, ID, KNOWN, malformed, OWN } from "../words.ts";
 
-/** A client's body, whole: what only this protocol knows rides in `ext.messages`, what nobody knows in `rest`. */
+/** A client's body, whole: what only this protocol knows rides in `ext.messages`, what no codec knows in `rest`. */
 export function request(body: Body): ChatRequest {
   const choice = toolChoiceOf(body["tool_choice"]);
   const thinking = thinkingOf(body["thinking"], body["output_config"]);

@@ -17,7 +17,7 @@ export function itemsTo(turns: readonly Turn[], spoken: Speaking, of: PartContex
   for (const turn of turns) {
     for (const block of turn.blocks)
       if (block.type === "call" && block.tool === "custom") custom.add(block.id);
-    // What nobody touched goes back word for word.
+    // What stayed untouched goes back word for word.
     const own = cameAs<Json[]>(turn);
     if (own) for (const item of own) items.push(item);
     else if (turn.role === "assistant") said(turn, items, spoken, of);

@@ -15,7 +15,7 @@ export function prepare(out: Outgoing, of: CallContext, dialect: ResponsesDialec
     return;
   }
   refuseKept(out, of.state);
-  // Whoever relays state leaves the input to the upstream that keeps it, but an envelope is ours either way.
+  // An operator that relays state leaves the input to the upstream that keeps it, but an envelope is ours either way.
   const input = withoutReferences(
     out.get("input"),
     (encrypted) => {

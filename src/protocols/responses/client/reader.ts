@@ -1,4 +1,4 @@
-// Client half: an upstream's answer, read item by item. Deltas give what they have; whoever is done says it all once more,
+// Client half: an upstream's answer, read item by item. Deltas give what they have; what is done says it all once more,
 // and what the deltas had left out is given then. A whole answer is nothing but items that are done.
 import type { FinishReason, ModelEvent, OpenBlock } from "../../../model/event.ts";
 import type { Json, JsonObject, Opt } from "../../../model/values.ts";
@@ -231,7 +231,7 @@ export class ResponsesReader {
     const name =
       text(item["name"]) ??
       fail("upstream", "The provider sent a tool call without a name.", { code: "bad_stream" });
-    // Whoever forgets the id gets one that a repetition would get too.
+    // A call without an id gets one that a repetition would get too.
     const id =
       text(item["call_id"]) ||
       text(item["id"]) ||

@@ -62,7 +62,7 @@ function switchedOff(
   of: CallContext,
   losses: PartContext,
 ): string | undefined {
-  // Thinking all the same would be billed to somebody who said no.
+  // Thinking all the same would be billed to a client that said no.
   if (off === false)
     fail("unsupported", `${of.model} always thinks: it cannot be switched off.`, {
       code: "thinking_always_on",

@@ -83,7 +83,7 @@ function echo(body: JsonObject): JsonObject {
     top_logprobs: number(body["top_logprobs"]) ?? 0,
     max_output_tokens: number(body["max_output_tokens"]) ?? null,
     max_tool_calls: number(body["max_tool_calls"]) ?? null,
-    // Whoever translates keeps nothing, whatever was asked.
+    // On the translated lane nothing is kept, whatever was asked.
     store: false,
     background: false,
     metadata: object(body["metadata"]) ?? {},

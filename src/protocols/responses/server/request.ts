@@ -1,5 +1,5 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
-// own name, what nobody knows in `rest`, and an untouched turn or tool remembers its own words.
+// own name, what no codec knows in `rest`, and an untouched turn or tool remembers its own words.
 import { put } from "../../../lib/member.ts";
 import type { Body, ChatRequest, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
 import { multiplies } from "../../spending.ts";
@@ -52,7 +52,7 @@ export const OWN: readonly string[] = [
   "prompt_cache_options",
 ];
 
-/** The same, but nobody misses them elsewhere: what they ask for is always given, or is between a client and its vendor. */
+/** The same, but no client misses them elsewhere: what they ask for is always given, or is between a client and its vendor. */
 const QUIET = ["include", "stream_options", "client_metadata"];
 
 const KNOWN = new Set([...COMMON, ...OWN, ...QUIET]);
@@ -73,7 +73,7 @@ export function request(body: Body): ChatRequest {
   const words = object(fields["text"]);
   const ext: Record<string, Json> = { ...strangersIn(fields, KNOWN_INSIDE) };
   for (const field of OWN)
-    // Not to cut anything off is what everybody does.
+    // Other wires never cut anything off.
     if (fields[field] != null && fields[field] !== "disabled") ext[field] = fields[field];
   const quiet: Record<string, Json> = { ...style(reasoning) };
   for (const field of QUIET) if (fields[field] != null) quiet[field] = fields[field];

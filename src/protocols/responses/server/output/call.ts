@@ -49,7 +49,7 @@ export function call(
       let whole: string | undefined = said;
       if (wrapped) whole = unwrapped(said);
       else if (!custom && said === "") whole = "{}";
-      // A call that may have lost its end is not concluded: somebody would run it.
+      // A call that may have lost its end is not concluded: a client would run it.
       if (cut && (custom ? !wrapped || whole === undefined : !isObject(said)))
         return conclude(index, shape("incomplete", wrapped ? "" : said), desk);
       whole ??= said;

@@ -32,7 +32,7 @@ export interface Item {
   done(cut: boolean): JsonObject | undefined;
   /** Proofs that have no place in this item and follow in items of their own. */
   readonly left: readonly string[];
-  /** A partial one is worth showing: nobody acts upon it. */
+  /** A partial one is worth showing: no client acts upon it. */
   readonly harmless: boolean;
 }
 

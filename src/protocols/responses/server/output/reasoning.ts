@@ -54,7 +54,7 @@ export function reasoning(digest: boolean, index: number, desk: OutputContext): 
 
 /**
  * This wire's own secret travels bare. Another's is sealed together with the text that it vouches for; and so is a text
- * that nobody signed, because clients drop reasoning that has no secret, and some upstreams want theirs back.
+ * that is unsigned, because clients drop reasoning that has no secret, and some upstreams want theirs back.
  */
 function secret(proof: Proof | undefined, said: string, digest: boolean): string | undefined {
   if (proof?.origin === ORIGIN) return proof.data;
