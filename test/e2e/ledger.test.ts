@@ -89,7 +89,9 @@ describe("what was used", () => {
       total: { calls: 4, unpriced_calls: 1, estimated_calls: 1 },
     });
     expect(mine.data.map((row: any) => row.model).sort()).toEqual(["up/model", "up/other"]);
-    expect(mine.data.find((row: any) => row.model === "up/model").cost_usd).toBe(mine.total.cost_usd);
+    expect(mine.data.find((row: any) => row.model === "up/model").cost_usd).toBe(
+      mine.total.cost_usd,
+    );
     const theirs = await (await get(secret)).json();
     expect(theirs).toMatchObject({ total: { calls: 0, cost_usd: "0" }, data: [] });
     expect((await get("tg_wrong")).status).toBe(401);
