@@ -37,8 +37,6 @@ const LONG: { readonly [file: string]: string } = {
 const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   skeleton: "one literal: the schema of gateway.yaml, whose order is the file's",
   work: "one table: what a worker does for each question of the primary",
-  keyCommands: "one table of commands",
-  upstream: "the script, the journal and the server of one fake upstream share their state",
   recordLaws: "a list of laws",
   entryLaws: "a list of laws",
   recoveryLaws: "a list of laws",
@@ -49,7 +47,6 @@ const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   createWriter: "the thread that writes: its commands share one connection",
   createAudit: "one walk over the chain, with what it adds up on the way",
   createReader: "the statements of one database, prepared together",
-  sqliteStore: "one literal: what the gateway asks, as questions to two threads",
   createBook: "one book: commands in, verdicts out, over one state",
 };
 

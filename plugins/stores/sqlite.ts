@@ -58,6 +58,27 @@ type SqliteStore = Store &
     kill(): Promise<void>;
   };
 
+/** How an operator finds out whether the ledger was cut. */
+const chainCommands = (
+  head: () => Promise<Head>,
+  holds: (hash: unknown) => Promise<boolean>,
+): NonNullable<Commands["commands"]> => ({
+  head: {
+    summary: "The ledger's newest hash: note it down, and nobody can shorten the ledger unseen",
+    run: async () => ({ ...(await head()) }),
+  },
+  holds: {
+    summary: "Whether a hash that was noted down is still part of the ledger",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["hash"],
+      properties: { hash: { type: "string", description: "From `head`" } },
+    },
+    run: ({ hash }) => holds(hash),
+  },
+});
+
 function sqliteStore(settings: () => Settings): SqliteStore {
   let owner: string | undefined;
   let writing: Promise<Running> | undefined;
@@ -116,22 +137,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     entries: (query, page, of) => report("entries", of?.signal, query, page),
     totals: (query, of) => report("totals", of?.signal, query),
     verify: read("verify"),
-    commands: {
-      head: {
-        summary: "The ledger's newest hash: note it down, and nobody can shorten the ledger unseen",
-        run: async () => ({ ...(await read<[], Head>("head")()) }),
-      },
-      holds: {
-        summary: "Whether a hash that was noted down is still part of the ledger",
-        input: {
-          type: "object",
-          additionalProperties: false,
-          required: ["hash"],
-          properties: { hash: { type: "string", description: "From `head`" } },
-        },
-        run: ({ hash }) => read<[unknown], boolean>("holds")(hash),
-      },
-    },
+    commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),
     close: () => stop(true),
     kill: () => stop(false),
   };

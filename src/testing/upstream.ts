@@ -97,8 +97,6 @@ export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstrea
   const requests: UpstreamRequest[] = [];
   const bill: UpstreamBill[] = [];
   const sockets = new Map<Socket, number>();
-  const busy = new Map<Socket, Promise<void>>();
-  let connections = 0;
 
   const react = (asked: UpstreamRequest): ScriptedAnswer | Promise<ScriptedAnswer> => {
     const found = routeFor(book, asked.method, asked.path);
@@ -131,36 +129,7 @@ export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstrea
     if (end !== "stalled") settle(end === "closed" ? "aborted" : end);
   };
 
-  const server = createServer();
-  server.on("connection", (socket: Socket) => {
-    sockets.set(socket, ++connections);
-    socket.setNoDelay(true);
-    socket.setMaxListeners(0);
-    // A reset by the other side is for its own test to judge.
-    socket.on("error", () => {});
-    socket.once("close", () => sockets.delete(socket));
-  });
-  const serve = async (message: IncomingMessage, response: { detachSocket(s: Socket): void }) => {
-    const { socket } = message;
-    // From here on the socket is ours: node:http would refuse to write most of what we want to write.
-    response.detachSocket(socket);
-    const body = await bodyOf(message);
-    if (!body) return;
-    const turn = (busy.get(socket) ?? Promise.resolve()).then(() => answer(message, body));
-    busy.set(socket, turn);
-    await turn;
-  };
-  const fatal = (error: unknown) => {
-    // A script that throws is a broken test: it must not look like a broken gateway.
-    queueMicrotask(() => {
-      throw error;
-    });
-  };
-  server.on("request", (message, response) => void serve(message, response).catch(fatal));
-  server.on("checkContinue", (message: IncomingMessage, response) => {
-    message.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
-    void serve(message, response).catch(fatal);
-  });
+  const server = serverFor(sockets, answer);
   const port = await listen(server);
 
   const close = async () => {
@@ -194,6 +163,46 @@ export async function upstream(routes: ScriptedRoutes = {}): Promise<TestUpstrea
     close,
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** A server that hands each request over when its body is there, one at a time on a connection. `sockets`: those that are open, numbered. */
+function serverFor(
+  sockets: Map<Socket, number>,
+  answer: (message: IncomingMessage, body: Buffer) => Promise<void>,
+): Server {
+  const busy = new Map<Socket, Promise<void>>();
+  let connections = 0;
+  const server = createServer();
+  server.on("connection", (socket: Socket) => {
+    sockets.set(socket, ++connections);
+    socket.setNoDelay(true);
+    socket.setMaxListeners(0);
+    // A reset by the other side is for its own test to judge.
+    socket.on("error", () => {});
+    socket.once("close", () => sockets.delete(socket));
+  });
+  const serve = async (message: IncomingMessage, response: { detachSocket(s: Socket): void }) => {
+    const { socket } = message;
+    // From here on the socket is ours: node:http would refuse to write most of what we want to write.
+    response.detachSocket(socket);
+    const body = await bodyOf(message);
+    if (!body) return;
+    const turn = (busy.get(socket) ?? Promise.resolve()).then(() => answer(message, body));
+    busy.set(socket, turn);
+    await turn;
+  };
+  const fatal = (error: unknown) => {
+    // A script that throws is a broken test: it must not look like a broken gateway.
+    queueMicrotask(() => {
+      throw error;
+    });
+  };
+  server.on("request", (message, response) => void serve(message, response).catch(fatal));
+  server.on("checkContinue", (message: IncomingMessage, response) => {
+    message.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
+    void serve(message, response).catch(fatal);
+  });
+  return server;
 }
 
 const one = (reaction: Reaction, asked: UpstreamRequest) =>
