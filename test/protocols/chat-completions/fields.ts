@@ -63,7 +63,7 @@ const ROWS: readonly Row<object>[] = [
   ["service_tier", { service_tier: "flex" }],
   ["prompt_cache_key", { prompt_cache_key: "k" }],
   ["safety_identifier, user", { user: "u1" }],
-  ["fields nobody knows", { brand_new: 1 }],
+  ["fields that no codec knows", { brand_new: 1 }],
   ["stream_options", { stream: true, stream_options: { include_usage: true } }, { stream: true }],
   ["tools", tools()],
   ["tools: strict", { tools: [{ ...f, function: { ...f.function, strict: true } }] }, tools()],

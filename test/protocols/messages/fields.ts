@@ -52,7 +52,7 @@ const OWN: readonly Row<object>[] = [
   ["service_tier", { service_tier: "standard_only" }],
   ["cache_control", { cache_control: { type: "ephemeral" } }],
   ["speed, container, context_management, …", { speed: "fast" }],
-  ["fields nobody knows", { brand_new: 1 }],
+  ["fields that no codec knows", { brand_new: 1 }],
   ["tools", { tools: [f] }],
   [
     "tools: defer_loading, input_examples, …",

@@ -54,7 +54,7 @@ const OWN: readonly Row<object>[] = [
     "include, stream_options, client_metadata",
     { client_metadata: { a: "b" }, include: ["reasoning.encrypted_content"] },
   ],
-  ["fields nobody knows", { brand_new: 1 }],
+  ["fields that no codec knows", { brand_new: 1 }],
   ["parallel_tool_calls: false", { ...tool(), parallel_tool_calls: false }, tool()],
   ["tools: function, strict", { tools: [{ type: "function", name: "f", strict: true }] }, tool()],
   ["tools: custom", tool({ type: "custom", name: "c" }), tool()],
@@ -164,7 +164,7 @@ const OWN: readonly Row<object>[] = [
     before({ role: "assistant", content: "x", new: 1 }),
     before({ role: "assistant", content: "x" }),
   ],
-  ["item_reference that nobody resolved", before({ type: "item_reference", id: "msg_1" })],
+  ["item_reference that was not resolved", before({ type: "item_reference", id: "msg_1" })],
 ];
 
 const LEAST = { ...base, input: [hi] };
