@@ -34,6 +34,7 @@ const NAMES: readonly (readonly [What, object])[] = [
   ["state", { conversation_id: state }],
   ["state", { thread: { type: "continue", previous_message_id: state } }],
   ["state", { thread_id: state }],
+  ["state", { diagnostics: { previous_message_id: state } }],
   ["state", { prompt: { id: state } }],
   ["state", { container: state }],
   ["state", { container: { id: state } }],

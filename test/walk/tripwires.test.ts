@@ -200,17 +200,26 @@ describe("a tool of a type that is newer than us", () => {
 });
 
 describe("a tool that the client runs", () => {
-  const bash = { tools: [{ type: "bash_20250124", name: "bash" }] };
-  it.each(chats.filter(([from, into]) => from === "messages" && into !== from))(
-    "is no one's hosted one: bash from %s to %s",
-    async (from, into) => {
-      await using gate = await all.open(from);
-      const { status, error } = await gate.send(into, bash);
-      expect([status, error.details.error_code]).toEqual([400, "unsupported_tool"]);
-      expect(error.message).toContain("bash_20250124");
-      expect(error.message).not.toMatch(/another provider|own provider/);
-    },
-  );
+  const typed = ["bash_20250124", "text_editor_20250728", "memory_20250818", "computer_20251124"];
+  it.each(
+    chats
+      .filter(([from, into]) => from === "messages" && into !== from)
+      .flatMap((road) => typed.map((type) => [...road, type] as const)),
+  )("is no one's hosted one, from %s to %s: %s", async (from, into, type) => {
+    await using gate = await all.open(from);
+    const { status, error } = await gate.send(into, { tools: [{ type, name: "its" }] });
+    expect([status, error.details.error_code]).toEqual([400, "unsupported_tool"]);
+    expect(error.message).toContain(type);
+    expect(error.message).not.toMatch(/another provider|own provider/);
+  });
+  it.each(typed)("%s goes to who knows it, and under Service-ZDR as well", async (type) => {
+    await using gate = await all.open("messages");
+    for (const level of ["off", "required"]) {
+      const tools = [{ type, name: "its" }];
+      const { status, text } = await gate.send("messages", { tools }, { "service-zdr": level });
+      expect([status, text.includes(type)]).toEqual([200, true]);
+    }
+  });
   it.each(chats)("of the plain name bash goes from %s to %s", async (from, into) => {
     const described = { name: "bash", description: "d" };
     const tool = {

@@ -62,6 +62,13 @@ export const STATE: { readonly [word: string]: StateWord } = {
     relay: "carried",
     instead: "Leave it out.",
   },
+  // By it upstream says where a prompt differs from an earlier one, which may be another key's.
+  previous_message_id: {
+    feature: "state.previous_message_id",
+    does: "names",
+    relay: "carried",
+    instead: "Leave it out.",
+  },
   conversation,
   conversation_id: conversation,
   thread,
