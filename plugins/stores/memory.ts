@@ -1,4 +1,4 @@
-// The ledger in memory: for tests, demonstrations, and gateways whose bill nobody asks for. It ends with the process.
+// The ledger in memory: for tests, demonstrations, and gateways without a bill. It ends with the process.
 import { defineStore } from "tollgate/plugin";
 import type { Store } from "tollgate/plugin";
 import { createBook } from "./book/book.ts";
@@ -56,7 +56,7 @@ function memoryStore(keep: number): Store {
       if (!book) throw new Error("The store is not open.");
       batch.forEach(check);
       try {
-        // A copy, as a store in another thread or process has one: nobody changes the ledger from outside.
+        // A copy, as a store in another thread or process has one: the ledger cannot be changed from outside.
         const verdicts = structuredClone(batch).map(book.apply);
         book.done();
         journal.done();

@@ -1,4 +1,4 @@
-// The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes, and one that reads once somebody wants to.
+// The ledger in one SQLite file: Node's own SQLite, WAL, one thread that writes, and one that reads, once something is to be read.
 // Importing this file starts nothing; threads start when the store is opened.
 import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
@@ -64,7 +64,7 @@ const chainCommands = (
   holds: (hash: unknown) => Promise<boolean>,
 ): NonNullable<Commands["commands"]> => ({
   head: {
-    summary: "The ledger's newest hash: note it down, and nobody can shorten the ledger unseen",
+    summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
     run: async () => ({ ...(await head()) }),
   },
   holds: {

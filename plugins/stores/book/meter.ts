@@ -13,7 +13,7 @@ import { isCalendar, NEVER, windowOf } from "./calendar.ts";
 export interface Claim extends Limit {
   take: bigint;
   most: bigint;
-  /** Not yet kept, if nobody ever took from it. */
+  /** Not yet kept, if no call ever took from it. */
   readonly meter: Meter;
 }
 
@@ -41,7 +41,7 @@ export interface Meter {
 }
 
 const PERIOD: { readonly [per in Limit["per"]]?: bigint } = { minute: 60_000n, hour: 3_600_000n };
-/** A lease ends when somebody's call does; nobody knows when. */
+/** A lease ends when a call does, and when that is cannot be known. */
 const LEASE_HINT_MS = 1_000;
 /** A call may owe more than it took, up to this many windows: then others wait, but not for ever. */
 const DEBT = 2n;
@@ -121,7 +121,7 @@ export function look(claim: Claim, now: number): Seen {
   const resetsAt = meter.per === "open" ? now + LEASE_HINT_MS : meter.end;
   return {
     left: room > 0n ? room : 0n,
-    // Who takes nothing is never refused.
+    // A call that takes nothing is never refused.
     waitMs: claim.take === 0n || claim.take <= room ? 0 : Math.max(1, resetsAt - now),
     resetsAt,
   };

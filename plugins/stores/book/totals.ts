@@ -1,4 +1,4 @@
-// Sums over calls, one row at a time. What was void cost nobody anything and is no call, unless asked for by name.
+// Sums over calls, one row at a time. What was void cost nothing and is no call, unless asked for by name.
 import { UNITS } from "tollgate/plugin";
 import type { HeadersOut, LedgerQuery, Store, Total, Unit, Usage } from "tollgate/plugin";
 import type { Row } from "./row.ts";

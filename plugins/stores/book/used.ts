@@ -1,4 +1,4 @@
-// What a settled call used of a limit. What nobody reported counts as taken: no report is not a refund.
+// What a settled call used of a limit. What was not reported counts as taken: no report is not a refund.
 import { inputTokens, outputTokens, type Limit } from "tollgate/plugin";
 import type { Row } from "./row.ts";
 

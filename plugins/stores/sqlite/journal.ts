@@ -50,9 +50,7 @@ const SPAN = 16_384;
 
 export function createJournal(db: DatabaseSync, instance: string): SqliteJournal {
   const shelf = createShelf(db);
-  const batch = db.prepare(
-    "INSERT INTO batch (first, form, instance, terms, rows) VALUES (?, 2, ?, ?, ?)",
-  );
+  const batch = db.prepare("INSERT INTO batch (first, instance, terms, rows) VALUES (?, ?, ?, ?)");
   const segment = db.prepare(
     "INSERT INTO segment (id, first, last, hash, since, till, low) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
@@ -134,7 +132,6 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
   const pending = (): Row[] =>
     rowsOf({
       first: head.seq + 1,
-      form: 2,
       instance,
       terms: `[${terms.map(({ text }) => text).join()}]`,
       rows: `[${rows.join()}]`,
@@ -213,7 +210,6 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
           if (!call.listed && call.seq < last - SPAN / 2) put(call, { usage: {}, costNano: null });
       const stored: Stored = {
         first,
-        form: 2,
         instance,
         terms: `[${terms.map(({ text }) => text).join()}]`,
         rows: `[${rows.join()}]`,

@@ -10,22 +10,6 @@ const sha = (...texts: readonly string[]): string => {
   return hash.digest("hex");
 };
 
-/** The chain, begun with the keys that there are. */
-export function beginKeyring(db: DatabaseSync): void {
-  db.exec(`
-  CREATE TABLE keyed (
-    n INTEGER PRIMARY KEY, digest TEXT NOT NULL, sum TEXT NOT NULL, hash TEXT NOT NULL
-  ) STRICT;
-  CREATE TRIGGER keyed_stays BEFORE UPDATE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER keyed_remains BEFORE DELETE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  `);
-  const put = createKeyring(db);
-  for (const { digest, record } of db
-    .prepare("SELECT digest, record FROM key ORDER BY place")
-    .all())
-    put(String(digest), String(record));
-}
-
 /** Writes the link of a record that is written. */
 export function createKeyring(db: DatabaseSync): (digest: string, record: string) => void {
   const last = db.prepare("SELECT hash FROM keyed ORDER BY n DESC LIMIT 1");

@@ -21,7 +21,7 @@ export type Answered = { id: number } & (
   | { message: string; fault: ReturnType<typeof faultOf> }
 );
 
-/** Nobody wants the answer any more. */
+/** The answer is not wanted any more. */
 export interface Dropped {
   drop: number;
 }
@@ -30,7 +30,7 @@ const port = parentPort!;
 /** What is read now, and whether it is still wanted. */
 const reading = new Map<number, { wanted: boolean }>();
 const data = workerData as Role;
-/** The first question is `start`: whatever goes wrong then has somebody to hear of it. */
+/** The first question is `start`: what goes wrong then is its answer. */
 let service: Writer | Reader | undefined;
 
 async function answer({ id, method, args, long }: Asked): Promise<Answered> {

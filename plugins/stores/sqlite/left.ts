@@ -49,8 +49,8 @@ export function leftOpen(db: DatabaseSync): Left[] {
     `SELECT seq, usage, cost, ${STORED} FROM open JOIN batch ON first = (SELECT max(first) FROM batch WHERE first <= seq)`,
   );
   lists.setReadBigInts(true);
-  for (const { seq, usage, cost, first, form, ...texts } of lists.iterate()) {
-    const stored = { ...texts, first: Number(first), form: Number(form) } as unknown as Stored;
+  for (const { seq, usage, cost, first, ...texts } of lists.iterate()) {
+    const stored = { ...texts, first: Number(first) } as unknown as Stored;
     const row = rowsOf(stored)[Number(seq) - stored.first]!;
     // Listed for its age alone, it said nothing.
     const silent = usage === "{}" && cost === null;

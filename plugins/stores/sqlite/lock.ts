@@ -17,7 +17,7 @@ export function lock(file: string): { release(): void } {
   return { release: () => db.close() };
 }
 
-/** Who the last owner said it was. */
+/** What the last owner said of itself. */
 function holder(file: string): string {
   try {
     const db = new DatabaseSync(file, { readOnly: true });

@@ -1,5 +1,5 @@
 // Where a key's entries are, roughly: chapter by chapter. A row for every commit and key would touch a page of the file for
-// each of them; so a chapter is told once that it has entries of a key, and who looks for them reads its terms.
+// each of them; so a chapter is told once that it has entries of a key, and a reader that looks for them reads its terms.
 import type { DatabaseSync } from "node:sqlite";
 import type { Terms } from "./wire.ts";
 

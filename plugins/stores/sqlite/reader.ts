@@ -20,7 +20,7 @@ const WINDOW = 65_536;
 /** Here others may go first. */
 const PAUSE = Symbol("pause");
 
-/** Whether anybody waits for a reading; it is looked at between strides. */
+/** Whether a caller waits for a reading; it is looked at between strides. */
 export interface Still {
   readonly wanted: boolean;
 }
@@ -37,7 +37,7 @@ function holding({ key, upstreamId }: LedgerQuery): [where: string, texts: strin
   const parts = ["1"];
   const texts: string[] = [];
   if (key !== undefined) {
-    parts.push("instr(iif(form = 1, rows, terms), ?)");
+    parts.push("instr(terms, ?)");
     texts.push(JSON.stringify(key));
   }
   if (upstreamId !== undefined) {

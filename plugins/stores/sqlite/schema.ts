@@ -1,7 +1,6 @@
 // The database file, version by version. A migration is never changed once it was released: add the next one.
 import type { DatabaseSync } from "node:sqlite";
-import { carry } from "./carry.ts";
-import { beginKeyring } from "./keyring.ts";
+import { VIEW } from "./view.ts";
 
 /**
  * batch       the ledger, append-only: the entries of one commit in one row, and once what they have in common
@@ -17,49 +16,47 @@ import { beginKeyring } from "./keyring.ts";
  *
  * Two rows of many columns with four indexes for every call were four fifths of what a call cost the writer.
  */
-export const MIGRATIONS: readonly (string | ((db: DatabaseSync, file: string) => void))[] = [
+const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE instance (
     epoch INTEGER PRIMARY KEY, name TEXT NOT NULL, pid INTEGER NOT NULL,
     started INTEGER NOT NULL, alive INTEGER NOT NULL
   ) STRICT;
 
-  CREATE TABLE entry (
-    seq INTEGER PRIMARY KEY,
-    kind TEXT NOT NULL CHECK (kind IN ('reserve', 'settle', 'adjust')),
-    attempt TEXT NOT NULL, nth TEXT NOT NULL,
-    request TEXT NOT NULL, n INTEGER NOT NULL, at INTEGER NOT NULL, instance TEXT NOT NULL,
-    key TEXT NOT NULL,
-    provider TEXT NOT NULL, model TEXT NOT NULL, protocol TEXT, credential TEXT NOT NULL,
-    privacy TEXT NOT NULL, labels TEXT NOT NULL, price TEXT, asked TEXT, taken TEXT NOT NULL,
-    hold INTEGER, usage TEXT NOT NULL, cost INTEGER,
-    state TEXT NOT NULL CHECK (state IN ('open', 'exact', 'estimated', 'unpriced', 'void')),
-    outcome TEXT NOT NULL, upstream_id TEXT, upstream_cost INTEGER, parts TEXT, finish TEXT, ms TEXT,
-    reason TEXT, actor TEXT
+  CREATE TABLE batch (
+    first INTEGER PRIMARY KEY, instance TEXT NOT NULL, terms TEXT NOT NULL, rows TEXT NOT NULL
   ) STRICT;
-  CREATE UNIQUE INDEX once ON entry (attempt, kind, nth);
-  CREATE INDEX by_key ON entry (key, at);
-  CREATE INDEX by_time ON entry (at);
-  CREATE INDEX by_upstream ON entry (upstream_id) WHERE upstream_id IS NOT NULL;
-
   CREATE TABLE segment (
-    id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, hash TEXT NOT NULL
+    id INTEGER PRIMARY KEY, first INTEGER NOT NULL, last INTEGER NOT NULL, hash TEXT NOT NULL,
+    since INTEGER NOT NULL, till INTEGER NOT NULL, low INTEGER NOT NULL
   ) STRICT;
+  CREATE INDEX by_time ON segment (till, since, first);
 
-  CREATE TRIGGER entry_stays BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER entry_remains BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER segment_stays BEFORE UPDATE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER segment_remains BEFORE DELETE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-
+  CREATE TABLE call (attempt TEXT PRIMARY KEY, first INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE done (reserve INTEGER PRIMARY KEY, first INTEGER NOT NULL) STRICT;
+  CREATE TABLE adjustment (
+    attempt TEXT NOT NULL, nth TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (attempt, nth)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE mention (
+    key TEXT NOT NULL, chapter INTEGER NOT NULL, PRIMARY KEY (key, chapter)
+  ) STRICT, WITHOUT ROWID;
   CREATE TABLE open (
     attempt TEXT PRIMARY KEY, seq INTEGER NOT NULL, usage TEXT NOT NULL, cost INTEGER
   ) STRICT, WITHOUT ROWID;
+
   CREATE TABLE meter (id TEXT PRIMARY KEY, level TEXT NOT NULL, at INTEGER NOT NULL, max TEXT NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE key (digest TEXT PRIMARY KEY, place TEXT NOT NULL UNIQUE, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE keyed (n INTEGER PRIMARY KEY, digest TEXT NOT NULL, sum TEXT NOT NULL, hash TEXT NOT NULL) STRICT;
   CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  CREATE TRIGGER segment_stays BEFORE UPDATE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER segment_remains BEFORE DELETE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER batch_stays BEFORE UPDATE ON batch BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER batch_remains BEFORE DELETE ON batch BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER keyed_stays BEFORE UPDATE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER keyed_remains BEFORE DELETE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  ${VIEW}
   `,
-  carry,
-  beginKeyring,
 ];
 
 export function migrate(db: DatabaseSync, file: string): void {
@@ -74,9 +71,7 @@ export function migrate(db: DatabaseSync, file: string): void {
   for (let next = version; next < MIGRATIONS.length; next++) {
     db.exec("BEGIN EXCLUSIVE");
     try {
-      const migration = MIGRATIONS[next]!;
-      if (typeof migration === "string") db.exec(migration);
-      else migration(db, file);
+      db.exec(MIGRATIONS[next]!);
       db.exec(`PRAGMA user_version = ${next + 1}`);
       db.exec("COMMIT");
     } catch (error) {

@@ -1,32 +1,24 @@
-// A commit's entries as the file holds them, and as rows. Forms: 2 is written now; 1 was a table with a column for
-// everything, whose values stand here as they were, in the order of its columns.
+// A commit's entries as the file holds them, and as rows.
 import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { BillPart, Settle, Usage } from "tollgate/plugin";
 import type { Taken } from "../book/meter.ts";
 import { UNSAID, type Row } from "../book/row.ts";
-import { fromFirstForm } from "./first-form.ts";
 import { common, type Listed } from "./terms.ts";
 
 export interface Stored {
   /** Its first entry; the others follow one by one. */
   first: number;
-  form: number;
   instance: string;
   terms: string;
   rows: string;
 }
 
-export const STORED = "first, form, instance, terms, rows";
+export const STORED = "first, instance, terms, rows";
 
 /** One link of the chain: the link before it, and everything that one commit says. */
-export const link = (before: string, { form, instance, terms, rows }: Omit<Stored, "first">) =>
-  hash(
-    "sha256",
-    form === 1
-      ? before + (JSON.parse(rows) as unknown[]).map((values) => JSON.stringify(values)).join("")
-      : `${before}\n${instance}\n${terms}\n${rows}`,
-  );
+export const link = (before: string, { instance, terms, rows }: Omit<Stored, "first">) =>
+  hash("sha256", `${before}\n${instance}\n${terms}\n${rows}`);
 
 type Who = [attempt: string, request: string, n: number, terms: number];
 type Amount = string | null;
@@ -58,9 +50,8 @@ type Adjusted = [
 
 const amount = (text: Amount): bigint | null => (text === null ? null : BigInt(text));
 
-export function rowsOf({ form, instance, terms, rows }: Stored): Row[] {
+export function rowsOf({ instance, terms, rows }: Stored): Row[] {
   const values = JSON.parse(rows) as unknown[];
-  if (form === 1) return values.map((one) => fromFirstForm(one as (string | null)[]));
   const list = (JSON.parse(terms) as Listed[]).map(common);
   return values.map((one) => fromText(one as Reserved | Settled | Adjusted, instance, list));
 }

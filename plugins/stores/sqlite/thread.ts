@@ -5,7 +5,7 @@ import type { Answered, Asked, Role } from "./ledger-thread.ts";
 
 export interface Thread {
   call<T>(method: string, ...args: readonly unknown[]): Promise<T>;
-  /** A long one, which ends early when nobody wants it any more. */
+  /** A long one, which ends early when it is not wanted any more. */
   asked<T>(
     signal: AbortSignal | undefined,
     method: string,

@@ -1,9 +1,6 @@
-// The ledger for whoever reads the file with other tools: an entry a row, whatever form its batch has.
-import { COLUMNS } from "./first-form.ts";
+// The ledger for operators who read the file with other tools: an entry a row.
 
-type Column = (typeof COLUMNS)[number];
-
-/** Of a row of the second form (r: a reserve, s: a settle, a: an adjustment) and of its terms. */
+/** Of a row (r: a reserve, s: a settle, a: an adjustment) and of its terms. */
 const term = (i: number, as = "->>"): string => `b.terms -> (r.value ->> 5) ${as} ${i}`;
 const by = (kinds: { [kind: string]: string }, otherwise: string): string =>
   `CASE r.value ->> 0 ${Object.entries(kinds)
@@ -13,7 +10,7 @@ const text = (i: number): string => `r.value ->> ${i}`;
 const whole = (i: number): string => `CAST(r.value ->> ${i} AS INTEGER)`;
 const json = (i: number): string => `nullif(r.value -> ${i}, 'null')`;
 
-const SECOND: { readonly [C in Exclude<Column, "nth">]: string } = {
+const COLUMNS = {
   seq: "b.first + r.key",
   kind: by({ r: "'reserve'", s: "'settle'" }, "'adjust'"),
   attempt: text(2),
@@ -45,18 +42,10 @@ const SECOND: { readonly [C in Exclude<Column, "nth">]: string } = {
   actor: by({ a: text(9) }, "NULL"),
 };
 
-const NUMBERS: readonly Column[] = ["seq", "n", "at", "hold", "cost", "upstream_cost"];
-const first = (column: Column): string => {
-  const i = COLUMNS.indexOf(column);
-  return NUMBERS.includes(column) ? whole(i) : text(i);
-};
-
-const columns = Object.keys(SECOND) as (keyof typeof SECOND)[];
-const from = (form: number, of: (column: keyof typeof SECOND) => string): string =>
-  `SELECT ${columns.map((column) => `${of(column)} AS ${column}`).join(", ")} FROM batch b, json_each(b.rows) r WHERE b.form = ${form}`;
+const columns = Object.entries(COLUMNS).map(([column, of]) => `${of} AS ${column}`);
 
 export const VIEW = `
-  CREATE VIEW entry AS ${from(2, (column) => SECOND[column])} UNION ALL ${from(1, first)};
+  CREATE VIEW entry AS SELECT ${columns.join(", ")} FROM batch b, json_each(b.rows) r;
   CREATE TRIGGER entry_stays INSTEAD OF UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER entry_remains INSTEAD OF DELETE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 `;

@@ -1,5 +1,5 @@
 // A batch on its way between the threads: one text, a command a line. What the writer only stores crosses as the text that
-// the file will hold, so that nobody reads it on the way; what the rules ask for stands apart from it.
+// the file will hold, so that it is not read on the way; what the rules ask for stands apart from it.
 //
 //   t  terms       the next number's text; f: forget the numbers
 //   r  a reserve   at, terms, hold, claims, attempt, the rest

@@ -66,7 +66,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
   const unpack = createUnpacker();
 
   function begin(): Session & Opened {
-    // Before SQLite makes it, so that nobody else may read it.
+    // Before SQLite makes it, so that no other user may read it.
     closeSync(openSync(file, "a", 0o600));
     const db = new DatabaseSync(file, { timeout: 1_000 });
     try {
