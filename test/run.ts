@@ -105,7 +105,7 @@ const { code, output, seconds } = await run(
 const tests = counted(report);
 passed += tests.passed;
 failed += tests.failed;
-// A suite that does not even load, an error that nobody caught: no test failed, and yet.
+// A suite that does not even load, an error that was not caught: no test failed, and yet.
 if (code !== 0 && tests.failed === 0) failed++;
 const skipped = tests.skipped > 0 ? `, ${tests.skipped} skipped` : "";
 say("tests", `${tests.passed} passed, ${tests.failed} failed${skipped}`, seconds);

@@ -1,5 +1,5 @@
 // What SDKs mean when they send a reference in place of an item: the last answers of each key, in this process only, for
-// an hour at most and within a bound. Nobody finds an item that was not their own.
+// an hour at most and within a bound. No key finds an item of another key.
 import type { JsonObject } from "tollgate/plugin";
 
 export interface Bounds {
@@ -11,7 +11,7 @@ export interface Bounds {
 }
 
 interface Kept {
-  /** An answer as it left; read only when somebody refers to one of its items. */
+  /** An answer as it left; read only when a client refers to one of its items. */
   text: string;
   items: ReadonlyMap<string, JsonObject> | undefined;
   at: number;
@@ -24,7 +24,7 @@ interface Owner {
 }
 
 export class ItemMemory {
-  /** Whoever was heard of longest ago comes first. */
+  /** The key that was heard of longest ago comes first. */
   readonly #owners = new Map<string, Owner>();
   readonly #bounds: Bounds;
   readonly #now: () => number;
@@ -65,7 +65,7 @@ export class ItemMemory {
     return undefined;
   }
 
-  /** Forgets whatever has had its time, whether anybody asks or not. */
+  /** Forgets what has had its time, also when no client asks. */
   sweep(): void {
     for (const [key, owner] of this.#owners) this.#expire(key, owner);
   }

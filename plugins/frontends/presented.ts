@@ -22,7 +22,7 @@ const WORDS: Readonly<Record<Scheme, string>> = {
 
 /**
  * The key, or nothing when none was sent; a key in the wrong place is refused with the right one. Clients send one key in
- * two headers; two keys are two people, and nobody can say who is asking.
+ * two headers; two keys are two clients, and which one is asking cannot be said.
  */
 export function presented(headers: HeadersIn, schemes: readonly Scheme[]): string | undefined {
   const [bearer, bare] = [READ.bearer(headers), READ["x-api-key"](headers)];

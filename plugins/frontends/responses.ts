@@ -18,7 +18,7 @@ import { presented } from "./presented.ts";
 const MIB = 1024 * 1024;
 /** What a client may still refer to is what its conversation is about. */
 const HOUR = 3_600_000;
-/** Longer answers hold pictures; nobody refers to those. */
+/** Longer answers hold pictures; clients do not refer to those. */
 const LONGEST = 2 * MIB;
 /** A reference is a few bytes, and what it stands for may be two million: a request stays one. */
 const MOST_RECALLED = 32 * MIB;
@@ -60,7 +60,7 @@ export default defineFrontend({
     const memory = memoryOf(item_memory_mb, ctx);
     const find: Find | undefined = memory && finding(memory, ctx);
     const made = (x: Arrival, id: string) => entryOf(ctx, x, id);
-    /** A by-id operation goes to whoever made the answer, for the key that asked for it. */
+    /** A by-id operation goes to the provider that made the answer, for the key that asked for it. */
     const byId = (name: string) => ({
       op: "relay" as const,
       name,
@@ -155,7 +155,7 @@ async function whole(
       });
     return item;
   };
-  // One after the other: the first that nobody knows ends it.
+  // One after the other: the first that is not known ends it.
   for (const item of input as readonly JsonObject[]) {
     const id = String(item["id"]);
     const known = !isReference(item) ? item : x.privacy === "off" ? await recall(id) : undefined;
@@ -171,12 +171,12 @@ function isReference(item: JsonObject): boolean {
   return type === "item_reference";
 }
 
-/** What would go on after the answer, or be found again by everybody: no provider's setting makes it safe. */
+/** What would go on after the answer, or be found again by every client: no provider's setting makes it safe. */
 function refuseLasting(body: Body): void {
   if (body["background"] === true)
     fail(
       "invalid",
-      "background is not served here: what runs on unasked cannot be billed to anybody. Use stream: true.",
+      "background is not served here: what runs on unasked cannot be billed to a client. Use stream: true.",
       { param: "background", code: "unsupported_parameter" },
     );
   if (body["conversation"] != null)
@@ -188,7 +188,7 @@ function refuseLasting(body: Body): void {
 
 type Made = (x: Arrival, id: string) => Promise<Entry | undefined>;
 
-/** Who made an answer is in the ledger, under the key that paid for it; under privacy nothing was kept anywhere. */
+/** Which provider made an answer is in the ledger, under the key that paid for it; under privacy nothing was kept anywhere. */
 async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | undefined> {
   if (x.privacy !== "off" || !x.identity || id === "") return undefined;
   const { items } = await ctx.ledger.entries(
@@ -199,7 +199,7 @@ async function entryOf(ctx: Context, x: Arrival, id: string): Promise<Entry | un
   return items.find((entry) => entry.target.protocol === "responses");
 }
 
-/** A continued answer goes on where it was made; whoever cannot be continued is told to send everything again. */
+/** A continued answer goes on where it was made; a client whose answer cannot be continued is told to send everything again. */
 async function modelOf(x: Arrival, body: Body, made: Made): Promise<RouteInput["model"]> {
   const model = String(body["model"]);
   const previous = body["previous_response_id"];

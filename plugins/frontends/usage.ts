@@ -1,4 +1,4 @@
-// GET /v1/usage: what the presented key has used, and what it cost; of no other key, whoever asks.
+// GET /v1/usage: what the presented key has used, and what it cost; of no other key.
 import { defineFrontend, fail, type Arrival, type Json, type Total } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";

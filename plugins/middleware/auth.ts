@@ -1,4 +1,4 @@
-// Who is asking. Keys live in the store, by their SHA-256, or by the same hash in gateway.yaml; a key's own text is nowhere.
+// Which client is asking. Keys live in the store, by their SHA-256, or by the same hash in gateway.yaml; a key's own text is nowhere.
 import { createHash, timingSafeEqual } from "node:crypto";
 import { defineMiddleware, fail, type Identity, type Json, type Limit } from "tollgate/plugin";
 

@@ -153,7 +153,7 @@ const good = (wanted: Privacy, { retention, trains }: EffectivePolicy): boolean 
 /** Hints for a prompt cache, which is memory of what was sent. */
 const CACHES = ["prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"];
 
-/** Who writes is still told apart, by somebody who cannot be told. */
+/** Users are still told apart, and none of them can be named. */
 function nameless(out: Outgoing, key: string): void {
   const hashed = (name: string) =>
     createHash("sha256").update(`${key}\n${name}`).digest("hex").slice(0, 32);

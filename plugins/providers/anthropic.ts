@@ -62,7 +62,7 @@ export default defineProvider({
   }),
 });
 
-/** Users know this base address without its version; whoever writes it out means the same. */
+/** Users know this base address without its version; written out it means the same. */
 const versioned = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d+$/.test(bare) ? bare : `${bare}/v1`;
@@ -94,7 +94,7 @@ function onlyBetas(out: Outgoing, allowed: readonly string[]): void {
   out.header("anthropic-beta", kept.length > 0 ? kept.join(",") : undefined);
 }
 
-/** Nobody has more pages of models than this. */
+/** No upstream has more pages of models than this. */
 const PAGES = 20;
 
 async function listed(line: ProviderAccess, version: string): Promise<ModelInfo[]> {

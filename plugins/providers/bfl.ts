@@ -1,5 +1,5 @@
 // Black Forest Labs: a job is submitted, asked after until it is done, and its picture fetched. It has no way to cancel a
-// job: when the client leaves, nobody asks any more.
+// job: when the client leaves, it is not asked for any more.
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   apiKey,

@@ -1,5 +1,5 @@
 // Google's Gemini API: its own protocol, for chats and for pictures, and the live list of models. Its imitation of chat
-// completions is offered too, for those who want what only that has; the reasons stand in the README beside this.
+// completions is offered too, for clients that want what only that has; the reasons stand in the README beside this.
 import {
   apiKey,
   defineProvider,
@@ -80,7 +80,7 @@ export default defineProvider({
 const EFFORTS = ["none", "minimal", "low", "medium", "high"];
 const IGNORED = ["store", "metadata", "safety_identifier", "prompt_cache_key", "verbosity"];
 
-/** Users know this address without its version; whoever writes it out means the same. */
+/** Users know this address without its version; written out it means the same. */
 const versioned = (base: string): string => {
   const bare = base.replace(/\/+$/, "");
   return /\/v\d\w*$/.test(bare) ? bare : `${bare}/${VERSION}`;
@@ -92,7 +92,7 @@ const draws = (model: string): boolean => /-image\b|banana/.test(model);
 /** Models that neither chat nor draw, though they are asked in the same way. */
 const OTHER = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
 
-/** Nobody has more pages of models than this. */
+/** No upstream has more pages of models than this. */
 const PAGES = 20;
 
 async function listed(line: ProviderAccess): Promise<ModelInfo[]> {

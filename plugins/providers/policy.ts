@@ -1,6 +1,6 @@
-// What becomes of what people write to each provider that comes with Tollgate: how long it is kept, who learns from it, what has
+// What becomes of what people write to each provider that comes with Tollgate: how long it is kept, what is trained on it, what has
 // to be sent or signed for that to be nothing. A row that says zero names its evidence, and all rows end: after `expires`
-// they are unknown again until somebody has read the evidence anew.
+// they are unknown again until the evidence is read anew.
 import type { DataPolicy, PolicyException } from "tollgate/plugin";
 
 /** One file. `data` is the provider's own word, `exceptions` are where it does not hold. */

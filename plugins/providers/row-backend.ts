@@ -1,5 +1,5 @@
 // What a row says of a backend beside what its codecs need: how it tells its limits and words its errors. The codecs read
-// every one of these forms from everybody; here they stand for people, for the table in the README, and for the tests,
+// every one of these forms from every provider; here they stand for people, for the table in the README, and for the tests,
 // which hold each row against a sample of what it names.
 import type { Row } from "tollgate/protocols/compatible";
 

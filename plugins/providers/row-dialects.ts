@@ -28,6 +28,6 @@ export const plain: ChatDialect = {
 export const but = (...known: readonly string[]): readonly string[] =>
   OPENAI_ONLY.filter((field) => !known.includes(field));
 
-/** What a messages endpoint of somebody else asks of a row. */
+/** What a third party's messages endpoint asks of a row. */
 export const anthropicAt = (base: string) =>
   ({ base, header: "x-api-key", thinking: "budget" }) as const;

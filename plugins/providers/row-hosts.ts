@@ -1,4 +1,4 @@
-// Hosts of open models whose API is OpenAI's as it was, as far as anybody says. Their addresses are known at second hand.
+// Hosts of open models whose API is OpenAI's as it was, as far as they document it. Their addresses are known at second hand.
 import type { Backend } from "./row-backend.ts";
 import { plain } from "./row-dialects.ts";
 

@@ -1,4 +1,4 @@
-// Those who make models, and serve them from outside mainland China.
+// Laboratories that make models, and serve them from outside mainland China.
 import type { Backend } from "./row-backend.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 

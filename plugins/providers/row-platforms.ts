@@ -46,7 +46,7 @@ export const platforms: readonly Backend[] = [
     unchecked: ["limits"],
     models: false,
     auth: { header: "x-api-key" },
-    // Claude it is, whoever serves it: its signatures are one family.
+    // It is Claude on every platform: its signatures are one family.
     speaks: {
       messages: { signer: "messages", unsigned: false, betas: true, thinking: "adaptive" },
     },

@@ -1,4 +1,4 @@
-// Whom a command asks: the gateway that runs, or, where none does, what its file says.
+// What a command asks: the gateway that runs, or, where none does, what its file says.
 import { askControl } from "../gateway/control/socket.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import { faultOf } from "../model/error.ts";
@@ -8,7 +8,7 @@ import { configFile, load, nameOf, quietLog, stateDirOf } from "./loading.ts";
 import { counted, reported } from "./report.ts";
 import { paintRemark, remark, sayJson } from "./terminal.ts";
 
-/** Undefined: none runs. Whoever names a state folder means the one that runs there, and no file. */
+/** Undefined: none runs. A state folder means the gateway that runs there, and no file. */
 export async function askLive(
   given: CliInput,
   name: string,

@@ -1,4 +1,4 @@
-// What somebody at a terminal sees first: where it is, the key, and a request that answers.
+// What a person at a terminal sees first: where it is, the key, and a request that answers.
 import type { Gateway } from "../gateway/types.ts";
 import { version } from "./loading.ts";
 import { near, sayLeftOut } from "./report.ts";

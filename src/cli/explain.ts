@@ -7,7 +7,7 @@ import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts
 export const command: CliCommand = {
   usage: "explain <model> [options]",
   about:
-    "Says what a request for a model would meet: who would be tried and in which order, who is left out, by whom and\n" +
+    "Says what a request for a model would meet: which candidates would be tried and in which order, which are left out, by what and\n" +
     "why, whether the client's bytes travel as they are, and which plugins see the request. Sends nothing. Asks the\n" +
     "running gateway; without one, the file.",
   options: {
@@ -65,7 +65,7 @@ function inWords(of: Explanation): string {
         "  ",
       ),
     );
-  else lines.push(heading("nobody would be tried"));
+  else lines.push(heading("nothing would be tried"));
   if (out.length > 0)
     lines.push(
       heading("left out"),

@@ -1,4 +1,4 @@
-// What V8 has compiled is kept for the next start. Whoever can write there can run code in us: so it lies in the package, of
+// What V8 has compiled is kept for the next start. A user who can write there can run code in this process: so it lies in the package, of
 // whose every file the same is true, and is this user's alone, or it is not used.
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";

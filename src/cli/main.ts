@@ -114,12 +114,12 @@ function partOf(
   });
 }
 
-/** Whoever read us has left: nothing to complain about. */
+/** The reader of stdout has left: nothing to complain about. */
 function gone(error: NodeJS.ErrnoException): void {
   if (error.code === "EPIPE") process.exit();
 }
 
-/** What was said, in words; what nobody foresaw, with its stack. */
+/** A fault in words; any other error with its stack. */
 function failed(error: unknown, json: boolean): number {
   const fault = faultOf(error);
   const message = fault?.message ?? (error instanceof Error ? error.message : String(error));

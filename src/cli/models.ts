@@ -46,7 +46,7 @@ const parts: Readonly<Record<string, Part>> = {
     usage: "models explain <model> [options]",
     summary: COMMANDS["models.explain"].summary,
     about:
-      "Explains a model: each fact with the one who says so, what a request costs, when it retires. " +
+      "Explains a model: each fact with its source, what a request costs, when it retires. " +
       WHERE,
     options: BASIC,
     words: { least: 1, most: 1 },
@@ -123,7 +123,7 @@ async function refresh(given: CliInput, provider: string | undefined): Promise<n
   const lists = status.lists.filter((l) => provider === undefined || l.provider === provider);
   if (given.json) sayJson({ lists: lists.map(datedLine) });
   else if (lists.length === 0)
-    remark("There is nobody to ask: what is known of them is what exists.");
+    remark("No provider has a list to ask for: what is known of them is what exists.");
   else
     say(
       columns(
@@ -195,7 +195,7 @@ const existence = ({ kind, listed, awaitsList }: ExplainedModel): string =>
         "yellow",
         awaitsList
           ? `${kind}, and no list has it: it is refused until one does`
-          : "nobody lists it: as a chat model it is forwarded all the same",
+          : "no source lists it: as a chat model it is forwarded all the same",
       );
 
 function rowsOf({ field, value, source }: Fact): [string, string, string][] {
@@ -214,14 +214,14 @@ function plain(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Who says so, and since when. */
+/** The source, and since when it says so. */
 function by({ from, at = "", credential, as }: FactSource): string {
-  const who = {
+  const source = {
     operator: "gateway.yaml",
     live: `list${credential === "default" ? "" : ` of ${credential}`}, ${at.slice(0, 16).replace("T", " ")}`,
     shipped: `shipped, ${at}`,
   }[from];
-  return as === undefined ? who : `${who}, as ${as}`;
+  return as === undefined ? source : `${source}, as ${as}`;
 }
 
 function bill({ usd, lines }: ExplainedModel["example"]): string {

@@ -93,7 +93,7 @@ function wayInWords(way: ExplainedWay, wanted: Privacy): string[] {
   ];
   for (const { level, data } of way.sayings)
     lines.push(`  ${level.padEnd(12)} ${inShort(data)}`, ...sources(data));
-  if (way.sayings.length === 0) lines.push("  nobody says anything of it: unknown");
+  if (way.sayings.length === 0) lines.push("  no level says anything of it: unknown");
   if (!way.trusted && way.sayings.length > 0)
     lines.push(
       "  not believed: it is a third party's word, or about another address; trust_policy: true says otherwise",
@@ -118,7 +118,7 @@ const retention = ({ retention: kept }: Partial<DataPolicy>): string => {
     zero: "kept nowhere",
     memory: "kept in memory",
     until_deleted: "kept until deleted",
-    unknown: "nobody knows how long it is kept",
+    unknown: "not known how long it is kept",
   }[kept.kind];
 };
 

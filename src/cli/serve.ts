@@ -83,7 +83,7 @@ function overridesOf(given: CliInput) {
   };
 }
 
-/** For whoever reads lines: where it is, and where the first key is, never the key. */
+/** For programs that read lines: where it is, and where the first key is, never the key. */
 async function announce(gateway: Gateway, file: string | undefined, log: Log): Promise<void> {
   if (file === undefined)
     log.info(
@@ -144,7 +144,7 @@ function untilStopped(
   };
   const broken = (error: unknown) => {
     code = EXIT.failed;
-    log.error({ error }, "an error that nobody caught; stopping");
+    log.error({ error }, "an error that was not caught; stopping");
     stop("error");
   };
 

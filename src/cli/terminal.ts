@@ -1,4 +1,4 @@
-// Words on a terminal, or in a pipe. Answers go to stdout, remarks to stderr; colour only where somebody sees it.
+// Words on a terminal, or in a pipe. Answers go to stdout, remarks to stderr; colour only on a terminal.
 import { stripVTControlCharacters, styleText } from "node:util";
 
 type Style = Parameters<typeof styleText>[0];

@@ -1,5 +1,5 @@
 // What a worker process runs: `tollgate serve` starts it, with its own arguments so that a list of processes says whose it
-// is. Signals are the primary's to obey: a terminal and an init system send them to everybody.
+// is. Signals are the primary's to obey: a terminal and an init system send them to every process.
 import { createLog } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
 import { startPulse } from "../gateway/pulse/pulse.ts";
@@ -17,7 +17,7 @@ const pretty = process.stdout.isTTY && !process.argv.includes("--json");
 const log = createLog({ level: "info", pretty, mask });
 const worker = work({ load: createLoad(), log, mask }, process as Channel);
 process.on("uncaughtException", (error) => {
-  log.error({ error }, "an error that nobody caught");
+  log.error({ error }, "an error that was not caught");
   worker.ailing();
 });
 // What stands is replaced by the primary, which sees it end.

@@ -1,5 +1,5 @@
 // A schema's validator: as the build made it, or compiled now. Ajv takes longer to load and to compile than a start may
-// take, so it is loaded for the first schema that did not come with us: a plugin's of somebody else.
+// take, so it is loaded for the first schema that did not come with us: a third party's plugin's.
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";

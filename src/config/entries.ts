@@ -96,7 +96,7 @@ export const provider = (facts: Schema) =>
         description: "relay: let clients refer to what upstream keeps. Only with one tenant",
       },
       zdr_fields: names(
-        "Fields that may leave under Service-ZDR though nobody has reviewed them, as the error names them: min_p, messages[].new",
+        "Fields that may leave under Service-ZDR though they were not reviewed, as the error names them: min_p, messages[].new",
         { minItems: 1 },
       ),
       on_disconnect: {

@@ -101,7 +101,7 @@ export const FACTS: Schema = closed({
       },
       region: names("Where it is processed"),
       evidence: names("Where that is written; without it nothing counts as zero"),
-      verified_at: date("When somebody last read it there"),
+      verified_at: date("When it was last read there"),
       expires: date("Until when it may be believed"),
     },
     { description: "What becomes of what people wrote" },

@@ -249,7 +249,7 @@ export const problem = {
   unmountedCandidate: (provider: string, why: string) =>
     note("config/unmounted-candidate", `skipped: ${provider} is not mounted, ${why}`),
   unmountedModel: (why: string) =>
-    note("config/unmounted-model", `nobody answers for it yet: ${why}`),
+    note("config/unmounted-model", `no mounted provider answers for it yet: ${why}`),
   unreachableModel: (provider: string) =>
     warning(
       "config/unreachable-model",

@@ -1,5 +1,5 @@
 // Findings as what people and machines read: in file order, each with its line, its column and a piece of the file.
-// No secret that stands in a file is repeated, whoever reads the log.
+// No secret that stands in a file is repeated: logs are read more widely than files.
 import { relative } from "node:path";
 import { styleText } from "node:util";
 import { codeFrame } from "../lib/text.ts";
@@ -60,7 +60,7 @@ function masked(source: SourceFile, hide: readonly Spot[]): string {
     .replace(SUSPECT_DEFAULT, (_, before: string, value: string) => before + stars(value));
 }
 
-/** References may be read by everybody; a default, and the text around them, may not. */
+/** References may be shown; a default, and the text around them, may not. */
 const withoutLiterals = (text: string): string =>
   text.replace(/\$\{[^}]*\}|[^$]+|\$/g, (piece) =>
     piece.startsWith("${")

@@ -1,5 +1,5 @@
-// The JSON Schema of gateway.yaml without anybody's options: every key of the gateway's own, its default and one line
-// for whoever hovers over it. `x-expects` is what an error says in place of the rule.
+// The JSON Schema of gateway.yaml without plugins' options: every key of the gateway's own, its default and one line
+// for hovering over it in an editor. `x-expects` is what an error says in place of the rule.
 import type { Schema } from "./dialect.ts";
 import { middleware, mounted, plugin, provider, route } from "./entries.ts";
 import { BOUNDS } from "../lib/bounds.ts";
@@ -28,7 +28,7 @@ const skeleton = (facts: Schema) => ({
   title: "gateway.yaml",
   ...closed({
     listen: section("Where clients reach the gateway. A change needs a restart", {
-      host: text("127.0.0.1: this machine only. 0.0.0.0: everybody", {
+      host: text("127.0.0.1: this machine only. 0.0.0.0: every machine", {
         minLength: 1,
         default: "127.0.0.1",
       }),
@@ -117,7 +117,7 @@ const skeleton = (facts: Schema) => ({
     middleware: list(mounted(middleware), "What every request passes, in this order", {
       default: DEFAULT_MIDDLEWARE,
     }),
-    observers: list(mounted(plugin), "Who is told what happened, and changes nothing", {
+    observers: list(mounted(plugin), "What is told of all that happened, and changes nothing", {
       default: [],
     }),
     providers: {
@@ -125,7 +125,8 @@ const skeleton = (facts: Schema) => ({
       propertyNames: name("a provider's key"),
       additionalProperties: mounted(provider(facts)),
       default: {},
-      description: "Who answers. A key is what stands before the first / of a model's name",
+      description:
+        "The services that answer. A key is what stands before the first / of a model's name",
     },
     models: {
       type: "object",

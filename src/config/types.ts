@@ -113,7 +113,7 @@ export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Bran
   readonly trustPolicy: boolean;
   /** relay: for operators with one tenant; binds id to key. */
   readonly state: "refuse" | "relay";
-  /** Fields that may leave under Service-ZDR though nobody has reviewed them. */
+  /** Fields that may leave under Service-ZDR though they were not reviewed. */
   readonly zdrFields: readonly string[];
   readonly onDisconnect: "cancel" | "drain";
   readonly requireReady: boolean;

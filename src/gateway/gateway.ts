@@ -62,7 +62,7 @@ export async function createGateway(
       peers: createPeers(async (id, question) => running?.peers(id, question)),
     };
     const store = openStore(config, contextServices, scope);
-    // Whoever waits for it hears of it; nobody does yet.
+    // A caller that waits for it hears of it; none does yet.
     store.catch(() => {});
     // An import begins with work that nothing interrupts: the thread has to be under way before.
     await new Promise(setImmediate);

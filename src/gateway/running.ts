@@ -1,4 +1,4 @@
-// A running gateway: one house, one current generation, one open port. Reload builds a whole new generation and swaps
+// A running gateway: one set of services, one current generation, one open port. Reload builds a whole new generation and swaps
 // one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { LoadedConfig } from "../config/load.ts";
@@ -26,12 +26,12 @@ import type { WorkerPool } from "./workers/pool.ts";
 import type { WorkerConfig } from "./workers/commands.ts";
 import { together } from "./workers/status.ts";
 
-/** What is open to clients: this process's own port, or the crew's. */
+/** What is open to clients: this process's own port, or the workers'. */
 type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 
 type Why = NonNullable<Status["lastReload"]>["why"];
 
-/** After the drain time. A crew's members have theirs first. */
+/** After the drain time. Workers have theirs first. */
 const END_MS = { alone: 5_000, workers: 35_000 };
 
 export class Running implements Gateway {

@@ -1,4 +1,4 @@
-// What a running gateway shows to the command line and to whoever embeds it. All of it but Gateway itself is plain data:
+// What a running gateway shows to the command line and to a program that embeds it. All of it but Gateway itself is plain data:
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
@@ -58,9 +58,9 @@ export interface Status {
   readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
   /** Live model lists, line by line. */
   readonly lists: readonly ListStatus[];
-  /** Who rests after a failure, and until when. */
+  /** What rests after a failure, and until when. */
   readonly resting: readonly { readonly what: string; readonly until: number }[];
-  /** Images that are kept for those who asked for an address. */
+  /** Images that are kept for clients that asked for an address. */
   readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];

@@ -12,7 +12,7 @@ export interface Bound {
         code: string,
       ]
     | null;
-  /** For a client, or for whoever reads the list: what happens, and what to do. `#` is the number. */
+  /** For a client, or for the reader of the list: what happens, and what to do. `#` is the number. */
   readonly beyond: string;
   /** Where an operator may set another one. */
   readonly key?: string;

@@ -5,7 +5,7 @@ import { lookup as resolve, type LookupAddress, type LookupOptions } from "node:
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { buildConnector } from "undici";
 
-/** Networks that are somebody's inside, or nobody's at all (IANA special-purpose registries). */
+/** Networks that are private, or not assigned for use (IANA special-purpose registries). */
 const CLOSED_4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -61,7 +61,7 @@ export interface Guard {
   check(url: string | URL): URL;
 }
 
-/** An address that is not dialled. The message may be told to whoever wrote the address. */
+/** An address that is not dialled. The message may be told to the author of the address. */
 export interface AddressRefusal extends Error {
   code: "address_not_public" | "address_scheme" | "address_credentials" | "address_malformed";
 }

@@ -65,7 +65,7 @@ const MOST_PARTS = BOUNDS.parts.most;
 const LONGEST_NAME = 100;
 
 /**
- * An escape that no serialiser needs: what names are made of, hidden from whoever compares bytes. Some escape the signs
+ * An escape that no serialiser needs: what names are made of, hidden from a reader that compares bytes. Some escape the signs
  * that mean something in HTML.
  */
 const HIDDEN = /\\u00(?:2[de]|3\d|[46][1-9a-f]|[57][\da]|5f)/i;
@@ -87,7 +87,7 @@ const spare: Keys[] = [];
 
 export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).look(b.length)!;
 
-/** The same look, in as many steps as somebody likes. */
+/** The same look, in as many steps as a caller likes. */
 export class Scanner {
   readonly #b: Buffer;
   readonly #most: number;

@@ -1,5 +1,5 @@
 // A client's key: tg_<id, 10><secret, 43><crc32, 6>, base62. The id is public, the secret is 256 random bits,
-// and the check sum lets anybody refuse a mistyped key, or find a leaked one, without asking a store.
+// and the check sum lets every reader refuse a mistyped key, or find a leaked one, without asking a store.
 import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
@@ -30,7 +30,7 @@ export function parse(secret: string): { id: string } | undefined {
   return id !== undefined && sum === checksum(secret.slice(0, -6)) ? { id } : undefined;
 }
 
-/** SHA-256 of the whole key, hex: a key has 256 random bits, so a slow hash would only serve who floods us. */
+/** SHA-256 of the whole key, hex: a key has 256 random bits, so a slow hash would only serve a flood of invented keys. */
 export const digest = (secret: string): string =>
   createHash("sha256").update(secret, "utf8").digest("hex");
 

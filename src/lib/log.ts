@@ -25,7 +25,7 @@ export interface LogOptions {
   readonly level: Level;
   /** Words and colours instead of JSON. */
   readonly pretty: boolean;
-  /** Shared with whoever else must not show a secret. */
+  /** Shared with all that must not show a secret. */
   readonly mask?: Mask;
   /** Absent: stdout. */
   readonly write?: (line: string) => void;
@@ -80,7 +80,7 @@ function stdout(sync: boolean) {
       try {
         stream.flushSync();
       } catch {
-        // Not open yet, or closed by the reader: there is nobody to write to.
+        // Not open yet, or closed by the reader: there is nothing to write to.
       }
     },
   };

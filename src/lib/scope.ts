@@ -65,7 +65,7 @@ export class Scope implements AsyncDisposable {
   }
 }
 
-/** What outlives a generation: made once, ended when nobody holds it any more. */
+/** What outlives a generation: made once, ended when no generation holds it any more. */
 export class Shared {
   readonly #held = new Map<
     string,

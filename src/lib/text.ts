@@ -9,10 +9,10 @@ export const either = (words: readonly string[], last = "or"): string =>
     ? (words[0] ?? "")
     : `${words.slice(0, -1).join(", ")} ${last} ${words[words.length - 1]!}`;
 
-/** What a slip of the finger or another house's spelling does not change. */
+/** What a slip of the finger or another product's spelling does not change. */
 const plain = (word: string) => word.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 
-/** Longer words are nobody's typing error, and the distance is quadratic. */
+/** Longer words are no typing errors, and the distance is quadratic. */
 const LONGEST = 80;
 
 /**

@@ -44,7 +44,7 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     const known = loaded.get(key);
     if (known?.version === version) return known;
     if (graph) freshen(graph);
-    // What lies in node_modules is npm's: it changes file by file, and is looked at when somebody asks for a reload.
+    // What lies in node_modules is npm's: it changes file by file, and is looked at when an operator asks for a reload.
     const files = graph?.files.filter((file) => !file.includes(`${sep}node_modules${sep}`)) ?? [];
     const name = "entry" in found ? found.from : `the built-in ${use}`;
     const module = "entry" in found ? jiti().then((j) => j.import(found.entry)) : found.module();
@@ -108,7 +108,7 @@ function reason(error: unknown): string {
 }
 
 /**
- * Whoever can write here can run code in us: what jiti finds in its cache it executes. So it is ours alone, or not used;
+ * A user who can write here can run code in this process: what jiti finds in its cache it executes. So it is ours alone, or not used;
  * and never the shared folder that jiti would take by itself.
  */
 function privateFolder(stateDir: string): string | false {

@@ -76,7 +76,7 @@ test("models explain: who says what, what it costs, until when", async () => {
 
   const typo = await here.tollgate(["models", "explain", "demo/ehco"]);
   expect(typo.code).toBe(1);
-  expect(typo.stdout).toMatch(/nobody lists it.*forwarded all the same[\s\S]*unpriced/);
+  expect(typo.stdout).toMatch(/no source lists it.*forwarded all the same[\s\S]*unpriced/);
   expect(typo.stdout).toContain("Near it: demo/echo");
   const image = await here.tollgate(["models", "explain", "openai/gpt-image-2"]);
   expect(image.stdout).toContain("it is refused until one does");

@@ -325,7 +325,7 @@ describe("workers: 2", () => {
   });
 
   it(
-    "an error that nobody caught costs no stream: another worker takes over",
+    "an error that was not caught costs no stream: another worker takes over",
     TIMEOUT,
     async () => {
       await using up = await upstream();

@@ -15,7 +15,7 @@ import { plan, type Plan } from "./plan.ts";
 import { tokens, upTo, words } from "./tokens.ts";
 
 export const CONTEXT = 200_000;
-/** Words that are said in one go: then everybody else has a turn. */
+/** Words that are said in one go: then other requests have a turn. */
 const BURST = 100;
 
 export async function* chat(

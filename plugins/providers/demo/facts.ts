@@ -12,7 +12,7 @@ export const POLICY: DataPolicy = {
   retention: { kind: "zero" },
   trains: "no",
   requires: "none",
-  evidence: ["in-process: nothing leaves the gateway, and nobody learns from what stays in it"],
+  evidence: ["in-process: nothing leaves the gateway, and what stays in it trains no model"],
   verifiedAt: "2026-11-21",
 };
 

@@ -32,7 +32,7 @@ export function lastSaid({ turns }: ChatRequest): string {
     .join("\n");
 }
 
-/** The tool results that nobody has answered yet. */
+/** The tool results that are not answered yet. */
 export function results({ turns }: ChatRequest): readonly Extract<Block, { type: "result" }>[] {
   const answered = turns.findLastIndex(({ role }) => role === "assistant");
   return turns

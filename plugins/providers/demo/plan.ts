@@ -1,4 +1,4 @@
-// What each model would say to a request, before anybody limits it. Nothing here depends on when or where it runs.
+// What each model would say to a request, before limits are applied. Nothing here depends on when or where it runs.
 import { fail, type ChatRequest, type Tool } from "tollgate/plugin";
 import { digest } from "./chance.ts";
 import { failing, type Failing } from "./failing.ts";
@@ -89,7 +89,7 @@ function answered(r: ChatRequest): string | undefined {
     .join("\n");
 }
 
-/** Who asks for JSON gets JSON. */
+/** A request for JSON gets JSON. */
 function formatted(said: string, { output: { format } }: ChatRequest): string {
   if (format?.type === "schema") return JSON.stringify(satisfy(format.schema));
   return format?.type === "json" ? JSON.stringify({ text: said }) : said;

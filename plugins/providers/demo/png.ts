@@ -1,4 +1,4 @@
-// A scene as a PNG file. Rows are made a band at a time, so that a large picture does not keep everybody else waiting.
+// A scene as a PNG file. Rows are made a band at a time, so that a large picture does not keep other requests waiting.
 import { setImmediate as turn } from "node:timers/promises";
 import { promisify } from "node:util";
 import { crc32, deflate } from "node:zlib";

@@ -1,5 +1,5 @@
 // One gateway for a state folder: asked before anything of it is opened. Asking takes HTTP, which is long to load, and where
-// no socket stands there is nobody to ask.
+// no socket stands no gateway runs.
 import { lstat } from "node:fs/promises";
 import { placeOf } from "./socket-path.ts";
 

@@ -1,4 +1,4 @@
-// Models, as an operator asks for them: what there is, and what is known of one, by whom, at what cost, until when. The
+// Models, as an operator asks for them: what there is, and what is known of one, from which source, at what cost, until when. The
 // same on the control socket of a running gateway and on a rehearsal of its file.
 import { chatWork } from "../../model/chat-work.ts";
 import type { Work } from "../../model/work.ts";
@@ -15,7 +15,7 @@ import { answering } from "./input.ts";
 import type { InputOf } from "./table.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
-/** One fact, and who says so. */
+/** One fact, and its source. */
 export interface Fact {
   /** "limits.context" */
   readonly field: string;
@@ -29,11 +29,11 @@ export interface ExplainedModel {
   readonly kind: Kind;
   /** It is refused until a list has it. */
   readonly awaitsList: boolean;
-  /** Somebody says that it exists. A chat model that nobody lists is forwarded all the same, an image model is refused. */
+  /** A source says that it exists. A chat model that none lists is forwarded all the same, an image model is refused. */
   readonly listed: boolean;
   readonly facts: readonly Fact[];
   readonly policy: EffectivePolicy | undefined;
-  /** What a plain request costs, in dollars; null: nobody knows. */
+  /** What a plain request costs, in dollars; null: not known. */
   readonly example: {
     readonly about: string;
     readonly usage: Usage;
@@ -53,7 +53,7 @@ export interface ExplainedName {
   readonly name: string;
   /** One, or those that an alias stands for, in the order in which they are tried. */
   readonly models: readonly ExplainedModel[];
-  /** For a name that nobody lists: the nearest that somebody does. */
+  /** For a name that no source lists: the nearest that one does. */
   readonly near: readonly string[];
 }
 

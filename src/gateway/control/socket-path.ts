@@ -1,5 +1,5 @@
 // Where the control socket stands: in the state folder, or, when its path would be longer than a socket's may be, in a
-// private folder beside everybody's temporary files, noted in the state folder.
+// private folder beside other users' temporary files, noted in the state folder.
 import { createHash } from "node:crypto";
 import { chmod, lstat, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -53,7 +53,7 @@ function far(stateDir: string): string {
   return [tmpdir(), "/tmp"].map((folder) => join(folder, name)).find(fits)!;
 }
 
-/** Everybody may write beside it, so it may be somebody else's by now. */
+/** Every user may write beside it, so it may be another user's by now. */
 async function privateFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);

@@ -48,7 +48,7 @@ export async function serveControl(of: {
   };
 }
 
-/** `path`: the state folder. Fails with the code "not_running" when nobody answers there. */
+/** `path`: the state folder. Fails with the code "not_running" when no gateway answers there. */
 export async function askControl(
   path: string,
   command: string,
@@ -57,7 +57,7 @@ export async function askControl(
   const socketPath = await placeOf(path);
   const { status, text } = await post(socketPath, command, JSON.stringify(input, plain)).catch(
     (error: NodeJS.ErrnoException) =>
-      nobody(error)
+      notRunning(error)
         ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
         : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
             cause: error,
@@ -69,7 +69,7 @@ export async function askControl(
   return fail(kind, message, more);
 }
 
-const nobody = ({ code = "" }: NodeJS.ErrnoException) =>
+const notRunning = ({ code = "" }: NodeJS.ErrnoException) =>
   ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
 
 const plain = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);
@@ -129,7 +129,7 @@ async function read(req: IncomingMessage): Promise<string> {
 export async function refuseSecond(stateDir: string): Promise<void> {
   const alive = await post(await placeOf(stateDir), "status", "{}").then(
     ({ text }) => text,
-    (error: NodeJS.ErrnoException) => (nobody(error) ? undefined : "{}"),
+    (error: NodeJS.ErrnoException) => (notRunning(error) ? undefined : "{}"),
   );
   if (alive !== undefined)
     fail(

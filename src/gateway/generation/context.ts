@@ -39,7 +39,7 @@ export function createContext({
       services.peers.answers(scope, id, answer);
       return (question: Q) => services.peers.ask(id, question) as Promise<A | undefined>;
     },
-    // Most ask nobody, and the way out is a long import.
+    // Most plugins never fetch, and the module takes long to load.
     fetch: async (to, init) => {
       const { createLine } = await import("./provider-access.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };

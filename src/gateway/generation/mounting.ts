@@ -41,7 +41,7 @@ function taken(origin: string, connectMs: number, services: Services, scope: Sco
   return pool;
 }
 
-/** Bodies come from strangers: the first thing wrong is enough, and nothing is coerced or filled in. */
+/** Bodies come from clients: the first thing wrong is enough, and nothing is coerced or filled in. */
 export const BODIES: Rules = {
   options: {
     strict: false,

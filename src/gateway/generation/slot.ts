@@ -25,7 +25,7 @@ export class GenerationSlot {
   readonly #retired = new Set<BuiltGeneration>();
   #current: LiveGeneration | undefined;
   #listening: Listening | undefined;
-  /** Nobody new is wanted: for /readyz. */
+  /** No new client is wanted: for /readyz. */
   draining = false;
 
   constructor(services: Services) {
@@ -37,7 +37,7 @@ export class GenerationSlot {
     return this.#current!;
   }
 
-  /** Opens the port: whoever comes meets the generation of that moment. */
+  /** Opens the port: a client meets the generation of that moment. */
   async listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
     const { log } = this.#services;
     const { config } = this.current;

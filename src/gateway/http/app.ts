@@ -22,7 +22,7 @@ export interface AppOptions {
   fetch: (call: HostCall) => ProviderAccess["fetch"];
   /** For /readyz. */
   ready: () => { ready: boolean; state: string };
-  /** Pictures that somebody asked for by address. */
+  /** Pictures that a client asked for by address. */
   files?: Pick<Files, "serve">;
 }
 
@@ -141,7 +141,7 @@ function decoded(params: Record<string, string> | undefined): Record<string, str
   return clear;
 }
 
-/** Who speaks for a path that nobody serves: the frontend whose own paths begin alike. */
+/** The frontend that words the error for a path without a route: the one whose own paths begin alike. */
 function nearest(frontends: readonly MountedFrontend[], path: string): MountedFrontend | undefined {
   const common = (route: Route) =>
     Math.max(

@@ -31,7 +31,7 @@ async function open(host: string, port: number, handler: RequestListener): Promi
   const listening = channel("tracing:net.server.listen:asyncStart");
   let lost!: (error: unknown) => void;
   const failed = new Promise<never>((_, reject) => (lost = reject));
-  // Somebody may take the port between the question and now; listhen's server has nobody to tell.
+  // Another program may take the port between the question and now; listhen's server has no listener for that error.
   const watch = (message: unknown) => {
     const { server } = message as { server: unknown };
     if (server instanceof Server) server.once("error", lost);

@@ -25,7 +25,7 @@ export class Crowd {
     this.#limits = limits;
   }
 
-  /** From now on; who is here stays. */
+  /** From now on; connections that are open stay. */
   limit(limits: CrowdLimits): void {
     this.#limits = limits;
   }

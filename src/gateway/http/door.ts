@@ -26,7 +26,7 @@ export interface DoorOptions {
   readonly headers: number;
 }
 
-/** Read by us or by somebody before us; of two, each may believe another one. */
+/** Read here or by a proxy before; of two, each may believe another one. */
 const ONCE = new Set([
   "host",
   "origin",

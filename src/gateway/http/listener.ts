@@ -1,4 +1,4 @@
-// The one open port, guarded: what every request and every socket must keep to before anybody looks at it.
+// The one open port, guarded: what every request and every socket must keep to before a frontend looks at it.
 // May import: node:http, listhen, lib, and its own neighbours. Knows nothing of models.
 import type { RequestListener, Server } from "node:http";
 import { isIP, type AddressInfo, type Socket } from "node:net";
@@ -17,7 +17,7 @@ export interface ListenOptions {
   readonly handler: RequestListener;
   /** How the port is opened, when others open it too. */
   readonly open?: typeof share;
-  /** For `Expect: 100-continue`; the same one unless said otherwise. Whoever reads the body says `res.writeContinue()` first. */
+  /** For `Expect: 100-continue`; the same one unless said otherwise. What reads the body calls `res.writeContinue()` first. */
   readonly checkContinue?: RequestListener;
   /** More Host names that count as ours. */
   readonly hosts?: readonly string[];
@@ -58,7 +58,7 @@ export interface Listening {
   limit(limits: CrowdLimits): void;
   /** Accepts nobody new and waits for those in flight; how many were cut when the time was over. */
   close(graceMs: number): Promise<number>;
-  /** Cuts everybody off. */
+  /** Cuts every client off. */
   kill(): void;
 }
 
@@ -97,7 +97,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   server.on("upgrade", (req) => notRequest(req.socket, UPGRADE));
   server.on("connect", (req) => notRequest(req.socket, CONNECT));
   server.on("clientError", ({ code = "" }: NodeJS.ErrnoException, socket) => {
-    // The rest are people who left.
+    // The others are clients that left.
     if (code in MALFORMED || (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE"))
       notRequest(socket as Socket, MALFORMED[code] ?? BAD_REQUEST);
     else socket.destroy();

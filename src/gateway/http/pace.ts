@@ -1,5 +1,5 @@
 // Whether what should move does: a body on its way in, an answer on its way out. Counted in sweeps and not by the clock: while
-// a process stood, or a machine slept, there were none, and nobody was slow.
+// a process stood, or a machine slept, there were none, and no client was slow.
 import type { Socket } from "node:net";
 
 export class Pace {

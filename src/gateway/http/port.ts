@@ -17,7 +17,7 @@ export async function choose(host: string, port: number): Promise<{ host: string
 
 /**
  * One of several processes on one port. Without listhen, and without a question before: both would open the port for a
- * moment to see whether it is free, and be handed connections that nobody answers.
+ * moment to see whether it is free, and be handed connections that are never answered.
  */
 export const share = (
   { host, port }: { readonly host: string; readonly port: number },

@@ -1,4 +1,4 @@
-// How a request is turned away at the door: before anybody knows which protocol it speaks, so in a shape that every SDK can read.
+// How a request is turned away at the door: before it is known which protocol it speaks, so in a shape that every SDK can read.
 import { STATUS_CODES, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Refusal } from "./door.ts";

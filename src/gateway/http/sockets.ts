@@ -1,6 +1,6 @@
 // Every open socket and what it owes us: a head in time, a body in time and at a pace, no more requests at once than it may
 // have, and that it reads what it asked for.
-// Node checks its own deadlines twice a minute, and listhen lets nobody say otherwise; so one sweep a second of our own.
+// Node checks its own deadlines twice a minute, and listhen has no option for it; so one sweep a second of our own.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { Crowd, type CrowdLimits } from "./connections.ts";
@@ -44,7 +44,7 @@ interface Held {
   latest: ServerResponse | undefined;
   /** Nothing that still comes in here is answered. */
   over: boolean;
-  /** Something came in that nobody will read. */
+  /** Something came in that will not be read. */
   unread: boolean;
 }
 
@@ -150,7 +150,7 @@ export class Sockets {
       held.receivingSince = this.#now;
       held.receivingFrom = held.socket.bytesRead;
       held.came.rest();
-      // Whoever answers before the body is in ends the connection: "Connection: close" goes out by itself.
+      // An answer before the body is in ends the connection: "Connection: close" goes out by itself.
       const keep = res.shouldKeepAlive;
       res.shouldKeepAlive = false;
       req.on("end", () => {
@@ -253,7 +253,7 @@ export class Sockets {
     return said;
   }
 
-  /** Into an answer that has begun, no other is written; to somebody who never said a word there is nothing to say. */
+  /** Into an answer that has begun, no other is written; a client that never sent a byte gets none. */
   #say(held: Held, refusal: Refusal): boolean {
     held.over = held.unread = true;
     const untouched = held.inFlight === 0 || (held.inFlight === 1 && !held.latest?.headersSent);

@@ -97,6 +97,6 @@ function say(fields: object, msg: string): void {
   try {
     writeSync(1, `${of.pretty ? pretty(line) : line}\n`);
   } catch {
-    // Nobody reads it: it ends all the same.
+    // Its reader is gone: it ends all the same.
   }
 }

@@ -1,13 +1,13 @@
-// That the event loop turns, said once a second to a thread of its own. What does not turn answers nobody, stops no stream and
+// That the event loop turns, said once a second to a thread of its own. What does not turn answers no client, stops no stream and
 // hears no signal: the thread says where it stands and ends the process, which is replaced (by the primary, or by what runs us).
-// For a daemon alone: whoever embeds a gateway has a process of their own.
+// For a daemon alone: a program that embeds a gateway watches its own process.
 import { url as inspected } from "node:inspector";
 import { Worker } from "node:worker_threads";
 
 /** Shared with the thread; all of it counts up but the flags. */
 export const CELLS = {
   beats: 0,
-  /** Somebody looks at it with a debugger: it stands because it was told to. */ paused: 1,
+  /** A debugger is attached: it stands because it was told to. */ paused: 1,
   /** Seconds left, once an end was announced. */ left: 2,
 } as const;
 

@@ -1,4 +1,4 @@
-/** One at a time. Whoever asks while one runs gets the one after it: what it looks at may have changed again. */
+/** One at a time. A caller that asks while one runs gets the one after it: what it looks at may have changed again. */
 export function latest<W, T>(run: (why: W) => Promise<T>): (why: W) => Promise<T> {
   let running: Promise<T> | undefined;
   let next: Promise<T> | undefined;

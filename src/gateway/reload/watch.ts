@@ -9,7 +9,7 @@ import { contents, hashOf } from "./settled.ts";
 export interface WatchOptions {
   /** Asked again at every look: a reload may have changed the list. */
   readonly files: () => readonly string[];
-  /** What was read of them so far: a file that has changed since then has changed, also before anybody looked. */
+  /** What was read of them so far: a file that has changed since then has changed, also before the first look. */
   readonly read?: ReadonlyMap<string, string>;
   /** Called once for what changed in one go, and not again before it is done. */
   readonly changed: () => unknown;
@@ -39,7 +39,7 @@ export function watchFiles(of: WatchOptions): AsyncDisposable {
     quiet = setTimeout(look, Math.min(quietMs, firstMove + 2 * quietMs - now));
   };
 
-  /** One look at a time; whoever asks meanwhile gets one more. */
+  /** One look at a time; a caller that asks meanwhile gets one more. */
   const look = () => {
     firstMove = undefined;
     again = running !== undefined;

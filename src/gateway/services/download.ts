@@ -1,4 +1,4 @@
-// One file from an address that somebody else wrote: GET, no credentials, few hops, few bytes, little time, and every
+// One file from an address that a client or an upstream wrote: GET, no credentials, few hops, few bytes, little time, and every
 // hop dialled through the egress guard, unless it is at an origin that the operator wrote.
 import { Agent } from "undici";
 import { guard, type Guard } from "../../lib/egress.ts";
@@ -90,7 +90,7 @@ async function fetched(
       headers: { accept: "*/*", "accept-encoding": "identity" },
     });
     const { statusCode: status, headers, body } = answer;
-    // A body that is thrown away says so as an error; nobody else is listening.
+    // A body that is thrown away says so as an error, and nothing else listens for it.
     body.on("error", () => {});
     if (status === 200) {
       const mime = String(headers["content-type"] ?? "").split(";", 1)[0]!;

@@ -1,5 +1,5 @@
 // Image files that a client asked for by address: kept in the state folder for a while, found again by a signed path
-// that nobody can guess and that says itself when it ends. Everything a file's life needs is in its name, so a restart
+// that cannot be guessed and that says itself when it ends. Everything a file's life needs is in its name, so a restart
 // loses nothing and several processes may share the folder. May import: lib, model.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";

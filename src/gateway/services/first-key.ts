@@ -2,7 +2,7 @@ import type { GatewayConfig } from "../../config/types.ts";
 import { digest, mint } from "../../lib/key.ts";
 import type { Services } from "./services.ts";
 
-/** A store without keys gets its first one, unless the file has keys of its own or lets everybody in. */
+/** A store without keys gets its first one, unless the file has keys of its own or lets every client in. */
 export async function firstKey(
   config: GatewayConfig,
   services: Services,

@@ -1,5 +1,5 @@
-// What clients ask of the ledger while it is written: sums, and who made an answer. A reading costs the store seconds where a
-// request costs it microseconds, so few are under way at once, one of each key, and few wait. What nobody wants any more is
+// What clients ask of the ledger while it is written: sums, and which provider made an answer. A reading costs the store seconds where a
+// request costs it microseconds, so few are under way at once, one of each key, and few wait. What no client waits for any more is
 // told to stop, and its place is free when the store has let go of it: aborting a reading makes no room for the next one.
 import { BOUNDS } from "../../lib/bounds.ts";
 import { exceed, fail } from "../../model/error.ts";
@@ -19,7 +19,7 @@ interface Waiting {
   begin(): void;
 }
 
-/** `ms`: how long somebody waits for one. */
+/** `ms`: how long a client waits for one. */
 export function createDesk(ms: number): Read {
   const busy = new Set<string>();
   let waiting: Waiting[] = [];

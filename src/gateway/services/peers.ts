@@ -1,4 +1,4 @@
-// The same plugin in the gateway's other processes, and what they ask each other. With one process there is nobody to ask.
+// The same plugin in the gateway's other processes, and what they ask each other. With one process there are none.
 import type { Scope } from "../../lib/scope.ts";
 
 type Answer = (question: never) => unknown;

@@ -1,4 +1,4 @@
-// Who uses a model that is about to go should hear of it in time: one line a day for each, while it is asked for.
+// An operator should hear in time of a model in use that is about to go: one line a day for each, while it is asked for.
 import type { Log } from "../../lib/log.ts";
 
 const DAY_MS = 86_400_000;
@@ -19,7 +19,7 @@ export class Retiring {
   used(model: string, retires: string): void {
     const now = this.#now();
     const left = Date.parse(retires) - now;
-    // A date that cannot be read is nobody's reason to worry.
+    // A date that cannot be read is no reason for a warning.
     if (!(left <= AHEAD_MS) || now - (this.#said.get(model) ?? -Infinity) < DAY_MS) return;
     this.#said.set(model, now);
     const days = Math.ceil(left / DAY_MS);

@@ -1,4 +1,4 @@
-// A config's store: set up like every plugin, and opened. It is there before the house, of which it has the context's services alone.
+// A config's store: set up like every plugin, and opened. It is there before the gateway's other services, and has the context's alone.
 import { originsOf } from "../../config/origins.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";

@@ -6,7 +6,7 @@ import type { Usage } from "../../model/usage.ts";
 interface Open {
   readonly at: number;
   readonly holdNano: bigint | null;
-  /** False: reserved when nobody was there any more to hear of it, so no byte of such a call has left. */
+  /** False: reserved when its worker was gone already, so no byte of such a call has left. */
   readonly heard: boolean;
   usage: Usage;
   costNano: bigint | null;

@@ -7,7 +7,7 @@ export type Answers = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 export interface Link {
   ask<T>(name: string, ...args: readonly unknown[]): Promise<T>;
-  /** Nobody waits for it. In the order in which it is said, between questions too. */
+  /** Without an answer. In the order in which it is said, between questions too. */
   tell(name: string, ...args: readonly unknown[]): void;
 }
 
@@ -34,7 +34,7 @@ export function createLink(channel: Channel, answers: Answers): Link {
       ? answers[name]!(...(args as never[]))
       : fail("internal", `A process was asked for "${name}", which it does not know.`);
 
-  // A message that can no longer be sent needs no answer: "disconnect" tells everybody who waits.
+  // A message that can no longer be sent needs no answer: "disconnect" ends every question.
   const send = (message: Message): void =>
     void (channel.connected && channel.send!(message, undefined, undefined, () => {}));
 

@@ -33,11 +33,11 @@ const WORD_MS = 10_000;
 /** After the time that requests in flight have, for everything else to end. */
 const END_MS = 15_000;
 const PAUSE_MS = { first: 100, last: 10_000 };
-/** Whoever lives so long has started well. */
+/** A worker that lives so long has started well. */
 const SOUND_MS = 10_000;
-/** So many in a row, and nobody else there: it will not get better by itself. */
+/** So many in a row, and no other worker there: it will not get better by itself. */
 const MOST_FAILURES = 6;
-/** Between the choice of a free port and its opening somebody else may take it. */
+/** Between the choice of a free port and its opening another program may take it. */
 const TRIES = 5;
 
 export class WorkerPool {
@@ -47,7 +47,7 @@ export class WorkerPool {
   readonly #all = new Set<Member>();
   /** What the dead left is handed to the ledger before that closes. */
   readonly #endings = new Set<Promise<void>>();
-  /** On their way out, with somebody in their place already. */
+  /** On their way out, with another one in their place already. */
   readonly #retired = new WeakSet<Member>();
   readonly #follow: () => void;
   #order: WorkerConfig;
@@ -79,7 +79,7 @@ export class WorkerPool {
     return [...this.#all].reduce((sum, { holds }) => sum + holds.size, 0);
   }
 
-  /** Everybody, or nobody and what is in the way. */
+  /** All of them, or none and what is in the way. */
   async open(): Promise<readonly Located[]> {
     const workers = Array.from({ length: this.#of.size }, (_, i) => this.#spawn(i + 1));
     try {
@@ -100,21 +100,21 @@ export class WorkerPool {
       (error: Error) => [place("workers", problem.workerFailed(error.message))],
     );
     if (problems.length > 0) {
-      await this.#everybody(workers, (member) => member.ask("abandon", WORD_MS));
+      await this.#each(workers, (member) => member.ask("abandon", WORD_MS));
       return problems;
     }
     this.#order = order;
-    // Who cannot is of no use; and who has joined since these were asked knows of the order before.
+    // A worker that cannot is of no use; one that has joined since these were asked knows of the order before.
     const joined = [...this.#serving].filter((member) => !workers.includes(member));
     const commit = (member: Member) => member.ask("commit", WORD_MS, this.#port!);
     await Promise.all([
-      this.#everybody(workers, (member) => commit(member).catch(member.kill)),
-      this.#everybody(joined, (member) => this.#catchUp(member).catch(member.kill)),
+      this.#each(workers, (member) => commit(member).catch(member.kill)),
+      this.#each(joined, (member) => this.#catchUp(member).catch(member.kill)),
     ]);
     return [];
   }
 
-  /** Everybody but who asks, which may be the primary; the first that knows. */
+  /** All but the one that asks, which may be the primary; the first that knows. */
   peers(id: string, question: unknown, asking?: Member): Promise<unknown> {
     const others = [...this.#serving].filter((member) => member !== asking);
     const known = others.map(async (member) => {
@@ -124,13 +124,13 @@ export class WorkerPool {
     return Promise.any(known).catch(() => undefined);
   }
 
-  /** Resolves when nobody remembers anything of a key any more. */
+  /** Resolves when no process remembers anything of a key any more. */
   forget = (): Promise<unknown> =>
-    this.#everybody([...this.#all], (member) => member.ask("forget", WORD_MS));
+    this.#each([...this.#all], (member) => member.ask("forget", WORD_MS));
 
   async status(): Promise<WorkerStatus[]> {
     const told: WorkerStatus[] = [];
-    await this.#everybody([...this.#serving], async (member) => {
+    await this.#each([...this.#serving], async (member) => {
       told[member.place] = await member.ask("status", WORD_MS);
     });
     return told.filter(Boolean);
@@ -139,7 +139,7 @@ export class WorkerPool {
   async close(drainMs: number): Promise<number> {
     this.#ending = true;
     let cut = 0;
-    await this.#everybody([...this.#all], async (member) => {
+    await this.#each([...this.#all], async (member) => {
       const stopped = member.ask("stop", drainMs + END_MS, drainMs);
       // It could not write all that it had, say: what it left is settled here.
       cut += await stopped.catch(() => (member.kill(), 0));
@@ -159,8 +159,8 @@ export class WorkerPool {
     await Promise.all(this.#endings);
   }
 
-  /** Whoever dies meanwhile is told by its end. */
-  async #everybody(workers: readonly Member[], work: (member: Member) => Promise<unknown>) {
+  /** A worker that dies meanwhile is told by its end. */
+  async #each(workers: readonly Member[], work: (member: Member) => Promise<unknown>) {
     await Promise.allSettled(workers.map(work));
   }
 
@@ -206,7 +206,7 @@ export class WorkerPool {
       }
     }
     for (const member of workers.slice(1)) await member.ask("commit", WORD_MS, this.#port);
-    // While the port opens nobody takes the place of one that ends.
+    // While the port opens no worker takes the place of one that ends.
     const gone = workers.find((member) => !this.#all.has(member));
     if (gone) throw new Error(`A worker has ended (${await gone.over}).`);
     for (const member of workers) this.#serving.add(member);
@@ -220,7 +220,7 @@ export class WorkerPool {
       tellEnd(this.#of.services, member, how);
       if (!this.#retired.has(member)) void this.#replace(member, how);
     }
-    // A store that says nothing keeps nobody from ending: the next start finds what is open.
+    // A silent store keeps no worker from ending: the next start finds what is open.
     await Promise.race([this.#settle(member), sleep(WORD_MS, undefined, { ref: false })]);
   }
 
@@ -243,7 +243,7 @@ export class WorkerPool {
     );
     const { drainMs } = this.#of;
     member.ask("stop", drainMs() + END_MS, drainMs()).catch(() => member.kill());
-    void this.#replace(member, "an error that nobody caught");
+    void this.#replace(member, "an error that was not caught");
   }
 
   async #replace({ place, since }: Member, how: string): Promise<void> {
@@ -292,7 +292,7 @@ const tellList = (member: Member, lists: Lists, provider: string): void =>
 
 /** The problems of the first that has any: they are the same everywhere. */
 async function firstOf(told: readonly Promise<readonly Located[]>[]): Promise<readonly Located[]> {
-  // All have said something before anybody goes on: nobody is left building what is not wanted.
+  // All have answered before one goes on: none is left building what is not wanted.
   await Promise.allSettled(told);
   const all = await Promise.all(told);
   return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];

@@ -1,4 +1,4 @@
-// One process of several: a house with a borrowed store, a stage, a port that it shares. What it does it is told to do by
+// One process of several: services with a borrowed store, a stage, a port that it shares. What it does it is told to do by
 // the primary, and when the primary is gone it is gone too.
 import { resolve } from "node:path";
 import { createLists } from "../../catalogue/lists.ts";
@@ -31,7 +31,7 @@ export function work(
 ): {
   /** Resolves when this one is to end. */
   readonly over: Promise<void>;
-  /** Something is wrong here: somebody else should take over. */
+  /** Something is wrong here: another process should take over. */
   ailing(): void;
 } {
   const scope = new Scope();
@@ -56,7 +56,7 @@ export function work(
       const { config } = loaded;
       if (!config) return loaded.problems;
       here ??= await open(config);
-      // The primary has asked providers whether they are ready, for everybody.
+      // The primary has asked providers whether they are ready, for all workers.
       const serving = await here.stage.build({
         number,
         loaded,

@@ -13,12 +13,12 @@ import type { WorkerCommands } from "./commands.ts";
 type Answer<N extends keyof WorkerCommands> = Awaited<ReturnType<WorkerCommands[N]>>;
 
 export interface Member {
-  /** Of this place in the crew; who takes over has it too. */
+  /** Of this place among the workers; the process that takes over has it too. */
   readonly place: number;
   readonly pid: number;
   readonly since: number;
   readonly holds: Holds;
-  /** Asks, and ends whoever does not answer in time: it might go on with what nobody wants any more. */
+  /** Asks, and ends a worker that does not answer in time: it might go on with what is not wanted any more. */
   ask<N extends keyof WorkerCommands>(
     name: N,
     withinMs: number,
@@ -54,7 +54,7 @@ export function spawn(
 ): Member {
   const forked = cluster.fork();
   const { process: child } = forked;
-  // A connection that is handed to one who has just died cannot be sent; that it is dead is told by its end.
+  // A connection cannot be handed to a worker that has just died; its end is told by itself.
   forked.on("error", () => {});
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
