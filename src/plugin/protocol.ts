@@ -71,6 +71,10 @@ export interface ServerHalf<K extends Kind> {
  * another candidate may be tried, after it the client's stream ends in its protocol's error.
  */
 export interface ClientHalf<K extends Kind> {
+  /**
+   * By what a route calls itself. A name that neither the endpoint nor its protocol has makes the endpoint no candidate for
+   * that route.
+   */
   paths: { generate: Path; [name: string]: Opt<Path> };
   /** `lose()` or `fail("unsupported")` what this wire cannot say. */
   request(request: ModelRequest<K>, of: CallContext): Body;

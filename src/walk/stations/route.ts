@@ -1,3 +1,4 @@
+import { pathNamed } from "../upstream/path.ts";
 import { lasts, satisfies } from "../../catalogue/policy.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { Feature } from "../../model/facts.ts";
@@ -80,6 +81,15 @@ function sifted(
       );
     if (pinned && (pinned.credential !== candidate.credential || candidate.protocol !== x.protocol))
       return leave(out, candidate, "state", "not_found", "not_found", "it was made elsewhere");
+    if (!answers(candidate, x))
+      return leave(
+        out,
+        candidate,
+        "endpoint",
+        "unsupported",
+        "no_such_operation",
+        `its endpoint has no ${x.name}`,
+      );
     const lacks = lacking(candidate, survey.features);
     if (lacks)
       return leave(
@@ -207,6 +217,12 @@ function first(list: readonly HostCandidate[]): HostCandidate[] {
 const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
 /** Absent is unknown, and unknown is forwarded. */
+/** What cannot be counted is estimated; an endpoint that sends by itself says what it does not do. */
+function answers({ "~": { endpoint } }: HostCandidate, { op, name }: HostExchange): boolean {
+  const { wire, protocol } = endpoint;
+  return op === "count" || !wire || pathNamed(name, wire.endpoint, protocol!) !== undefined;
+}
+
 function lacking(candidate: HostCandidate, features: readonly Feature[]): Feature | undefined {
   const can = candidate.info.can;
   const here = candidate["~"].endpoint.endpoint.can;

@@ -1,9 +1,11 @@
 import { put } from "../../lib/member.ts";
+import { fail } from "../../model/error.ts";
 import type { Body, HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
+import { pathNamed } from "./path.ts";
 import { mayBegin, mayLeave } from "./permission.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
 import { receipts } from "../candidates/privacy.ts";
@@ -21,7 +23,8 @@ export function encode(
   mayBegin(call);
   const bodiless = x.method === "GET" || x.method === "DELETE";
   const path = pathOf(
-    endpoint.paths?.[call.name] ?? client.paths[call.name] ?? client.paths.generate,
+    pathNamed(call.name, endpoint, protocol) ??
+      fail("unsupported", `${call.id} has no ${call.name}.`, { code: "no_such_operation" }),
     call,
   );
   const out = new OutgoingRequest({

@@ -1,0 +1,16 @@
+import type { Path, Protocol } from "../../plugin/protocol.ts";
+import type { WireEndpoint } from "../../plugin/provider.ts";
+
+/**
+ * Where an endpoint answers what a route calls by this name: its own word, else its protocol's. Undefined: it does not, and a
+ * request for it would reach another operation. The name may be a client's word.
+ */
+export function pathNamed(
+  name: string,
+  { paths }: Pick<WireEndpoint, "paths">,
+  protocol: Protocol,
+): Path | undefined {
+  if (paths && Object.hasOwn(paths, name)) return paths[name];
+  const own = protocol.client!.paths;
+  return Object.hasOwn(own, name) ? own[name] : undefined;
+}
