@@ -152,6 +152,15 @@ describe("files", () => {
   });
 });
 
+describe("the page on workers", () => {
+  it("has a row for each file, and none for what is not there", () => {
+    const folder = "src/gateway/workers";
+    const rows = read(`${folder}/README.md`).matchAll(/^\| `([\w-]+\.ts)` \|/gm);
+    const files = src.filter((file) => file.startsWith(`${folder}/`)).map((file) => basename(file));
+    expect([...rows].map((row) => row[1]!).sort()).toEqual(files.sort());
+  });
+});
+
 describe("the top level", () => {
   it("has a reason for each entry, and none for what is not there", () => {
     const ignored = read(".gitignore")
