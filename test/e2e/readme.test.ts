@@ -11,6 +11,7 @@ import { Ajv } from "ajv";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { builtin } from "../../plugins/index.ts";
+import { COMMANDS } from "../../src/cli/main.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { printProblems } from "../../src/config/report.ts";
 import { createLoader } from "../../src/loader/load.ts";
@@ -111,6 +112,14 @@ describe("every link and every file that a page names", () => {
         )
       : [];
     expect([...links, ...named].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+});
+
+describe("every command that a page speaks of", () => {
+  it.each(PAGES.filter((page) => existsSync(join(ROOT, page))))("%s: is there", (page) => {
+    const text = readFileSync(join(ROOT, page), "utf8");
+    const spoken = [...text.matchAll(/(?:npx |`)tollgate ([a-z]+)/g)].map((m) => m[1]!);
+    expect(spoken.filter((name) => !Object.hasOwn(COMMANDS, name))).toEqual([]);
   });
 });
 
