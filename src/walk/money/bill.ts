@@ -1,23 +1,47 @@
+// The end of a call, in one place: what it used and cost, its record, its row in the ledger, and a line in the log where the
+// ledger does not take it.
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Fault } from "../../model/error.ts";
+import type { FinishReason } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Settle } from "../../plugin/store.ts";
 import type { HostCall } from "../call.ts";
 import type { Stamped } from "./ledger.ts";
+import type { Tally } from "./tally.ts";
 
-/** Barrier B3: a ledger that takes longer than this to settle keeps nobody waiting. */
+/** Barrier B3: a ledger that takes longer than this to settle keeps no client waiting. */
 export const SETTLE_MS = 2_000;
 
-/** A call that failed, told to the ledger. */
+/** Settles a call once: it came to its finish, or a fault cut it off. Never rejects. */
+export function settleCall(
+  tally: Tally,
+  { finish, fault }: { finish?: FinishReason; fault?: Fault },
+): Promise<void> {
+  const { command, record } = tally.settle({
+    at: Date.now(),
+    outcome: fault?.kind ?? "ok",
+    finish,
+    fault,
+    cut: fault !== undefined,
+  });
+  tally.call.exchange["~"].calls.push(record);
+  return billed(tally.call, command, tally.otherPrices);
+}
+
+/** Its row; never rejects. */
 export function billed(
   call: HostCall,
   command: Stamped<Settle>,
   prices: readonly Price[],
 ): Promise<void> {
   const { gen } = call.exchange["~"];
-  return Promise.race([
-    gen.ledger.settle(command, prices),
-    sleep(SETTLE_MS, undefined, { ref: false }),
-  ]).catch((err: unknown) =>
-    gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken"),
-  );
+  return gen.ledger
+    .settle(command, prices)
+    .catch((err: unknown) =>
+      gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken"),
+    );
 }
+
+/** As long as a client waits for it. */
+export const inTime = (row: Promise<void>): Promise<void> =>
+  Promise.race([row, sleep(SETTLE_MS, undefined, { ref: false })]);

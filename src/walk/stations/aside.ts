@@ -2,7 +2,7 @@
 // has so many requests a minute and so many at once, whatever they ask for.
 import { faultOf } from "../../model/error.ts";
 import type { Limit } from "../../plugin/store.ts";
-import { billed } from "../money/bill.ts";
+import { billed, inTime } from "../money/bill.ts";
 import type { HostCall } from "../call.ts";
 import { chargesOf, taken } from "../money/charges.ts";
 
@@ -28,18 +28,20 @@ export async function aside<T>(call: HostCall, work: () => Promise<T>): Promise<
 
 function over(call: HostCall, outcome: string): Promise<void> {
   const total = Math.round(performance.now() - call.started);
-  return billed(
-    call,
-    {
-      do: "settle",
-      at: Date.now(),
-      attempt: call.attempt,
-      state: outcome === "ok" ? "exact" : "void",
-      usage: {},
-      costNano: 0n,
-      outcome,
-      ms: { total },
-    },
-    [],
+  return inTime(
+    billed(
+      call,
+      {
+        do: "settle",
+        at: Date.now(),
+        attempt: call.attempt,
+        state: outcome === "ok" ? "exact" : "void",
+        usage: {},
+        costNano: 0n,
+        outcome,
+        ms: { total },
+      },
+      [],
+    ),
   );
 }

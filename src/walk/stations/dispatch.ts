@@ -2,7 +2,7 @@ import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess, RecordedAnswer, Reply } from "../../plugin/call.ts";
 import { ClientAnswer } from "../answer/client-answer.ts";
-import { billed } from "../money/bill.ts";
+import { inTime, settleCall } from "../money/bill.ts";
 import { heed, isCallers, shown } from "../upstream/blame.ts";
 import { HostCall } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
@@ -166,7 +166,7 @@ async function once(
     over = true;
     call.end(error("canceled", "given up"));
     await asked?.catch(() => {});
-    if (reserved) await close(call, tally, fault);
+    if (reserved) await inTime(settleCall(tally, { fault }));
   };
   try {
     const got = await onion();
@@ -237,18 +237,6 @@ function replay(x: HostExchange, call: HostCall, answer: ClientAnswer, got: Reco
   answer.write(got.body);
   answer.commit();
   answer.end();
-}
-
-async function close(call: HostCall, tally: Tally, fault: Fault): Promise<void> {
-  const inner = call.exchange["~"];
-  const { command, record } = tally.settle({
-    at: Date.now(),
-    outcome: fault.kind,
-    fault,
-    cut: true,
-  });
-  inner.calls.push(record);
-  await billed(call, command, tally.otherPrices);
 }
 
 /** The head is out and nobody answered: the protocol's own error, inside the stream. */

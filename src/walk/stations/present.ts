@@ -2,7 +2,7 @@ import { formOf } from "../../lib/media.ts";
 import { fail, faultOf, type Fault } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { ClientAnswer } from "../answer/client-answer.ts";
-import { billed, SETTLE_MS } from "../money/bill.ts";
+import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
 import { blame, shown } from "../upstream/blame.ts";
 import type { HostCall } from "../call.ts";
 import {
@@ -179,26 +179,10 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.tally.ended = true;
     this.content();
     this.answer.finishing();
-    const inner = this.#call.exchange["~"];
-    inner.finish = reason;
-    const { command, record } = this.tally.settle({
-      at: Date.now(),
-      outcome: "ok",
-      finish: reason,
-      cut: false,
-    });
-    inner.calls.push(record);
+    this.#call.exchange["~"].finish = reason;
+    const row = settleCall(this.tally, { finish: reason });
     this.#watch(SETTLE_MS);
-    inner.gen.ledger.settle(command, this.tally.otherPrices).then(
-      () => this.#billed(),
-      (problem: unknown) => {
-        inner.gen.log.error(
-          { request: this.#call.exchange.id, err: problem },
-          "a settle row was not taken",
-        );
-        this.#billed();
-      },
-    );
+    void row.then(() => this.#billed());
   }
 
   finished(): void {
@@ -251,15 +235,9 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
     const fault = faultOf(problem) ?? internal(this.#call, problem);
     x["~"].fault = fault;
-    const { command, record } = this.tally.settle({
-      at: Date.now(),
-      outcome: fault.kind,
-      fault,
-      cut: true,
-    });
-    x["~"].calls.push(record);
+    const row = settleCall(this.tally, { fault });
     this.#call.end(error("canceled", "given up"));
-    billed(this.#call, command, this.tally.otherPrices)
+    inTime(row)
       .then(() => {
         this.#say(shown(x["~"].gen, fault));
         this.answer.end();
