@@ -1,5 +1,5 @@
 // Tool declarations and the choice among them, both ways.
-import { refuseTool } from "../foreign-tool.ts";
+import { refuseTool } from "../tools.ts";
 import { fail } from "../../model/error.ts";
 import type { ChatRequest, Json, JsonObject, LossReporter, Opt, Tool } from "../../plugin/index.ts";
 import { byName, fitName } from "../names.ts";

@@ -1,5 +1,5 @@
 // Tool declarations and the choice among them, as this wire has them.
-import { refuseTool } from "../../foreign-tool.ts";
+import { refuseTool } from "../../tools.ts";
 import type { ChatRequest, Json, JsonObject, Tool } from "../../../plugin/index.ts";
 import { byName } from "../../names.ts";
 import { object, present, text } from "../../json.ts";

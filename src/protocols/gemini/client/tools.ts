@@ -1,6 +1,5 @@
 // Tool declarations and the choice among them.
-import { refuseTool } from "../../foreign-tool.ts";
-import { fail } from "../../../model/error.ts";
+import { declareTool, refuseTool } from "../../tools.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { nameTo, type GeminiEncoding } from "./encoding.ts";
@@ -15,14 +14,7 @@ export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {
     if (tool.type === "hosted") continue;
     if (tool.cache !== undefined) e.of.lose("cache_control", "dropped");
     const one = declaration(tool, e);
-    const name = String(one["name"]);
-    const before = declared.get(name);
-    if (before && JSON.stringify(before) !== JSON.stringify(one))
-      fail("unsupported", `Two tools are named ${name}. Give each its own name.`, {
-        param: "tools",
-        code: "duplicate_tool",
-      });
-    declared.set(name, one);
+    declareTool(declared, String(one["name"]), one);
   }
   const hosted = r.tools.flatMap((tool) => (tool.type === "hosted" ? hostedTo(tool, e) : []));
   const out: Json[] = [];

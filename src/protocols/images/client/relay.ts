@@ -1,10 +1,11 @@
 // The verbatim lane: bytes pass as they came, pictures are not even decoded. The tap looks for the counts.
+import { eventObject } from "../../event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
 import type { Usage } from "../../../model/usage.ts";
 import { throwFailure } from "../../failure/failure.ts";
-import { number, object, parsed, text } from "../../json.ts";
+import { number, object, text } from "../../json.ts";
 import { eventOf, frames, gather } from "../../sse/index.ts";
 import { CAP, sum } from "./stream.ts";
 import { failure } from "../server/fault.ts";
@@ -36,15 +37,11 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
     if (event && event.data !== "[DONE]") {
       // A partial image says nothing that is counted.
       if (event.event === PARTIAL) sink.content();
-      else completed(parsed(event.data));
+      else completed(eventObject(event.data));
     }
     out.range(b, from, till);
   }, CAP);
-  const completed = (said: JsonObject | undefined): void => {
-    if (!said)
-      return fail("upstream", "An event of the provider's stream is not a JSON object.", {
-        code: "bad_stream",
-      });
+  const completed = (said: JsonObject): void => {
     if (said["type"] === "error" || object(said["error"])) {
       out.flush();
       throwFailure(said);

@@ -1,10 +1,11 @@
 // A host's stream as events: one image block each.
+import { eventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import { mergeUsage, UNITS, type Usage } from "../../../model/usage.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
 import { throwFailure } from "../../failure/failure.ts";
-import { object, parsed, present, text } from "../../json.ts";
+import { object, present, text } from "../../json.ts";
 import { sniff, type ImageHead } from "../../sniff.ts";
 import { sse } from "../../sse/index.ts";
 import { tokensOf, usageSeen } from "../usage.ts";
@@ -33,11 +34,7 @@ export function stream(emit: Emit): Decoder {
   const decoder = sse(
     (_event, data) => {
       if (data === "[DONE]") return;
-      const said = parsed(data);
-      if (!said)
-        return fail("upstream", "An event of the provider's stream is not a JSON object.", {
-          code: "bad_stream",
-        });
+      const said = eventObject(data);
       const type = text(said["type"]) ?? "";
       if (type === "error" || object(said["error"])) throwFailure(said);
       const media = picture(said);

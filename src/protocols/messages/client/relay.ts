@@ -1,6 +1,6 @@
 // The verbatim lane: bytes pass as they came. Only `message_start` names the model, so only it is written into; the tap
 // reads it and `message_delta`. Everything else, known to us or not, is recognised by its first bytes and never parsed.
-import { parseShallow } from "../../../lib/json.ts";
+import { eventObject } from "../../event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
@@ -194,16 +194,4 @@ function unnamed(event: Buffer): { type: string; nameless: boolean } | undefined
   return typeof type === "string" && /^\w+$/.test(type) ? { type, nameless: true } : undefined;
 }
 
-function jsonOf(event: Buffer): JsonObject {
-  let json: unknown;
-  try {
-    json = parseShallow(eventOf(event)?.data ?? "");
-  } catch {
-    json = undefined;
-  }
-  return isObject(json)
-    ? json
-    : fail("upstream", "An event of the provider's stream is not a JSON object.", {
-        code: "bad_stream",
-      });
-}
+const jsonOf = (event: Buffer): JsonObject => eventObject(eventOf(event)?.data ?? "");

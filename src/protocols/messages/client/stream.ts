@@ -1,4 +1,4 @@
-import { parseShallow } from "../../../lib/json.ts";
+import { eventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { JsonObject } from "../../../model/values.ts";
@@ -19,7 +19,7 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
       if (reading.finished) return;
       // Some backends of this wire end a stream in the manner of another.
       if (data === "[DONE]") return reading.end();
-      const event = parsed(data);
+      const event = eventObject(data);
       switch (event["type"] ?? name) {
         case "message_start":
           return reading.start(begun(event));
@@ -55,20 +55,6 @@ export function stream(emit: (event: ModelEvent) => void, signer: string): Decod
 function begun(event: JsonObject): JsonObject {
   const message = object(event, "message");
   return isObject(message["usage"]) ? { ...message, usage: startOf(message["usage"]) } : message;
-}
-
-function parsed(data: string): JsonObject {
-  let event: unknown;
-  try {
-    event = parseShallow(data);
-  } catch {
-    event = undefined;
-  }
-  return isObject(event)
-    ? event
-    : fail("upstream", "An event of the provider's stream is not a JSON object.", {
-        code: "bad_stream",
-      });
 }
 
 const object = (event: JsonObject, field: string): JsonObject => {

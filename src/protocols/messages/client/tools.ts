@@ -1,5 +1,4 @@
-import { refuseTool } from "../../foreign-tool.ts";
-import { fail } from "../../../model/error.ts";
+import { declareTool, refuseTool } from "../../tools.ts";
 import type { ChatRequest, Tool } from "../../../model/request.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { cacheTo, nameTo, type MessagesEncoding } from "./blocks.ts";
@@ -17,14 +16,7 @@ export function toolsTo(r: ChatRequest, e: MessagesEncoding): Json[] | undefined
   for (const tool of r.tools) {
     if (some && !some.has(tool.name)) continue;
     const declared = toolTo(tool, e);
-    const name = String(declared["name"] ?? declared["type"]);
-    const before = out.get(name);
-    if (before && JSON.stringify(before) !== JSON.stringify(declared))
-      fail("unsupported", `Two tools are named ${name}. Give each its own name.`, {
-        param: "tools",
-        code: "duplicate_tool",
-      });
-    out.set(name, declared);
+    declareTool(out, String(declared["name"] ?? declared["type"]), declared);
   }
   return [...out.values()];
 }

@@ -1,6 +1,7 @@
 // The verbatim lane: an upstream's bytes on their way to a client of the same protocol. Only the model's name is changed,
 // wherever a response object stands. Errors are taken out and told in the gateway's words, so
 // that another candidate may still answer.
+import { eventObject } from "../../event-object.ts";
 import { fail, type Fault } from "../../../model/error.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.ts";
@@ -245,11 +246,7 @@ function typeOf(event: Buffer, json: number): string {
   return eventOf(event)?.event || (dataIn(event)["error"] ? "error" : "unknown");
 }
 
-const dataIn = (event: Buffer): JsonObject =>
-  parsed(eventOf(event)?.data ?? "") ??
-  fail("upstream", "An event of the provider's stream is not a JSON object.", {
-    code: "bad_stream",
-  });
+const dataIn = (event: Buffer): JsonObject => eventObject(eventOf(event)?.data ?? "");
 
 function sequenceIn(event: Buffer): number {
   return number(parsed(eventOf(event)?.data ?? "")?.["sequence_number"]) ?? 0;

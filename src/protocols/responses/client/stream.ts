@@ -1,3 +1,4 @@
+import { eventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
 import type { HeadersIn, JsonObject } from "../../../model/values.ts";
@@ -6,7 +7,7 @@ import { sse } from "../../sse/index.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { ResponsesReader } from "./reader.ts";
 import { whole } from "./whole.ts";
-import { list, number, object, parsed, text } from "../../json.ts";
+import { list, number, object, text } from "../../json.ts";
 
 type Emit = (event: ModelEvent) => void;
 
@@ -20,11 +21,7 @@ export function stream(emit: Emit, headers: HeadersIn): Decoder {
   const events = sse(
     (name, data) => {
       if (reading.finished || data === "[DONE]") return;
-      const event =
-        parsed(data) ??
-        fail("upstream", "An event of the provider's stream is not a JSON object.", {
-          code: "bad_stream",
-        });
+      const event = eventObject(data);
       read(reading, text(event["type"]) ?? name, event);
     },
     { line: CAP, event: CAP },

@@ -1,6 +1,7 @@
-// A tool that another protocol declares, and that cannot be said in this one's words: refused by its name, with the reason.
+// Tools that a wire cannot declare: another protocol's own, and two of one name. Each is refused by its name, with the reason.
 import { fail } from "../model/error.ts";
 import type { Tool } from "../model/request.ts";
+import type { JsonObject } from "../model/values.ts";
 import { object, text } from "./json.ts";
 import { isTyped } from "./look/index.ts";
 
@@ -15,4 +16,19 @@ export function refuseTool(tool: Tool): never {
       : `The tool ${name} runs at its own provider, or is known to it alone.`,
     { param: "tools", code: "unsupported_tool" },
   );
+}
+
+/** Tools by the names that the wire will see. The same tool twice is one; two that differ under one name are refused. */
+export function declareTool(
+  declared: Map<string, JsonObject>,
+  name: string,
+  tool: JsonObject,
+): void {
+  const before = declared.get(name);
+  if (before && JSON.stringify(before) !== JSON.stringify(tool))
+    fail("unsupported", `Two tools are named ${name}. Give each its own name.`, {
+      param: "tools",
+      code: "duplicate_tool",
+    });
+  declared.set(name, tool);
 }
