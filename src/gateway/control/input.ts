@@ -45,6 +45,8 @@ export const answering = <N extends CommandName>(works: Works<N>): Record<N, Con
     ]),
   ) as Record<N, ControlCommand>;
 
-/** A caller in this process may say undefined where JSON says nothing. */
+/** A caller in this process says undefined, one at the socket null, of what it leaves out. */
 const present = (input: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
+  Object.fromEntries(
+    Object.entries(input).filter(([, value]) => value !== undefined && value !== null),
+  );
