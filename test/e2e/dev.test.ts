@@ -16,7 +16,7 @@ it("serves from source under Node's watch, and ends when it is told to", async (
   const folder = await mkdtemp(join(tmpdir(), "tollgate-dev-"));
   const child = spawn(
     join(ROOT, "node_modules/.bin/node"),
-    [...args.map((arg) => (arg.startsWith("src/") ? join(ROOT, arg) : arg)), ...["--port", "0"]],
+    [...args.map((arg) => (arg.startsWith("src/") ? join(ROOT, arg) : arg)), "--port", "0"],
     { cwd: folder, stdio: ["ignore", "pipe", "pipe"] },
   );
   try {
