@@ -51,7 +51,7 @@ function explained(
   now: number,
 ): ExplainedPolicy {
   const ways = new Map<string, ExplainedWay>();
-  for (const candidate of seatsOf(built, model)) {
+  for (const candidate of candidatesFor(built, model)) {
     const { provider, credential } = candidate["~"];
     const policy = policyOf(candidate["~"], candidate.info, now);
     ways.set(`${candidate.id}\n${candidate.credential}\n${candidate.protocol}`, {
@@ -77,7 +77,10 @@ function explained(
 }
 
 /** Every way that a request for this name could take, whichever frontend it comes to. */
-function seatsOf({ frontends, gen }: BuiltGeneration, model: string): readonly HostCandidate[] {
+function candidatesFor(
+  { frontends, gen }: BuiltGeneration,
+  model: string,
+): readonly HostCandidate[] {
   let refused: unknown;
   const candidates = frontends.flatMap((frontend) => {
     if (!frontend.server) return [];

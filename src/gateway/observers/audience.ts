@@ -27,8 +27,8 @@ const END_MS = 5_000;
 
 export class Audience implements Observing {
   readonly #log: Log;
-  #candidates: readonly Seat[] = [];
-  readonly #all = new Map<MountedObserver, Seat>();
+  #candidates: readonly Subscriber[] = [];
+  readonly #all = new Map<MountedObserver, Subscriber>();
 
   constructor(log: Log) {
     this.#log = log;
@@ -44,7 +44,7 @@ export class Audience implements Observing {
 
   mount(observers: readonly MountedObserver[]): void {
     this.#candidates = observers.map((mounted) => {
-      const candidate = new Seat(mounted, this.#log);
+      const candidate = new Subscriber(mounted, this.#log);
       this.#all.set(mounted, candidate);
       return candidate;
     });
@@ -61,7 +61,7 @@ export class Audience implements Observing {
 }
 
 /** One observer, with what waits for it. */
-class Seat {
+class Subscriber {
   readonly #of: MountedObserver;
   readonly #log: Log;
   #records: RequestRecord[] = [];
