@@ -12,12 +12,15 @@ import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 type Fields = Record<string, Json>;
 
-const CHATS: { readonly [id: string]: Protocol } = {
+export const CHATS: { readonly [id: string]: Protocol } = {
   chat: chatCompletions() as Protocol,
   messages: messages() as Protocol,
   responses: responses() as Protocol,
 };
-const TARGETS: { readonly [id: string]: Protocol } = { ...CHATS, gemini: gemini() as Protocol };
+export const TARGETS: { readonly [id: string]: Protocol } = {
+  ...CHATS,
+  gemini: gemini() as Protocol,
+};
 const PICTURES: { readonly [id: string]: Protocol } = {
   images: images() as Protocol,
   drawn: geminiImage() as Protocol,
@@ -39,7 +42,7 @@ const priced = (times: number): Price => ({
   multipliers: [{ when: { speed: "fast" }, by: "6" }],
 });
 const limits = { context: CONTEXT, output: LONGEST };
-const CHAT_FACTS = new Map([
+export const CHAT_FACTS = new Map([
   ["m", { price: priced(1), limits }],
   ["dear", { price: priced(25), limits }],
 ]);
@@ -54,7 +57,7 @@ const PICTURE_FACTS = new Map([
 ]);
 
 /** As a client of each protocol begins. */
-const BASES: { readonly [id: string]: (words: Json) => Fields } = {
+export const BASES: { readonly [id: string]: (words: Json) => Fields } = {
   chat: (words) => ({ messages: [{ role: "user", content: words }] }),
   messages: (words) => ({ messages: [{ role: "user", content: words }], max_tokens: 64 }),
   responses: (words) => ({ input: [{ role: "user", content: words }] }),
@@ -152,9 +155,9 @@ const LONG = [
   "max_new_tokens",
   "maxOutputTokens",
 ];
-/** Said of what is words, or no part at all. */
+/** Said of what is words, or no part at all. A document says in its source what it is. */
 const TEXT =
-  /"type":"(?!text"|input_text"|output_text"|message"|function"|custom"|enabled"|adaptive"|disabled")/;
+  /"type":"(?!text"|input_text"|output_text"|message"|function"|custom"|enabled"|adaptive"|disabled"|ephemeral"|document"|content")/;
 const HOSTED = /web_search|google_?search|advisor|web_search_options/i;
 
 /** What an upstream that reads everything, and makes the most of it, asks for in nano-dollars. */
