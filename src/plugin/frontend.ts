@@ -35,6 +35,11 @@ export type Route = { method: string; path: string | readonly string[] } & (Walk
 export interface WalkRoute {
   op: Op;
   name?: string;
+  /**
+   * What is spoken here, where it is not the frontend's: bodies are checked, decoded, answered and refused in it, and it says
+   * which kind of model is asked for. Absent: the frontend's own.
+   */
+  protocol?: Protocol;
   /** Where model and stream are; default body.model, body.stream. */
   read?(x: Arrival, body: Body): RouteInput | Promise<RouteInput>;
 }

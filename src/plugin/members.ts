@@ -97,6 +97,7 @@ const ROUTE = {
   path: true,
   op: true,
   name: true,
+  protocol: true,
   read: true,
   open: true,
   serve: true,

@@ -90,7 +90,7 @@ describe("a kind from a package", () => {
       `{ use: ./src/provider.ts, with: { base_url: "${up.url}/v1", api_key: sk-up, passes: ${passes} } }`;
     await using gateway = await startGateway({
       dir: folder,
-      yaml: `frontends: [chat-completions, models, ./src/frontend.ts]
+      yaml: `frontends: [chat-completions, models, ./src/frontend.ts, ./src/both.ts]
 providers:
   demo: { use: demo }
   passing: ${mounted(true)}
@@ -155,6 +155,16 @@ providers:
     expect((await ask("/v1/chat/completions", chat)).body.error.message).toBe(
       "passing/small is an embedding model: ask for it at /v1/embeddings.",
     );
+    // A frontend may speak another protocol at one of its routes, errors and all.
+    const asked = { model: "turned/small", input: "x", messages: chat.messages };
+    expect((await ask("/both/vectors", asked)).body.data[0].embedding).toEqual([0.25, -1]);
+    expect((await ask("/both/chat", { ...asked, model: "demo/echo" })).body.object).toBe(
+      "chat.completion",
+    );
+    expect((await ask("/both/vectors", { model: "turned/small" })).body.error).toMatchObject({
+      message: "/input is required.",
+      type: "invalid",
+    });
     const strange = await ask("/v1/embeddings", { model: "passing/unheard-of", input: "x" });
     expect(strange.status).toBe(404);
   });

@@ -1,7 +1,8 @@
 // The frontends of gateway.yaml, set up, and the routes that they serve.
 import type { GatewayConfig, MountConfig } from "../../config/types.ts";
 import type { Kind } from "../../model/request.ts";
-import type { Frontend } from "../../plugin/frontend.ts";
+import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Protocol } from "../../plugin/protocol.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
 import { compile, type MountedMiddleware } from "../../walk/hooks.ts";
 import { bearer } from "../http/bearer.ts";
@@ -27,18 +28,43 @@ export async function mountFrontends(
     if (!frontend) continue;
     const name = mounted.id.replace(/^frontends\./, "");
     checkRoutes(mounted, name, frontend, routes, setup);
-    noteDoors(frontend, doors);
-    frontends.push({
-      name,
-      frontend,
-      protocol: frontend.protocol,
-      server: frontend.protocol?.server as MountedFrontend["server"],
-      validate: validator(frontend.protocol?.server?.schema),
-      secret: frontend.secret?.bind(frontend) ?? bearer,
-      chain: compile(middleware, name),
-    });
+    const secret = frontend.secret?.bind(frontend) ?? bearer;
+    const chain = compile(middleware, name);
+    for (const part of byProtocol(frontend)) {
+      noteDoors(part, doors);
+      frontends.push({
+        name,
+        frontend: part,
+        protocol: part.protocol,
+        server: part.protocol?.server as MountedFrontend["server"],
+        validate: validator(part.protocol?.server?.schema),
+        secret,
+        chain,
+      });
+    }
   }
   return { frontends, doors };
+}
+
+const spokenAt = (route: Route, { protocol }: Frontend): Protocol | undefined =>
+  ("op" in route ? route.protocol : undefined) ?? protocol;
+
+/** A frontend that speaks several protocols is one for each: what stands behind a route asks its frontend what is spoken. */
+function byProtocol(frontend: Frontend): readonly Frontend[] {
+  const parts = new Map<Protocol | undefined, Route[]>();
+  for (const route of frontend.routes) {
+    const protocol = spokenAt(route, frontend);
+    const routes = parts.get(protocol);
+    if (routes) routes.push(route);
+    else parts.set(protocol, [route]);
+  }
+  if (parts.size <= 1 && (parts.size === 0 || parts.has(frontend.protocol))) return [frontend];
+  const fault = frontend.fault?.bind(frontend);
+  return [...parts].map(([protocol, routes]) => ({
+    routes,
+    ...(protocol && { protocol }),
+    ...(fault && { fault }),
+  }));
 }
 
 /** `routes`: those of the frontends before it, by the name of the frontend that serves them. */
@@ -50,7 +76,7 @@ function checkRoutes(
   setup: PluginSetup,
 ): void {
   for (const route of frontend.routes) {
-    if ("op" in route && !frontend.protocol?.server)
+    if ("op" in route && !spokenAt(route, frontend)?.server)
       setup.refuse(mounted, "it has a route to models, and its protocol has no server half");
     for (const path of [route.path].flat()) {
       const key = `${route.method} ${path}`;

@@ -45,7 +45,8 @@ function shape({ routes, protocol }: Frontend): void {
     }
     if ("serve" in route) continue;
     assert.ok(["generate", "count", "relay"].includes(route.op), `there is no op ${route.op}`);
-    assert.ok(protocol?.server, "a route that walks needs a protocol with a server half");
+    const spoken = route.protocol ?? protocol;
+    assert.ok(spoken?.server, "a route that walks needs a protocol with a server half");
   }
 }
 
