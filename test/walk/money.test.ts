@@ -1,6 +1,7 @@
 // What a call is priced with: the moment of its reserve, and the terms that upstream reports or, failing that, were asked.
 import { describe, expect, it } from "vitest";
 import {
+  chatWork,
   fail,
   imageWork,
   type ErrorKind,
@@ -10,6 +11,7 @@ import {
   type Reserve,
   type Settle,
   type UsageSeen,
+  type Work,
 } from "tollgate/plugin";
 import { ERRORS } from "../../src/model/error.ts";
 import { priceHash } from "../../src/money/price.ts";
@@ -402,5 +404,30 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
 
   it.each(HOOKS)("and nothing, where it %s and upstream had refused", async (_how, attempt) => {
     expect(await settledAs(503, attempt)).toMatchObject([{ state: "void", costNano: 0n }]);
+  });
+});
+
+it("what the request alone decides is held and billed exactly, and a report of the same unit wins", async () => {
+  const searched = async (seen: Partial<UsageSeen>) => {
+    const price: Price = { lines: [{ unit: "searches", usd: "0.002", per: 1 }] };
+    const told = speaking({ counts: { searches: 3, characters: 9 } }, seen, price);
+    const work: Work<"chat"> = {
+      ...chatWork,
+      written: false,
+      whole: [["searches"]],
+      most: ({ counts }) => [[{ units: ["searches"], count: counts.searches ?? 1 }]],
+    };
+    Object.assign(told.frontend, { work });
+    await using s = await scene(told);
+    await (await s.ask({ model: "p/m", text: "hi" })).text();
+    const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
+    return { held: reserve.holdNano, settle: s.journal.find((c) => c.do === "settle") as Settle };
+  };
+  expect(await searched({})).toMatchObject({
+    held: 6_000_000n,
+    settle: { state: "exact", usage: { searches: 3 }, costNano: 6_000_000n },
+  });
+  expect(await searched({ usage: { searches: 1 } })).toMatchObject({
+    settle: { state: "exact", usage: { searches: 1 }, costNano: 2_000_000n },
   });
 });
