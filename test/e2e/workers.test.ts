@@ -136,7 +136,10 @@ async function keyWith(gateway: Daemon, limits: object[]): Promise<string> {
 const entries = async (gateway: Daemon): Promise<Entry[]> => {
   const all: Entry[] = [];
   for (let after: string | null = null; ;) {
-    const page = (await gateway.ask("ledger.entries", { after, limit: 1_000 } as never)) as never;
+    const page = (await gateway.ask("ledger.entries", {
+      ...(after !== null && { after }),
+      limit: 1_000,
+    } as never)) as never;
     const { items, next } = page as { items: Entry[]; next?: string };
     all.push(...items);
     if (next === undefined) return all;

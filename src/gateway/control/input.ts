@@ -45,8 +45,6 @@ export const answering = <N extends CommandName>(works: Works<N>): Record<N, Con
     ]),
   ) as Record<N, ControlCommand>;
 
-/** A caller in this process says undefined, one at the socket null, of what it leaves out. */
+/** A caller in this process may say undefined where JSON says nothing. */
 const present = (input: JsonObject): JsonObject =>
-  Object.fromEntries(
-    Object.entries(input).filter(([, value]) => value !== undefined && value !== null),
-  );
+  Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
