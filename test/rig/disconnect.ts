@@ -66,7 +66,10 @@ export async function disconnect(of: {
     const rows = new Map<string, Entry>();
     let after: string | null = null;
     do {
-      const page = (await daemon.ask("ledger.entries", { after, limit: 1_000 })) as unknown as {
+      const page = (await daemon.ask("ledger.entries", {
+        ...(after !== null && { after }),
+        limit: 1_000,
+      })) as unknown as {
         items: Entry[];
         next?: string;
       };
