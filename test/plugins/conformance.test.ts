@@ -27,8 +27,9 @@ const recorded = (protocol: string, as = protocol) =>
   symlinkSync(join(import.meta.dirname, "../fixtures/recordings", protocol), join(RECORDED, as));
 for (const protocol of ["gemini", "gemini-image", "images"]) recorded(protocol);
 // Several pictures of Google's are asked for one by one, each answered whole, by code of the provider's own.
-mkdirSync(join(RECORDED, "native"));
-recorded("gemini-image/whole", "native/whole");
+mkdirSync(join(RECORDED, "native/whole"), { recursive: true });
+for (const file of ["request.json", "upstream.http"])
+  recorded(`gemini-image/whole/${file}`, `native/whole/${file}`);
 afterAll(() => rmSync(RECORDED, { recursive: true }));
 const OWN_DIALECT = ["google", "openai"];
 
