@@ -32,7 +32,13 @@ const TOOLS: readonly Step[] = [
 /** What starts a daemon and waits for it. */
 const SLOW = ["test/e2e", "test/rig", "test/clients"];
 /** What takes minutes: left out unless it is asked for, here or by a word of its name. */
-const LONG = ["test/rig/attack.test.ts"];
+const LONG = [
+  "test/plugins/conformance.test.ts",
+  "test/protocols/linear/linear.test.ts",
+  "test/rig/attack.test.ts",
+  "test/rig/canary.test.ts",
+  "test/rig/crash.test.ts",
+];
 
 interface Ended {
   readonly code: number;

@@ -52,12 +52,12 @@ ${config}`,
   looks: (path) => ({ tool: "view_image", args: { path } }),
   loses: (spoken, model) => [
     ...{
-      messages: ["max_tokens", "prompt_cache_key", "tools.web_search"],
+      messages: ["max_output_tokens", "prompt_cache_key", "tools.web_search"],
       "chat-completions": ["tools.web_search"],
       responses: [],
     }[spoken],
     ...(model === KNOWN && spoken !== "responses" ? ["tools.custom", "tools.tool_search"] : []),
-    ...(model === KNOWN && spoken === "messages" ? ["verbosity"] : []),
+    ...(model === KNOWN && spoken === "messages" ? ["text.verbosity"] : []),
   ],
   losesOfPictures: (spoken) =>
     ({

@@ -179,8 +179,9 @@ async function ask(
 const lastSeq = new WeakMap<Daemon, string>();
 
 async function rowOf(at: Daemon, name: string): Promise<Entry | undefined> {
+  const after = lastSeq.get(at);
   const { items } = (await at.ask("ledger.entries", {
-    after: lastSeq.get(at) ?? null,
+    ...(after !== undefined && { after }),
     limit: 100,
   })) as unknown as {
     items: Entry[];
