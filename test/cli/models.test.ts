@@ -134,6 +134,11 @@ test("models: of a running gateway, its providers' own word first; asked again o
   const stale = await here.tollgate(["models", "refresh", "openai"]);
   expect(stale.code).toBe(1);
   expect(stale.stdout).toMatch(/openai +default +2 models +said .*503/);
+  const failing = JSON.parse((await here.tollgate(["status", "--json"])).stdout) as {
+    lists: object[];
+  };
+  const aDate = expect.stringMatching(/^20.*Z$/);
+  expect(failing.lists).toMatchObject([{ lastOk: aDate, nextAt: aDate, lastError: { at: aDate } }]);
   expect((await here.tollgate(["models", "refresh", "opnai"])).stderr).toContain("There are: demo");
   gateway.child.kill("SIGTERM");
   await gateway.ended;
