@@ -33,11 +33,15 @@ const TOOLS: readonly Step[] = [
 const SLOW = ["test/e2e", "test/rig", "test/clients"];
 /** What takes minutes: left out unless it is asked for, here or by a word of its name. */
 const LONG = [
+  "test/e2e/cuts.test.ts",
   "test/plugins/conformance.test.ts",
   "test/protocols/linear/linear.test.ts",
   "test/rig/attack.test.ts",
+  "test/rig/budget.test.ts",
   "test/rig/canary.test.ts",
   "test/rig/crash.test.ts",
+  "test/rig/zdr.test.ts",
+  "test/unit/testing/conformance.test.ts",
 ];
 
 interface Ended {
