@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/model/values.ts";
 import { plain, returned, strangersIn, type KnownFields } from "../../src/protocols/strangers.ts";
+import { worked } from "../processor.ts";
 
 const KNOWN: KnownFields = { thinking: { ...plain("type"), deep: plain("type") } };
 
@@ -14,9 +15,9 @@ const again = (fields: JsonObject, body: JsonObject) => {
 it("hundred thousand members of one object come back in the time of hundred thousand", () => {
   const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, 1]));
   const body = { thinking: { type: "on", deep: { type: "x" } } };
-  const started = performance.now();
+  const started = worked();
   const { out, lost } = again({ thinking: { ...many, deep: many } }, body);
-  expect(performance.now() - started).toBeLessThan(10_000);
+  expect(worked() - started).toBeLessThan(10_000);
   expect(lost).toEqual([]);
   expect(out).toEqual({ thinking: { type: "on", ...many, deep: { type: "x", ...many } } });
   expect(body).toEqual({ thinking: { type: "on", deep: { type: "x" } } });

@@ -1,6 +1,7 @@
 // What a translation loses is named, once each, however much it is.
 import { expect, it } from "vitest";
 import { HostCall } from "../../src/walk/call.ts";
+import { worked } from "../processor.ts";
 
 const attempt = (): HostCall =>
   new HostCall(
@@ -12,9 +13,9 @@ const attempt = (): HostCall =>
 
 it("hundred thousand losses take the time of hundred thousand", () => {
   const call = attempt();
-  const started = performance.now();
+  const started = worked();
   for (let i = 0; i < 100_000; i++) call.lose(`messages[0].k${i}`, "dropped");
-  expect(performance.now() - started).toBeLessThan(2_000);
+  expect(worked() - started).toBeLessThan(2_000);
   expect(call.losses).toHaveLength(100_000);
   expect(call.warnings).toMatch(/^dropped;field=messages\[0\]\.k0, .*, more;count=\d+$/);
 });

@@ -8,6 +8,7 @@ import { defaultText, packageRoot } from "../../../src/config/default.ts";
 import { loadConfig, type LoadOptions } from "../../../src/config/load.ts";
 import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";
+import { worked } from "../../processor.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -422,14 +423,14 @@ describe("files that are no config", () => {
       { length: 12 },
       (_, i) => `l${i + 1}: &l${i + 1} [${`*l${i}, `.repeat(9)}]`,
     );
-    const started = performance.now();
+    const started = worked();
     for (const [text, id] of [
       [`l0: &l0 lol\n${levels.join("\n")}\n`, "config/too-many-values"],
       [`x: ${"[".repeat(200)}${"]".repeat(200)}\n`, "config/too-deep"],
       [`x: ${"{a: ".repeat(90_000)}`, "config/syntax"],
     ] as const)
       expect((await read(text)).problems.map((p) => p.id)).toContain(id);
-    expect(performance.now() - started).toBeLessThan(5000);
+    expect(worked() - started).toBeLessThan(5000);
   });
   it("ten thousand models are no bomb", async () => {
     const models = Array.from({ length: 10_000 }, (_, i) => `  m${i}: [demo/m${i}]`);

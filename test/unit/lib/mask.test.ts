@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { Mask } from "../../../src/lib/mask.ts";
+import { worked } from "../../processor.ts";
 
 it.each([
   ["blanks", " ".repeat(1 << 16)],
@@ -9,7 +10,7 @@ it.each([
 ])("%s cost no more than a look at each letter", (_, text) => {
   const mask = new Mask();
   mask.add(["a-secret-of-ours"]);
-  const began = performance.now();
+  const began = worked();
   mask.text(text);
-  expect(performance.now() - began).toBeLessThan(1_000);
+  expect(worked() - began).toBeLessThan(1_000);
 });
