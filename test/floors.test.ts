@@ -42,7 +42,6 @@ const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   recoveryLaws: "a list of laws",
   limitLaws: "a list of laws",
   look: "one loop over bytes, whose state stays in local variables for speed",
-  once: "one call from its hooks to its bill: to be parted into named steps",
   createJournal: "the statements of one database, prepared together",
   createWriter: "the thread that writes: its commands share one connection",
   createAudit: "one walk over the chain, with what it adds up on the way",

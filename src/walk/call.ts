@@ -3,6 +3,7 @@ import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Call, ProviderAccess } from "../plugin/call.ts";
 import type { Op } from "../plugin/protocol.ts";
 import type { HostExchange } from "./exchange.ts";
+import { prepare } from "./hooks.ts";
 import type { HostCandidate } from "./mounted.ts";
 
 export interface Loss {
@@ -36,14 +37,8 @@ export class HostCall implements Call {
   #over: Error | undefined;
   #aborter: AbortController | undefined;
   #signal: AbortSignal | undefined;
-  readonly #fetch: (call: HostCall) => ProviderAccess["fetch"];
 
-  constructor(
-    x: HostExchange,
-    candidate: HostCandidate,
-    n: number,
-    fetch: (call: HostCall) => ProviderAccess["fetch"],
-  ) {
+  constructor(x: HostExchange, candidate: HostCandidate, n: number) {
     this.id = candidate.id;
     this.provider = candidate.provider;
     this.protocol = candidate.protocol;
@@ -58,7 +53,6 @@ export class HostCall implements Call {
     this.candidate = candidate;
     const streams = candidate["~"].endpoint.endpoint.streams ?? "asked";
     this.stream = streams === "asked" ? x.stream : streams === "always";
-    this.#fetch = fetch;
   }
 
   get op(): Op {
@@ -84,7 +78,8 @@ export class HostCall implements Call {
     return (this.#signal ??= AbortSignal.any([this.exchange.signal, this.#aborter.signal]));
   }
   get fetch(): ProviderAccess["fetch"] {
-    return this.#fetch(this);
+    const { gen, frontend } = this.exchange["~"];
+    return gen.fetchFor(this.candidate, this.signal, (out) => prepare(frontend.chain, out, this));
   }
 
   /** It is given up: whatever still goes on for it ends. */

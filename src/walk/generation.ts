@@ -3,6 +3,7 @@
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.
 import type { RequestRecord } from "../plugin/observer.ts";
+import type { Outgoing, ProviderAccess } from "../plugin/call.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Logger } from "../plugin/context.ts";
 import type { Json } from "../model/values.ts";
@@ -14,6 +15,7 @@ import type { CandidateResolver } from "./candidates/resolver.ts";
 import type { Ledger } from "./money/ledger.ts";
 import type { Turnstile } from "./bounds/turnstile.ts";
 import type { Watchdog } from "./bounds/watchdog.ts";
+import type { HostCandidate } from "./mounted.ts";
 
 export interface Generation {
   readonly number: number;
@@ -40,6 +42,12 @@ export interface Generation {
   readonly room: Room;
   readonly turnstile: Turnstile;
   readonly pictures: PictureFiles;
+  /** A call's own way to its candidate, for code that sends by itself. `prepare` has the last word on what leaves. */
+  fetchFor(
+    candidate: HostCandidate,
+    signal: AbortSignal,
+    prepare: (out: Outgoing) => void,
+  ): ProviderAccess["fetch"];
   /** Registered secret values out of a text that an upstream wrote. */
   mask(text: string): string;
   /** The same in every string of it. */

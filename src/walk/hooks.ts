@@ -1,4 +1,5 @@
 // Hooks, compiled once per generation and frontend into flat lists. How several combine is HOOKS' rule for each.
+import type { Call, Outgoing } from "../plugin/call.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import { matches } from "./candidates/pattern.ts";
@@ -62,6 +63,12 @@ function scope({ for: only }: MountedMiddleware): Hook<"admit">["applies"] {
   return (model, provider) =>
     (models === undefined || model === undefined || models.some((p) => matches(p, model))) &&
     (providers === undefined || provider === undefined || providers.includes(provider));
+}
+
+/** The last word of the middleware on what leaves, whichever way it leaves. */
+export function prepare(chain: Chain, out: Outgoing, call: Call): void {
+  for (const hook of chain.prepare)
+    if (hook.applies(call.exchange.model, call.provider)) hook.run(out, call);
 }
 
 /** Which hook keeps a candidate off the verbatim lane, if any does. */

@@ -2,9 +2,7 @@
 //
 //     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { ProviderAccess } from "../plugin/call.ts";
 import { admit } from "./stations/admit.ts";
-import type { HostCall } from "./call.ts";
 import { carry } from "./stations/carry.ts";
 import { count } from "./stations/count.ts";
 import { dispatch } from "./stations/dispatch.ts";
@@ -29,12 +27,11 @@ export async function walk(
   gen: Generation,
   mounted: MountedRoute,
   incoming: IncomingRequest,
-  fetch: (call: HostCall) => ProviderAccess["fetch"],
 ): Promise<void> {
   const leave = gen.enter();
   const x = new HostExchange({ id: nextId(), gen, route: mounted, ...incoming, receive });
   try {
-    await settled(x, pass(x, mounted, fetch), refuse);
+    await settled(x, pass(x, mounted), refuse);
   } finally {
     x["~"].stay.walked();
     leave();
@@ -42,11 +39,7 @@ export async function walk(
 }
 
 /** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
-async function pass(
-  x: HostExchange,
-  { route: of }: MountedRoute,
-  fetch: (call: HostCall) => ProviderAccess["fetch"],
-): Promise<void> {
+async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void> {
   if ("serve" in of) return serve(x, of, admit);
   await admit(x);
   await x.read();
@@ -54,7 +47,7 @@ async function pass(
   if (rewriting) await rewriting;
   const routing = route(x);
   const plan = "candidates" in routing ? routing : await routing;
-  if (x.op === "count") return count(x, plan, fetch);
-  if (x.op === "relay") return carry(x, plan, fetch);
-  return dispatch(x, plan, present, fetch);
+  if (x.op === "count") return count(x, plan);
+  if (x.op === "relay") return carry(x, plan);
+  return dispatch(x, plan, present);
 }

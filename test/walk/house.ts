@@ -8,7 +8,6 @@ import { createApp } from "../../src/gateway/http/app.ts";
 import { build } from "../../src/gateway/generation/build.ts";
 import type { Services } from "../../src/gateway/services/services.ts";
 import { Audience } from "../../src/gateway/observers/audience.ts";
-import { lineOf } from "../../src/gateway/generation/provider-access.ts";
 import { Pools } from "../../src/gateway/services/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Mask } from "../../src/lib/mask.ts";
@@ -235,7 +234,6 @@ export async function scene(of: Scene) {
   const app = createApp({
     gen: built.gen,
     frontends: built.frontends,
-    fetch: lineOf,
     ready: () => ({ ready: true, state: "ready" }),
   });
   const server = createServer(toHandler(app));

@@ -8,7 +8,6 @@ const attempt = (): HostCall =>
     { "~": { strict: false } } as never,
     { "~": { endpoint: { endpoint: {} } } } as never,
     1,
-    (() => {}) as never,
   );
 
 it("hundred thousand losses take the time of hundred thousand", () => {

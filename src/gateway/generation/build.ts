@@ -16,6 +16,7 @@ import { MountedKinds } from "./kinds.ts";
 import { InFlight } from "./in-flight.ts";
 import { mountMiddleware, mountObservers } from "./middleware.ts";
 import { type PluginCommands, PluginSetup, type ProblemLocator } from "./plugin-setup.ts";
+import { fetchFor } from "./provider-access.ts";
 import { mountProviders } from "./providers.ts";
 import { ready } from "./ready.ts";
 
@@ -124,6 +125,7 @@ function generation(
     turnstile: services.turnstile,
     usual: services.usual,
     pictures: services.pictures,
+    fetchFor,
     mask: (text) => services.mask.text(text),
     masked: (value) => services.mask.value(value) as Json,
     enter: () => inFlight.enter(),

@@ -7,7 +7,7 @@ import type { HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Auth, Reach } from "../../plugin/provider.ts";
 import type { Credential } from "../../walk/mounted.ts";
-import type { HostCall } from "../../walk/call.ts";
+import type { Generation } from "../../walk/generation.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";
 
@@ -178,19 +178,15 @@ async function toResponse(answer: Dispatcher.ResponseData, maxBytes: number): Pr
   });
 }
 
-/** The line of one call to a native endpoint. */
-export function lineOf(call: HostCall): ProviderAccess["fetch"] {
-  const { endpoint, credential, provider } = call.candidate["~"];
-  const x = call.exchange;
+/** As the walk asks for it: the way of one call to a native endpoint. */
+export const fetchFor: Generation["fetchFor"] = (candidate, signal, prepare) => {
+  const { endpoint, credential, provider } = candidate["~"];
   return createLine({
     origins: provider.origins,
     reach: endpoint.endpoint as Partial<Reach<unknown>>,
     dispatcher: endpoint.pool,
     credential,
-    signal: call.signal,
-    prepare(out) {
-      for (const hook of x["~"].frontend.chain.prepare)
-        if (hook.applies(x.model, call.provider)) hook.run(out, call);
-    },
+    signal,
+    prepare,
   }).fetch;
-}
+};

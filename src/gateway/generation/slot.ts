@@ -7,7 +7,6 @@ import { toHandler } from "../http/adapter.ts";
 import { createApp, stray } from "../http/app.ts";
 import { build, type BuiltGeneration } from "./build.ts";
 import type { Services } from "../services/services.ts";
-import { lineOf } from "./provider-access.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listener.ts";
 import type { Status } from "../types.ts";
 
@@ -68,7 +67,6 @@ export class GenerationSlot {
     const app = createApp({
       gen: built.gen,
       frontends: built.frontends,
-      fetch: lineOf,
       ready: () => this.#ready(),
       files: this.#services.files,
     });

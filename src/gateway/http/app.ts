@@ -2,9 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
 import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Route } from "../../plugin/frontend.ts";
-import type { HostCall } from "../../walk/call.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
 import { NOBODY } from "../../walk/candidates/privacy.ts";
@@ -19,14 +17,13 @@ const HANDLED = Symbol.for("h3.handled");
 export interface AppOptions {
   gen: Generation;
   frontends: readonly MountedFrontend[];
-  fetch: (call: HostCall) => ProviderAccess["fetch"];
   /** For /readyz. */
   ready: () => { ready: boolean; state: string };
   /** Pictures that a client asked for by address. */
   files?: Pick<Files, "serve">;
 }
 
-export function createApp({ gen, frontends, fetch, ready, files }: AppOptions): H3 {
+export function createApp({ gen, frontends, ready, files }: AppOptions): H3 {
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
   health(app, ready);
@@ -43,7 +40,7 @@ export function createApp({ gen, frontends, fetch, ready, files }: AppOptions): 
             refuse(res, frontend, { kind: "invalid", message: "The path is not well encoded." });
             return HANDLED;
           }
-          return walk(gen, mounted, { req, res, params }, fetch).then(() => HANDLED);
+          return walk(gen, mounted, { req, res, params }).then(() => HANDLED);
         });
       }
   app.all("/**", (event) => {

@@ -1,6 +1,5 @@
 import { scan } from "../../lib/json.ts";
 import { fail } from "../../model/error.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
 import { aside } from "./aside.ts";
 import { HostCall } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
@@ -11,17 +10,13 @@ import type { Plan } from "./route.ts";
 import { error, gather, type UpstreamResponse } from "../upstream/response.ts";
 
 /** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
-export async function carry(
-  x: HostExchange,
-  plan: Plan,
-  fetch: (call: HostCall) => ProviderAccess["fetch"],
-): Promise<void> {
+export async function carry(x: HostExchange, plan: Plan): Promise<void> {
   const candidate = plan.candidates.find(
     (s) => s.lane === "verbatim" && s["~"].provider.state === "relay",
   );
   if (!candidate)
     return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
-  const call = new HostCall(x, candidate, 1, fetch);
+  const call = new HostCall(x, candidate, 1);
   x["~"].lane = "verbatim";
   promise(call);
   return aside(call, () => carried(x, call));

@@ -1,6 +1,5 @@
 import { inputUpTo } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
-import type { ProviderAccess } from "../../plugin/call.ts";
 import { aside } from "./aside.ts";
 import { blame } from "../upstream/blame.ts";
 import { HostCall } from "../call.ts";
@@ -18,15 +17,11 @@ const MAX = 64 * 1024;
  * How many tokens a request would be: asked of who can tell, else estimated and said so. It counts like any
  * request, and nothing is billed.
  */
-export async function count(
-  x: HostExchange,
-  plan: Plan,
-  fetch: (call: HostCall) => ProviderAccess["fetch"],
-): Promise<void> {
+export async function count(x: HostExchange, plan: Plan): Promise<void> {
   const inner = x["~"];
   const server = inner.frontend.server;
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
-  const call = new HostCall(x, plan.candidates[0]!, 1, fetch);
+  const call = new HostCall(x, plan.candidates[0]!, 1);
   inner.lane = call.lane;
   // Only the head of an answer could attest, and a count is not worth finding out.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;

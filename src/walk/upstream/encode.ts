@@ -5,6 +5,7 @@ import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
+import { prepare } from "../hooks.ts";
 import { pathNamed } from "./path.ts";
 import { mayBegin, mayLeave } from "./permission.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
@@ -46,8 +47,7 @@ export function encode(
   anonymous(call, out);
   client.prepare?.(out, call);
   endpoint.prepare?.(out, call);
-  for (const hook of frontend.chain.prepare)
-    if (hook.applies(x.model, call.provider)) hook.run(out, call);
+  prepare(frontend.chain, out, call);
   mayLeave(call, out);
   return out;
 }

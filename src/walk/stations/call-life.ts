@@ -1,0 +1,194 @@
+// One call, from its hooks to its bill: prepared, reserved, sent, presented, closed. One reserve before it, one settle after it.
+import { fail, faultOf, type Fault } from "../../model/error.ts";
+import type { RecordedAnswer, Reply } from "../../plugin/call.ts";
+import type { ClientAnswer } from "../answer/client-answer.ts";
+import type { AnswerSource } from "../answer/lane.ts";
+import { ProviderReply } from "../answer/provider-reply.ts";
+import { breath } from "../bounds/turn.ts";
+import type { HostCall } from "../call.ts";
+import { promise } from "../candidates/privacy.ts";
+import type { HostCandidate } from "../mounted.ts";
+import { inTime, settleCall } from "../money/bill.ts";
+import { reserve } from "../money/reserve.ts";
+import { Tally } from "../money/tally.ts";
+import { heed } from "../upstream/blame.ts";
+import { encode, headOf } from "../upstream/encode.ts";
+import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
+import { mayBegin } from "../upstream/permission.ts";
+import { error } from "../upstream/response.ts";
+import { send } from "../upstream/send.ts";
+
+/** The station that takes an answer to the client's last byte. */
+export interface Present {
+  (call: HostCall, source: AnswerSource, answer: ClientAnswer, tally: Tally): Promise<void>;
+}
+
+/** What the client's head has said already, and the candidate that it said it of. */
+export interface SentHead {
+  warnings: string | undefined;
+  candidate: HostCandidate;
+}
+
+export class CallLife {
+  readonly #call: HostCall;
+  readonly #answer: ClientAnswer;
+  readonly #tally: Tally;
+  readonly #head: SentHead | undefined;
+  #asked: Promise<Reply> | undefined;
+  #reserved = false;
+  #source: AnswerSource | undefined;
+  #over = false;
+
+  constructor(call: HostCall, answer: ClientAnswer, head: SentHead | undefined) {
+    this.#call = call;
+    this.#answer = answer;
+    this.#tally = new Tally(call);
+    this.#head = head;
+  }
+
+  /** Resolves when the answer has left and is billed; rejects where another candidate may be tried. */
+  async run(present: Present): Promise<void> {
+    const call = this.#call;
+    const inner = call.exchange["~"];
+    try {
+      const got = await this.#hooked(0);
+      inner.losses = call.losses;
+      if ("body" in got) {
+        this.#replay(got);
+        return await this.#close({ kind: "canceled", message: "A hook answered." });
+      }
+      const source = this.#source!;
+      const upstream = "response" in source ? source.response : undefined;
+      this.#answer.begin(upstream, headOf(call, got.headers));
+      await present(call, source, this.#answer, this.#tally);
+    } catch (problem) {
+      await this.#close(faultOf(problem) ?? { kind: "internal", message: "" });
+      throw problem;
+    }
+    // What broke off after content is over for the client, and a failure all the same.
+    if (inner.fault) heed(call, inner.fault);
+    else inner.gen.rests.answered(call);
+  }
+
+  /** The attempt hooks from this one on; the last one's `next()` asks the provider. */
+  #hooked(from: number): Promise<Reply | RecordedAnswer> {
+    const call = this.#call;
+    const { attempt } = call.exchange["~"].frontend.chain;
+    for (let i = from; i < attempt.length; i++) {
+      const hook = attempt[i]!;
+      if (hook.applies(call.exchange.model, call.provider))
+        return waited(() => hook.run(call, () => unheeded(this.#hooked(i + 1) as Promise<Reply>)));
+    }
+    return this.#next();
+  }
+
+  #next(): Promise<Reply> {
+    if (!this.#asked && !this.#over) return (this.#asked = this.#ask());
+    const why = this.#asked ? "twice: the host owns retries" : "after the hook has answered";
+    return Promise.reject(error("internal", `next() ${why}.`));
+  }
+
+  async #ask(): Promise<Reply> {
+    const call = this.#call;
+    const inner = call.exchange["~"];
+    promise(call);
+    const before = breath(inner.received!.bytes);
+    if (before) await before;
+    const out = this.#prepare();
+    const after = breath(inner.received!.bytes);
+    if (after) await after;
+    if (this.#head) keepWord(call, this.#head);
+    await reserve(call, out, this.#tally);
+    this.#taken();
+    if (inner.gone) fail("canceled", "The client went away.");
+    if (!out) return this.#run();
+    const { wire } = call.candidate["~"].endpoint;
+    const response = await send(call, wire!, out);
+    // It has taken the work on, whatever a hook thinks of its head.
+    this.#tally.accepted = true;
+    this.#tally.headMs = Math.round(performance.now() - call.started);
+    this.#source = { response };
+    return new ProviderReply(response, this.#answer, this.#tally);
+  }
+
+  /** What leaves; nothing for an endpoint that sends by itself. */
+  #prepare(): OutgoingRequest | null {
+    const { endpoint } = this.#call.candidate["~"];
+    if (endpoint.wire) return encode(this.#call, endpoint.protocol!, endpoint.wire.endpoint);
+    mayBegin(this.#call);
+    return null;
+  }
+
+  /** Its row stands: what else is told that it is asked. */
+  #taken(): void {
+    this.#reserved = true;
+    const call = this.#call;
+    const { gen, received } = call.exchange["~"];
+    if (call.info.retires !== undefined) gen.retiring.used(call.id, call.info.retires);
+    const record = received!.record;
+    if (!record) return;
+    new ProviderReply({ status: 200, headers: {} }, this.#answer, this.#tally)
+      .record(record.max)
+      .then((got) => got && record.to(got))
+      .catch((err: unknown) =>
+        gen.log.error({ request: call.exchange.id, err }, "a recorded answer was not taken"),
+      );
+  }
+
+  #run(): Reply {
+    const call = this.#call;
+    const x = call.exchange;
+    const { endpoint, credential } = call.candidate["~"];
+    const native = endpoint.endpoint;
+    if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");
+    const request = (x["~"].rewritten ?? x.request) as never;
+    this.#source = { events: native.run(request, call, credential.fields) };
+    return new ProviderReply({ status: 200, headers: {} }, this.#answer, this.#tally);
+  }
+
+  /** A cache's answer: no provider was asked, nothing is billed. */
+  #replay(got: RecordedAnswer): void {
+    const answer = this.#answer;
+    this.#call.exchange["~"].cached = true;
+    answer.begin(undefined, headOf(this.#call, {}));
+    answer.write(got.body);
+    answer.commit();
+    answer.end();
+  }
+
+  /** Nothing goes on behind a call that is over, and what it reserved is settled. */
+  async #close(fault: Fault): Promise<void> {
+    this.#over = true;
+    this.#call.end(error("canceled", "given up"));
+    await this.#asked?.catch(() => {});
+    if (this.#reserved) await inTime(settleCall(this.#tally, { fault }));
+  }
+}
+
+/** After the head only those may answer of whom it is true: the same losses, and under privacy the same receipt. */
+function keepWord(call: HostCall, head: SentHead): void {
+  const promised = ({ provider, protocol, policy }: HostCandidate) =>
+    JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);
+  const same =
+    call.warnings === head.warnings &&
+    (call.exchange.privacy === "off" || promised(call.candidate) === promised(head.candidate));
+  if (!same)
+    fail("unsupported", "Another provider would answer on other terms than those already told.", {
+      code: "head_already_sent",
+    });
+}
+
+/** Those around a hook get a promise, whatever it does before its first wait. */
+function waited<T>(hook: () => Promise<T>): Promise<T> {
+  try {
+    return Promise.resolve(hook());
+  } catch (problem) {
+    return Promise.reject(problem as Error);
+  }
+}
+
+/** A hook that does not look at what it asked for would end the process with its failure. */
+function unheeded<T>(asked: Promise<T>): Promise<T> {
+  asked.catch(() => {});
+  return asked;
+}
