@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, join, relative } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const root = new URL("../..", import.meta.url).pathname;
@@ -114,13 +114,25 @@ test("the package holds what runs and nothing else", () => {
   expect(packed).toContain("plugins/providers/facts/THIRD_PARTY_NOTICES");
   const other = packed.filter(
     (path) =>
-      !/^(dist|schemas)\//.test(path) &&
+      !/^(dist|schemas|docs|examples)\//.test(path) &&
       !/^(package\.json|gateway\.yaml|README\.md|LICENSE|src\/cli\/launch\.js|plugins\/.*\/THIRD_PARTY_NOTICES)$/.test(
         path,
       ),
   );
   expect(other).toEqual([]);
-  expect(packed.filter((path) => /\.(test|bench)\.|(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  const source = packed.filter((path) => /\.(test|bench)\.|(?<!\.d)\.ts$/.test(path));
+  expect(source.filter((path) => !path.startsWith("examples/"))).toEqual([]);
+});
+
+test("every page is in it, and every example, as they are in the tree", () => {
+  for (const folder of ["docs", "examples"]) {
+    const files = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
+    const paths = files
+      .filter((each) => each.isFile())
+      .map(({ parentPath, name }) => relative(root, join(parentPath, name)));
+    expect(paths.length).toBeGreaterThan(5);
+    expect(packed.filter((path) => path.startsWith(`${folder}/`)).sort()).toEqual(paths.sort());
+  }
 });
 
 test("npm ci on a machine with an older Node says nothing of it: what it installs runs on its own", () => {

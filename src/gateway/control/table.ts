@@ -93,7 +93,7 @@ export const COMMANDS = {
     output: answer("ok", "generation", "problems"),
     role: "operator",
     writes: true,
-    cli: undefined,
+    cli: "reload",
     onFiles: false,
   },
   explain: {
