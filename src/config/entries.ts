@@ -3,10 +3,12 @@ import { ERRORS, type ErrorKind } from "../model/error.ts";
 import type { Schema } from "./dialect.ts";
 import { closed, date, list, name, named, names, text, timeouts } from "./shapes.ts";
 
+const KINDS = Object.keys(ERRORS) as ErrorKind[];
+
+/** Failures after which another candidate is tried, where a route says nothing of it. */
+export const RETRYABLE = KINDS.filter((k) => ERRORS[k][1] === "next");
 /** Failures that another candidate may mend. */
-export const RETRYABLE = (Object.keys(ERRORS) as ErrorKind[]).filter(
-  (k) => ERRORS[k][1] === "next",
-);
+const MENDABLE = KINDS.filter((k) => ERRORS[k][1] !== "never");
 
 const USE = named("A built-in's name, a package, or a path such as ./plugin.ts");
 const WITH = { type: ["object", "null"], description: "The plugin's own options" };
@@ -139,8 +141,8 @@ export const route: Schema = {
             description: "weighted: the first one by its credentials' weights",
           },
           on: list(
-            { enum: RETRYABLE },
-            "Failures after which the next one is tried; all that another may mend if absent",
+            { enum: MENDABLE },
+            "Failures after which the next one is tried; if absent, all but context_length and content_policy, which a route must name",
             { uniqueItems: true },
           ),
         },

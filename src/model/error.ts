@@ -5,11 +5,15 @@ import type { JsonObject, Opt } from "./values.ts";
 /**
  * Every way a request can fail: [status, may another candidate be tried, what is rested for a while].
  * The set is closed: a kind decides status, retry and rest, and nothing else does.
+ *
+ * never: what was asked is at fault, and another candidate would say the same. next: another one may mend it, unless the
+ * route's `on:` leaves it out. asked: another one may mend it, with a larger window or another policy, at another price: it
+ * is tried only where the route's `on:` names the kind and the provider itself said so, not a hook.
  */
 export const ERRORS = {
   invalid: [400, "never"],
-  context_length: [400, "never"],
-  content_policy: [400, "never"],
+  context_length: [400, "asked"],
+  content_policy: [400, "asked"],
   /** This candidate cannot say it; another may. */
   unsupported: [400, "next"],
   unauthenticated: [401, "never"],
@@ -37,7 +41,7 @@ export const ERRORS = {
   string,
   readonly [
     status: number,
-    retry: "never" | "next",
+    retry: "never" | "next" | "asked",
     rests?: "target" | "credential" | "credential+model",
   ]
 >;

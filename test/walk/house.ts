@@ -22,6 +22,7 @@ import {
   defineMiddleware,
   defineProvider,
   type StoreCommand,
+  type ErrorKind,
   type Hooks,
   type PolicyException,
   type Identity,
@@ -51,6 +52,8 @@ export interface Scene {
   >;
   hooks?: (Hooks & { id?: string; for?: MiddlewareConfig["for"]; sends?: any })[];
   models?: Record<string, string[]>;
+  /** After which failures the routes of `models` go on. */
+  on?: readonly ErrorKind[];
   /** By provider, why `when:` leaves it out. */
   unmounted?: Record<string, string>;
   strict?: boolean;
@@ -139,7 +142,7 @@ export async function scene(of: Scene) {
           name,
           candidates,
           pick: "ordered",
-          on: ["overloaded", "rate_limited", "timeout", "upstream", "upstream_auth"],
+          on: of.on ?? ["overloaded", "rate_limited", "timeout", "upstream", "upstream_auth"],
         },
       ]),
     ),

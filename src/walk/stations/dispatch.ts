@@ -5,7 +5,7 @@ import { internal } from "../answer/lane.ts";
 import { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { HostCandidate } from "../mounted.ts";
-import { heed, isCallers, shown } from "../upstream/blame.ts";
+import { heed, isCallers, isProviders, shown } from "../upstream/blame.ts";
 import { error } from "../upstream/response.ts";
 import { CallLife, type Present, type SentHead } from "./call-life.ts";
 import type { Plan } from "./route.ts";
@@ -67,7 +67,10 @@ class Queue {
   /** Whether another may be tried after this failure; what one endpoint cannot say, the candidate's others may. */
   goesOn({ id, credential }: HostCandidate, fault: Fault): boolean {
     const unsupported = fault.kind === "unsupported";
-    if (ERRORS[fault.kind][1] !== "next" || isCallers(fault)) return false;
+    const retry = ERRORS[fault.kind][1];
+    if (retry === "never" || isCallers(fault)) return false;
+    // What another may mend at another price is mended where the operator wrote so, and the provider itself said it.
+    if (retry === "asked" && !isProviders(fault)) return false;
     if (!unsupported && !this.#on.has(fault.kind)) return false;
     if (unsupported && this.#others.length > 0) {
       const alike = (one: HostCandidate) => one.id === id && one.credential === credential;

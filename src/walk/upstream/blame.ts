@@ -30,6 +30,12 @@ export function blame<P>(problem: P, who: Who, provider?: string): P {
 /** No other candidate could do better, and no candidate did worse. */
 export const isCallers = (fault: Fault): boolean => blames.get(fault)?.who === "caller";
 
+/** Said by the provider, in its refusal or in its answer; not by a hook and not by the gateway. */
+export const isProviders = (fault: Fault): boolean => {
+  const who = blames.get(fault)?.who;
+  return who === "target" || who === "answer";
+};
+
 export const providerOf = (fault: Fault): string | undefined => blames.get(fault)?.provider;
 
 /**
