@@ -98,7 +98,7 @@ export class HostCall implements Call {
 
   lose(named: string, how: "dropped" | "approximated", code: string = how): void {
     const field = this.spelling(named);
-    if (this.exchange["~"].strict)
+    if (this.exchange.strict)
       fail(
         "unsupported",
         `${field} cannot reach ${this.id} without loss (${code}), and this request is strict.`,

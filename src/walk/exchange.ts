@@ -17,7 +17,11 @@ import { Stay } from "./bounds/stay.ts";
 
 const PRIVACY = ["off", "required", "strict"] as const;
 
-/** What may stand in a header line; a value with anything else would be somebody's injection. */
+/** Privacy is only ever tightened. */
+export const stricter = (a: Privacy, b: Privacy): Privacy =>
+  PRIVACY.indexOf(b) > PRIVACY.indexOf(a) ? b : a;
+
+/** What may stand in a header line; a value with anything else would be an injection. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -56,28 +60,26 @@ export interface ReceivedBody {
 export interface ExchangeState {
   readonly gen: Generation;
   readonly frontend: MountedFrontend;
+  /** Undefined: the frontend answers it itself. */
+  readonly route: WalkRoute | undefined;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly started: number;
   received: ReceivedBody | undefined;
-  reading: Promise<Exchange> | undefined;
-  request: ModelRequest | undefined;
   /** After the rewrite hooks; what a translated call encodes. */
   rewritten: ModelRequest | undefined;
   tightened: boolean;
-  /** What was promised of whoever was asked last. */
+  /** What was promised of the candidate that was asked last. */
   promised: string | undefined;
-  strict: boolean;
   headers: Map<string, string> | undefined;
   limits: readonly LimitState[];
-  losses: { field: string; how: string; code: string }[];
   calls: CallRecord[];
   fault: Fault | undefined;
   cached: boolean;
   finish: Outcome["finish"];
-  lane: Outcome["lane"];
+  /** The call that was begun last. */
+  last: Pick<Outcome, "lane" | "losses"> | undefined;
   bytesOut: number;
-  aborter: AbortController | undefined;
   gone: boolean;
   onGone: (() => void)[];
   readonly stay: Stay;
@@ -88,11 +90,13 @@ export class HostExchange implements Exchange {
   readonly id: string;
   readonly "~": ExchangeState;
   readonly params: { readonly [name: string]: string };
-  readonly #route: WalkRoute | undefined;
   #identity: Identity | undefined;
   #privacy: Privacy = "off";
   #headers: HeadersIn | undefined;
   #query: URLSearchParams | undefined;
+  #reading: Promise<Exchange> | undefined;
+  #request: ModelRequest | undefined;
+  #aborter: AbortController | undefined;
   readonly #receive: (visit: HostExchange) => Promise<void>;
 
   constructor(of: {
@@ -106,31 +110,26 @@ export class HostExchange implements Exchange {
   }) {
     this.id = of.id;
     this.params = of.params;
-    this.#route = "op" in of.route.route ? of.route.route : undefined;
     this.#receive = of.receive;
     this["~"] = {
       gen: of.gen,
       frontend: of.route.frontend,
+      route: "op" in of.route.route ? of.route.route : undefined,
       req: of.req,
       res: of.res,
       started: performance.now(),
       received: undefined,
-      reading: undefined,
-      request: undefined,
       rewritten: undefined,
       tightened: false,
       promised: undefined,
-      strict: of.gen.strict || of.req.headers["x-tollgate-strict"] === "true",
       headers: undefined,
       limits: [],
-      losses: [],
       calls: [],
       fault: undefined,
       cached: false,
       finish: undefined,
-      lane: null,
+      last: undefined,
       bytesOut: 0,
-      aborter: undefined,
       gone: false,
       onGone: [],
       stay: new Stay(of.gen),
@@ -140,7 +139,7 @@ export class HostExchange implements Exchange {
       inner.stay.written();
       if (of.res.writableFinished) return;
       inner.gone = true;
-      inner.aborter?.abort();
+      this.#aborter?.abort();
       for (const leave of inner.onGone) {
         try {
           leave();
@@ -179,12 +178,11 @@ export class HostExchange implements Exchange {
     return (this.#query = new URLSearchParams(mark < 0 ? "" : url.slice(mark + 1)));
   }
   get signal(): AbortSignal {
-    const inner = this["~"];
-    if (!inner.aborter) {
-      inner.aborter = new AbortController();
-      if (inner.gone) inner.aborter.abort();
+    if (!this.#aborter) {
+      this.#aborter = new AbortController();
+      if (this["~"].gone) this.#aborter.abort();
     }
-    return inner.aborter.signal;
+    return this.#aborter.signal;
   }
   get identity(): Identity | undefined {
     return this.#identity;
@@ -197,16 +195,12 @@ export class HostExchange implements Exchange {
     if (this.#identity) fail("internal", "A request is identified once.");
     this.#identity = who;
     this["~"].stay.belongs(who.id);
-    if (who.privacy) this["~raise"](who.privacy);
+    if (who.privacy) this.#privacy = stricter(this.#privacy, who.privacy);
   }
 
   tighten(to: Privacy): void {
     this["~"].tightened = true;
-    this["~raise"](to);
-  }
-
-  "~raise"(to: Privacy): void {
-    if (PRIVACY.indexOf(to) > PRIVACY.indexOf(this.#privacy)) this.#privacy = to;
+    this.#privacy = stricter(this.#privacy, to);
   }
 
   header(name: string, value: string): void {
@@ -218,11 +212,11 @@ export class HostExchange implements Exchange {
 
   occupy(scope: string, most: number): void {
     // What is no call is not counted among them.
-    if (this.#route && !this["~"].reading) this["~"].stay.occupy(scope, most);
+    if (this["~"].route && !this.#reading) this["~"].stay.occupy(scope, most);
   }
 
   read(): Promise<Exchange> {
-    return (this["~"].reading ??= this.#receive(this).then(() => this));
+    return (this.#reading ??= this.#receive(this).then(() => this));
   }
 
   get protocol(): string {
@@ -231,15 +225,20 @@ export class HostExchange implements Exchange {
   get kind(): Kind {
     return this.work.kind;
   }
+  /** Nothing may be lost on the way: the gateway's setting, or the client's own wish. */
+  get strict(): boolean {
+    const { gen, req } = this["~"];
+    return gen.strict || req.headers["x-tollgate-strict"] === "true";
+  }
   /** What the host knows of what is asked for. */
   get work(): Work {
     return this["~"].frontend.protocol?.work ?? chatWork;
   }
   get op(): Op {
-    return this["~"].received?.op ?? this.#route?.op ?? "generate";
+    return this["~"].received?.op ?? this["~"].route?.op ?? "generate";
   }
   get name(): string {
-    return this["~"].received?.name ?? this.#route?.name ?? this.op;
+    return this["~"].received?.name ?? this["~"].route?.name ?? this.op;
   }
   get model(): string {
     return this["~"].received?.model ?? "";
@@ -254,13 +253,7 @@ export class HostExchange implements Exchange {
     return this["~"].received?.body ?? {};
   }
   get request(): ModelRequest {
-    const inner = this["~"];
-    return (inner.request ??= inner.frontend.server!.request(this.body, this.op));
-  }
-
-  /** The route as the frontend declared it. */
-  get "~route"(): WalkRoute | undefined {
-    return this.#route;
+    return (this.#request ??= this["~"].frontend.server!.request(this.body, this.op));
   }
 }
 

@@ -45,7 +45,9 @@ async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void>
   await x.read();
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
-  const routing = route(x);
+  const { gen, frontend, received } = x["~"];
+  const { survey, pinned } = received!;
+  const routing = route({ gen, frontend, x, work: x.work, survey, pinned });
   const plan = "candidates" in routing ? routing : await routing;
   if (x.op === "count") return count(x, plan);
   if (x.op === "relay") return carry(x, plan);

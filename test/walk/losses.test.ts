@@ -4,11 +4,7 @@ import { HostCall } from "../../src/walk/call.ts";
 import { worked } from "../processor.ts";
 
 const attempt = (): HostCall =>
-  new HostCall(
-    { "~": { strict: false } } as never,
-    { "~": { endpoint: { endpoint: {} } } } as never,
-    1,
-  );
+  new HostCall({ strict: false } as never, { "~": { endpoint: { endpoint: {} } } } as never, 1);
 
 it("hundred thousand losses take the time of hundred thousand", () => {
   const call = attempt();

@@ -1,14 +1,14 @@
 import { fail } from "../../model/error.ts";
 import type { ModelAnswer, ModelEvent } from "../../model/event.ts";
 import type { Block, ImageRequest, Media } from "../../model/request.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCall } from "../call.ts";
-import type { HostExchange } from "../exchange.ts";
 
-const wanted = (x: HostExchange): ImageRequest["want"] | undefined =>
+const wanted = (x: Exchange): ImageRequest["want"] | undefined =>
   x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
 
 /** An address is a file that is kept, here or with the provider: nothing for a request that asks for privacy. */
-export function permit(x: HostExchange): void {
+export function permit(x: Exchange): void {
   if (x.privacy !== "off" && wanted(x) === "url")
     fail(
       "invalid",

@@ -1,9 +1,11 @@
-import { IncomingMessage, ServerResponse } from "node:http";
-import { Socket } from "node:net";
+import { chatWork } from "../../model/chat-work.ts";
 import { faultOf } from "../../model/error.ts";
+import type { Privacy } from "../../model/facts.ts";
+import type { Kind } from "../../model/request.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
 import type { Generation } from "../generation.ts";
 import type { MountedFrontend, HostCandidate } from "../mounted.ts";
-import { nextId, HostExchange } from "../exchange.ts";
+import { nextId, stricter } from "../exchange.ts";
 import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {
@@ -17,43 +19,23 @@ export interface RouteExplanation {
   readonly notes: readonly string[];
 }
 
-/** What a plain request for a model would meet: the route station itself, on a request that nobody sent. */
+/** What a plain request for a model would meet: the route station itself, on a request that no client sent. */
 export async function explain(
   gen: Generation,
   frontend: MountedFrontend,
   model: string,
 ): Promise<RouteExplanation> {
   const resolution = gen.resolver.resolve(frontend, model, false);
-  const req = new IncomingMessage(new Socket());
-  req.method = "POST";
-  const asked = frontend.frontend.routes.find((r) => "op" in r && r.op === "generate");
-  const x = new HostExchange({
-    id: nextId(),
-    gen,
-    route: { frontend, route: asked ?? { method: "POST", path: "/", op: "generate" } },
-    req,
-    res: new ServerResponse(req),
-    params: {},
-    receive: () => Promise.resolve(),
-  });
-  x.identify({ id: "explain" });
-  x["~"].received = {
-    raw: Buffer.alloc(0),
-    bytes: 0,
-    spans: null,
-    body: { model },
-    survey: { features: [], named: [] },
-    model,
-    pinned: undefined,
-    stream: false,
-    op: "generate",
-    name: "generate",
-    sent: { model },
-    edits: undefined,
-    record: undefined,
-  };
+  const work = frontend.protocol?.work ?? chatWork;
   try {
-    const plan = await route(x);
+    const plan = await route({
+      gen,
+      frontend,
+      x: plainExchange(frontend, model, work.kind),
+      work,
+      survey: { features: [], named: [] },
+      pinned: undefined,
+    });
     return {
       candidates: plan.candidates.map((candidate) => ({
         candidate,
@@ -81,4 +63,46 @@ export async function explain(
       notes: resolution.notes,
     };
   }
+}
+
+/** The least that a client can ask of it, as hooks see it. A hook may tighten it; what else it says of it has no place here. */
+function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Exchange {
+  const { routes } = frontend.frontend;
+  const route = routes.find((one) => "op" in one && one.op === "generate");
+  const body = { model };
+  let privacy: Privacy = "off";
+  const x: Exchange = {
+    id: nextId(),
+    frontend: frontend.name,
+    method: "POST",
+    path: [route?.path ?? "/"].flat()[0]!,
+    address: "",
+    params: {},
+    headers: {},
+    query: new URLSearchParams(),
+    signal: new AbortController().signal,
+    identity: { id: "explain" },
+    get privacy() {
+      return privacy;
+    },
+    identify() {},
+    tighten(to) {
+      privacy = stricter(privacy, to);
+    },
+    occupy() {},
+    header() {},
+    read: () => Promise.resolve(x),
+    protocol: frontend.protocol?.id ?? "",
+    kind,
+    op: "generate",
+    name: "generate",
+    model,
+    stream: false,
+    features: [],
+    body,
+    get request() {
+      return frontend.server!.request(body, "generate");
+    },
+  };
+  return x;
 }

@@ -52,7 +52,6 @@ export class CallLife {
     const inner = call.exchange["~"];
     try {
       const got = await this.#hooked(0);
-      inner.losses = call.losses;
       if ("body" in got) {
         this.#replay(got);
         return await this.#close({ kind: "canceled", message: "A hook answered." });

@@ -17,7 +17,7 @@ export async function carry(x: HostExchange, plan: Plan): Promise<void> {
   if (!candidate)
     return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
   const call = new HostCall(x, candidate, 1);
-  x["~"].lane = "verbatim";
+  x["~"].last = call;
   promise(call);
   return aside(call, () => carried(x, call));
 }

@@ -22,7 +22,7 @@ export async function count(x: HostExchange, plan: Plan): Promise<void> {
   const server = inner.frontend.server;
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
-  inner.lane = call.lane;
+  inner.last = call;
   // Only the head of an answer could attest, and a count is not worth finding out.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;
   const tokens = await aside(

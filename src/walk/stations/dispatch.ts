@@ -21,13 +21,12 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
   let problem: unknown;
   for (let candidate = queue.next(); candidate; candidate = queue.next()) {
     const call = new HostCall(x, candidate, queue.tried);
-    x["~"].lane = call.lane;
+    x["~"].last = call;
     try {
       return await new CallLife(call, answer, head).run(present);
     } catch (thrown) {
       problem = faulty(call, thrown);
       const fault = faultOf(problem)!;
-      x["~"].losses = call.losses;
       heed(call, fault);
       if (x["~"].gone || answer.committed || !queue.goesOn(candidate, fault)) break;
       if (answer.opened) head ??= { warnings: call.warnings, candidate };

@@ -22,7 +22,7 @@ const STEP = 4 * 1024 * 1024;
 export async function receive(x: HostExchange): Promise<void> {
   const inner = x["~"];
   const { frontend, gen, req, res } = inner;
-  const route = x["~route"]!;
+  const route = inner.route!;
   const bodiless = x.method === "GET" || x.method === "DELETE" || x.method === "HEAD";
   if (!bodiless) expectJson(req);
   // Whoever left while it was admitted sends no more events.

@@ -1,19 +1,32 @@
 import { pathNamed } from "../upstream/path.ts";
 import { lasts, satisfies } from "../../catalogue/policy.ts";
-import { fail, type ErrorKind } from "../../model/error.ts";
+import type { ErrorKind } from "../../model/error.ts";
 import type { Feature } from "../../model/facts.ts";
-import type { JsonObject } from "../../model/values.ts";
+import type { Work } from "../../model/work.ts";
 import type { Candidate } from "../../plugin/call.ts";
-import type { Exclusion } from "../../plugin/middleware.ts";
-import type { HostExchange } from "../exchange.ts";
-import type { HostCandidate } from "../mounted.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
+import type { Survey } from "../../plugin/protocol.ts";
+import type { ReceivedBody } from "../exchange.ts";
+import type { Generation } from "../generation.ts";
+import type { HostCandidate, MountedFrontend } from "../mounted.ts";
 import type { Hook } from "../hooks.ts";
+import { type LeftOut, noneLeft } from "../candidates/left-out.ts";
 import { matches } from "../candidates/pattern.ts";
 import { permit } from "../answer/pictures.ts";
 import { policyOf } from "../candidates/policy.ts";
-import { keptBy, paramOf, reaching, told as policyTold } from "../candidates/privacy.ts";
+import { keptBy, reaching } from "../candidates/privacy.ts";
 import { spread } from "../candidates/spread.ts";
-import type { Resolution } from "../candidates/resolver.ts";
+import type { May, Resolution } from "../candidates/resolver.ts";
+
+/** What is routed: the exchange as hooks see it, and what the host knows of it besides. */
+export interface RouteInputs {
+  readonly gen: Pick<Generation, "resolver" | "rests" | "catalogue">;
+  readonly frontend: MountedFrontend;
+  readonly x: Exchange;
+  readonly work: Work;
+  readonly survey: Survey;
+  readonly pinned: ReceivedBody["pinned"];
+}
 
 export interface Plan {
   readonly candidates: readonly HostCandidate[];
@@ -21,30 +34,31 @@ export interface Plan {
   readonly others: readonly HostCandidate[];
   readonly on: ReadonlySet<ErrorKind>;
   readonly resolution: Resolution;
-  /** Who was left out, by whom and why; `explain` prints them. */
-  readonly out: readonly (Exclusion & { by: string })[];
+  /** What was left out, and why; `explain` prints it. */
+  readonly out: readonly LeftOut[];
 }
 
-type Out = (Exclusion & { by: string })[];
-type May = (name: string) => boolean;
-
-/** Finds who could serve it: capability, permission, privacy and the route hooks may leave candidates out. */
-export function route(x: HostExchange): Plan | Promise<Plan> {
-  const { frontend, gen } = x["~"];
+/** Finds the candidates that could serve it: capability, permission, privacy and the route hooks may leave some out. */
+export function route(of: RouteInputs): Plan | Promise<Plan> {
+  const { frontend, gen, x } = of;
   permit(x);
   const allowed = x.identity?.models;
   const may: May = (name) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
   const resolution = gen.resolver.resolve(frontend, x.model, x.stream, may);
-  const out: Out = [];
+  const out: LeftOut[] = [];
   // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
-  const list = hooked(x, spread(sifted(x, resolution.candidates, may, out), resolution.pick), out);
+  const list = hooked(
+    of,
+    spread(sifted(of, resolution.candidates, may, out), resolution.pick),
+    out,
+  );
   return "then" in list
-    ? list.then((candidates) => planned(x, candidates, resolution, may, out))
-    : planned(x, list, resolution, may, out);
+    ? list.then((candidates) => planned(of, candidates, resolution, may, out))
+    : planned(of, list, resolution, may, out);
 }
 
 function leave(
-  out: Out,
+  out: LeftOut[],
   candidate: HostCandidate,
   by: string,
   kind: ErrorKind,
@@ -57,12 +71,11 @@ function leave(
 
 /** By what is known of them and of the request. */
 function sifted(
-  x: HostExchange,
+  { x, work, survey, pinned }: RouteInputs,
   all: readonly HostCandidate[],
   may: May,
-  out: Out,
+  out: LeftOut[],
 ): readonly HostCandidate[] {
-  const { pinned, survey } = x["~"].received!;
   // What is read again is this key's: the ledger's row says so. What goes on is asked of a model, which this key must be
   // allowed, under the name it was asked by or the one it has.
   const asked = x.body["model"];
@@ -100,7 +113,7 @@ function sifted(
         "capability",
         `it does not do ${lacks}`,
       );
-    if (survey.features.includes("n") && candidate.lane === "translated" && x.work.oneTranslated)
+    if (survey.features.includes("n") && candidate.lane === "translated" && work.oneTranslated)
       return leave(
         out,
         candidate,
@@ -125,11 +138,11 @@ function sifted(
 
 /** A hook that gives back the list that it got has said nothing, and nobody waits. */
 function hooked(
-  x: HostExchange,
+  { x, frontend }: RouteInputs,
   candidates: readonly HostCandidate[],
-  out: Out,
+  out: LeftOut[],
 ): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
-  const hooks = x["~"].frontend.chain.route;
+  const hooks = frontend.chain.route;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
     // Its own copy: who writes into it has said something too.
@@ -146,11 +159,11 @@ const alike = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolea
 
 /** A hook may leave out and reorder; what a candidate is, it may not say. */
 async function heard(
-  x: HostExchange,
+  x: Exchange,
   candidates: readonly HostCandidate[],
   hooks: readonly Hook<"route">[],
   first: ReturnType<Hook<"route">["run"]>,
-  out: Out,
+  out: LeftOut[],
 ): Promise<readonly HostCandidate[]> {
   const own = new Map(candidates.map((candidate) => [nameOf(candidate), candidate]));
   let list = candidates;
@@ -167,13 +180,14 @@ async function heard(
 }
 
 function planned(
-  x: HostExchange,
+  of: RouteInputs,
   left: readonly HostCandidate[],
   resolution: Resolution,
   may: May,
-  out: Out,
+  out: LeftOut[],
 ): Plan {
-  const { rests } = x["~"].gen;
+  const { x, gen } = of;
+  const { rests } = gen;
   const list =
     x.privacy === "off"
       ? left
@@ -191,7 +205,7 @@ function planned(
         );
   const chosen = first(list);
   const { on } = resolution;
-  if (chosen.length === 0) nobody(x, out, may);
+  if (chosen.length === 0) noneLeft(of, out, may);
   const others = list.length === chosen.length ? [] : list.filter((c) => !chosen.includes(c));
   if (chosen.length === 1) return { candidates: chosen, others, on, resolution, out };
   const rested = chosen.filter((candidate) => rests.resting(candidate));
@@ -218,7 +232,7 @@ const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
 /** Absent is unknown, and unknown is forwarded. */
 /** What cannot be counted is estimated; an endpoint that sends by itself says what it does not do. */
-function answers({ "~": { endpoint } }: HostCandidate, { op, name }: HostExchange): boolean {
+function answers({ "~": { endpoint } }: HostCandidate, { op, name }: Exchange): boolean {
   const { wire, protocol } = endpoint;
   return op === "count" || !wire || pathNamed(name, wire.endpoint, protocol!) !== undefined;
 }
@@ -235,55 +249,4 @@ function narrowed(candidate: HostCandidate, asked: readonly Feature[]): HostCand
   const features = reaching(candidate, asked);
   if (!features.some((f) => lasts(f, candidate.policy.stateful))) return candidate;
   return { ...candidate, policy: policyOf(candidate["~"], candidate.info, Date.now(), features) };
-}
-
-/** How many others are named to whoever is refused. */
-const MOST_NAMED = 8;
-
-/** The exclusions' own kind, with every reason. */
-function nobody(x: HostExchange, out: readonly Exclusion[], may: May): never {
-  const worst =
-    out.find((e) => e.code === "zdr_feature_conflict") ??
-    out.find((e) => e.kind === "privacy") ??
-    out[0];
-  if (!worst)
-    return fail("unavailable", `Nobody is left to serve ${x.model}.`, { code: "no_candidates" });
-  const told = out.filter((e) => worst.kind !== "privacy" || e.code !== "model_not_allowed");
-  const others = worst.kind === "privacy" ? alternatives(x, out, may) : undefined;
-  // Which credentials there are is the operator's: to a client, those that are alike are one.
-  const reasons = [...new Set(told.map((e) => e.message))].join("; ");
-  const kept = keptBy(worst.candidate as HostCandidate, x.features);
-  const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";
-  return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
-    code: worst.code,
-    ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
-    ...(worst.code === "zdr_feature_conflict" &&
-      kept && { param: paramOf(kept, x["~"].received!.survey.named ?? []) }),
-    details: {
-      ...(x.privacy !== "off" && { requested: x.privacy }),
-      considered: told.map((e) => ({
-        model: e.candidate.id,
-        code: e.code,
-        reason: e.message,
-        ...(e.kind === "privacy" && {
-          credential: e.candidate.credential,
-          ...policyTold(e.candidate.policy),
-        }),
-      })) satisfies JsonObject[],
-      ...(others && { alternatives: others }),
-    },
-  });
-}
-
-/** Models that this key may use and that would do, those of the same name first. */
-function alternatives(x: HostExchange, out: readonly Exclusion[], may: May): readonly string[] {
-  const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
-  const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
-  const same = new Set([...refused].map(name));
-  return x["~"].gen.catalogue
-    .list({ kind: x.kind, privacy: x.privacy, may })
-    .map(({ id }) => id)
-    .filter((id) => !refused.has(id))
-    .toSorted((a, b) => Number(same.has(name(b))) - Number(same.has(name(a))))
-    .slice(0, MOST_NAMED);
 }

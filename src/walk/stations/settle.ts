@@ -51,12 +51,12 @@ function outcomeOf(x: HostExchange): Outcome {
   const fault = inner.fault;
   return {
     status: inner.gone && !inner.res.headersSent ? ERRORS.canceled[0] : inner.res.statusCode,
-    lane: inner.lane,
+    lane: inner.last?.lane ?? null,
     calls: inner.calls,
     cached: inner.cached,
     ...(inner.finish !== undefined && { finish: inner.finish }),
     ...(fault && { fault }),
-    losses: inner.losses,
+    losses: inner.last?.losses ?? [],
     bytesOut: inner.bytesOut,
     ms: Math.round(performance.now() - inner.started),
   };
