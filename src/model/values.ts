@@ -27,5 +27,7 @@ export type Body = { readonly [field: string]: Opt<Field> };
 
 /** Names in lower case. */
 export type HeadersIn = Readonly<IncomingHttpHeaders>;
+/** The query of a request, to be read. */
+export type QueryIn = Pick<URLSearchParams, "get" | "getAll" | "has">;
 /** Names in lower case; `undefined` means absent. */
 export type HeadersOut = Readonly<Record<string, Opt<string>>>;

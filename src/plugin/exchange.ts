@@ -19,6 +19,7 @@ export type Arrival = Readonly<{
   params: { readonly [name: string]: string };
   /** Credentials and cookies taken out. */
   headers: HeadersIn;
+  /** Credentials taken out. */
   query: URLSearchParams;
   /** Client gone, or deadline. Made when first read. */
   signal: AbortSignal;

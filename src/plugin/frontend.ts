@@ -1,5 +1,5 @@
 import type { Fault } from "../model/error.ts";
-import type { Body, HeadersIn, HeadersOut, Json, Opt, Sync } from "../model/values.ts";
+import type { Body, HeadersIn, HeadersOut, Json, Opt, QueryIn, Sync } from "../model/values.ts";
 import type { RecordedAnswer } from "./call.ts";
 import type { Arrival } from "./exchange.ts";
 import type { Plugin, Setup } from "./plugin.ts";
@@ -22,10 +22,11 @@ export interface Frontend {
   /** Default: the protocol's. */
   fault?(fault: Fault, x: Arrival): ErrorAnswer;
   /**
-   * The only look at raw credentials: which header counts here. `fail("unauthenticated")` says which to use.
-   * Default: Authorization: Bearer.
+   * The only look at raw credentials: which header counts here, or which word of the query. `fail("unauthenticated")` says
+   * which to use. Whatever it makes of the query, the host has taken `key`, `api_key` and `access_token` out of the address
+   * that hooks, providers and logs see. Default: Authorization: Bearer.
    */
-  secret?(headers: HeadersIn): string | undefined;
+  secret?(headers: HeadersIn, query: QueryIn): string | undefined;
 }
 
 /** Paths are h3's: `:name` is one segment, `**:name` is the rest. */

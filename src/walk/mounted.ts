@@ -3,7 +3,7 @@ import type { Pool } from "undici";
 import type { Timeouts } from "../config/types.ts";
 import type { DataPolicy, PolicyException } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
-import type { HeadersIn } from "../model/values.ts";
+import type { HeadersIn, QueryIn } from "../model/values.ts";
 import type { Candidate } from "../plugin/call.ts";
 import type { Frontend, Route } from "../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
@@ -18,7 +18,7 @@ export interface MountedFrontend {
   readonly server: ServerHalf<Kind> | undefined;
   /** The first thing wrong with a body, or nothing. */
   readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
-  readonly secret: (headers: HeadersIn) => string | undefined;
+  readonly secret: (headers: HeadersIn, query: QueryIn) => string | undefined;
   readonly chain: Chain;
 }
 

@@ -11,7 +11,7 @@ async function mounted(accept: ("bearer" | "x-api-key")[] = ["bearer"]): Promise
 async function secret(headers: HeadersIn, accept?: ("bearer" | "x-api-key")[]) {
   const { secret: read } = await mounted(accept);
   try {
-    return read!(headers);
+    return read!(headers, new URLSearchParams());
   } catch (error) {
     return faultOf(error)?.message;
   }

@@ -96,7 +96,7 @@ beforeAll(async () => {
     const reply = (status: number, body: unknown) =>
       answer.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
     try {
-      const secret = frontend.secret!(asked.headers);
+      const secret = frontend.secret!(asked.headers, new URLSearchParams());
       const identity = KEYS[secret ?? ""] ?? fail("unauthenticated", "Who are you?");
       const route = id === undefined ? list! : byId!;
       if (!("serve" in route)) throw new Error("not a serve route");
@@ -285,15 +285,17 @@ describe("the key", () => {
   it("of the images endpoint is a Bearer key unless the operator says otherwise", async () => {
     const { ctx } = context();
     const strict = await imagesFrontend.setup({ accept: ["bearer"] }, ctx);
-    expect(strict.secret!({ authorization: "Bearer k" })).toBe("k");
-    expect(strict.secret!({})).toBeUndefined();
-    expect(() => strict.secret!({ "x-api-key": "k" })).toThrowError(/Authorization: Bearer/);
-    const open = await imagesFrontend.setup({ accept: ["x-api-key", "bearer"] }, ctx);
-    expect(open.secret!({ "x-api-key": "a" })).toBe("a");
-    expect(() => open.secret!({ "x-api-key": "a", authorization: "Bearer b" })).toThrowError(
-      /two different keys/,
+    expect(strict.secret!({ authorization: "Bearer k" }, new URLSearchParams())).toBe("k");
+    expect(strict.secret!({}, new URLSearchParams())).toBeUndefined();
+    expect(() => strict.secret!({ "x-api-key": "k" }, new URLSearchParams())).toThrowError(
+      /Authorization: Bearer/,
     );
-    expect(open.secret!({ authorization: "Bearer b" })).toBe("b");
+    const open = await imagesFrontend.setup({ accept: ["x-api-key", "bearer"] }, ctx);
+    expect(open.secret!({ "x-api-key": "a" }, new URLSearchParams())).toBe("a");
+    expect(() =>
+      open.secret!({ "x-api-key": "a", authorization: "Bearer b" }, new URLSearchParams()),
+    ).toThrowError(/two different keys/);
+    expect(open.secret!({ authorization: "Bearer b" }, new URLSearchParams())).toBe("b");
     expect(strict.routes.flatMap((r) => r.path)).toEqual([
       "/v1/images/generations",
       "/images/generations",

@@ -197,6 +197,21 @@ export const routes = defineFrontend({
     ],
   }),
 });
+export const addressed = defineFrontend({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    routes: [{ method: "POST", path: "/x", op: "generate" }],
+    secret(headers, query) {
+      // @ts-expect-error  a look at secrets changes nothing
+      query.set("key", "x");
+      // @ts-expect-error  a word of the query may be absent
+      const key: string = query.get("key");
+      return headers.authorization ?? key;
+    },
+  }),
+});
 export const neither = defineFrontend({
   api: 1,
   name: "x",

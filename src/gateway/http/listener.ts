@@ -3,6 +3,7 @@
 import type { RequestListener, Server } from "node:http";
 import { isIP, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
+import { takeQuerySecrets } from "../../lib/query-secrets.ts";
 import { answerPreflight, nameOrigin } from "./cors.ts";
 import type { CrowdLimits } from "./connections.ts";
 import { createDoor, type Refusal } from "./door.ts";
@@ -71,6 +72,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const through =
     (handler: RequestListener): RequestListener =>
     (req, res) => {
+      takeQuerySecrets(req);
       const entered = sockets.enter(req, res);
       if (entered === false) return;
       const refusal = entered === "full" ? FULL : door.refuse(req);

@@ -63,7 +63,7 @@ function refusals({ fault, protocol }: Frontend): void {
   }
 }
 
-/** Whatever headers come, the answer is a secret, nothing, or a fault that says which header to use. */
+/** Whatever comes, the answer is a secret, nothing, or a fault that says which header to use. */
 function secret({ secret: look }: Frontend): void {
   if (!look) return;
   for (const headers of [
@@ -74,21 +74,21 @@ function secret({ secret: look }: Frontend): void {
     { authorization: "" },
     { "x-api-key": "k1" },
     { "x-api-key": "k1", authorization: "Bearer k2" },
-  ]) {
-    try {
-      const found = look(freeze({ ...headers }));
-      assert.ok(
-        found === undefined || (typeof found === "string" && found !== ""),
-        "a secret is text",
-      );
-    } catch (error) {
-      assert.equal(
-        faultOf(error)?.kind,
-        "unauthenticated",
-        `what is thrown says what to do: ${String(error)}`,
-      );
-    }
-  }
+  ])
+    for (const query of ["", "key=k3", "key=", "api_key=k4&access_token=k5"])
+      try {
+        const found = look(freeze({ ...headers }), new URLSearchParams(query));
+        assert.ok(
+          found === undefined || (typeof found === "string" && found !== ""),
+          "a secret is text",
+        );
+      } catch (error) {
+        assert.equal(
+          faultOf(error)?.kind,
+          "unauthenticated",
+          `what is thrown says what to do: ${String(error)}`,
+        );
+      }
 }
 
 async function reads({ routes }: Frontend, { recordings: folder }: Subject): Promise<void> {

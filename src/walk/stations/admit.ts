@@ -1,3 +1,4 @@
+import { queryOf } from "../../lib/query-secrets.ts";
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange.ts";
 import { keepPrivate } from "../candidates/privacy.ts";
@@ -5,7 +6,7 @@ import { keepPrivate } from "../candidates/privacy.ts";
 /** Who is asking, may they, and what may be kept of it: decided on the head, before a byte of the body is read. */
 export async function admit(x: HostExchange): Promise<void> {
   const { frontend, req } = x["~"];
-  const secret = frontend.secret(req.headers);
+  const secret = frontend.secret(req.headers, queryOf(req));
   for (const hook of frontend.chain.admit) {
     const waiting = hook.run(x, secret);
     if (waiting) await waiting;

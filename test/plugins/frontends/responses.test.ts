@@ -350,18 +350,20 @@ describe("the memory of items", () => {
     ));
 });
 
+const NO_QUERY = new URLSearchParams();
+
 describe("the key", () => {
   it("stands where this endpoint takes it", async () => {
     const { frontend } = await mounted();
     const { secret } = frontend;
-    expect(secret!({ authorization: "Bearer tg_1" })).toBe("tg_1");
-    expect(secret!({})).toBeUndefined();
-    expect(() => secret!({ "x-api-key": "tg_1" })).toThrow(/Authorization: Bearer/);
+    expect(secret!({ authorization: "Bearer tg_1" }, NO_QUERY)).toBe("tg_1");
+    expect(secret!({}, NO_QUERY)).toBeUndefined();
+    expect(() => secret!({ "x-api-key": "tg_1" }, NO_QUERY)).toThrow(/Authorization: Bearer/);
     const both = (await mounted({ accept: ["bearer", "x-api-key"] })).frontend.secret!;
-    expect(both({ "x-api-key": "tg_1" })).toBe("tg_1");
-    expect(both({ "x-api-key": "tg_1", authorization: "Bearer tg_1" })).toBe("tg_1");
+    expect(both({ "x-api-key": "tg_1" }, NO_QUERY)).toBe("tg_1");
+    expect(both({ "x-api-key": "tg_1", authorization: "Bearer tg_1" }, NO_QUERY)).toBe("tg_1");
     for (const read of [both, secret!])
-      expect(() => read({ "x-api-key": "tg_1", authorization: "Bearer tg_2" })).toThrow(
+      expect(() => read({ "x-api-key": "tg_1", authorization: "Bearer tg_2" }, NO_QUERY)).toThrow(
         /two different keys/,
       );
   });

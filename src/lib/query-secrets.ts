@@ -1,0 +1,45 @@
+// Keys that stand in an address. They are taken out of it when a request comes in: what is left is what routes, plugins,
+// providers and logs see.
+import type { IncomingMessage } from "node:http";
+
+/** By any of these names, in any case: what clients call a key where they cannot set a header. */
+const SECRETS: ReadonlySet<string> = new Set(["key", "api_key", "access_token"]);
+
+type Query = Pick<URLSearchParams, "get" | "getAll" | "has">;
+
+/** One for all requests without a query; nothing can be put into it. */
+const EMPTY: Query = Object.freeze({ get: () => null, getAll: () => [], has: () => false });
+
+/** As it came, where something was taken out. */
+const whole = new WeakMap<IncomingMessage, string>();
+
+/** Once, before anything else looks at the address. */
+export function takeQuerySecrets(req: IncomingMessage): void {
+  const url = req.url ?? "";
+  const mark = url.indexOf("?");
+  if (mark < 0) return;
+  const query = url.slice(mark + 1);
+  const pairs = query.split("&");
+  const left = pairs.filter((pair) => !SECRETS.has(nameOf(pair)));
+  if (left.length === pairs.length) return;
+  whole.set(req, query);
+  req.url = left.length === 0 ? url.slice(0, mark) : `${url.slice(0, mark)}?${left.join("&")}`;
+}
+
+/** The query as the client wrote it, for the one look at secrets. */
+export function queryOf(req: IncomingMessage): Query {
+  const taken = whole.get(req);
+  if (taken !== undefined) return new URLSearchParams(taken);
+  const url = req.url ?? "";
+  const mark = url.indexOf("?");
+  return mark < 0 ? EMPTY : new URLSearchParams(url.slice(mark + 1));
+}
+
+/** As a reader of forms understands it: escapes are undone once, and one that is none stands for itself. */
+function nameOf(pair: string): string {
+  const end = pair.indexOf("=");
+  const name = end < 0 ? pair : pair.slice(0, end);
+  if (!name.includes("%") && !name.includes("+")) return name.toLowerCase();
+  const [read = ""] = new URLSearchParams(`${name}=`).keys();
+  return read.toLowerCase();
+}
