@@ -1,7 +1,7 @@
 import type { ModelEvent } from "../model/event.ts";
 import type { Can, DataPolicy, Facts, ModelInfo, PolicyException } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
-import type { HeadersOut, Opt, Sync } from "../model/values.ts";
+import type { HeadersIn, HeadersOut, Opt, Sync } from "../model/values.ts";
 import type { Call, ProviderAccess, Outgoing } from "./call.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Path, Protocol } from "./protocol.ts";
@@ -51,14 +51,46 @@ export interface Reach<C> {
 }
 
 /**
- * How the credential is put on a request. The host does it last, after every hook, so that no plugin sees the value. A
- * function signs the final bytes; it is called once for each attempt. `fail("upstream_auth")` in it rests the credential
- * and the next candidate is tried; any other throw is a 500.
+ * How the credential is put on a request. The host does it last, after every hook, so that no plugin sees the value: a header
+ * that carries a field of it, a function that signs the final bytes, or a scheme whose token ends (`TokenAuth`).
  */
 export type Auth<C> =
   | "none"
-  | { header: string; prefix?: string; field: keyof C & string }
-  | ((request: Signable, credential: C) => HeadersOut | Promise<HeadersOut>);
+  | { header: string; prefix?: string; field: keyof C & string; sign?: never; refused?: never }
+  | Sign<C>
+  | TokenAuth<C>;
+
+/**
+ * The headers that sign a request. Called by the host each time that a request is sent, with the bytes as they will leave.
+ * `fail("upstream_auth")` in it rests the credential and the next candidate is tried; any other throw is a 500.
+ */
+export type Sign<C> = (request: Signable, credential: C) => HeadersOut | Promise<HeadersOut>;
+
+/** Auth with a token that ends before the credential does, and that the provider may call over before its time. */
+export interface TokenAuth<C> {
+  /** As `Sign` says. It fetches the token when there is none, keeps it, and fetches another when its time is near. */
+  sign: Sign<C>;
+  /**
+   * Called when the provider answers 401 or 403: whether that says that the token is over. If so, it fetches another, and
+   * resolves to true when the next `sign` will use that. The host then signs the request again and sends it once more; a
+   * second refusal stands. It resolves to false for any other refusal.
+   *
+   * The host calls it once for a token: calls that the same token fails meanwhile wait for the one that asks, and are sent
+   * again with what it got. It is one call all the same, with one reserve and one settle: what a 401 refused was not accepted,
+   * and no byte of an answer has left. A throw ends the calls that wait, as in `sign`; so do 30 s without an answer.
+   */
+  refused(refusal: AuthRefusal, credential: C): boolean | Promise<boolean>;
+}
+
+/** What a provider said to a request that it did not let in. */
+export interface AuthRefusal {
+  readonly status: number;
+  readonly headers: HeadersIn;
+  /** Its first 64 KiB. */
+  readonly body: Buffer;
+  /** Aborts when the host no longer waits for a token. */
+  readonly signal: AbortSignal;
+}
 
 /** A request as it will leave, for schemes that sign it. */
 export interface Signable {

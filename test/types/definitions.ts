@@ -155,6 +155,51 @@ export const keyed = defineProvider({
     ],
   }),
 });
+export const token = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  credential: apiKey,
+  setup: () => ({
+    endpoints: [
+      {
+        protocol,
+        base: "https://x",
+        auth: {
+          async sign(request, credential) {
+            is<Same<typeof credential.api_key, string>>();
+            return { authorization: `${request.method} ${credential.api_key}` };
+          },
+          refused(refusal, credential) {
+            is<Same<typeof refusal.body, Buffer>>();
+            is<Same<typeof credential.api_key, string>>();
+            // @ts-expect-error  what the provider said is read, not changed
+            refusal.status = 200;
+            return refusal.status === 401;
+          },
+        },
+      },
+      {
+        protocol,
+        base: "https://x",
+        // @ts-expect-error  without a word on what is refused it is a function
+        auth: { sign: () => ({}) },
+      },
+      {
+        protocol,
+        base: "https://x",
+        // @ts-expect-error  a scheme that signs has no header of its own beside it
+        auth: { sign: () => ({}), refused: () => false, header: "x-api-key", field: "api_key" },
+      },
+      {
+        protocol,
+        base: "https://x",
+        // @ts-expect-error  whether it is over is yes or no
+        auth: { sign: () => ({}), refused: () => "expired" },
+      },
+    ],
+  }),
+});
 export const misspelt = defineProvider({
   api: 1,
   name: "x",

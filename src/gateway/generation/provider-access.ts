@@ -5,9 +5,10 @@ import { guard } from "../../lib/egress.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
-import type { Auth, Reach } from "../../plugin/provider.ts";
+import type { Auth, AuthRefusal, Reach } from "../../plugin/provider.ts";
 import type { Credential } from "../../walk/mounted.ts";
 import type { Generation } from "../../walk/generation.ts";
+import { credentialed, renewed, tokenAge } from "../../walk/upstream/credential.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";
 
@@ -43,47 +44,15 @@ export function createLine(of: LineOptions): ProviderAccess {
           : new URL(relative(String(to)), `${base.replace(/\/+$/, "")}/`);
       const bound = base !== undefined && isBound(url, of.reach!);
       const prepared = prepare(of, url, init);
-      const headers: Record<string, string | undefined> = { ...prepared.headers };
       const signal = init.signal ? AbortSignal.any([init.signal, of.signal]) : of.signal;
-      const body = prepared.body;
-      if (bound)
-        Object.assign(
-          headers,
-          await credentialed(of.reach!.auth ?? "none", of.credential, {
-            method: init.method ?? "GET",
-            url,
-            headers,
-            body,
-            signal,
-          }),
-        );
-      try {
-        const answer = await wayTo(url, of).request({
-          origin: url.origin,
-          path: url.pathname + url.search,
-          method: (init.method ?? "GET") as Dispatcher.HttpMethod,
-          headers: headers as Record<string, string>,
-          body,
-          signal,
-        });
-        return await toResponse(answer, of.maxBytes ?? BOUNDS.answer.most);
-      } catch (cause) {
-        if (faultOf(cause)) throw cause;
-        if (signal.aborted) fail("canceled", "The request was given up.", { cause });
-        const { code = "", message } = cause as Error & { code?: string };
-        if (code.startsWith("address_"))
-          return fail(
-            "upstream",
-            `${message} An option that its plugin marks x-origin can name it.`,
-            { code, cause },
-          );
-        const who = of.reach ? "The provider" : `What ${url.origin} stands for`;
-        // Node's words have addresses in them.
-        return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
-          code: "connect_failed",
-          cause,
-        });
-      }
+      const { auth = "none" } = (bound && of.reach) || {};
+      const leaving: Leaving = { method: init.method ?? "GET", url, ...prepared, signal };
+      const age = tokenAge(auth, of.credential);
+      const answer = await signed(of, auth, leaving);
+      const refusal = () => refusalOf(answer);
+      return (await renewed(auth, of.credential, age, refusal, answer.status))
+        ? signed(of, auth, leaving)
+        : answer;
     },
   };
 }
@@ -143,17 +112,54 @@ function isBound(url: URL, reach: Partial<Reach<unknown>>): boolean {
   });
 }
 
-async function credentialed(
-  auth: Auth<unknown>,
-  credential: Credential,
-  request: Parameters<Extract<Auth<unknown>, Function>>[0],
-): Promise<HeadersOut> {
-  if (auth === "none") return {};
-  if (typeof auth === "function") return auth(request, credential.fields);
-  const secret = credential.fields[auth.field];
-  return secret === undefined
-    ? {}
-    : { [auth.header.toLowerCase()]: `${auth.prefix ?? ""}${String(secret)}` };
+/** One request of a line, but for what signs it. */
+interface Leaving {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: HeadersOut;
+  readonly body: Buffer | null;
+  readonly signal: AbortSignal;
+}
+
+async function signed(of: LineOptions, auth: Auth<any>, leaving: Leaving): Promise<Response> {
+  const { method, url, body, signal } = leaving;
+  const own = await credentialed(auth, of.credential, () => ({ ...leaving }));
+  try {
+    const answer = await wayTo(url, of).request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: method as Dispatcher.HttpMethod,
+      headers: { ...leaving.headers, ...own } as Record<string, string>,
+      body,
+      signal,
+    });
+    return await toResponse(answer, of.maxBytes ?? BOUNDS.answer.most);
+  } catch (cause) {
+    return unreachable(of, leaving, cause);
+  }
+}
+
+function unreachable({ reach }: LineOptions, { url, signal }: Leaving, cause: unknown): never {
+  if (faultOf(cause)) throw cause;
+  if (signal.aborted) fail("canceled", "The request was given up.", { cause });
+  const { code = "", message } = cause as Error & { code?: string };
+  if (code.startsWith("address_"))
+    return fail("upstream", `${message} An option that its plugin marks x-origin can name it.`, {
+      code,
+      cause,
+    });
+  const who = reach ? "The provider" : `What ${url.origin} stands for`;
+  // Node's words have addresses in them.
+  return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
+    code: "connect_failed",
+    cause,
+  });
+}
+
+/** What a line's answer says to a scheme; the plugin that asked may read it all the same. */
+async function refusalOf(answer: Response): Promise<Omit<AuthRefusal, "signal">> {
+  const body = Buffer.from(await answer.clone().arrayBuffer()).subarray(0, BOUNDS.refusal.most);
+  return { status: answer.status, headers: Object.fromEntries(answer.headers), body };
 }
 
 async function toResponse(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Response> {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
-import type { Endpoint, Reach } from "../../plugin/provider.ts";
+import type { Auth, Endpoint, Reach } from "../../plugin/provider.ts";
 import { outside } from "../leaks.ts";
 import type { TestUpstream } from "../upstream.ts";
 
@@ -81,9 +81,11 @@ export async function authOf(
   credential: Readonly<Record<string, unknown>>,
 ): Promise<HeadersOut> {
   if (auth === undefined || auth === "none") return {};
-  if (typeof auth === "function") return auth(Object.freeze({ ...request }), credential);
-  const value = credential[auth.field];
-  return value === undefined ? {} : { [auth.header]: `${auth.prefix ?? ""}${String(value)}` };
+  const sign = typeof auth === "function" ? auth : auth.sign;
+  if (sign) return sign(Object.freeze({ ...request }), credential);
+  const { header, prefix = "", field } = auth as Extract<Auth<any>, { header: string }>;
+  const value = credential[field];
+  return value === undefined ? {} : { [header]: `${prefix}${String(value)}` };
 }
 
 const present = (headers: HeadersOut): Record<string, string> =>

@@ -1,6 +1,7 @@
 // A provider: endpoints that are well-formed, requests that carry the credential where it was promised and nowhere else,
 // and work that stops when it is told to.
 import assert from "node:assert/strict";
+import { faultOf } from "../../model/error.ts";
 import type { Kind } from "../../model/request.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Provider } from "../../plugin/provider.ts";
@@ -25,6 +26,7 @@ export function provider(subject: Subject): Check[] {
   return [
     each("endpoints are well-formed", shape),
     each("requests carry the credential where it was promised, and nowhere else", sends),
+    each("a scheme with a token says of any refusal whether the token is over", tokens),
     each("an abort ends what upstream is asked, within 100 ms", aborts),
     each("an upstream that fails is an error, not a hang", refused),
     each("native endpoints obey the grammar", native),
@@ -57,7 +59,7 @@ function shape({ endpoints, models, ready }: Provider, { credential }: Subject):
     }
     for (const origin of endpoint.origins ?? [])
       assert.match(origin, /^https?:\/\/(\*\.)?[^/*]+$/, `${origin} is no origin`);
-    if (typeof endpoint.auth === "object") {
+    if (typeof endpoint.auth === "object" && "header" in endpoint.auth) {
       assert.equal(
         endpoint.auth.header,
         endpoint.auth.header.toLowerCase(),
@@ -107,11 +109,42 @@ async function sends({ endpoints }: Provider, { credential, secrets }: Subject):
       ["other headers", { ...out.headers }],
     ] as const)
       assert.equal(leakIn(thing, secrets), undefined, `the credential stands in the ${what}`);
-    if (typeof endpoint.auth === "object" && secrets.length > 0)
+    if (typeof endpoint.auth === "object" && "header" in endpoint.auth && secrets.length > 0)
       assert.ok(signed[endpoint.auth.header], `${endpoint.auth.header} carries the credential`);
     for (const [name, value] of Object.entries(signed)) {
       assert.equal(name, name.toLowerCase(), "header names are lower case");
       assert.match(value ?? "", /^[\t\x20-\x7e]*$/, `${name} can be written as a header`);
+    }
+  }
+}
+
+/** What is no answer of its provider's may come in its place: a proxy's page, half a text, nothing. */
+const REFUSALS: readonly (readonly [number, string])[] = [
+  [401, ""],
+  [401, "{"],
+  [401, '{"error":null}'],
+  [403, "<html>Forbidden</html>"],
+];
+
+async function tokens({ endpoints }: Provider, { credential }: Subject): Promise<void> {
+  for (const { auth } of endpoints) {
+    if (typeof auth !== "object" || !("sign" in auth) || !auth.refused) continue;
+    for (const [status, text] of REFUSALS) {
+      const refusal = {
+        status,
+        headers: {},
+        body: Buffer.from(text),
+        signal: pretend.call().signal,
+      };
+      try {
+        const over: unknown = await auth.refused(
+          freeze(refusal),
+          freeze({ ...credential }) as never,
+        );
+        assert.equal(typeof over, "boolean", "refused() answers yes or no");
+      } catch (error) {
+        assert.ok(faultOf(error), `refused() throws something that is no fault: ${String(error)}`);
+      }
     }
   }
 }

@@ -1,9 +1,10 @@
 import { BOUNDS } from "../../lib/bounds.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
-import type { Signable } from "../../plugin/provider.ts";
+import type { Protocol } from "../../plugin/protocol.ts";
 import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
+import { credentialed, renewed, tokenAge } from "./credential.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { Wire } from "../mounted.ts";
@@ -35,29 +36,50 @@ export async function send(
 }
 
 async function flown(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<UpstreamResponse> {
-  const x = call.exchange;
-  const { provider, credential, endpoint } = call.candidate["~"];
-  const pause = breath(x["~"].received!.bytes);
+  const pause = breath(call.exchange["~"].received!.bytes);
   if (pause) await pause;
-  const body = out.bytes();
+  const { credential, endpoint } = call.candidate["~"];
+  const { auth } = wire.endpoint;
   const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
-  /** Beside those of the request, which others have seen and may keep. */
-  let signed: HeadersOut = {};
-  const auth = wire.endpoint.auth;
-  if (typeof auth === "function") {
-    const request: Signable = {
-      method: out.method,
-      url: new URL(wire.origin + path),
-      headers: { ...out.headers },
-      body,
-      signal: x.signal,
-    };
-    signed = await auth(request, credential.fields);
-  } else if (auth !== "none") {
-    const secret = credential.fields[auth.field];
-    if (secret !== undefined)
-      signed = { [auth.header.toLowerCase()]: `${auth.prefix ?? ""}${String(secret)}` };
+  const leaving: Leaving = { out, path, body: out.bytes() };
+  const age = tokenAge(auth, credential);
+  let response = await signed(call, wire, leaving);
+  if (isGood(response)) return response;
+  let said = await glance(response, BOUNDS.refusal.most);
+  const { status, headers } = response;
+  if (await renewed(auth, credential, age, () => ({ status, headers, body: said }), status)) {
+    response = await signed(call, wire, leaving);
+    if (isGood(response)) return response;
+    said = await glance(response, BOUNDS.refusal.most);
   }
+  return refused(response, said, endpoint.protocol!);
+}
+
+const isGood = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300;
+
+/** What goes on the wire, but for what signs it. */
+interface Leaving {
+  readonly out: OutgoingRequest;
+  readonly path: string;
+  readonly body: Buffer | null;
+}
+
+/** Signs and sends; resolves with the head, whatever its status. */
+async function signed(
+  call: HostCall,
+  wire: Wire,
+  { out, path, body }: Leaving,
+): Promise<UpstreamResponse> {
+  const x = call.exchange;
+  const { provider, credential } = call.candidate["~"];
+  const signing = credentialed(wire.endpoint.auth, credential, () => ({
+    method: out.method,
+    url: new URL(wire.origin + path),
+    headers: { ...out.headers },
+    body,
+    signal: x.signal,
+  }));
+  const own = isPromise(signing) ? await signing : signing;
   if (x["~"].gone) fail("canceled", "The client went away.");
   const response = new UpstreamResponse(x["~"].gen.watchdog, hinted(provider.timeouts, x));
   call.onEnd((reason) => response.abort(reason));
@@ -65,24 +87,29 @@ async function flown(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<
     if (response.status === 0) response.abort(error("canceled", "The client went away."));
   });
   try {
-    await response.go(wire, { method: out.method, path, headers: flat(out.headers, signed), body });
+    await response.go(wire, { method: out.method, path, headers: flat(out.headers, own), body });
   } finally {
     call.unanswered = response.unanswered;
   }
-  if (response.status >= 200 && response.status < 300) return response;
-  const said = await glance(response, BOUNDS.refusal.most);
-  if (response.status >= 300 && response.status < 400)
-    fail("upstream", `The provider redirected (${response.status}); redirects are not followed.`, {
+  return response;
+}
+
+/** The fault of an answer that is none. */
+function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: Protocol): never {
+  if (status >= 300 && status < 400)
+    fail("upstream", `The provider redirected (${status}); redirects are not followed.`, {
       code: "upstream_redirect",
     });
-  const fault = endpoint.protocol!.client!.fault(response.status, response.headers, said);
+  const fault = protocol.client!.fault(status, headers, said);
   const problem = error(fault.kind, fault.message);
   Object.assign(faultOf(problem)!, fault);
   // Half an error is no JSON that could pass on as it is.
-  if (said.length < BOUNDS.refusal.most)
-    refusals.set(problem, { status: response.status, headers: response.headers, body: said });
+  if (said.length < BOUNDS.refusal.most) refusals.set(problem, { status, headers, body: said });
   throw problem;
 }
+
+const isPromise = (signing: HeadersOut | Promise<HeadersOut>): signing is Promise<HeadersOut> =>
+  typeof (signing as { then?: unknown }).then === "function";
 
 /** SDKs say how long they wait; nobody is served after that. */
 function hinted(timeouts: Timeouts, x: HostExchange): Timeouts & { hinted?: boolean } {

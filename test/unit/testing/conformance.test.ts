@@ -199,6 +199,20 @@ describe("a provider", () => {
       "requests carry the credential",
     ],
     [
+      "a token that is over in a word",
+      (p) => (p.endpoints[0].auth = { sign: () => ({}), refused: () => "expired" }),
+      "whether the token is over",
+    ],
+    [
+      "a token whose refusal must be JSON",
+      (p) =>
+        (p.endpoints[0].auth = {
+          sign: () => ({}),
+          refused: ({ body }: any) => JSON.parse(String(body)).error === "expired",
+        }),
+      "whether the token is over",
+    ],
+    [
       "a list that ignores its signal",
       (p) => {
         p.models = (line: any) => line.fetch("/models", {}).catch(() => new Promise(() => {}));
