@@ -1,4 +1,3 @@
-import { beyond, BOUNDS, type BoundName } from "../lib/bounds.ts";
 import { brokeOff } from "../lib/thrown.ts";
 import type { JsonObject, Opt } from "./values.ts";
 
@@ -66,15 +65,26 @@ export interface Fault {
 /** A registered symbol, not a class: a second copy of this module changes nothing. */
 const FAULT = Symbol.for("tollgate.fault");
 
+/**
+ * Makes the error that `fail` throws, and throws nothing: for a promise that is rejected with it, or for a failure that is
+ * handed on. Called by plugins and by the host alike; has no effect of its own and never throws.
+ */
+export const fault = (
+  kind: ErrorKind,
+  message: string,
+  more: Omit<Fault, "kind" | "message"> = {},
+): Error =>
+  Object.assign(new Error(message, { cause: more.cause }), {
+    [FAULT]: { ...more, kind, message } satisfies Fault,
+  });
+
 /** Throws a fault: the one way in which code on the way of a request refuses it with words. */
 export const fail = (
   kind: ErrorKind,
   message: string,
-  more: Omit<Fault, "kind" | "message"> = {},
+  more?: Omit<Fault, "kind" | "message">,
 ): never => {
-  throw Object.assign(new Error(message, { cause: more.cause }), {
-    [FAULT]: { ...more, kind, message } satisfies Fault,
-  });
+  throw fault(kind, message, more);
 };
 
 /** The fault that was thrown, or nothing when something else was. */
@@ -98,13 +108,3 @@ export function sayable(error: unknown, otherwise = brokeOff(error)): string {
 /** By its name as well: of an error of another process only that has come. */
 const isA = (error: Error, kind: Function): boolean =>
   error instanceof kind || error.name === kind.name;
-
-/** There is more of something than there may be. `most`: an operator's own number. */
-export function exceed(
-  bound: BoundName,
-  most?: number,
-  more: Omit<Fault, "kind" | "message" | "code"> = {},
-): never {
-  const [kind, code] = BOUNDS[bound].error ?? (["internal", bound] as const);
-  return fail(kind, beyond(bound, most), { ...more, code });
-}

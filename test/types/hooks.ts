@@ -3,6 +3,7 @@ import {
   defineFrontend,
   defineMiddleware,
   fail,
+  fault,
   faultOf,
   type Arrival,
   type Call,
@@ -160,6 +161,8 @@ export function hands(
 // ── errors ──
 export function errors(error: unknown): void {
   is<Same<ReturnType<typeof fail>, never>>();
+  is<Same<ReturnType<typeof fault>, Error>>();
+  is<Same<Parameters<typeof fault>, Parameters<typeof fail>>>();
   is<Same<ReturnType<typeof faultOf>, Fault | undefined>>();
   const value: number = Math.random() > 2 ? fail("internal", "Never.") : 1;
   fail("quota", "No more.", { code: "quota_exceeded", retryAfterMs: value, details: { left: 0 } });
@@ -167,6 +170,11 @@ export function errors(error: unknown): void {
   fail("teapot", "No.");
   // @ts-expect-error  an error says what happened
   fail("invalid");
+  // @ts-expect-error  and what is made without being thrown says it too
+  void fault("invalid");
+  // @ts-expect-error  it is made, and not thrown: nothing ends here
+  const never: number = fault("internal", "Never.");
+  void never;
   // @ts-expect-error  a status is decided by the kind alone
   fail("invalid", "No.", { status: 418 });
   const kind = faultOf(error)?.kind;

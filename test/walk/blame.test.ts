@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { fail, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
+import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
 import { backend, scene, type Scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
@@ -61,13 +61,13 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
     await using up = await good();
     await fc.assert(
       fc.asyncProperty(kind, code, bag, async (kind, code, details) => {
-        const fault: Fault = { kind, message: "No.", details, ...(code && { code }) };
+        const said: Fault = { kind, message: "No.", details, ...(code && { code }) };
         await using s = await scene({
           frontend: toy(),
           providers: {
             a: endpoint(
               bad.base,
-              saying(() => fault),
+              saying(() => said),
             ),
             b: endpoint(up.base, toy("other")),
           },
@@ -135,6 +135,30 @@ describe("nobody is kept away from a target", () => {
       expect((await quiet({ providers }, { stream: true, text }, headers)).text).toContain("waits");
   });
 
+  it.each(["toy", "other"])(
+    "by a gateway that holds as much as it may, on the lane to %s, nor is another asked",
+    async (protocol) => {
+      await using up = await backend((_req, res) => {
+        res.setHeader("content-type", "application/json");
+        res.end(LINE.replace("Hello", "Hello".repeat(500_000)));
+      });
+      await using s = await scene({
+        frontend: toy(),
+        providers: { a: endpoint(up.base, toy(protocol)), b: endpoint(up.base, toy(protocol)) },
+        models: { any: ["a/m", "b/m"] },
+        room: 100_000,
+      });
+      const answer = await s.ask({ model: "any", text: "hi" });
+      expect(answer.headers.get("x-tollgate-provider")).toBeNull();
+      expect(await answer.json()).toMatchObject({
+        error: expect.stringMatching(/^The gateway holds/),
+        code: "gateway_busy",
+      });
+      expect(s.house.rests.list()).toEqual([]);
+      expect(up.asked).toHaveLength(1);
+    },
+  );
+
   it("by a caller's own limit, which is no reason to try another either", async () => {
     await using up = await good();
     const providers = { a: endpoint(up.base, toy("other")), b: endpoint(up.base, toy("other")) };
@@ -148,4 +172,18 @@ describe("nobody is kept away from a target", () => {
     expect(text).not.toContain("own");
     expect(up.asked).toEqual([]);
   });
+});
+
+it("a promise that a hook rejects with a fault says its words", async () => {
+  await using up = await good();
+  const told = { code: "not_today", param: "text", details: { until: "noon" } };
+  await using s = await scene({
+    frontend: toy(),
+    providers: { a: endpoint(up.base, toy()) },
+    hooks: [{ attempt: () => Promise.reject(fault("forbidden", "Not today.", told)) }],
+  });
+  const answer = await s.ask({ model: "a/m", text: "hi" });
+  expect(answer.status).toBe(403);
+  expect(await answer.json()).toMatchObject({ error: "Not today.", code: "not_today" });
+  expect(up.asked).toEqual([]);
 });

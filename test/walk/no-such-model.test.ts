@@ -82,7 +82,11 @@ it("names only what answers, never what was asked for, nothing of the operator's
         }
       },
     ),
-    { numRuns: 60 },
+    {
+      numRuns: 60,
+      // A name that the file has, and that leads to a name that it has not.
+      examples: [[{ "m-large": ["fast"] }, Array(6).fill("m-large"), /./]],
+    },
   );
   expect(refused).toBeGreaterThan(50);
 });

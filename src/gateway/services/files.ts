@@ -128,7 +128,7 @@ class FileShelf implements Files {
       fail(
         "rate_limited",
         `This key keeps as many image files as it may (${maxKeyBytes} bytes). Ask with response_format "b64_json", or try again when they have ended.`,
-        { code: "files_share_full", details: { own: true } },
+        { code: "files_share_full" },
       );
     if (!this.#room(bytes.length))
       fail(

@@ -2,7 +2,8 @@
 // request costs it microseconds, so few are under way at once, one of each key, and few wait. What no client waits for any more is
 // told to stop, and its place is free when the store has let go of it: aborting a reading makes no room for the next one.
 import { BOUNDS } from "../../lib/bounds.ts";
-import { exceed, fail } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import type { Store } from "../../plugin/store.ts";
 
 type Read = <T>(

@@ -1,5 +1,5 @@
 import { BOUNDS } from "../../lib/bounds.ts";
-import { exceed } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import { eventOf } from "./parse.ts";
 
 const LF = 10;

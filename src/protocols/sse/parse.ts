@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import { exceed, fail } from "../../model/error.ts";
+import { fail } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 
 /**
  * Reads one event's bytes, as `frames` gives them. An event without data says nothing, as the standard has it; `id` and

@@ -1,5 +1,5 @@
 // What of an answer stays here: bounded, and counted as what the process holds.
-import { exceed } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
 

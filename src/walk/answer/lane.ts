@@ -1,6 +1,7 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
 import { BOUNDS } from "../../lib/bounds.ts";
-import { exceed, type Fault } from "../../model/error.ts";
+import type { Fault } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../../model/event.ts";
 import { folding } from "../../model/fold.ts";
 import type { Usage } from "../../model/usage.ts";

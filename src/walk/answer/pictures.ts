@@ -3,6 +3,7 @@ import type { ModelAnswer, ModelEvent } from "../../model/event.ts";
 import type { Block, ImageRequest, Media } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { HostCall } from "../call.ts";
+import { blame } from "../upstream/blame.ts";
 
 const wanted = (x: Exchange): ImageRequest["want"] | undefined =>
   x.kind === "image" && x.op === "generate" ? (x.request as ImageRequest).want : undefined;
@@ -76,5 +77,8 @@ async function turned(call: HostCall, media: Media): Promise<Media> {
   }
   if ("fileId" in media) return media;
   const bytes = "bytes" in media ? media.bytes : Buffer.from(media.base64, "base64");
-  return { mime, url: await pictures.keep(bytes, mime, call.exchange.identity?.id) };
+  const url = await pictures
+    .keep(bytes, mime, call.exchange.identity?.id)
+    .catch((problem: unknown) => Promise.reject(blame(problem, "gateway")));
+  return { mime, url };
 }

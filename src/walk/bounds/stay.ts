@@ -1,12 +1,14 @@
 // What one request takes up of its process while it is here: a place among those of its key, and bytes. Both are free again
 // whichever way it ends.
-import { exceed, fail } from "../../model/error.ts";
+import { fault } from "../../model/error.ts";
+import { excess } from "../../model/excess.ts";
+import { blame } from "../upstream/blame.ts";
 import type { Room } from "./room.ts";
 import type { Turnstile } from "./turnstile.ts";
 
 /** A body is read and a call is reserved in less. */
 const RETRY_MS = 1_000;
-const OWN = { retryAfterMs: RETRY_MS, details: { own: true } } as const;
+const SOON = { retryAfterMs: RETRY_MS } as const;
 
 /** What may be held and how many may come in at once, of the whole process. */
 interface ProcessBounds {
@@ -38,10 +40,13 @@ export class Stay {
 
   occupy(scope: string, most: number): void {
     if (!this.#bounds.turnstile.enter(scope, most))
-      fail("rate_limited", `More than ${most} requests at once (${scope}).`, {
-        code: "rate_limit_exceeded",
-        ...OWN,
-      });
+      throw blame(
+        fault("rate_limited", `More than ${most} requests at once (${scope}).`, {
+          code: "rate_limit_exceeded",
+          ...SOON,
+        }),
+        "caller",
+      );
     (this.#inside ??= []).push(scope);
   }
 
@@ -54,7 +59,8 @@ export class Stay {
 
   /** Before they are there. */
   hold(bytes: number): void {
-    if (!this.#bounds.room.take(this.#who, bytes, this.#held)) exceed("inFlight", undefined, OWN);
+    if (!this.#bounds.room.take(this.#who, bytes, this.#held))
+      throw blame(excess("inFlight", undefined, SOON), "gateway");
     this.#held += bytes;
   }
 

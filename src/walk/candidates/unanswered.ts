@@ -37,7 +37,7 @@ export function unanswered(of: Unanswered): never {
   const because = named && reasons.length > 0 ? ` (${reasons.join("; ")})` : "";
   const what =
     of.route && named ? `Nothing answers for ${model} here` : `There is no model ${model}`;
-  const line = !work.listed && of.ids.length === 0 ? lineFor(model) : "";
+  const line = !work.listed && !of.route && of.ids.length === 0 ? lineFor(model) : "";
   return fail("not_found", `${what}${because}.${advice(of)}${line}`, {
     param: "model",
     code: "model_not_found",

@@ -3,14 +3,13 @@
 import { outputThatFits, type Ask } from "../../money/estimate.ts";
 import { formatUsd } from "../../money/format.ts";
 import { priceHash } from "../../money/price.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, fault } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Limit, LimitState, Reserve } from "../../plugin/store.ts";
 import { blame } from "../upstream/blame.ts";
 import type { HostCall } from "../call.ts";
 import type { Stamped } from "./ledger.ts";
 import { factsOf } from "../candidates/privacy.ts";
-import { error } from "../upstream/response.ts";
 
 export interface Charges {
   readonly limits: readonly Limit[];
@@ -111,13 +110,10 @@ function refuse(
       { code: "insufficient_quota", details },
     );
   }
-  const limit = error(
-    "rate_limited",
+  const message =
     denied.unit === "concurrent"
       ? `More than ${denied.max} requests at once (${denied.scope}).`
-      : `The limit of ${denied.max} ${denied.unit} a ${denied.per} (${denied.scope}) is reached; it is back at ${resets}.`,
-    "rate_limit_exceeded",
-  );
-  Object.assign(faultOf(limit)!, { retryAfterMs, details });
-  throw blame(limit, "caller");
+      : `The limit of ${denied.max} ${denied.unit} a ${denied.per} (${denied.scope}) is reached; it is back at ${resets}.`;
+  const code = "rate_limit_exceeded";
+  throw blame(fault("rate_limited", message, { code, retryAfterMs, details }), "caller");
 }

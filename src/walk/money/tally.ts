@@ -2,14 +2,15 @@
 import { hold, type Ask, type Hold } from "../../money/estimate.ts";
 import type { FinishReason, UsageSeen } from "../../model/event.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { exceed, type Fault } from "../../model/error.ts";
+import type { Fault } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import type { Price } from "../../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../../model/usage.ts";
 import type { Opt } from "../../model/values.ts";
 import type { Work } from "../../model/work.ts";
 import type { CallRecord, CallState } from "../../plugin/call.ts";
 import type { StoreCommand, Settle } from "../../plugin/store.ts";
-import { isCallers } from "../upstream/blame.ts";
+import { isLocal } from "../upstream/blame.ts";
 import type { HostCall } from "../call.ts";
 import type { ModelIndex } from "./model-prices.ts";
 import { larger, Pricing } from "./pricing.ts";
@@ -136,7 +137,7 @@ export class Tally {
     const dead = of.cut && !this.accepted && !this.call.unanswered;
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     // Upstream has not failed: it was given up, and may have worked until then.
-    const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isCallers(of.fault));
+    const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isLocal(of.fault));
     const left = of.cut && (this.accepted || gaveUp);
     const costNano = dead
       ? 0n

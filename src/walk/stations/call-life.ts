@@ -1,5 +1,5 @@
 // One call, from its hooks to its bill: prepared, reserved, sent, presented, closed. One reserve before it, one settle after it.
-import { fail, faultOf, type Fault } from "../../model/error.ts";
+import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
 import type { RecordedAnswer, Reply } from "../../plugin/call.ts";
 import type { ClientAnswer } from "../answer/client-answer.ts";
 import type { AnswerSource } from "../answer/lane.ts";
@@ -11,11 +11,10 @@ import type { HostCandidate } from "../mounted.ts";
 import { inTime, settleCall } from "../money/bill.ts";
 import { reserve } from "../money/reserve.ts";
 import { Tally } from "../money/tally.ts";
-import { heed } from "../upstream/blame.ts";
+import { heed } from "../upstream/heed.ts";
 import { encode, headOf } from "../upstream/encode.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { mayBegin } from "../upstream/permission.ts";
-import { error } from "../upstream/response.ts";
 import { send } from "../upstream/send.ts";
 
 /** The station that takes an answer to the client's last byte. */
@@ -84,7 +83,7 @@ export class CallLife {
   #next(): Promise<Reply> {
     if (!this.#asked && !this.#over) return (this.#asked = this.#ask());
     const why = this.#asked ? "twice: the host owns retries" : "after the hook has answered";
-    return Promise.reject(error("internal", `next() ${why}.`));
+    return Promise.reject(fault("internal", `next() ${why}.`));
   }
 
   async #ask(): Promise<Reply> {
@@ -156,11 +155,11 @@ export class CallLife {
   }
 
   /** Nothing goes on behind a call that is over, and what it reserved is settled. */
-  async #close(fault: Fault): Promise<void> {
+  async #close(failure: Fault): Promise<void> {
     this.#over = true;
-    this.#call.end(error("canceled", "given up"));
+    this.#call.end(fault("canceled", "given up"));
     await this.#asked?.catch(() => {});
-    if (this.#reserved) await inTime(settleCall(this.#tally, { fault }));
+    if (this.#reserved) await inTime(settleCall(this.#tally, { fault: failure }));
   }
 }
 

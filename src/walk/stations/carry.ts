@@ -1,5 +1,5 @@
 import { scan } from "../../lib/json.ts";
-import { fail } from "../../model/error.ts";
+import { fail, fault } from "../../model/error.ts";
 import { aside } from "./aside.ts";
 import { HostCall } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
@@ -7,7 +7,9 @@ import type { HostExchange } from "../exchange.ts";
 import { send } from "../upstream/send.ts";
 import { promise } from "../candidates/privacy.ts";
 import type { Plan } from "./route.ts";
-import { error, gather, type UpstreamResponse } from "../upstream/response.ts";
+import { gather, type UpstreamResponse } from "../upstream/response.ts";
+
+const GONE = "The client went away.";
 
 /** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
 export async function carry(x: HostExchange, plan: Plan): Promise<void> {
@@ -30,10 +32,11 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
     endpoint.wire!,
     encode(call, endpoint.protocol!, endpoint.wire!.endpoint),
   );
-  inner.onGone.push(() => response.abort(error("canceled", "The client went away.")));
+  inner.onGone.push(() => response.abort(fault("canceled", GONE)));
   if (inner.gone) {
-    response.abort(error("canceled", "The client went away."));
-    fail("canceled", "The client went away.");
+    const gone = fault("canceled", GONE);
+    response.abort(gone);
+    throw gone;
   }
   const mime = String(response.headers["content-type"] ?? "application/json");
   const head = Object.entries(headOf(call, response.headers)).filter(

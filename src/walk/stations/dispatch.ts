@@ -1,12 +1,12 @@
-import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
+import { ERRORS, fault, faultOf, type Fault } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import { ClientAnswer } from "../answer/client-answer.ts";
 import { internal } from "../answer/lane.ts";
 import { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { HostCandidate } from "../mounted.ts";
-import { heed, isCallers, isProviders, shown } from "../upstream/blame.ts";
-import { error } from "../upstream/response.ts";
+import { isLocal, isProviders } from "../upstream/blame.ts";
+import { heed, shown } from "../upstream/heed.ts";
 import { CallLife, type Present, type SentHead } from "./call-life.ts";
 import type { Plan } from "./route.ts";
 
@@ -26,9 +26,9 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
       return await new CallLife(call, answer, head).run(present);
     } catch (thrown) {
       problem = faulty(call, thrown);
-      const fault = faultOf(problem)!;
-      heed(call, fault);
-      if (x["~"].gone || answer.committed || !queue.goesOn(candidate, fault)) break;
+      const failure = faultOf(problem)!;
+      heed(call, failure);
+      if (x["~"].gone || answer.committed || !queue.goesOn(candidate, failure)) break;
       if (answer.opened) head ??= { warnings: call.warnings, candidate };
     }
   }
@@ -64,13 +64,13 @@ class Queue {
   }
 
   /** Whether another may be tried after this failure; what one endpoint cannot say, the candidate's others may. */
-  goesOn({ id, credential }: HostCandidate, fault: Fault): boolean {
-    const unsupported = fault.kind === "unsupported";
-    const retry = ERRORS[fault.kind][1];
-    if (retry === "never" || isCallers(fault)) return false;
+  goesOn({ id, credential }: HostCandidate, failure: Fault): boolean {
+    const unsupported = failure.kind === "unsupported";
+    const retry = ERRORS[failure.kind][1];
+    if (retry === "never" || isLocal(failure)) return false;
     // What another may mend at another price is mended where the operator wrote so, and the provider itself said it.
-    if (retry === "asked" && !isProviders(fault)) return false;
-    if (!unsupported && !this.#on.has(fault.kind)) return false;
+    if (retry === "asked" && !isProviders(failure)) return false;
+    if (!unsupported && !this.#on.has(failure.kind)) return false;
     if (unsupported && this.#others.length > 0) {
       const alike = (one: HostCandidate) => one.id === id && one.credential === credential;
       this.#candidates = this.#candidates.toSpliced(this.tried, 0, ...this.#others.filter(alike));
@@ -82,19 +82,19 @@ class Queue {
 
 /** What was thrown, with words for the client; its fields are spelled as the client wrote them. */
 function faulty(call: HostCall, thrown: unknown): unknown {
-  const fault = faultOf(thrown);
-  if (!fault) {
+  const failure = faultOf(thrown);
+  if (!failure) {
     const { kind, message } = internal(call, thrown);
-    return error(kind, message);
+    return fault(kind, message);
   }
-  if (fault.param !== undefined) fault.param = call.spelling(fault.param);
+  if (failure.param !== undefined) failure.param = call.spelling(failure.param);
   return thrown;
 }
 
 /** The head is out and no candidate answered: the protocol's own error, inside the stream. */
-function giveUp(x: HostExchange, answer: ClientAnswer, fault: Fault): void {
+function giveUp(x: HostExchange, answer: ClientAnswer, failure: Fault): void {
   const inner = x["~"];
-  inner.fault = fault;
+  inner.fault = failure;
   answer.begin(undefined, {} satisfies HeadersOut);
   answer.commit();
   inner.frontend
@@ -107,6 +107,6 @@ function giveUp(x: HostExchange, answer: ClientAnswer, fault: Fault): void {
       query: x.query,
       lose() {},
     })
-    .fail(shown(inner.gen, fault));
+    .fail(shown(inner.gen, failure));
   answer.end();
 }

@@ -1,9 +1,10 @@
 import { formOf } from "../../lib/media.ts";
-import { fail, faultOf, type Fault } from "../../model/error.ts";
+import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
 import type { ClientAnswer } from "../answer/client-answer.ts";
 import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
-import { blame, shown } from "../upstream/blame.ts";
+import { blame } from "../upstream/blame.ts";
+import { shown } from "../upstream/heed.ts";
 import type { HostCall } from "../call.ts";
 import {
   internal,
@@ -14,7 +15,7 @@ import {
   type LaneDecoder,
   type AnswerSource,
 } from "../answer/lane.ts";
-import { error, type UpstreamResponse, type ResponseSink } from "../upstream/response.ts";
+import type { UpstreamResponse, ResponseSink } from "../upstream/response.ts";
 import type { Tally } from "../money/tally.ts";
 import type { Watchable } from "../bounds/watchdog.ts";
 
@@ -190,8 +191,8 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.#close();
   }
 
-  stop(fault: Fault): void {
-    if (!this.#over) this.broke(error(fault.kind, fault.message, fault.code));
+  stop({ kind, message, ...more }: Fault): void {
+    if (!this.#over) this.broke(fault(kind, message, more));
   }
 
   tick(now: number): void {
@@ -201,8 +202,11 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     }
     if (now < this.#due) return;
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
-    if (this.#call.exchange["~"].gone) return this.broke(error("canceled", GONE));
-    this.#failed(error("timeout", "The provider took too long.", "upstream_timeout"), "target");
+    if (this.#call.exchange["~"].gone) return this.broke(fault("canceled", GONE));
+    this.#failed(
+      fault("timeout", "The provider took too long.", { code: "upstream_timeout" }),
+      "target",
+    );
   }
 
   #billed(): void {
@@ -227,19 +231,19 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (this.#finishing !== undefined) {
       this.#drained = this.#terminal = true;
       this.#close();
-      return this.#response?.abort(error("canceled", "given up"));
+      return this.#response?.abort(fault("canceled", "given up"));
     }
     // Over before the flight is: its end comes back here at once, as one more problem.
     this.#leave();
-    this.#response?.abort(error("canceled", "given up"));
+    this.#response?.abort(fault("canceled", "given up"));
     if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
-    const fault = faultOf(problem) ?? internal(this.#call, problem);
-    x["~"].fault = fault;
-    const row = settleCall(this.tally, { fault });
-    this.#call.end(error("canceled", "given up"));
+    const failure = faultOf(problem) ?? internal(this.#call, problem);
+    x["~"].fault = failure;
+    const row = settleCall(this.tally, { fault: failure });
+    this.#call.end(fault("canceled", "given up"));
     inTime(row)
       .then(() => {
-        this.#say(shown(x["~"].gen, fault));
+        this.#say(shown(x["~"].gen, failure));
         this.answer.end();
         this.#resolve();
       })
@@ -247,9 +251,9 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   }
 
   /** It is over and billed, whether or not a codec can find words for it. */
-  #say(fault: Fault): void {
+  #say(failure: Fault): void {
     try {
-      this.#passage?.fail(fault);
+      this.#passage?.fail(failure);
     } catch (problem) {
       internal(this.#call, problem);
     }
@@ -261,7 +265,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (this.#finishing !== undefined) return;
     if (this.#call.candidate["~"].provider.onDisconnect === "drain" && this.tally.accepted)
       return this.#watch(DRAIN_MS);
-    this.broke(error("canceled", GONE));
+    this.broke(fault("canceled", GONE));
   }
 
   #watch(ms: number): void {

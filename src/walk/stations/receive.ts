@@ -2,7 +2,8 @@ import { isAscii, isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { scan, Scanner, type Scan, type Span } from "../../lib/json.ts";
-import { exceed, fail } from "../../model/error.ts";
+import { fail, fault } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import type { Kind } from "../../model/request.ts";
 import type { Body } from "../../model/values.ts";
 import type { ServerHalf, Survey } from "../../plugin/protocol.ts";
@@ -133,11 +134,7 @@ function collect(x: HostExchange): Promise<Buffer> {
       // Fires after a whole body too; making an error is dear.
       if (req.complete && req.readableEnded) return;
       chunks.length = 0;
-      try {
-        fail("canceled", "The request ended before its body did.");
-      } catch (error) {
-        reject(error);
-      }
+      reject(fault("canceled", "The request ended before its body did."));
     };
     req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     req.on("error", cut);

@@ -1,7 +1,8 @@
 import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { ErrorAnswer } from "../../plugin/protocol.ts";
-import { isHopeless, providerOf, shown } from "../upstream/blame.ts";
+import { isHopeless, providerOf } from "../upstream/blame.ts";
+import { shown } from "../upstream/heed.ts";
 import { answering } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
 import { refusalOf } from "../upstream/send.ts";

@@ -1,6 +1,6 @@
 // One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
 import type { Dispatcher } from "undici";
-import { fail, faultOf, type ErrorKind } from "../../model/error.ts";
+import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
@@ -103,7 +103,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     if (now > this.#started + totalMs) {
       if (!hinted) return this.#late("took longer than", totalMs);
       const late = "The provider took longer than this client waits.";
-      this.abort(blame(error("timeout", late, "client_timeout"), "caller"));
+      this.abort(blame(fault("timeout", late, { code: "client_timeout" }), "caller"));
     } else if (now > this.#due)
       this.#late(
         this.status === 0 ? "sent nothing for" : "fell silent for",
@@ -112,7 +112,9 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 
   #late(what: string, ms: number): void {
-    this.abort(error("timeout", `The provider ${what} ${ms / 1000} s.`, "upstream_timeout"));
+    this.abort(
+      fault("timeout", `The provider ${what} ${ms / 1000} s.`, { code: "upstream_timeout" }),
+    );
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -151,7 +153,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 
   onResponseError(_c: Dispatcher.DispatchController | undefined, cause: Error): void {
-    const told = faultOf(cause) ? cause : error(...meaning(cause), cause);
+    const told = faultOf(cause) ? cause : broken(cause);
     this.#head?.reject(told);
     this.#over(told);
   }
@@ -177,7 +179,7 @@ export function glance(response: UpstreamResponse, max: number): Promise<Buffer>
         chunks.push(chunk);
         if ((size += chunk.length) < max) return;
         enough();
-        response.abort(error("canceled", "enough of it"));
+        response.abort(fault("canceled", "enough of it"));
       },
       end: enough,
     });
@@ -193,7 +195,10 @@ export function gather(response: UpstreamResponse, max: number): Promise<Buffer>
       data(chunk) {
         size += chunk.length;
         if (size <= max) chunks.push(chunk);
-        else response.abort(error("upstream", "The provider's answer is too large.", "too_large"));
+        else
+          response.abort(
+            fault("upstream", "The provider's answer is too large.", { code: "too_large" }),
+          );
       },
       end(problem) {
         if (problem !== undefined) reject(problem);
@@ -203,12 +208,9 @@ export function gather(response: UpstreamResponse, max: number): Promise<Buffer>
   });
 }
 
-export function error(kind: ErrorKind, message: string, code?: string, cause?: unknown): Error {
-  try {
-    return fail(kind, message, { code, cause });
-  } catch (thrown) {
-    return thrown as Error;
-  }
+function broken(cause: Error): Error {
+  const [kind, message, code] = meaning(cause);
+  return fault(kind, message, { code, cause });
 }
 
 /** What went wrong on the way, in words that name no address. */

@@ -1,5 +1,5 @@
 import { BOUNDS } from "../../lib/bounds.ts";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, fault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Timeouts } from "../../config/types.ts";
@@ -9,7 +9,7 @@ import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { Wire } from "../mounted.ts";
 import { flat, type OutgoingRequest } from "./outgoing-request.ts";
-import { error, UpstreamResponse, glance } from "./response.ts";
+import { UpstreamResponse, glance } from "./response.ts";
 import { breath } from "../bounds/turn.ts";
 
 /** What is known of an upstream's refusal, beside its fault: on the verbatim lane its own words pass. */
@@ -84,7 +84,7 @@ async function signed(
   const response = new UpstreamResponse(x["~"].gen.watchdog, hinted(provider.timeouts, x));
   call.onEnd((reason) => response.abort(reason));
   x["~"].onGone.push(() => {
-    if (response.status === 0) response.abort(error("canceled", "The client went away."));
+    if (response.status === 0) response.abort(fault("canceled", "The client went away."));
   });
   try {
     await response.go(wire, { method: out.method, path, headers: flat(out.headers, own), body });
@@ -100,9 +100,8 @@ function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: 
     fail("upstream", `The provider redirected (${status}); redirects are not followed.`, {
       code: "upstream_redirect",
     });
-  const fault = protocol.client!.fault(status, headers, said);
-  const problem = error(fault.kind, fault.message);
-  Object.assign(faultOf(problem)!, fault);
+  const { kind, message, ...more } = protocol.client!.fault(status, headers, said);
+  const problem = fault(kind, message, more);
   // Half an error is no JSON that could pass on as it is.
   if (said.length < BOUNDS.refusal.most) refusals.set(problem, { status, headers, body: said });
   throw problem;

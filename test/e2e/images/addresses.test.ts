@@ -164,6 +164,23 @@ describe("an address", () => {
     expect((await counts(s)).bytes).toBeLessThanOrEqual(3_000);
   });
 
+  it("is not given beyond a key's share, and no other provider is asked for it, nor does one rest", async () => {
+    await using s = await studio({
+      hosts: ["openai", "demo"],
+      yaml: `${settings("1h", ", max_key: 2KB")}models: { any: [demo/image, openai/gpt-image-2] }\n`,
+    });
+    let full: any;
+    for (let i = 0; i < 30 && !full; i++)
+      full = await draw(s, { model: "any" }).then(
+        () => undefined,
+        (error) => error,
+      );
+    expect(full).toMatchObject({ status: 429, code: "files_share_full" });
+    expect(full.headers.get("x-tollgate-tried")).toBeNull();
+    expect(full.headers.get("x-tollgate-provider")).toBeNull();
+    expect(((await s.gateway.ask("status")) as any).resting).toEqual([]);
+  });
+
   it("is refused where nothing may be kept, before anything is drawn", async () => {
     await using s = await studio({ hosts: ["openai", "demo"], yaml: settings("1h") });
     for (const model of ["demo/image", "openai/gpt-image-2"])

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { beyond, BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
 import { parseSize } from "../../../src/lib/duration.ts";
-import { ERRORS, exceed, faultOf } from "../../../src/model/error.ts";
+import { ERRORS, faultOf } from "../../../src/model/error.ts";
+import { exceed } from "../../../src/model/excess.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const all = Object.entries(BOUNDS) as [BoundName, Bound][];
