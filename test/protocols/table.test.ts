@@ -1,0 +1,19 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { under } from "../../src/protocols/table.ts";
+
+it("finds what a table has of its own, and no name that every object inherits", () => {
+  const inherited = Object.getOwnPropertyNames(Object.prototype);
+  expect(inherited).toContain("__proto__");
+  fc.assert(
+    fc.property(
+      fc.dictionary(fc.string(), fc.integer()),
+      fc.oneof(fc.constantFrom(...inherited), fc.string(), fc.anything()),
+      (table, word) => {
+        const entry = Object.entries(table).find(([name]) => name === word);
+        expect(under(table, word)).toBe(entry?.[1]);
+      },
+    ),
+    { numRuns: 2_000, examples: inherited.map((name) => [{ a: 1 }, name]) as never },
+  );
+});

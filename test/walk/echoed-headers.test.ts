@@ -1,0 +1,74 @@
+// A provider that writes the operator's key into the head of its answer: whatever the lane, no client reads it there.
+import { describe, expect, it } from "vitest";
+import type { Protocol } from "tollgate/plugin";
+import { images } from "tollgate/protocols/images";
+import { chats } from "../protocols/codecs.ts";
+import { upstreamAnswers } from "../protocols/linear/answers.ts";
+import { backend, scene } from "./house.ts";
+
+/** As the scene has it for a provider named p. */
+const KEY = "secret-p";
+
+const BODIES: { readonly [id: string]: object } = {
+  "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
+  messages: { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 },
+  responses: { input: "Hi" },
+  images: { prompt: "a harbour" },
+};
+const protocols: { readonly [id: string]: Protocol } = { ...chats, images: images() };
+
+/** Lets through whatever there is. */
+const loose = (protocol: Protocol): Protocol => ({
+  ...protocol,
+  headers: { response: ["openai-*", "anthropic-*", "x-*"] },
+});
+
+const pairs = Object.keys(protocols).flatMap((from) =>
+  Object.keys(protocols)
+    .filter((to) => protocols[from]!.work.kind === protocols[to]!.work.kind)
+    .map((to) => [from, to] as const),
+);
+
+describe.each(pairs)("from %s to %s", (from, to) => {
+  it.each(from === "images" ? [false] : [false, true])("stream: %s", async (stream) => {
+    const { wholes, streams } = upstreamAnswers[to]!;
+    await using up = await backend((req, res) => {
+      const [echoed] = [req.headers["x-key"]].flat();
+      expect(echoed).toContain(KEY);
+      const body = JSON.parse(req.body) as { stream?: boolean };
+      res.writeHead(200, {
+        "content-type": body.stream ? "text/event-stream" : "application/json",
+        "openai-version": `of ${echoed}`,
+        "openai-processing-ms": Buffer.from(KEY).toString("base64"),
+        "anthropic-version": encodeURIComponent(`"${KEY}"`),
+        "x-echo": [KEY, `and ${KEY}`],
+      });
+      const answer = body.stream ? Object.values(streams)[0]!(1) : [Object.values(wholes)[0]!(1)];
+      res.end(Buffer.concat(answer));
+    });
+    await using s = await scene({
+      frontend: loose(protocols[from]!),
+      providers: {
+        p: {
+          endpoints: [
+            {
+              protocol: loose(protocols[to]!),
+              base: up.base,
+              auth: { header: "x-key", prefix: "K ", field: "api_key" as never },
+            },
+          ],
+          facts: new Map([["m", { kind: protocols[to]!.work.kind }]]),
+        },
+      },
+    } as never);
+    s.house.mask.add([KEY]);
+    const answered = await s.ask({ model: "p/m", ...BODIES[from], stream });
+    await answered.text();
+    expect(answered.status).toBe(200);
+    const told = [...answered.headers].map((line) => line.join(": "));
+    expect(told.filter((line) => line.includes(KEY))).toEqual([]);
+    expect(told.filter((line) => line.includes(Buffer.from(KEY).toString("base64")))).toEqual([]);
+    // On the verbatim lane the rest of the line passes.
+    expect(answered.headers.get("openai-version")).toBe(from === to ? "of K [secret]" : null);
+  });
+});
