@@ -1,5 +1,6 @@
 // For embedding: a gateway in another program. May import everything; nothing imports it.
-export { createGateway, type GatewayOptions } from "./gateway/gateway.ts";
+export { createGateway } from "./gateway/gateway.ts";
+export type { GatewayOptions } from "./gateway/options.ts";
 export { work, type WorkerOptions } from "./gateway/workers/process.ts";
 export type { Explanation, Gateway, Reloaded, Status } from "./gateway/types.ts";
 export { loadConfig } from "./config/load.ts";

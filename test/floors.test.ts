@@ -142,8 +142,10 @@ describe("files", () => {
     ).toEqual([]);
   });
 
-  it("of different folders do not import each other in a circle", () => {
-    expect(circles(texts)).toEqual([]);
+  it("do not import each other in a circle", () => {
+    // The contract's own types name each other: an exchange has calls, and a call its exchange.
+    const contract = (group: string[]) => group.every((file) => file.startsWith("src/plugin/"));
+    expect(circles(texts).filter((group) => !contract(group))).toEqual([]);
   });
 
   it("have no default export but plugins", () => {
@@ -252,14 +254,17 @@ describe("the judge of words and circles", () => {
       undocumented("a.ts", '/** One. */\nexport const x = 1;\nexport * from "./b.ts";'),
     ).toEqual([]);
   });
-  it("finds a circle over folders, through types and through others, and none within a folder", () => {
+  it("finds a circle, over folders and within one, through types and through others", () => {
     const of = {
       "src/a/a.ts": 'import type { B } from "../b/b.ts";',
       "src/b/b.ts": 'export { c } from "./c.ts";',
       "src/b/c.ts": 'import { a } from "../a/a.ts";',
     };
     expect(circles(files(of))).toEqual([["src/a/a.ts", "src/b/b.ts", "src/b/c.ts"]]);
-    expect(circles(files({ ...of, "src/b/c.ts": 'import { b } from "./b.ts";' }))).toEqual([]);
+    expect(circles(files({ ...of, "src/b/c.ts": 'import { b } from "./b.ts";' }))).toEqual([
+      ["src/b/b.ts", "src/b/c.ts"],
+    ]);
+    expect(circles(files({ ...of, "src/b/c.ts": 'import { b } from "./d.ts";' }))).toEqual([]);
   });
 });
 

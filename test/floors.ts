@@ -138,7 +138,7 @@ export function undocumented(file: string, source: string): string[] {
   });
 }
 
-/** Groups of files that import each other in a circle and lie in different folders. Types count: who reads one, reads all. */
+/** Groups of files that import each other in a circle. Types count: a reader of one has to read all. */
 export function circles(files: ReadonlyMap<string, string>): string[][] {
   const arrows = new Map<string, string[]>();
   for (const [file, source] of files)
@@ -149,9 +149,7 @@ export function circles(files: ReadonlyMap<string, string>): string[][] {
         .map(({ from }) => normalize(join(dirname(file), from)))
         .filter((target) => files.has(target)),
     );
-  return components(arrows)
-    .filter((group) => new Set(group.map(dirname)).size > 1)
-    .map((group) => group.sort());
+  return components(arrows).map((group) => group.sort());
 }
 
 /** Tarjan's strongly connected components, those of more than one file. */

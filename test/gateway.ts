@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json, JsonObject } from "tollgate/plugin";
-import { askControl } from "../src/gateway/control/socket.ts";
+import { askControl } from "../src/gateway/control/asking.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const READY_MS = 20_000;

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ModelInfo } from "../model/facts.ts";
-import type { Listing } from "./catalogue.ts";
+import type { Listing } from "./listing.ts";
 
 const MAX_DEPTH = 16;
 

@@ -8,6 +8,7 @@ import type { EffectivePolicy, Facts, ModelInfo, Privacy } from "../model/facts.
 import type { Kind } from "../model/request.ts";
 import type { Opt } from "../model/values.ts";
 import { shared } from "./alias.ts";
+import type { Listing } from "./listing.ts";
 import { createLists, type Lists } from "./lists.ts";
 import { merge, type FactLayer, type StatedFacts, type FactSources } from "./merge.ts";
 import { near } from "./near.ts";
@@ -28,13 +29,6 @@ export interface CatalogueEntry {
   /** It exists, as far as anybody can tell. A chat model that does not is forwarded all the same, an image model is not. */
   readonly listed: boolean;
   readonly sources: FactSources;
-}
-
-export interface Listing extends ModelInfo {
-  /** Provider-qualified, or an alias. */
-  id: string;
-  provider: string;
-  policy: EffectivePolicy;
 }
 
 /** Which listings are wanted. */

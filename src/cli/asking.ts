@@ -1,5 +1,5 @@
 // What a command asks: the gateway that runs, or, where none does, what its file says.
-import { askControl } from "../gateway/control/socket.ts";
+import { askControl } from "../gateway/control/asking.ts";
 import { rehearse } from "../gateway/rehearse.ts";
 import { faultOf } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";

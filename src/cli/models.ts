@@ -1,7 +1,7 @@
-import type { Listing } from "../catalogue/catalogue.ts";
+import type { Listing } from "../catalogue/listing.ts";
 import { datedLine } from "../catalogue/refresh.ts";
 import type { FactSource } from "../catalogue/merge.ts";
-import { askControl } from "../gateway/control/socket.ts";
+import { askControl } from "../gateway/control/asking.ts";
 import type { ExplainedModel, ExplainedName, Fact } from "../gateway/control/model-commands.ts";
 import { COMMANDS } from "../gateway/control/table.ts";
 import { rehearse } from "../gateway/rehearse.ts";

@@ -1,4 +1,4 @@
-import { askControl } from "../gateway/control/socket.ts";
+import { askControl } from "../gateway/control/asking.ts";
 import type { Reloaded } from "../gateway/types.ts";
 import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";

@@ -1,5 +1,5 @@
 import { datedLine } from "../catalogue/refresh.ts";
-import { askControl } from "../gateway/control/socket.ts";
+import { askControl } from "../gateway/control/asking.ts";
 import type { Status } from "../gateway/types.ts";
 import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";

@@ -1,7 +1,8 @@
 // How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
 import type { GatewayConfig } from "../config/types.ts";
 import { aroundOf } from "../gateway/around.ts";
-import { askControl, type ControlCommandsOf } from "../gateway/control/socket.ts";
+import { askControl } from "../gateway/control/asking.ts";
+import type { ControlCommandsOf } from "../gateway/control/socket.ts";
 import { keyCommands } from "../gateway/control/key-commands.ts";
 import { ledgerCommands } from "../gateway/control/ledger-commands.ts";
 import { openStore } from "../gateway/rehearse.ts";

@@ -3,7 +3,7 @@
 import { either, nearest, plural } from "../lib/text.ts";
 import { sayDuration } from "../lib/duration.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import type { Spot } from "./source.ts";
+import type { Spot } from "./spot.ts";
 import type { Located } from "./types.ts";
 
 export type ProblemText = Pick<Located, "id" | "severity" | "message" | "hint">;

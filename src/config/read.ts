@@ -3,7 +3,8 @@ import { basename, dirname, resolve } from "node:path";
 import { type Document, isScalar } from "yaml";
 import type { Disk } from "./disk.ts";
 import { problem } from "./problems.ts";
-import { type SourceFinding, parseSource, type Spot } from "./source.ts";
+import { type SourceFinding, parseSource } from "./source.ts";
+import type { Spot } from "./spot.ts";
 import { below, isMapping, locate, type Mapping, plant, type Tree, within } from "./tree.ts";
 
 export interface ReadConfig {

@@ -4,7 +4,8 @@ import { relative } from "node:path";
 import { styleText } from "node:util";
 import { codeFrame } from "../lib/text.ts";
 import { count } from "./problems.ts";
-import type { SourceFinding, SourceFile, Spot } from "./source.ts";
+import type { SourceFinding } from "./source.ts";
+import type { SourceFile, Spot } from "./spot.ts";
 import { pathOf } from "./tree.ts";
 import type { Located } from "./types.ts";
 

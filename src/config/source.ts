@@ -3,20 +3,7 @@ import { readFile, stat } from "node:fs/promises";
 import { type Document, LineCounter, parseDocument } from "yaml";
 import type { ProblemText } from "./problems.ts";
 import { problem } from "./problems.ts";
-
-export interface SourceFile {
-  /** Absolute. */
-  readonly file: string;
-  readonly text: string;
-  readonly lines: LineCounter;
-}
-
-/** Offsets into a source's text. */
-export interface Spot {
-  readonly source: SourceFile;
-  readonly start: number;
-  readonly end: number;
-}
+import type { SourceFile, Spot } from "./spot.ts";
 
 /** Something to say about a place. `pointer` is the path in the merged document; without a spot it is the whole file. */
 export interface SourceFinding {

@@ -2,7 +2,8 @@
 // interpolation happens later, on strings that are already leaves.
 import { type Document, isAlias, isMap, isScalar, isSeq, type Node, type Scalar } from "yaml";
 import { problem, type ProblemText } from "./problems.ts";
-import type { SourceFinding, SourceFile, Spot } from "./source.ts";
+import type { SourceFinding } from "./source.ts";
+import type { SourceFile, Spot } from "./spot.ts";
 
 export interface NodePosition {
   /** None for an element of a list. */

@@ -1,15 +1,9 @@
 // From a gateway.yaml to a running gateway. The file comes first, for it says where everything is; then its store begins to
 // open, in a thread of its own, while this one still loads what is needed to serve. So nothing heavy is imported here.
 import { availableParallelism } from "node:os";
-import { resolve } from "node:path";
-import { defaultText } from "../config/default.ts";
-import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import { problem } from "../config/problems.ts";
 import { inFileOrder } from "../config/report.ts";
-import type { Overrides } from "../config/resolve.ts";
-import type { LoadPlugin, Located } from "../config/types.ts";
-import type { Mask } from "../lib/mask.ts";
-import type { Log } from "../lib/log.ts";
+import type { Located } from "../config/types.ts";
 import { Scope, Shared } from "../lib/scope.ts";
 import { refuseSecond } from "./control/alone.ts";
 import type { ContextServices } from "./services/services.ts";
@@ -18,27 +12,13 @@ import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore } from "./services/store.ts";
 import { warn } from "./reload/config-log.ts";
 import { createPeers } from "./services/peers.ts";
+import { type GatewayOptions, readConfigOf } from "./options.ts";
 import type { Gateway } from "./types.ts";
-
-export interface GatewayOptions {
-  /** Undefined: what ships with the package. */
-  file: string | undefined;
-  env: Readonly<Record<string, string | undefined>>;
-  log: Log;
-  mask: Mask;
-  version: string;
-  load: LoadPlugin;
-  overrides?: Overrides;
-  /** Reload when a file of the config changes. */
-  watch?: boolean;
-  /** The program that a worker runs: what calls `work`. Without one there is one process. */
-  worker?: string;
-}
 
 export async function createGateway(
   of: GatewayOptions,
 ): Promise<Gateway | { problems: readonly Located[] }> {
-  const loaded = await readConfig(of);
+  const loaded = await readConfigOf(of);
   const { config } = loaded;
   if (!config) return { problems: loaded.problems };
   const { log } = of;
@@ -77,16 +57,3 @@ export async function createGateway(
     throw error;
   }
 }
-
-export const readConfig = ({
-  file,
-  env,
-  overrides,
-  load,
-}: Pick<GatewayOptions, "file" | "env" | "overrides" | "load">): Promise<LoadedConfig> =>
-  loadConfig(resolve(file ?? "gateway.yaml"), {
-    env,
-    load,
-    ...(overrides && { overrides }),
-    ...(file === undefined && { text: defaultText() }),
-  });

@@ -11,7 +11,7 @@ import { commandsOf } from "./control/commands.ts";
 import { serveControl } from "./control/socket.ts";
 import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
-import { readConfig, type GatewayOptions } from "./gateway.ts";
+import { readConfigOf, type GatewayOptions } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
 import { latest } from "./reload/latest.ts";
 import type { Listening } from "./http/listener.ts";
@@ -120,7 +120,7 @@ export class Running implements Gateway {
     const log = this.#services.log;
     const current = this.#stage.current;
     const generation = current.built.gen.number;
-    const loaded = await readSettled(() => readConfig(this.#of), current.loaded.sources);
+    const loaded = await readSettled(() => readConfigOf(this.#of), current.loaded.sources);
     const refuse = (problems: readonly Located[], refused?: readonly string[]) =>
       refusal(log, { why, generation, problems, ...(refused && { refused }) });
     if (!loaded.config) return refuse(loaded.problems);

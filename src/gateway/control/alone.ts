@@ -3,10 +3,11 @@
 import { lstat } from "node:fs/promises";
 import { placeOf } from "./socket-path.ts";
 
+/** Fails when a gateway runs on this state folder. Worth asking before anything of the folder is opened. */
 export async function refuseSecond(stateDir: string): Promise<void> {
   if (await absent(await placeOf(stateDir))) return;
-  const control = await import("./socket.ts");
-  await control.refuseSecond(stateDir);
+  const { refuseAnswering } = await import("./asking.ts");
+  await refuseAnswering(stateDir);
 }
 
 /** Pipes of Windows are in no folder. */

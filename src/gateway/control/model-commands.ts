@@ -2,7 +2,8 @@
 // same on the control socket of a running gateway and on a rehearsal of its file.
 import { chatWork } from "../../model/chat-work.ts";
 import type { Work } from "../../model/work.ts";
-import type { Catalogue, CatalogueEntry, Listing } from "../../catalogue/catalogue.ts";
+import type { Catalogue, CatalogueEntry } from "../../catalogue/catalogue.ts";
+import type { Listing } from "../../catalogue/listing.ts";
 import type { FactSource } from "../../catalogue/merge.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { EffectivePolicy } from "../../model/facts.ts";

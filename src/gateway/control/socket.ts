@@ -1,11 +1,12 @@
 // The control socket: how commands reach a running gateway. HTTP over a unix socket in the state folder, for its owner alone:
 //   curl --unix-socket .tollgate/control.sock http://localhost/status -d '{}'
-import { createServer, type IncomingMessage, request, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import { chmod, rm } from "node:fs/promises";
-import { type ErrorKind, fail, faultOf, sayable } from "../../model/error.ts";
-import type { Json, JsonObject } from "../../model/values.ts";
-import { refuseSecond as alone } from "./alone.ts";
-import { makePlace, placeOf } from "./socket-path.ts";
+import { fail, faultOf, sayable } from "../../model/error.ts";
+import type { JsonObject } from "../../model/values.ts";
+import { refuseSecond } from "./alone.ts";
+import { plain } from "./asking.ts";
+import { makePlace } from "./socket-path.ts";
 
 /** What it answers must survive JSON; amounts become decimal strings. */
 export type ControlCommand = (input: JsonObject) => Promise<unknown>;
@@ -26,7 +27,7 @@ export async function serveControl(of: {
   readonly own?: (name: string) => ControlCommand | undefined;
 }): Promise<ControlSocket> {
   const place = await makePlace(of.path);
-  await alone(of.path);
+  await refuseSecond(of.path);
   // What a dead one left behind.
   await rm(place.socket, { force: true });
   const server = createServer((req, res) => {
@@ -47,32 +48,6 @@ export async function serveControl(of: {
     },
   };
 }
-
-/** `path`: the state folder. Fails with the code "not_running" when no gateway answers there. */
-export async function askControl(
-  path: string,
-  command: string,
-  input: JsonObject = {},
-): Promise<Json> {
-  const socketPath = await placeOf(path);
-  const { status, text } = await post(socketPath, command, JSON.stringify(input, plain)).catch(
-    (error: NodeJS.ErrnoException) =>
-      notRunning(error)
-        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
-        : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
-            cause: error,
-          }),
-  );
-  const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
-  if (status === 200) return body.value;
-  const { kind, message, ...more } = body.error;
-  return fail(kind, message, more);
-}
-
-const notRunning = ({ code = "" }: NodeJS.ErrnoException) =>
-  ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
-
-const plain = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value);
 
 async function answer(
   req: IncomingMessage,
@@ -125,29 +100,6 @@ async function read(req: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Fails when a gateway runs on this state folder. Worth asking before anything of the folder is opened. */
-export async function refuseSecond(stateDir: string): Promise<void> {
-  const alive = await post(await placeOf(stateDir), "status", "{}").then(
-    ({ text }) => text,
-    (error: NodeJS.ErrnoException) => (notRunning(error) ? undefined : "{}"),
-  );
-  if (alive !== undefined)
-    fail(
-      "conflict",
-      `Another gateway${pidIn(alive)} is running on ${stateDir}. Stop it, or give this one its own state_dir.`,
-      { code: "already_running" },
-    );
-}
-
-function pidIn(text: string): string {
-  try {
-    const { value } = JSON.parse(text) as { value?: { pid?: unknown } };
-    return typeof value?.pid === "number" ? ` (pid ${value.pid})` : "";
-  } catch {
-    return "";
-  }
-}
-
 const listening = (server: Server, path: string) =>
   new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -155,19 +107,4 @@ const listening = (server: Server, path: string) =>
       server.off("error", reject);
       resolve();
     });
-  });
-
-const post = (socketPath: string, command: string, body: string) =>
-  new Promise<{ status: number; text: string }>((resolve, reject) => {
-    const path = `/${encodeURIComponent(command)}`;
-    const req = request({ socketPath, path, method: "POST", agent: false }, (res) => {
-      const chunks: Buffer[] = [];
-      res.on("data", (chunk: Buffer) => chunks.push(chunk));
-      res.on("error", reject);
-      res.on("end", () =>
-        resolve({ status: res.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
-      );
-    });
-    req.on("error", reject);
-    req.end(body);
   });

@@ -7,7 +7,7 @@ import type { Survey } from "../../plugin/protocol.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../mounted.ts";
 import { keptBy, paramOf, told } from "./privacy.ts";
-import type { May } from "./resolver.ts";
+import type { May } from "./resolution.ts";
 
 /** `by`: a middleware's id, or what the host left it out for. */
 export type LeftOut = Exclusion & { by: string };

@@ -1,13 +1,11 @@
 // From what a client wrote in `model` to the seats that could serve it, in the order in which they are tried.
 // What is found depends on the config and the catalogue alone, so it is worked out once per name and kept. That nothing is
 // found is said to each who asks anew: it names others, and only those that they may use.
-import type { Catalogue } from "../../catalogue/catalogue.ts";
 import type { ModelRoute } from "../../config/types.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
 import type { Lane } from "../../model/facts.ts";
 import { chatWork } from "../../model/chat-work.ts";
-import type { Kind } from "../../model/request.ts";
 import type { Work } from "../../model/work.ts";
 import type {
   MountedEndpoint,
@@ -18,28 +16,8 @@ import type {
 import { closer } from "../hooks.ts";
 import { carried, matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";
+import type { Looked, May, Resolution, ResolverInputs } from "./resolution.ts";
 import { unanswered } from "./unanswered.ts";
-
-export interface Resolution {
-  readonly candidates: readonly HostCandidate[];
-  /** After which failures the next seat is tried. */
-  readonly on: ReadonlySet<ErrorKind>;
-  /** Why a seat is not on the verbatim lane. */
-  readonly closed: ReadonlyMap<HostCandidate, string>;
-  /** For the operator: they name variables. */
-  readonly notes: readonly string[];
-  readonly pick: "ordered" | "weighted";
-}
-
-export interface ResolverInputs {
-  readonly providers: ReadonlyMap<string, MountedProvider>;
-  readonly unmounted: ReadonlyMap<string, string>;
-  readonly models: ReadonlyMap<string, ModelRoute>;
-  readonly catalogue: Catalogue;
-  /** Where each kind of model is asked for: "/v1/images/generations". */
-  readonly doors: ReadonlyMap<Kind, string>;
-  readonly now: () => number;
-}
 
 /** What fails over unless the route says otherwise. */
 export const DEFAULT_ON: readonly ErrorKind[] = [
@@ -58,27 +36,8 @@ const KEEP = 10_000;
 const MAX_ALIASES = 16;
 const MODEL = /^[!#-~]{1,256}$/;
 
-/** Whether whoever asks may use this name, or this id. */
-export type May = (name: string) => boolean;
 const ANYBODY: May = () => true;
 const workOf = (frontend: MountedFrontend): Work => frontend.protocol?.work ?? chatWork;
-
-/** What a name leads to. */
-export interface Looked {
-  readonly route: ModelRoute | undefined;
-  /** Of candidates, mounted or not; none where the file does not know the name. */
-  readonly ids: readonly string[];
-  readonly absent: readonly {
-    readonly id: string;
-    readonly provider: string;
-    readonly why: string;
-  }[];
-  readonly candidates: HostCandidate[];
-  readonly closed: Map<HostCandidate, string>;
-  /** Models that are listed and are asked for elsewhere. */
-  readonly wrongKind: { readonly id: string; readonly kind: Kind }[];
-  readonly unserved: string[];
-}
 
 export class CandidateResolver {
   readonly #lines: ResolverInputs;

@@ -3,7 +3,7 @@
 import { near } from "../../catalogue/near.ts";
 import { fail } from "../../model/error.ts";
 import type { Work } from "../../model/work.ts";
-import type { ResolverInputs, Looked, May } from "./resolver.ts";
+import type { ResolverInputs, Looked, May } from "./resolution.ts";
 
 /** How many names are offered: near ones, or any. */
 const SHOWN = 3;

@@ -16,7 +16,7 @@ import { permit } from "../answer/pictures.ts";
 import { policyOf } from "../candidates/policy.ts";
 import { keptBy, reaching } from "../candidates/privacy.ts";
 import { spread } from "../candidates/spread.ts";
-import type { May, Resolution } from "../candidates/resolver.ts";
+import type { May, Resolution } from "../candidates/resolution.ts";
 
 /** What is routed: the exchange as hooks see it, and what the host knows of it besides. */
 export interface RouteInputs {

@@ -5,11 +5,8 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import {
-  askControl,
-  type ControlSocket,
-  serveControl,
-} from "../../../src/gateway/control/socket.ts";
+import { askControl } from "../../../src/gateway/control/asking.ts";
+import { type ControlSocket, serveControl } from "../../../src/gateway/control/socket.ts";
 import { placeOf } from "../../../src/gateway/control/socket-path.ts";
 import { fail, faultOf } from "../../../src/model/error.ts";
 

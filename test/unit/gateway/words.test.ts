@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { gateway } from "tollgate/testing";
-import { askControl, serveControl } from "../../../src/gateway/control/socket.ts";
+import { askControl } from "../../../src/gateway/control/asking.ts";
+import { serveControl } from "../../../src/gateway/control/socket.ts";
 import { createLink, type Channel } from "../../../src/gateway/workers/link.ts";
 import { faultOf, sayable } from "../../../src/model/error.ts";
 

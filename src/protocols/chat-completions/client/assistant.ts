@@ -4,8 +4,7 @@ import { fail } from "../../../model/error.ts";
 import type { Block, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import { list, object, present } from "../../json.ts";
 import { heldIn, ID } from "../words.ts";
-import { named, partOf, type ContentContext } from "./content.ts";
-import type { ToolNames } from "./messages.ts";
+import { named, partOf, type ContentContext, type ToolNames } from "./content.ts";
 
 export function assistant(
   turn: Turn,

@@ -14,6 +14,11 @@ export interface ContentContext {
   lose(field: string, how: "dropped" | "approximated", code?: string): void;
 }
 
+export interface ToolNames {
+  /** The name as the upstream is told it. Requests that came in this protocol keep their names: what is refused, is refused. */
+  name(of: string): string;
+}
+
 export function saying(of: CallContext, traits: ChatTraits): ContentContext {
   const told = new Set<string>();
   return {

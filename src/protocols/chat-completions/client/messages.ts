@@ -4,16 +4,11 @@ import { fail } from "../../../model/error.ts";
 import type { Block, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
 import type { InstructionFrom } from "../server/turns.ts";
 import { assistant } from "./assistant.ts";
-import { contentOf, named, partOf, type ContentContext } from "./content.ts";
+import { contentOf, named, partOf, type ContentContext, type ToolNames } from "./content.ts";
 import { cameFrom } from "../words.ts";
 
 /** How long a tool's name may be on this wire. */
 export const NAME = 64;
-
-export interface ToolNames {
-  /** The name as the upstream is told it. Requests that came in this protocol keep their names: what is refused, is refused. */
-  name(of: string): string;
-}
 
 export function messagesOf(r: ChatRequest, to: ContentContext, { name }: ToolNames): Json[] {
   const messages: Json[] = instructionsOf(r.instructions, to);

@@ -4,8 +4,12 @@ import type { ChatRequest } from "../../../model/request.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { fitName } from "../../names.ts";
 import type { FullGeminiTraits } from "../dialect.ts";
-import type { Purse } from "./references.ts";
 import { digest } from "../words.ts";
+
+/** What schemas may spell out, of one request. */
+export interface Purse {
+  left: number;
+}
 
 /** What everything that encodes a request must know of it. */
 export interface GeminiEncoding {
@@ -13,7 +17,6 @@ export interface GeminiEncoding {
   with: FullGeminiTraits;
   /** The function that each call names, by the call's id: results go by name here. */
   called: ReadonlyMap<string, string>;
-  /** What its schemas may spell out. */
   purse: Purse;
 }
 

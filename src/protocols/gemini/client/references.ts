@@ -3,13 +3,8 @@
 import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import { BOUNDS, beyond } from "../../../lib/bounds.ts";
-import { unsayable } from "./encoding.ts";
+import { type Purse, unsayable } from "./encoding.ts";
 import { list, object, text } from "../../json.ts";
-
-/** Of one request. */
-export interface Purse {
-  left: number;
-}
 
 export class SchemaSpelling {
   readonly root: JsonObject;

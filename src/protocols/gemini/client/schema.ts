@@ -3,7 +3,8 @@
 // cannot be said at all, a schema that contains itself, is refused.
 import { put } from "../../../lib/member.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
-import { SchemaSpelling, type Purse } from "./references.ts";
+import type { Purse } from "./encoding.ts";
+import { SchemaSpelling } from "./references.ts";
 import { list, object, present, text } from "../../json.ts";
 
 /** Words that mean here what they mean there. */

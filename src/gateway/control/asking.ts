@@ -1,0 +1,71 @@
+// The other end of the control socket: a command asked of the gateway that runs on a state folder.
+import { request } from "node:http";
+import { type ErrorKind, fail } from "../../model/error.ts";
+import type { Json, JsonObject } from "../../model/values.ts";
+import { placeOf } from "./socket-path.ts";
+
+/** What both ends make of amounts, which JSON has no words for. */
+export const plain = (_: string, value: unknown) =>
+  typeof value === "bigint" ? `${value}` : value;
+
+/** `path`: the state folder. Fails with the code "not_running" when no gateway answers there. */
+export async function askControl(
+  path: string,
+  command: string,
+  input: JsonObject = {},
+): Promise<Json> {
+  const socketPath = await placeOf(path);
+  const { status, text } = await post(socketPath, command, JSON.stringify(input, plain)).catch(
+    (error: NodeJS.ErrnoException) =>
+      notRunning(error)
+        ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
+        : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+            cause: error,
+          }),
+  );
+  const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
+  if (status === 200) return body.value;
+  const { kind, message, ...more } = body.error;
+  return fail(kind, message, more);
+}
+
+const notRunning = ({ code = "" }: NodeJS.ErrnoException) =>
+  ["ENOENT", "ECONNREFUSED", "ENOTDIR"].includes(code);
+
+/** Fails when a gateway answers on this state folder. */
+export async function refuseAnswering(stateDir: string): Promise<void> {
+  const alive = await post(await placeOf(stateDir), "status", "{}").then(
+    ({ text }) => text,
+    (error: NodeJS.ErrnoException) => (notRunning(error) ? undefined : "{}"),
+  );
+  if (alive !== undefined)
+    fail(
+      "conflict",
+      `Another gateway${pidIn(alive)} is running on ${stateDir}. Stop it, or give this one its own state_dir.`,
+      { code: "already_running" },
+    );
+}
+
+function pidIn(text: string): string {
+  try {
+    const { value } = JSON.parse(text) as { value?: { pid?: unknown } };
+    return typeof value?.pid === "number" ? ` (pid ${value.pid})` : "";
+  } catch {
+    return "";
+  }
+}
+
+const post = (socketPath: string, command: string, body: string) =>
+  new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const path = `/${encodeURIComponent(command)}`;
+    const req = request({ socketPath, path, method: "POST", agent: false }, (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("error", reject);
+      res.on("end", () =>
+        resolve({ status: res.statusCode ?? 0, text: Buffer.concat(chunks).toString() }),
+      );
+    });
+    req.on("error", reject);
+    req.end(body);
+  });

@@ -1,0 +1,36 @@
+// What a gateway is started with, and the file that it names, read.
+import { resolve } from "node:path";
+import { defaultText } from "../config/default.ts";
+import { loadConfig, type LoadedConfig } from "../config/load.ts";
+import type { Overrides } from "../config/resolve.ts";
+import type { LoadPlugin } from "../config/types.ts";
+import type { Log } from "../lib/log.ts";
+import type { Mask } from "../lib/mask.ts";
+
+export interface GatewayOptions {
+  /** Undefined: what ships with the package. */
+  file: string | undefined;
+  env: Readonly<Record<string, string | undefined>>;
+  log: Log;
+  mask: Mask;
+  version: string;
+  load: LoadPlugin;
+  overrides?: Overrides;
+  /** Reload when a file of the config changes. */
+  watch?: boolean;
+  /** The program that a worker runs: what calls `work`. Without one there is one process. */
+  worker?: string;
+}
+
+export const readConfigOf = ({
+  file,
+  env,
+  overrides,
+  load,
+}: Pick<GatewayOptions, "file" | "env" | "overrides" | "load">): Promise<LoadedConfig> =>
+  loadConfig(resolve(file ?? "gateway.yaml"), {
+    env,
+    load,
+    ...(overrides && { overrides }),
+    ...(file === undefined && { text: defaultText() }),
+  });
