@@ -9,6 +9,7 @@ import {
   circles,
   FLOORS,
   foreign,
+  hurried,
   importsOf,
   packageOf,
   twice,
@@ -188,6 +189,17 @@ describe("words", () => {
   });
 });
 
+describe("tests", () => {
+  it("depend on no clock of a busy machine: each that reads one says why it may", () => {
+    // What measures is no test, the kit is where the waiting is done, and the judge names what it looks for.
+    const other = /^test\/((rig|bench|clients|kit)\/|(run|build|start|floors)\.)/;
+    const judged = tree("test").filter(
+      (file) => file !== "test/floors.test.ts" && (file.endsWith(".test.ts") || !other.test(file)),
+    );
+    expect(judged.flatMap((file) => hurried(file, read(file)))).toEqual([]);
+  });
+});
+
 describe("functions", () => {
   it("have at most 80 lines, blank ones and comments not counted", async () => {
     const long = await longFunctions();
@@ -253,6 +265,23 @@ describe("the judge of words and circles", () => {
     expect(
       undocumented("a.ts", '/** One. */\nexport const x = 1;\nexport * from "./b.ts";'),
     ).toEqual([]);
+  });
+  it("finds a limit by the clock, a wait of its own and a hurry, and lets a reason pass", () => {
+    for (const line of [
+      "const began = performance.now();",
+      "expect(end).toBeLessThan(Date.now());",
+      'import { setTimeout as sleep } from "node:timers/promises";',
+      "await new Promise((resolve) => setTimeout(resolve, 500));",
+      "await vi.waitFor(check, 3_000);",
+      'it("ends", { timeout: 10_000 }, async () => {',
+    ]) {
+      expect(hurried("a.test.ts", line)).toHaveLength(1);
+      expect(hurried("a.test.ts", `// By the clock: an order of moments.\n${line}`)).toEqual([]);
+      expect(hurried("a.test.ts", `// By the clock:\n${line}`)).toHaveLength(1);
+    }
+    expect(hurried("a.test.ts", "await until(() => told.length === 1);\nawait quiet(20);")).toEqual(
+      [],
+    );
   });
   it("finds a circle, over folders and within one, through types and through others", () => {
     const of = {

@@ -138,6 +138,25 @@ export function undocumented(file: string, source: string): string[] {
   });
 }
 
+const READS_THE_CLOCK =
+  /\bperformance\.now\(\)(?! -)|\bhrtime\b|\bexpect\b.*\bDate\.now\(|\bDate\.now\(\) - [a-z]/;
+const WAITS_BY_ITSELF =
+  /"node:timers\/promises"|^\s*await new Promise\(.*\bsetTimeout\(|\b(?:waitFor|waitUntil|poll)\(/;
+/** What a test is given where it says nothing. */
+const GIVEN_MS = 120_000;
+
+/** Lines of a test that a busy machine may turn red, or that wait otherwise than with `until` and `quiet`, and say no reason. */
+export function hurried(file: string, source: string): string[] {
+  const lines = source.split("\n");
+  return lines.flatMap((line, i) => {
+    const limit = /\{ timeout: ([\d_]+)\b/.exec(line)?.[1]?.replaceAll("_", "");
+    const hurries = limit !== undefined && Number(limit) < GIVEN_MS;
+    if (!hurries && !READS_THE_CLOCK.test(line) && !WAITS_BY_ITSELF.test(line)) return [];
+    const above = lines.slice(Math.max(0, i - 2), i).join("\n");
+    return /\/\/ By the clock: \S/.test(above) ? [] : [`${file}:${i + 1} ${line.trim()}`];
+  });
+}
+
 /** Groups of files that import each other in a circle. Types count: a reader of one has to read all. */
 export function circles(files: ReadonlyMap<string, string>): string[][] {
   const arrows = new Map<string, string[]>();

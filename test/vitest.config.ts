@@ -9,9 +9,9 @@ export default defineConfig({
   ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
     include: ["test/**/*.test.ts"],
-    // A rig must end by itself; this only catches a hang.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // What hangs is told apart from what is slow: no test is given less.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     pool: "forks",
     // Most files wait for a daemon of their own most of the time: two of them share two cores well.
     maxWorkers: 2,

@@ -101,49 +101,45 @@ test("on a memory store there is nothing to work on", async () => {
   expect([code, stderr]).toEqual([1, expect.stringContaining("none runs. Start it first.")]);
 });
 
-test.each([1, 2])(
-  "in a running gateway of %s, and on what it left",
-  { timeout: 60_000 },
-  async (workers) => {
-    await using gateway = await startGateway({
-      yaml: `workers: ${workers}\n${YAML}`,
-      files: { "own.mjs": OWN },
-    });
-    const asked = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
-    });
-    expect(asked.status).toBe(200);
-    const today = async () => {
-      const { code, out } = await tollgate(gateway, [
-        "plugin",
-        "middleware.usage",
-        "today",
-        "--json",
-      ]);
-      expect(code).toBe(0);
-      return JSON.parse(out) as unknown;
-    };
-    const rows = await today();
-    expect(rows).toEqual([expect.objectContaining({ calls: 1 })]);
-    const words = await tollgate(gateway, ["plugin", "middleware.usage", "today"]);
-    expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
+test.each([1, 2])("in a running gateway of %s, and on what it left", async (workers) => {
+  await using gateway = await startGateway({
+    yaml: `workers: ${workers}\n${YAML}`,
+    files: { "own.mjs": OWN },
+  });
+  const asked = await fetch(`${gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
+  });
+  expect(asked.status).toBe(200);
+  const today = async () => {
+    const { code, out } = await tollgate(gateway, [
+      "plugin",
+      "middleware.usage",
+      "today",
+      "--json",
+    ]);
+    expect(code).toBe(0);
+    return JSON.parse(out) as unknown;
+  };
+  const rows = await today();
+  expect(rows).toEqual([expect.objectContaining({ calls: 1 })]);
+  const words = await tollgate(gateway, ["plugin", "middleware.usage", "today"]);
+  expect(words.out).toMatch(/^key +calls +nano_usd +unpriced\n\S+ +1 +0 +0\n$/);
 
-    const { hash } = (await gateway.ask("store/head")) as { hash: string };
-    expect(await gateway.ask("store/holds", { hash })).toBe(true);
-    await expect(gateway.ask("store/holds", { hash: 1 })).rejects.toThrow("/hash: expected text");
-    const where = (await gateway.ask("middleware.own/where")) as {
-      here: number;
-      twin: number | null;
-    };
-    expect(where.here).toBe(gateway.pid);
-    if (workers === 1) expect(where.twin).toBe(null);
-    else expect([null, gateway.pid]).not.toContain(where.twin);
+  const { hash } = (await gateway.ask("store/head")) as { hash: string };
+  expect(await gateway.ask("store/holds", { hash })).toBe(true);
+  await expect(gateway.ask("store/holds", { hash: 1 })).rejects.toThrow("/hash: expected text");
+  const where = (await gateway.ask("middleware.own/where")) as {
+    here: number;
+    twin: number | null;
+  };
+  expect(where.here).toBe(gateway.pid);
+  if (workers === 1) expect(where.twin).toBe(null);
+  else expect([null, gateway.pid]).not.toContain(where.twin);
 
-    await gateway.stop();
-    expect(await today()).toEqual(rows);
-    const held = await tollgate(gateway, ["plugin", "store", "holds", "--hash", hash]);
-    expect([held.code, held.out]).toEqual([0, "yes\n"]);
-  },
-);
+  await gateway.stop();
+  expect(await today()).toEqual(rows);
+  const held = await tollgate(gateway, ["plugin", "store", "holds", "--hash", hash]);
+  expect([held.code, held.out]).toEqual([0, "yes\n"]);
+});

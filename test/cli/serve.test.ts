@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { folder, SMALL } from "./cli.ts";
+import { quiet, until } from "../kit/waits.ts";
 
 const ask = (url: string, key: string, model = "demo/echo") =>
   fetch(`${url}/v1/chat/completions`, {
@@ -153,7 +153,7 @@ test("commands reach it: status, explain, keys; and reloads by file and by signa
   // The file has errors now, and the gateway is found all the same.
   expect((await here.tollgate(["explain", "quick"])).code).toBe(0);
   await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
-  await sleep(300);
+  await until(async () => (await here.tollgate(["explain", "quick"])).stdout.includes("demo/echo"));
   child.kill("SIGHUP");
   await line(/nothing has changed/);
   child.kill("SIGTERM");
@@ -181,10 +181,12 @@ test("what is in flight finishes; a second signal cuts it off", async () => {
       `Content-Length: ${body.length}`,
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n${body.slice(0, 20)}`);
-    await sleep(150);
+    const inFlight = async () =>
+      JSON.parse((await here.tollgate(["status", "--json"])).stdout).generations[0].inFlight;
+    await until(async () => (await inFlight()) === 1);
     child.kill("SIGTERM");
     await line(/stopping when what is in flight is over/);
-    await sleep(400);
+    await quiet(400);
     if (again) child.kill("SIGTERM");
     else socket.write(body.slice(20));
     expect(await ended).toBe(again ? 1 : 0);

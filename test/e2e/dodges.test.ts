@@ -1,10 +1,10 @@
 // What a client might try in order not to pay, or to see what others paid.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { parse } from "../../src/lib/key.ts";
 import { startGateway, type Daemon } from "../gateway.ts";
 import { biller, priced, type Biller, wished } from "../rig/biller.ts";
+import { quiet, until } from "../kit/waits.ts";
 
 const PRICE = `price: { input: 3, cache_read: 0.3, output: 15 }`;
 const yaml = (url: string, hold: string) => `
@@ -70,14 +70,15 @@ const chat = (
 });
 
 async function settled(at: Daemon, key: string): Promise<Entry[]> {
-  for (let i = 0; ; i++) {
+  let settles: Entry[] = [];
+  await until(async () => {
     const { items } = (await at.ask("ledger.entries", { key, limit: 1_000 })) as unknown as {
       items: Entry[];
     };
-    const open = items.length - 2 * items.filter(({ kind }) => kind === "settle").length;
-    if (open === 0 || i > 100) return items.filter(({ kind }) => kind === "settle");
-    await sleep(20);
-  }
+    settles = items.filter(({ kind }) => kind === "settle");
+    return items.length === 2 * settles.length;
+  });
+  return settles;
 }
 
 describe("leaving early", () => {
@@ -109,7 +110,7 @@ describe("leaving early", () => {
       const seen = upstream.bill.length;
       while (
         upstream.bill.length === seen &&
-        (await Promise.race([asked, sleep(2)])) === undefined
+        (await Promise.race([asked, quiet(2)])) === undefined
       );
       away.abort();
       if ((await asked) === 429) refused++;

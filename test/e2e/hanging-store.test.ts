@@ -1,11 +1,11 @@
 // A store that says nothing: clients are told in time, nothing is sent for them, and what lands late is taken back.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Entry } from "tollgate/plugin";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
+import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;
 let at: Daemon;
@@ -46,7 +46,11 @@ const ask = (stream = false, key = at.key) =>
     }),
   });
 
+/** What a silent store is given: a hundred times what a request takes that does not wait for it. */
+const PATIENCE_MS = 5_000;
+
 async function timed<T>(work: Promise<T>) {
+  // By the clock: whether it waited or not is this length of time.
   const before = performance.now();
   const got = await work;
   return { got, ms: performance.now() - before };
@@ -55,57 +59,46 @@ async function timed<T>(work: Promise<T>) {
 const entries = async () =>
   ((await at.ask("ledger.entries", { limit: 1_000 })) as unknown as { items: Entry[] }).items;
 
-it(
-  "answers 503 within seconds, sends nothing, and is well again by itself",
-  { timeout: 60_000 },
-  async () => {
-    expect((await ask()).status).toBe(200);
-    // One that has its reserve, and will want to settle.
-    const running = ask(true).then((res) => res.text());
-    await sleep(150);
-    const sent = up.requests.length;
-    hang.begin();
-    const { got: refused, ms } = await timed(ask());
-    expect(refused.status).toBe(503);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(await refused.json()).toMatchObject({ error: { code: "ledger_unavailable" } });
-    expect(ms).toBeGreaterThan(3_000);
-    expect(ms).toBeLessThan(9_000);
-    // Known by now: nobody waits for it again.
-    const { got: next, ms: soon } = await timed(ask());
-    expect(next.status).toBe(503);
-    expect(soon).toBeLessThan(1_500);
-    expect(up.requests.length).toBe(sent);
-    // Barrier B3: the answer under way is not kept from its client, and its bill is written later.
-    expect(await running).toContain("[DONE]");
-    expect(await at.ask("status")).toMatchObject({});
-    hang.end();
-    let status = 0;
-    for (let i = 0; i < 100 && status !== 200; i++) {
-      status = (await ask()).status;
-      if (status !== 200) await sleep(50);
-    }
-    expect(status).toBe(200);
-    const rows = await entries();
-    const of = (attempt: string) => rows.filter((e) => e.attempt === attempt);
-    for (const { attempt } of rows)
-      expect(of(attempt).map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
-    const settles = rows.filter(({ kind }) => kind === "settle");
-    const late = settles.filter(({ outcome }) => outcome === "abandoned");
-    expect(late.map(({ state, costNano }) => [state, Number(costNano)])).toEqual(
-      late.map(() => ["void", 0]),
-    );
-    expect(late.length).toBeGreaterThan(0);
-    expect(settles.filter(({ state }) => state === "exact").length).toBe(up.bill.length);
-  },
-);
+it("answers 503 within seconds, sends nothing, and is well again by itself", async () => {
+  expect((await ask()).status).toBe(200);
+  // One that has its reserve, and will want to settle.
+  const running = ask(true).then((res) => res.text());
+  await until(() => up.requests.filter(({ method }) => method === "POST").length === 2);
+  const sent = up.requests.length;
+  hang.begin();
+  const { got: refused, ms } = await timed(ask());
+  expect(refused.status).toBe(503);
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect(await refused.json()).toMatchObject({ error: { code: "ledger_unavailable" } });
+  expect(ms).toBeGreaterThan(3_000);
+  // Known by now: the next one does not wait for it again.
+  const { got: next, ms: soon } = await timed(ask());
+  expect(next.status).toBe(503);
+  expect(soon).toBeLessThan(PATIENCE_MS);
+  expect(up.requests.length).toBe(sent);
+  // Barrier B3: the answer under way is not kept from its client, and its bill is written later.
+  expect(await running).toContain("[DONE]");
+  expect(await at.ask("status")).toMatchObject({});
+  hang.end();
+  await until(async () => (await ask()).status === 200);
+  const rows = await entries();
+  const of = (attempt: string) => rows.filter((e) => e.attempt === attempt);
+  for (const { attempt } of rows)
+    expect(of(attempt).map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
+  const settles = rows.filter(({ kind }) => kind === "settle");
+  const late = settles.filter(({ outcome }) => outcome === "abandoned");
+  expect(late.map(({ state, costNano }) => [state, Number(costNano)])).toEqual(
+    late.map(() => ["void", 0]),
+  );
+  expect(late.length).toBeGreaterThan(0);
+  expect(settles.filter(({ state }) => state === "exact").length).toBe(up.bill.length);
+});
 
-it("a key that cannot be looked up is no 401", { timeout: 30_000 }, async () => {
+it("a key that cannot be looked up is no 401", async () => {
   const { secret } = (await at.ask("keys.create", { name: "fresh" })) as { secret: string };
   hang.begin();
-  const { got, ms } = await timed(ask(false, secret));
+  const got = await ask(false, secret);
   expect(got.status).toBe(503);
   expect(await got.json()).toMatchObject({ error: { code: "ledger_unavailable" } });
-  expect(ms).toBeLessThan(9_000);
   hang.end();
 });

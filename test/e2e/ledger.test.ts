@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../gateway.ts";
 import { tollgate } from "./tollgate.ts";
+import { until } from "../kit/waits.ts";
 
 const yaml = (url: string) => `
 frontends: [chat-completions, messages, usage]
@@ -102,12 +103,12 @@ describe("what was used", () => {
   });
 
   it("is read live", async () => {
-    const tail = tollgate(
-      at,
-      ["tail"],
-      (out) => out.includes("late/") || /up\/model[^\n]*\n(?:.*\n)*.*up\/model-late/.test(out),
-    );
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    let said = "";
+    const tail = tollgate(at, ["tail"], (out) => {
+      said = out;
+      return out.includes("late/") || /up\/model[^\n]*\n(?:.*\n)*.*up\/model-late/.test(out);
+    });
+    await until(() => /up\/model .*exact/.test(said));
     await ask("up/model-late", "hi");
     const { out } = await tail;
     expect(out).toMatch(/up\/model +10 in, 2 out, \$0\.00006 +exact/);

@@ -2,6 +2,7 @@
 // and neither its slowness nor its failure is felt by a client.
 import { describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../gateway.ts";
+import { until } from "../kit/waits.ts";
 
 /** Counts in what outlives a reload, and says which process it is in. */
 const COUNTER = `
@@ -55,12 +56,9 @@ const counts = async (gateway: Daemon) =>
 
 /** Counts are a fifth of a second behind. */
 async function settled(gateway: Daemon, told: number): Promise<Counts> {
-  const until = performance.now() + 10_000;
-  for (;;) {
-    const now = await counts(gateway);
-    if (now.told >= told || performance.now() > until) return now;
-    await new Promise((r) => setTimeout(r, 50));
-  }
+  let now = await counts(gateway);
+  await until(async () => (now = await counts(gateway)).told >= told);
+  return now;
 }
 
 const ask = (gateway: Daemon, model: string, key = gateway.key) =>

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../gateway.ts";
+import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;
 let at: Daemon;
@@ -127,8 +128,7 @@ it("a listed model keeps when it was created", async () => {
     const { data } = (await response.json()) as { data: { id: string; created: number }[] };
     return data.find(({ id }) => id === "mchat/dated")?.created;
   };
-  for (let i = 0; i < 50 && (await list()) === undefined; i++)
-    await new Promise((r) => setTimeout(r, 50));
+  await until(async () => (await list()) !== undefined);
   expect(await list()).toBe(1_744_567_891);
 });
 

@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startGateway } from "../gateway.ts";
+import { quiet, until } from "../kit/waits.ts";
 
 /** More by hand (`SAVES=1000`). */
 const SAVES = Number(process.env["SAVES"] ?? 60);
@@ -96,7 +96,7 @@ describe("reload", () => {
           } catch (error) {
             failures.push(String(error));
           }
-          await sleep(10);
+          await quiet(10);
         }
       };
       const streams = async () => {
@@ -142,13 +142,9 @@ describe("reload", () => {
       expect(refused.length).toBeGreaterThan(0);
       expect(JSON.stringify(refused[0])).toContain("models");
       // All but the last have ended.
-      await vi.waitFor(
-        async () => {
-          const ended = await gateway.ask("status");
-          expect((ended as { generations: unknown[] }).generations).toHaveLength(1);
-        },
-        { timeout: 20_000, interval: 50 },
-      );
+      const alive = async () =>
+        ((await gateway.ask("status")) as { generations: unknown[] }).generations.length;
+      await until(async () => (await alive()) === 1);
     },
   );
 
@@ -172,34 +168,30 @@ describe("reload", () => {
 });
 
 describe("an end", () => {
-  it(
-    "SIGTERM with 100 open streams: none is truncated, exit 0, whatever the environment says",
-    { timeout: 60_000 },
-    async () => {
-      await using up = await upstream();
-      await using gateway = await startGateway({
-        yaml: yaml(up.base, 0),
-        env: { CI: "1", NODE_ENV: "production" },
+  it("SIGTERM with 100 open streams: none is truncated, exit 0, whatever the environment says", async () => {
+    await using up = await upstream();
+    await using gateway = await startGateway({
+      yaml: yaml(up.base, 0),
+      env: { CI: "1", NODE_ENV: "production" },
+    });
+    const streams = Array.from({ length: 100 }, async () => {
+      const res = await fetch(`${gateway.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+        body: JSON.stringify({
+          model: "up/m",
+          stream: true,
+          messages: [{ role: "user", content: "x" }],
+        }),
       });
-      const streams = Array.from({ length: 100 }, async () => {
-        const res = await fetch(`${gateway.url}/v1/chat/completions`, {
-          method: "POST",
-          headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
-          body: JSON.stringify({
-            model: "up/m",
-            stream: true,
-            messages: [{ role: "user", content: "x" }],
-          }),
-        });
-        return { res, text: res.text() };
-      });
-      const begun = await Promise.all(streams);
-      gateway.kill("SIGTERM");
-      const open = await Promise.all(begun.map(({ text }) => text));
-      expect(open.filter((text) => !text.trimEnd().endsWith("data: [DONE]"))).toEqual([]);
-      expect((await gateway.exit).code).toBe(0);
-    },
-  );
+      return { res, text: res.text() };
+    });
+    const begun = await Promise.all(streams);
+    gateway.kill("SIGTERM");
+    const open = await Promise.all(begun.map(({ text }) => text));
+    expect(open.filter((text) => !text.trimEnd().endsWith("data: [DONE]"))).toEqual([]);
+    expect((await gateway.exit).code).toBe(0);
+  });
 
   it("a second signal cuts, Ctrl-C at once when idle", async () => {
     await using up = await upstream();
@@ -216,15 +208,13 @@ describe("an end", () => {
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping when"));
     // Two in one breath are one: a terminal and npm both pass a Ctrl-C on.
-    await sleep(1_200);
+    await quiet(1_200);
     gateway.kill("SIGTERM");
     await expect(res.text()).rejects.toThrow();
     await gateway.exit;
 
     await using idle = await startGateway({ yaml: yaml(up.base, 0) });
-    const before = performance.now();
     idle.kill("SIGINT");
-    await idle.exit;
-    expect(performance.now() - before).toBeLessThan(10_000);
+    expect((await idle.exit).code).toBe(0);
   });
 });

@@ -1,8 +1,8 @@
 // A gateway.yaml is saved while requests come: whatever program saves it, no request meets half of it.
 import { open, rename, rm, writeFile } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { type Daemon, startGateway } from "../gateway.ts";
+import { quiet } from "../kit/waits.ts";
 
 /** With the one provider at the end: whatever part of it is read in its place has none, or is no YAML. */
 const yaml = (n: number) => `# ${"what this file is about ".repeat(40)}
@@ -17,14 +17,14 @@ const WAYS: Record<string, (file: string, text: string) => Promise<void>> = {
   "writes at once": (file, text) => writeFile(file, text),
   "cuts off, waits and writes": async (file, text) => {
     await writeFile(file, "");
-    await sleep(150);
+    await quiet(150);
     await writeFile(file, text);
   },
   "writes in pieces": async (file, text) => {
     const handle = await open(file, "w");
     for (let at = 0; at < text.length; at += 400) {
       await handle.write(text.slice(at, at + 400));
-      await sleep(60);
+      await quiet(60);
     }
     await handle.close();
   },
@@ -34,7 +34,7 @@ const WAYS: Record<string, (file: string, text: string) => Promise<void>> = {
   },
   "moves the old one away first": async (file, text) => {
     await rename(file, `${file}~`);
-    await sleep(60);
+    await quiet(60);
     await writeFile(file, text);
     await rm(`${file}~`);
   },
@@ -80,7 +80,7 @@ it("two hundred ordinary saves under load: no request is refused", async () => {
   for (let n = 1; n <= 200; n++) {
     await writeFile(gateway.file, yaml(n));
     // Some in one breath, some so far apart that each is taken.
-    await sleep(n % 20);
+    await quiet(n % 20);
   }
   await inForce(gateway, yaml(999));
   const { failures, answered } = await stop();
@@ -93,7 +93,7 @@ it.each(Object.keys(WAYS))("a program that %s: no request is refused", async (wa
   const stop = steadily(gateway);
   for (let n = 1; n <= 3; n++) {
     await WAYS[way]!(gateway.file, yaml(n));
-    await sleep(200);
+    await quiet(200);
   }
   await inForce(gateway, yaml(999));
   expect((await stop()).failures).toEqual([]);

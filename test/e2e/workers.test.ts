@@ -3,14 +3,12 @@
 import { writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "tollgate/plugin";
 import { describe, expect, it } from "vitest";
 import type { Status } from "../../src/gateway/types.ts";
 import { startGateway, type Daemon, type DaemonOptions } from "../gateway.ts";
 import { tollgate } from "./tollgate.ts";
-
-const TIMEOUT = { timeout: 60_000 };
+import { quiet, until } from "../kit/waits.ts";
 
 /** Answers whole at once; streams a word every 50 ms until it is let go of. */
 async function upstream() {
@@ -147,12 +145,11 @@ const entries = async (gateway: Daemon): Promise<Entry[]> => {
   }
 };
 
-/** Until it is so, or for long enough. */
-async function until<T>(look: () => Promise<T>, so: (seen: T) => boolean, ms = 10_000): Promise<T> {
-  for (const end = Date.now() + ms; ; await sleep(50)) {
-    const seen = await look();
-    if (so(seen) || Date.now() > end) return seen;
-  }
+/** What is seen as soon as it is so. */
+async function once<T>(look: () => Promise<T>, so: (seen: T) => boolean): Promise<T> {
+  let seen: T;
+  await until(async () => so((seen = await look())));
+  return seen!;
 }
 
 const isThere = (pid: number): boolean => {
@@ -165,7 +162,7 @@ const isThere = (pid: number): boolean => {
 };
 
 describe("workers: 2", () => {
-  it("limits, budgets and the ledger are exact over both", TIMEOUT, async () => {
+  it("limits, budgets and the ledger are exact over both", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     expect(gateway.log.filter(({ msg }) => msg === "listening")).toHaveLength(1);
@@ -196,7 +193,7 @@ describe("workers: 2", () => {
     expect([code, out]).toEqual([0, expect.any(String)]);
   });
 
-  it("a worker dies in mid-stream: its calls are settled, the others go on", TIMEOUT, async () => {
+  it("a worker dies in mid-stream: its calls are settled, the others go on", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const key = await keyWith(gateway, [{ unit: "concurrent", max: 8, per: "open" }]);
@@ -207,7 +204,7 @@ describe("workers: 2", () => {
     process.kill(before[0]!, "SIGKILL");
 
     const open = () => entries(gateway).then((all) => all.filter((e) => e.outcome === "presumed"));
-    const presumed = await until(open, (found) => found.length > 0, 3_000);
+    const presumed = await once(open, (found) => found.length > 0);
     const lost = streams.filter(({ by }) => by !== streams[0]!.by).length;
     expect([lost, 8 - lost]).toContain(presumed.length);
     for (const entry of presumed) {
@@ -217,7 +214,7 @@ describe("workers: 2", () => {
     // Their leases are free again.
     expect((await ask(gateway, { key })).status).toBe(200);
 
-    const after = await until(
+    const after = await once(
       () => pidsOf(gateway),
       (pids) => pids.length === 2,
     );
@@ -237,7 +234,7 @@ describe("workers: 2", () => {
     expect((await tollgate(gateway, ["ledger", "verify"])).code).toBe(0);
   });
 
-  it("what one is told all know at once: keys, and a new config", TIMEOUT, async () => {
+  it("what one is told all know at once: keys, and a new config", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const made = (await gateway.ask("keys.create", { name: "short" })) as {
@@ -296,7 +293,7 @@ describe("workers: 2", () => {
     expect(new Set(late.map(({ generation }) => generation))).toEqual(new Set([6]));
   });
 
-  it("what was answered by one may be referred to at the other", TIMEOUT, async () => {
+  it("what was answered by one may be referred to at the other", async () => {
     await using gateway = await startGateway({
       yaml: "workers: 2\nfrontends: [responses]\nproviders:\n  demo: { use: demo }\n",
     });
@@ -329,37 +326,33 @@ describe("workers: 2", () => {
     expect(strange.map(({ status }) => status)).toEqual(Array(4).fill(400));
   });
 
-  it(
-    "an error that was not caught costs no stream: another worker takes over",
-    TIMEOUT,
-    async () => {
-      await using up = await upstream();
-      const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
-      await using gateway = await startGateway({ yaml: odd, files: { "odd.ts": ODD } });
-      const streams = await many(6, gateway, { stream: true });
-      const before = await pidsOf(gateway);
-      await writeFile(`${gateway.dir}/throw`, "");
-      await ask(gateway);
-      await gateway.line((l) => l.msg === "a worker has been replaced");
-      up.letGo();
-      for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
-      const after = await pidsOf(gateway);
-      expect(after.filter((pid) => before.includes(pid))).toHaveLength(1);
-      const gone = async () => before.filter(isThere).length;
-      expect(await until(gone, (n) => n === 1)).toBe(1);
-      expect(processes(await many(20, gateway))).toBe(2);
-      expect((await entries(gateway)).every(({ outcome }) => outcome !== "presumed")).toBe(true);
-    },
-  );
+  it("an error that was not caught costs no stream: another worker takes over", async () => {
+    await using up = await upstream();
+    const odd = yaml(up.base).replace("auth,", "auth, { use: ./odd.ts },");
+    await using gateway = await startGateway({ yaml: odd, files: { "odd.ts": ODD } });
+    const streams = await many(6, gateway, { stream: true });
+    const before = await pidsOf(gateway);
+    await writeFile(`${gateway.dir}/throw`, "");
+    await ask(gateway);
+    await gateway.line((l) => l.msg === "a worker has been replaced");
+    up.letGo();
+    for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
+    const after = await pidsOf(gateway);
+    expect(after.filter((pid) => before.includes(pid))).toHaveLength(1);
+    const gone = async () => before.filter(isThere).length;
+    await once(gone, (n) => n === 1);
+    expect(processes(await many(20, gateway))).toBe(2);
+    expect((await entries(gateway)).every(({ outcome }) => outcome !== "presumed")).toBe(true);
+  });
 
-  it("SIGTERM: streams are finished, then all processes are gone", TIMEOUT, async () => {
+  it("SIGTERM: streams are finished, then all processes are gone", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(30, gateway, { stream: true });
     const pids = await pidsOf(gateway);
     // As a terminal or an init system does it: everybody is told.
     for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
-    await sleep(300);
+    await quiet(300);
     expect(isThere(pids[0]!) && isThere(pids[1]!)).toBe(true);
     up.letGo();
     for (const { text } of streams) expect((await text).trimEnd()).toMatch(/data: \[DONE\]$/);
@@ -367,7 +360,7 @@ describe("workers: 2", () => {
     expect(pids.filter(isThere)).toEqual([]);
   });
 
-  it("a second signal cuts, and what was cut is settled", TIMEOUT, async () => {
+  it("a second signal cuts, and what was cut is settled", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(6, gateway, { stream: true });
@@ -375,7 +368,7 @@ describe("workers: 2", () => {
     gateway.kill("SIGTERM");
     await gateway.line((l) => l.msg.startsWith("stopping when"));
     expect(gateway.log.find((l) => l.msg.startsWith("stopping when"))!["inFlight"]).toBe(6);
-    await sleep(500);
+    await quiet(500);
     gateway.kill("SIGTERM");
     expect((await gateway.exit).code).toBe(1);
     await using next = await start(up.base, { dir: gateway.dir });
@@ -384,7 +377,7 @@ describe("workers: 2", () => {
     expect(next.log.filter((l) => l.msg.startsWith("calls that a crash"))).toEqual([]);
   });
 
-  it("the primary dies: so do the workers, and the next start settles all", TIMEOUT, async () => {
+  it("the primary dies: so do the workers, and the next start settles all", async () => {
     await using up = await upstream();
     await using gateway = await start(up.base);
     const streams = await many(6, gateway, { stream: true });
@@ -393,14 +386,14 @@ describe("workers: 2", () => {
     gateway.kill("SIGKILL");
     await gateway.exit;
     const gone = async () => pids.filter(isThere).length;
-    expect(await until(gone, (n) => n === 0, 2_000)).toBe(0);
+    await once(gone, (n) => n === 0);
     await using next = await start(up.base, { dir: gateway.dir });
     const line = await next.line((l) => l.msg.startsWith("calls that a crash left open"));
     expect(line["presumed"]).toBe(6);
     expect(served(await many(4, next, { key: gateway.key }))).toBe(4);
   });
 
-  it("a worker that never comes up is an honest end", TIMEOUT, async () => {
+  it("a worker that never comes up is an honest end", async () => {
     await using up = await upstream();
     const sick = yaml(up.base).replace("auth,", "auth, { use: ./sick.ts },");
     const started = startGateway({ yaml: sick, files: { "sick.ts": SICK, ill: "" } });

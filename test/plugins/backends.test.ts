@@ -16,6 +16,7 @@ import {
   type TestUpstream,
 } from "../../src/testing/index.ts";
 import { startGateway, type Daemon } from "../gateway.ts";
+import { until } from "../kit/waits.ts";
 
 /** By row and protocol: how the key is sent and where to, written down from the documentation. */
 const ADDRESSES: { readonly [row: string]: { readonly [protocol: string]: string } } = JSON.parse(
@@ -152,7 +153,8 @@ describe("addresses", () => {
         up.requests
           .filter(({ method, path }) => method === "GET" && path.startsWith(`/${name}/`))
           .map(({ path, query }) => (query.size > 0 ? `${path}?${query.toString()}` : path));
-      await expect.poll(seen, { timeout: 10_000 }).toEqual([wanted]);
+      await until(() => seen().length > 0);
+      expect(seen()).toEqual([wanted]);
     },
   );
 });

@@ -21,6 +21,7 @@ import {
   type TestUpstream,
 } from "../../src/testing/index.ts";
 import { png } from "../protocols/images/pictures.ts";
+import { quiet } from "../kit/waits.ts";
 
 const agent = new Agent();
 const opened: TestUpstream[] = [];
@@ -140,10 +141,15 @@ describe.concurrent("a job", () => {
   });
 
   it("is as many jobs as images, side by side", async () => {
-    const u = await service();
-    const began = performance.now();
+    const jobs = () => u.requests.filter(({ method }) => method === "POST").length;
+    const u: TestUpstream = await service((url) => ({
+      // None of them is ready before all of them are here.
+      "GET /poll": () =>
+        jobs() < 3
+          ? json({ status: "Pending" })
+          : json({ status: "Ready", result: { sample: `${url()}/sample.png?sig=1` } }),
+    }));
     const { answer, events } = await draw(u, { n: 3 });
-    expect(performance.now() - began).toBeLessThan(2_500);
     expect(answer.blocks).toHaveLength(3);
     expect(events.find((e) => e.type === "usage")).toMatchObject({
       usage: { images: 3 },
@@ -254,7 +260,7 @@ describe.concurrent("a job that does not end well", () => {
     });
     expect(await caught(draw(u, { n: 3 }))).toMatchObject({ code: "job_failed" });
     const then = asks;
-    await new Promise((later) => setTimeout(later, 1_500));
+    await quiet(1_500);
     expect(asks).toBe(then);
   });
 

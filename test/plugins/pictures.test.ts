@@ -1,8 +1,9 @@
 // Pictures through a gateway: of models that make one at a time, and of hosts that stream them or do not.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventStream, json, upstream, type TestUpstream } from "tollgate/testing";
 import { png } from "../protocols/images/pictures.ts";
 import { gateway, type House } from "./gateway.ts";
+import { quiet, until } from "../kit/waits.ts";
 
 const data = png(32, 24).toString("base64");
 const drawn = {
@@ -26,7 +27,7 @@ beforeAll(async () => {
   up = await upstream({
     "POST /v1beta/models/gemini-3-pro-image:generateContent": async () => {
       most = Math.max(most, ++open);
-      await new Promise((r) => setTimeout(r, 20));
+      await quiet(20);
       open--;
       if (failing-- > 0)
         return json({ error: { code: 400, message: "No.", status: "INVALID_ARGUMENT" } }, 400);
@@ -52,7 +53,7 @@ providers:
   live: { use: openai-compatible, with: { base_url: "${up.url}/live", images: ["*"], image_streams: true } }
 `);
   // Its models are listed in the background.
-  await vi.waitFor(async () => expect((await ask({ n: 11 })).status).toBe(400), 10_000);
+  await until(async () => (await ask({ n: 11 })).status === 400);
 });
 afterAll(async () => {
   await house[Symbol.asyncDispose]();

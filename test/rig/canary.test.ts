@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { canary, spellings } from "./canary.ts";
 
-describe("the canary", { timeout: 120_000 }, () => {
+describe("the canary", () => {
   it("is seen in every spelling, wherever in a text it stands", () => {
     const word = "cänary/prompt+7?worth=keeping";
     for (let before = 0; before < 4; before++)

@@ -14,7 +14,7 @@ it(
   },
 );
 
-describe("the rig finds", { timeout: 120_000 }, () => {
+describe("the rig finds", () => {
   it("nothing in a store that is simple and right", async () => {
     expect((await crash({ kills: 1, seed: 1, plant: "none", say: quiet })).wrong).toEqual([]);
   });

@@ -1,9 +1,9 @@
 // Whose failure it is. The law: no request of one key changes where another's goes, unless upstream said something of the
 // account or the target in a way that is no prose; and what only the host may say, nobody else can say in its place.
-import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
+import { quiet } from "../kit/waits.ts";
 import { backend, scene, type Scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
@@ -83,11 +83,11 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
 });
 
 describe("nobody is kept away from a target", () => {
-  const quiet = async (of: Omit<Scene, "frontend">, ask: object, headers = {}) => {
+  const unmoved = async (of: Omit<Scene, "frontend">, ask: object, headers = {}) => {
     await using s = await scene({ frontend: toy(), ...of });
     const answer = await s.ask({ model: "a/m", text: "hi", ...ask }, { headers });
     const text = await answer.text().catch(() => "");
-    await sleep(20);
+    await quiet(20);
     expect(s.house.rests.list()).toEqual([]);
     return { status: answer.status, text };
   };
@@ -110,7 +110,7 @@ describe("nobody is kept away from a target", () => {
         ],
         [{ charge: () => fail(kind, "No.") }],
       ] as never[])
-        expect((await quiet({ providers, hooks }, {})).status).toBeGreaterThanOrEqual(400);
+        expect((await unmoved({ providers, hooks }, {})).status).toBeGreaterThanOrEqual(400);
     },
   );
 
@@ -120,7 +120,7 @@ describe("nobody is kept away from a target", () => {
       res.end('{"error":"the model made no sense of this"}\n');
     });
     const providers = { a: endpoint(up.base, toy(lane === "verbatim" ? "toy" : "other")) };
-    expect((await quiet({ providers }, { stream: true })).text).toContain("a: the model");
+    expect((await unmoved({ providers }, { stream: true })).text).toContain("a: the model");
   });
 
   it("by a client that has no time, before the answer and in the middle of it", async () => {
@@ -132,7 +132,9 @@ describe("nobody is kept away from a target", () => {
     const providers = { a: endpoint(up.base, toy("other")) };
     const headers = { "x-stainless-timeout": "1" };
     for (const text of ["hi", "begin"])
-      expect((await quiet({ providers }, { stream: true, text }, headers)).text).toContain("waits");
+      expect((await unmoved({ providers }, { stream: true, text }, headers)).text).toContain(
+        "waits",
+      );
   });
 
   it.each(["toy", "other"])(
@@ -164,7 +166,7 @@ describe("nobody is kept away from a target", () => {
     const providers = { a: endpoint(up.base, toy("other")), b: endpoint(up.base, toy("other")) };
     const denied = { scope: "key", unit: "requests", per: "minute", max: 1, left: 0, resetsAt: 0 };
     const verdict = () => ({ ok: false, denied, retryAfterMs: 1000 }) as never;
-    const { status, text } = await quiet(
+    const { status, text } = await unmoved(
       { providers, verdict, models: { any: ["a/m", "b/m"] } },
       { model: "any" },
     );

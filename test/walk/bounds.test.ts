@@ -2,12 +2,12 @@
 // whichever way it ends.
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Room } from "../../src/walk/bounds/room.ts";
 import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
+import { until } from "../kit/waits.ts";
 import { backend, scene, type Scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
@@ -45,10 +45,6 @@ async function visit(
   );
   return Object.assign(socket, { said: () => text });
 }
-const until = async (yes: () => boolean, what = "") => {
-  for (let i = 0; i < 600 && !yes(); i++) await sleep(5);
-  expect(yes(), what).toBe(true);
-};
 
 describe("room for bodies", () => {
   it("is asked for before a byte of the body is read: a 503 that says when to come back", async () => {

@@ -33,6 +33,7 @@ import {
   type Verdict,
   type WalkRoute,
 } from "tollgate/plugin";
+import { quiet } from "../kit/waits.ts";
 
 export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 40_000 };
 
@@ -111,7 +112,7 @@ export async function scene(of: Scene) {
       async settle(c: Settle & { at: number }) {
         const row = { ...c, durable: false };
         journal.push(row);
-        await new Promise((r) => setTimeout(r, of.settleMs ?? 1));
+        await quiet(of.settleMs ?? 1);
         row.durable = true;
       },
       progress(c: any) {

@@ -15,6 +15,7 @@ import {
 } from "tollgate/plugin";
 import { ERRORS } from "../../src/model/error.ts";
 import { priceHash } from "../../src/money/price.ts";
+import { until } from "../kit/waits.ts";
 import { backend, scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
@@ -307,7 +308,7 @@ describe("what nobody saw of an answer that breaks off", () => {
     away.abort();
     await asked;
     const find = <D extends "settle" | "reserve">(kind: D) => s.journal.find((c) => c.do === kind);
-    for (let i = 0; i < 200 && !find("settle"); i++) await new Promise((r) => setTimeout(r, 5));
+    await until(() => find("settle") !== undefined);
     return {
       reserve: find("reserve") as Reserve,
       settle: find("settle") as Settle,

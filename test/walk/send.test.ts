@@ -1,9 +1,9 @@
 // One request to an upstream: what its taker asks for while bytes are on their way.
-import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import { expect, it } from "vitest";
 import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
 import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
+import { quiet } from "../kit/waits.ts";
 import { backend, TIMEOUTS } from "./house.ts";
 
 it("whoever takes it and cannot hold what has come already gets no more", async () => {
@@ -20,7 +20,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
   const pool = new Pool(up.base);
   const flight = new UpstreamResponse(dog, TIMEOUTS);
   await flight.go({ pool } as never, { method: "GET", path: "/", headers: [], body: null });
-  await sleep(50);
+  await quiet(50);
   let pieces = 0;
   flight.take({
     data() {
@@ -29,7 +29,7 @@ it("whoever takes it and cannot hold what has come already gets no more", async 
     },
     end() {},
   });
-  await sleep(200);
+  await quiet(200);
   expect(pieces).toBe(1);
   flight.abort(new Error("enough"));
   await pool.destroy();

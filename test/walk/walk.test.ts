@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
 import { fail } from "tollgate/plugin";
+import { clock } from "../kit/clock.ts";
+import { quiet, until } from "../kit/waits.ts";
 import { backend, scene } from "./house.ts";
 import { toy } from "./toy.ts";
 
@@ -19,10 +20,6 @@ const lines = (text: string) =>
     .map((l) => JSON.parse(l));
 const settles = (journal: readonly any[]) =>
   journal.filter((c): c is Settle & { durable: boolean } => c.do === "settle");
-const until = async (yes: () => boolean) => {
-  for (let i = 0; i < 400 && !yes(); i++) await sleep(5);
-  expect(yes()).toBe(true);
-};
 const endpoint = (base: string, protocol = toy(), more: object = {}) => ({
   endpoints: [
     { protocol, base, auth: { header: "x-key", prefix: "K ", field: "api_key" as never }, ...more },
@@ -413,7 +410,7 @@ describe("the lanes", () => {
       },
     });
     const still = async () => {
-      for (let before = -1; before !== made; await sleep(100)) before = made;
+      for (let before = -1; before !== made; await quiet(100)) before = made;
       return made;
     };
     const slow = await s.ask({ model: "p/m", text: "x", stream: true });
@@ -686,46 +683,54 @@ describe("count", () => {
 });
 
 describe("a head that has to leave early", () => {
-  it(
-    "goes after ten seconds without content, pings, and another candidate may still answer",
-    { timeout: 30_000 },
-    async () => {
-      await using slow = await backend((_req, res) => {
-        res.writeHead(200, { "content-type": "text/event-stream" });
-        res.write(HELLO[0]);
-        setTimeout(() => res.destroy(), 11_000);
-      });
-      await using lossy = await streaming();
-      await using up = await streaming();
-      await using s = await scene({
-        frontend: toy(),
-        providers: {
-          a: endpoint(slow.base),
-          b: endpoint(lossy.base, toy("other", { loses: "top_k" })),
-          c: endpoint(up.base),
-        },
-        models: { any: ["a/m", "b/m", "c/m"] },
-      });
-      const began = performance.now();
-      const res = await s.ask({ model: "any", text: "hi", stream: true });
-      expect(performance.now() - began).toBeGreaterThan(9_000);
-      expect(res.status).toBe(200);
-      const got = lines(await res.text());
-      expect(got.filter((l) => l.model)).toEqual([expect.objectContaining({ model: "c/m" })]);
-      expect(got.at(-1).end).toBe("stop");
-      // b would have lost something that the head did not say.
-      expect(lossy.asked).toHaveLength(0);
-    },
-  );
-
-  it("without anybody left, the stream says so in its own words", { timeout: 30_000 }, async () => {
+  it("goes after ten seconds without content, pings, and another candidate may still answer", async () => {
+    const { skip } = clock();
+    const gone = Promise.withResolvers<void>();
     await using slow = await backend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.write(HELLO[0]);
-      setTimeout(() => res.destroy(), 10_700);
+      void gone.promise.then(() => res.destroy());
+    });
+    await using lossy = await streaming();
+    await using up = await streaming();
+    await using s = await scene({
+      frontend: toy(),
+      providers: {
+        a: endpoint(slow.base),
+        b: endpoint(lossy.base, toy("other", { loses: "top_k" })),
+        c: endpoint(up.base),
+      },
+      models: { any: ["a/m", "b/m", "c/m"] },
+    });
+    const asking = s.ask({ model: "any", text: "hi", stream: true });
+    await until(() => slow.asked.length === 1);
+    skip(4_000);
+    expect(await Promise.race([asking, quiet(600)])).toBeUndefined();
+    skip(6_500);
+    const res = await asking;
+    expect(res.status).toBe(200);
+    gone.resolve();
+    const got = lines(await res.text());
+    expect(got.filter((l) => l.model)).toEqual([expect.objectContaining({ model: "c/m" })]);
+    expect(got.at(-1).end).toBe("stop");
+    // b would have lost something that the head did not say.
+    expect(lossy.asked).toHaveLength(0);
+  });
+
+  it("without anybody left, the stream says so in its own words", async () => {
+    const { skip } = clock();
+    const gone = Promise.withResolvers<void>();
+    await using slow = await backend((_req, res) => {
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.write(HELLO[0]);
+      void gone.promise.then(() => res.destroy());
     });
     await using s = await scene({ frontend: toy(), providers: { a: endpoint(slow.base) } });
-    const res = await s.ask({ model: "a/m", text: "hi", stream: true });
+    const asking = s.ask({ model: "a/m", text: "hi", stream: true });
+    await until(() => slow.asked.length === 1);
+    skip(10_700);
+    const res = await asking;
+    gone.resolve();
     expect(res.status).toBe(200);
     expect(lines(await res.text())).toEqual([expect.objectContaining({ kind: "upstream" })]);
     expect(settles(s.journal)).toHaveLength(1);

@@ -2,9 +2,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { raised, studio, type Studio } from "./studio.ts";
+import { quiet } from "../../kit/waits.ts";
 
 const settings = (lifetime: string, more = "") =>
   `files: { lifetime: ${lifetime}${more} }\npublic_url: http://pictures.test/at/\n`;
@@ -71,6 +71,7 @@ describe("an address", () => {
     const end = Number(url.searchParams.get("e")) * 1000;
     // Two seconds from some moment of the drawing, in whole seconds.
     expect(end).toBeGreaterThan(from + 1_000);
+    // By the clock: a moment that was before this one.
     expect(end).toBeLessThanOrEqual(Date.now() + 3_000);
     // How long an answer is on its way depends on the machine; on which side of the end it was made does not.
     let good = 0;
@@ -78,12 +79,13 @@ describe("an address", () => {
       const asked = Date.now();
       const { status } = await get(s, url);
       if (status !== 200) {
+        // By the clock: the order of the end and of what was answered after it.
         expect([status, Date.now() >= end]).toEqual([404, true]);
         break;
       }
       good++;
       expect(asked).toBeLessThan(end);
-      await sleep(20);
+      await quiet(20);
     }
     expect(await (await get(s, url)).json()).toMatchObject({
       error: { code: "file_expired", message: expect.stringContaining("temporary") },
@@ -121,7 +123,7 @@ describe("an address", () => {
         );
       return seen;
     });
-    await sleep(2_100);
+    await quiet(2_100);
     await s.gateway.stop("SIGKILL");
     await s.restart();
     busy = false;

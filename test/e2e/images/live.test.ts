@@ -1,10 +1,10 @@
 // The catalogue of a whole daemon, which follows what its upstreams say, and keeps to it while they say nothing.
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { json, type Reaction } from "tollgate/testing";
 import { describe, expect, it } from "vitest";
 import { KEYS, list, raised, studio, type Studio } from "./studio.ts";
+import { until } from "../../kit/waits.ts";
 
 const EVERY_MS = 1_000;
 const QUICK = `catalogue: { refresh: ${EVERY_MS}ms }\n`;
@@ -27,15 +27,6 @@ const ids = async (s: Studio, key?: string): Promise<string[]> => {
 const chat = (s: Studio, model: string) =>
   s.client().chat.completions.create({ model, messages: [{ role: "user", content: "Hi" }] });
 
-/** How long it takes until it is so. */
-async function within(ms: number, so: () => Promise<boolean>): Promise<void> {
-  const end = performance.now() + ms;
-  while (!(await so())) {
-    if (performance.now() > end) throw new Error(`not within ${ms} ms`);
-    await sleep(25);
-  }
-}
-
 describe("the list follows its upstream", () => {
   it("an image model that appears is drawn with, one that disappears is a 404 with its neighbours", async () => {
     await using s = await studio({ hosts: ["openai", "demo"], yaml: QUICK });
@@ -44,8 +35,8 @@ describe("the list follows its upstream", () => {
       code: "model_not_found",
     });
     s.up.script({ [LISTED]: list("gpt-6", "gpt-image-3") });
-    // No restart, no reload, nobody asks: one period, its jitter, and the question itself.
-    await within(EVERY_MS * 1.1 + 500, () =>
+    // No restart, no reload, and none that asks for it: the next look at the list.
+    await until(() =>
       draw(s, "openai/gpt-image-3").then(
         () => true,
         () => false,
@@ -95,10 +86,10 @@ describe("the list follows its upstream", () => {
     expect(await there()).toBe(false);
     const before = await chat(s, "openai/gpt-brand-new");
     s.up.script({ [LISTED]: list("gpt-6", "gpt-brand-new") });
-    await within(EVERY_MS * 1.1 + 500, there);
+    await until(there);
     const while_ = await chat(s, "openai/gpt-brand-new");
     s.up.script({ [LISTED]: list("gpt-6") });
-    await within(EVERY_MS * 1.1 + 500, async () => !(await there()));
+    await until(async () => !(await there()));
     const after = await chat(s, "openai/gpt-brand-new");
     for (const { model, choices, usage } of [before, while_, after]) {
       expect(model).toBe("openai/gpt-brand-new");
@@ -172,12 +163,11 @@ describe("an upstream that has no list to give takes nothing away", () => {
 
   it("a restart meanwhile changes nothing, and no request waits for a list", async () => {
     await using s = await studio({ hosts: ["openai"] });
-    s.up.script({ [LISTED]: { waitMs: 20_000, ...list("gpt-image-9") } });
+    s.up.script({ [LISTED]: { waitMs: 600_000, ...list("gpt-image-9") } });
     await s.restart();
-    const started = performance.now();
+    // The list is asked for, and does not come while this test lasts.
     expect((await draw(s, "openai/gpt-image-2")).data).toHaveLength(1);
     expect(await ids(s)).toContain("openai/gpt-image-2");
-    expect(performance.now() - started).toBeLessThan(2_000);
     const [status] = ((await s.gateway.ask("status")) as any).lists;
     expect(status).toMatchObject({ provider: "openai", count: 3, lastOk: expect.any(Number) });
   });

@@ -1,8 +1,8 @@
 // A gateway's worth of ledger traffic until somebody kills it. Says what was acknowledged, after it was.
-import { setTimeout as sleep } from "node:timers/promises";
 import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
+import { quiet } from "../../kit/waits.ts";
 
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });
@@ -39,7 +39,7 @@ async function client(c: number): Promise<never> {
         usage: { output: 5 },
         costNano: cost,
       });
-      await sleep(1);
+      await quiet(1);
     }
     await ledger.settle(settle(attempt, { at: Date.now(), costNano: cost }));
     say(`settled ${attempt} ${cost}`);

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, it } from "vitest";
 import { storeConformance } from "../../../src/testing/store.ts";
 import { postgresStore, SCHEMA } from "./postgres.ts";
 
-describe("the contract of a store, on PostgreSQL", { timeout: 60_000 }, () => {
+describe("the contract of a store, on PostgreSQL", () => {
   let db: PGlite;
   beforeAll(async () => {
     db = await PGlite.create();

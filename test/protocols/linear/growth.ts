@@ -50,6 +50,7 @@ function measured(run: () => unknown): { wall: number; processor: number } {
   let [wall, processor] = [0, 0];
   narrowly(() => {
     const cpu = process.threadCpuUsage();
+    // By the clock: a first look that acquits, and is free. It convicts none.
     const since = performance.now();
     try {
       run();

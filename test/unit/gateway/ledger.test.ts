@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { setTimeout as sleep } from "node:timers/promises";
+import { quiet, until } from "../../kit/waits.ts";
 import { createLedger, type LedgerOptions } from "../../../src/gateway/services/ledger-queue.ts";
 import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
 import { context } from "../../../src/testing/context.ts";
@@ -25,12 +25,15 @@ async function house(options: LedgerOptions = {}) {
         return store.apply(batch);
       },
     },
-    { patienceMs: 60, tell: (trouble) => void told.push(trouble), ...options },
+    { tell: (trouble) => void told.push(trouble), ...options },
   );
   const kinds = async (attempt: string) =>
     (await store.entries({ attempt })).items.map(({ kind, state }) => `${kind} ${state}`);
   return { ledger, store, batches, told, kinds, gate: (g: typeof gate) => void (gate = g) };
 }
+
+/** What waits this long is given up: where a test is about that. */
+const IMPATIENT = { patienceMs: 60 };
 
 function latch() {
   let open = () => {};
@@ -44,9 +47,9 @@ describe("group commit", () => {
     const { shut, open } = latch();
     h.gate(() => shut);
     const first = [h.ledger.reserve(reserve("a")), h.ledger.reserve(reserve("b"))];
-    await sleep(5);
+    await until(() => h.batches.length === 1);
     const then = ["c", "d", "e"].map((attempt) => h.ledger.reserve(reserve(attempt)));
-    await sleep(5);
+    await quiet(5);
     expect(h.batches).toEqual([["reserve a", "reserve b"]]);
     open();
     await Promise.all([...first, ...then]);
@@ -56,9 +59,14 @@ describe("group commit", () => {
 
   it("nothing lingers: a lone command goes at once", async () => {
     const h = await house();
-    const before = performance.now();
+    let turns = 0;
+    let over = false;
+    const turn = () => void (turns++, over || setImmediate(turn));
+    turn();
     for (let i = 0; i < 100; i++) await h.ledger.reserve(reserve(`a${i}`));
-    expect(performance.now() - before).toBeLessThan(400);
+    over = true;
+    // A timer of a single millisecond is hundreds of turns of a loop that has nothing else to do.
+    expect(turns).toBeLessThan(1_000);
   });
 
   it("each asker gets its own verdict", async () => {
@@ -101,7 +109,7 @@ describe("group commit", () => {
     const { shut, open } = latch();
     h.gate(() => shut);
     const held = h.ledger.reserve(reserve("b"));
-    await sleep(2);
+    await until(() => h.batches.length === 2);
     for (let i = 1; i < 9; i++)
       h.ledger.progress({ do: "progress", at: NOON, attempt: "a", usage: { output: i } });
     h.ledger.progress({ do: "progress", at: NOON, attempt: "b", usage: {} });
@@ -140,14 +148,18 @@ describe("a batch that is rejected", () => {
   it("settles are tried until they land; readiness and the log say so meanwhile", async () => {
     const h = await house();
     await h.ledger.reserve(reserve("a"));
-    let failures = 3;
+    let failures = 0;
+    let full = true;
     h.gate(() => {
-      if (failures-- > 0) throw new Error("disk full");
+      if (!full) return;
+      failures++;
+      throw new Error("disk full");
     });
     const settled = h.ledger.settle(settle("a"));
-    await sleep(10);
+    await until(() => failures === 3);
     expect(h.ledger.healthy).toBe(false);
     expect(h.ledger.trouble).toBe("disk full");
+    full = false;
     await settled;
     await h.ledger.flush();
     expect(h.ledger.healthy).toBe(true);
@@ -156,14 +168,13 @@ describe("a batch that is rejected", () => {
   });
 
   it("reserves are refused in time, and never land afterwards", async () => {
-    const h = await house();
+    const h = await house(IMPATIENT);
     let broken = true;
     h.gate(() => {
       if (broken) throw new Error("disk full");
     });
-    const before = performance.now();
+    // While it is still broken.
     await expect(h.ledger.reserve(reserve("a"))).rejects.toThrow(/ledger cannot be written/);
-    expect(performance.now() - before).toBeLessThan(400);
     await expect(h.ledger.reserve(reserve("b"))).rejects.toThrow();
     broken = false;
     await h.ledger.flush();
@@ -172,7 +183,7 @@ describe("a batch that is rejected", () => {
   });
 
   it("a rejection may be wrong: what was written all the same, and refused, is taken back", async () => {
-    const h = await house();
+    const h = await house(IMPATIENT);
     // The answer is lost on its way, and then the way.
     h.gate(async (batch) => {
       if (batch.some((c) => c.do === "reserve")) await h.store.apply(batch);
@@ -188,7 +199,7 @@ describe("a batch that is rejected", () => {
   });
 
   it("settles land although reserves cannot: the disk has room for the one only", async () => {
-    const h = await house();
+    const h = await house(IMPATIENT);
     await h.ledger.reserve(reserve("a"));
     let full = true;
     h.gate((batch) => {
@@ -208,11 +219,11 @@ describe("a batch that is rejected", () => {
 
 describe("a store that takes its time", () => {
   it("keeps nobody waiting, and what lands too late is taken back", async () => {
-    const h = await house();
+    const h = await house(IMPATIENT);
     const { shut, open } = latch();
     h.gate(() => shut);
     const asked = h.ledger.reserve(reserve("a"));
-    await sleep(2);
+    await until(() => h.batches.length === 1);
     const queued = h.ledger.reserve(reserve("b"));
     const both = await Promise.allSettled([asked, queued]);
     expect(both.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
@@ -242,7 +253,7 @@ describe("the end", () => {
       throw new Error("gone");
     });
     const settled = h.ledger.settle(settle("a")).catch(() => "lost");
-    await sleep(5);
+    await quiet(5);
     await expect(h.ledger.close(50)).rejects.toThrow(/commands that it could not write/);
     expect(await settled).toBe("lost");
   });

@@ -1,10 +1,10 @@
 // What observers get: everything in order, in batches with a bound; nothing waits for one, and one does not wait for another.
-import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Notice, Observer, RequestRecord } from "tollgate/plugin";
 import { Audience, type MountedObserver } from "../../../src/gateway/observers/audience.ts";
 import { forwarding } from "../../../src/gateway/observers/forwarding.ts";
+import { quiet, until } from "../../kit/waits.ts";
 
 const logs: { level: string; message: string; fields: Record<string, unknown> }[] = [];
 const say = (level: string) => (fields: Record<string, unknown>, message: string) =>
@@ -33,7 +33,7 @@ describe("an observer", () => {
               expect(++inside).toBe(1);
               expect(batch.length).toBeGreaterThan(0);
               expect(batch.length).toBeLessThanOrEqual(256);
-              if (slowness > 0) await sleep(slowness);
+              if (slowness > 0) await quiet(slowness);
               got.push(...batch.map(({ id }) => id));
               inside--;
             },
@@ -43,7 +43,7 @@ describe("an observer", () => {
           let n = 0;
           for (const { many, pause } of bursts) {
             for (let i = 0; i < many; i++) audience.seen(record(n++));
-            if (pause) await sleep(1);
+            if (pause) await quiet(1);
           }
           await audience.end([one]);
           expect(got).toEqual(Array.from({ length: n }, (_, i) => String(i)));
@@ -70,10 +70,10 @@ describe("an observer", () => {
     const audience = new Audience(log);
     audience.mount([slow, other]);
     for (let i = 0; i < 300; i++) audience.seen(record(i));
-    await sleep(20);
+    await quiet(20);
     for (let i = 0; i < 30_000; i++) {
       audience.seen(record(i));
-      if (i % 2_000 === 0) await sleep(1);
+      if (i % 2_000 === 0) await quiet(1);
     }
     await audience.end([other]);
     expect(quick).toBe(30_300);
@@ -154,8 +154,7 @@ it("a worker hands on all that it has, in order, many at a time, and the rest wh
     ["seen", 88],
   ]);
   to.seen(record(1));
-  await sleep(300);
-  expect(told).toHaveLength(5);
+  await until(() => told.length === 5);
   to.flush();
   expect(told).toHaveLength(5);
 });

@@ -21,6 +21,7 @@ export async function dial(port: number, host = "127.0.0.1"): Promise<RawClient>
     socket.once("connect", resolve);
     socket.once("error", reject);
   });
+  // By the clock: limits that a test sets are told from the usual ones, many times as long.
   const began = performance.now();
   let text = "";
   let ended: number | undefined;

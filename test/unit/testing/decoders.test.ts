@@ -85,7 +85,7 @@ describe("a decoder with recordings", () => {
   it("that is good passes, whatever its stream is called, with a relay and without", async () => {
     for (const relay of [true, false])
       expect(await broken(provider(faulty({}, relay)), { recordings: root })).toBe("");
-  }, 30_000);
+  });
 
   it.each<[string, Fault, RegExp]>([
     ["never closes a block", { event: (e, emit) => e.type === "close" || emit(e) }, /grammar/],
@@ -141,7 +141,7 @@ describe("a decoder with recordings", () => {
       },
     };
     expect(await broken(provider(deaf), { recordings: root })).toMatch(/count|settled|lanes/);
-  }, 30_000);
+  });
 });
 
 describe("a decoder without recordings", () => {
@@ -151,7 +151,7 @@ describe("a decoder without recordings", () => {
       /decoder of toy is not checked.*recordings\/toy.*recordings: false/,
     );
     expect(await broken(of, { recordings: false })).toBe("");
-  }, 30_000);
+  });
 
   it("is checked all the same where the kit speaks its protocol", async () => {
     const chat = chatCompletions();
@@ -165,7 +165,7 @@ describe("a decoder without recordings", () => {
       },
     };
     expect(await broken(provider(unclosed), {})).toMatch(/grammar/);
-  }, 60_000);
+  });
 });
 
 describe("a native endpoint", () => {
@@ -202,5 +202,5 @@ describe("a native endpoint", () => {
   it("that asks an upstream is not checked without recordings, and with them it is", async () => {
     expect(await broken(lines(true), {})).toMatch(/native endpoint.*not checked/);
     expect(await broken(lines(true), { recordings: root })).toBe("");
-  }, 30_000);
+  });
 });

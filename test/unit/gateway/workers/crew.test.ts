@@ -4,7 +4,6 @@ import cluster from "node:cluster";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, it, vi } from "vitest";
 import { createLists } from "../../../../src/catalogue/lists.ts";
 import type { Services } from "../../../../src/gateway/services/services.ts";
@@ -14,6 +13,7 @@ import type { WorkerConfig } from "../../../../src/gateway/workers/commands.ts";
 import { createLog } from "../../../../src/lib/log.ts";
 import { Mask } from "../../../../src/lib/mask.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
+import { until } from "../../../kit/waits.ts";
 
 const LINK = new URL("../../../../src/gateway/workers/link.ts", import.meta.url).href;
 
@@ -24,6 +24,7 @@ let next = 0, now = 0, env = {};
 createLink(process, {
   prepare: async ({ number, env: said }) => {
     env = said;
+    // By the clock: what a worker takes.
     await new Promise((done) => setTimeout(done, Number(env.ms)));
     next = number;
     return [];
@@ -34,6 +35,7 @@ createLink(process, {
     if (first === undefined) return;
     const { readFileSync, writeFileSync } = await import("node:fs");
     try { process.kill(Number(readFileSync(first, "utf8")), "SIGKILL"); } catch { writeFileSync(first, String(process.pid)); }
+    // By the clock: the same.
     await new Promise((done) => setTimeout(done, 200));
   },
   abandon() {}, lists() {}, forget() {},
@@ -81,11 +83,6 @@ const pids = () => Object.values(cluster.workers!).map((worker) => worker!.proce
 const generations = async (crew: WorkerPool) =>
   (await crew.status()).map((one) => one.generations[0]!.generation);
 
-async function until(fact: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + 10_000; !(await fact()); await sleep(10))
-    if (Date.now() > end) throw new Error("It has not come to pass.");
-}
-
 let crew: WorkerPool | undefined;
 afterEach(() => crew?.kill());
 
@@ -109,9 +106,6 @@ it("one that dies while the port opens is not counted on", async () => {
 it("a stop ends whoever cannot stop by itself", async () => {
   crew = await made(2, order(1, 10, { stays: "yes" }));
   expect(await crew.open()).toEqual([]);
-  await Promise.race([
-    crew.close(100),
-    sleep(5_000).then(() => Promise.reject(new Error("It goes on."))),
-  ]);
+  await crew.close(100);
   expect(pids()).toEqual([]);
 });

@@ -52,7 +52,7 @@ describe("a borrowed store on PostgreSQL", () => {
     const store = await lent("postgres");
     return { store, crash: () => lent("postgres again"), end: async () => {} };
   };
-  for (const { name, run } of storeConformance(postgres)) it(name, { timeout: 60_000 }, run);
+  for (const { name, run } of storeConformance(postgres)) it(name, run);
 });
 
 describe("a borrowed sqlite store", () => {
@@ -64,7 +64,7 @@ describe("a borrowed sqlite store", () => {
     const store = await lent(file);
     return { store, crash: () => crashed().then(() => lent(file)), end: async () => {} };
   };
-  for (const { name, run } of storeConformance(sqlite)) it(name, { timeout: 60_000 }, run);
+  for (const { name, run } of storeConformance(sqlite)) it(name, run);
 });
 
 describe("the way there and back", () => {
