@@ -55,6 +55,18 @@ export const BOUNDS = {
     error: ["too_large", "too_many_parts"],
     beyond: "A list or an object in the body has more than # elements.",
   },
+  formParts: {
+    most: 64,
+    of: "parts of a form",
+    error: ["too_large", "too_many_form_parts"],
+    beyond: "The form has more than # parts.",
+  },
+  formHead: {
+    most: 16 * KIB,
+    of: "bytes of the head of one part of a form",
+    error: ["too_large", "form_head_too_large"],
+    beyond: "A part of the form has a head of more than # bytes.",
+  },
   tools: {
     most: 4_096,
     of: "tools of a request",

@@ -19,6 +19,9 @@ export interface FilePart {
   mime: string;
   data: Buffer;
 }
+/** Whether a value is a file: nothing that was JSON is one. */
+export const isFilePart = (value: unknown): value is FilePart =>
+  typeof value === "object" && value !== null && Buffer.isBuffer((value as Partial<FilePart>).data);
 /** The value of a top-level field of a body. */
 export type Field = Json | FilePart | readonly FilePart[];
 

@@ -41,9 +41,28 @@ export interface WalkRoute {
    * which kind of model is asked for. Absent: the frontend's own.
    */
   protocol?: Protocol;
-  /** Where model and stream are; default body.model, body.stream. */
+  /**
+   * More protocols that may be spoken here. `read` chooses one, by `RouteInput.protocol`; it is then called before the body is
+   * checked against a schema, because only its answer says against which. What fails until then is said in `protocol`.
+   */
+  protocols?: readonly Protocol[];
+  /** How a body may come. Default: "json". */
+  body?: BodyForm;
+  /**
+   * Where model and stream are; default body.model, body.stream. Called once for each request, after the body has been checked
+   * and before a model is looked for. A `fail()` is told to the client; any other throw is a 500.
+   */
   read?(x: Arrival, body: Body): RouteInput | Promise<RouteInput>;
 }
+
+/**
+ * The media types that a route takes: JSON, `multipart/form-data`, or what the client likes. A form is checked as JSON is: UTF-8,
+ * no name twice, so many parts at most. Its text parts are strings in the body and its files are `FilePart`s, spans of the bytes
+ * that came; `name[]` is a list and `name[member]` an object, as they would be in JSON. To read a number in a text is the
+ * protocol's.
+ */
+export type BodyForm = "json" | "multipart" | "either";
+
 /**
  * What `read` of a walk route found in a request: which model is meant and how it is answered. Routing checks permission,
  * capability and privacy on it afterwards, as on any other model.
@@ -53,23 +72,33 @@ export interface RouteInput {
   stream?: Opt<boolean>;
   op?: Opt<Op>;
   name?: Opt<string>;
+  /** What is spoken from here on: one of the route's `protocols`. Another one is a 500. Absent: the route's own. */
+  protocol?: Opt<Protocol>;
   /** Top-level fields that stand in for the client's own from here on: survey, decoding and what is sent see these, on both lanes. */
   edits?: Opt<Body>;
   /** Is handed what the client got, once settled: not when it failed, was cut, is over `max` bytes, or while privacy is on. */
   record?: Opt<{ max: number; to(got: RecordedAnswer): Sync }>;
 }
 
-/** Answered here. The admit hooks run unless it is open. */
-export interface ServeRoute {
-  open?: true;
-  serve(x: Arrival): ServedAnswer | Promise<ServedAnswer>;
-}
 /**
- * The whole answer of a served route. JSON is written as JSON; a Buffer goes out as it is, with the content type from
- * `headers`.
+ * Answered here. The admit hooks run unless it is open; then, where `body` says in which form, the body is read and checked; then
+ * `serve` is called, once. A `fail()` in it is told to the client, any other throw is a 500. Without `body` none is read.
+ */
+export type ServeRoute = { open?: true } & (
+  | { body?: undefined; serve(x: Arrival): ServedAnswer | Promise<ServedAnswer> }
+  | { body: BodyForm; serve(x: Arrival, body: Body): ServedAnswer | Promise<ServedAnswer> }
+  /** Of any media type, as it came. */
+  | { body: "bytes"; serve(x: Arrival, body: Buffer): ServedAnswer | Promise<ServedAnswer> }
+);
+
+/**
+ * The answer of a served route. JSON is written as JSON; a Buffer goes out as it is, with the content type from `headers`.
+ * An async iterable goes out piece by piece: the next one is asked for when the client has room for it, and `return()` is called
+ * when the client has gone. One that throws before its first piece is an error in words. Afterwards the connection is cut, so
+ * that no client takes half an answer for a whole one. It ends by itself, or when `ctx.signal` says that its generation leaves.
  */
 export interface ServedAnswer {
   status: number;
-  body?: Opt<Json | Buffer>;
+  body?: Opt<Json | Buffer | AsyncIterable<string | Uint8Array>>;
   headers?: Opt<HeadersOut>;
 }

@@ -98,10 +98,13 @@ const ROUTE = {
   op: true,
   name: true,
   protocol: true,
+  protocols: true,
+  body: true,
   read: true,
   open: true,
   serve: true,
-} as const satisfies Names<WalkRoute> & Names<ServeRoute> & { method: true; path: true };
+} as const satisfies Names<WalkRoute> &
+  Names<Extract<ServeRoute, { body: "bytes" }>> & { method: true; path: true };
 
 /** A member that nothing calls, and the one that was probably meant. */
 export interface UnknownMember {

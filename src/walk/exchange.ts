@@ -11,6 +11,7 @@ import type { RouteInput, WalkRoute } from "../plugin/frontend.ts";
 import type { Op, Survey } from "../plugin/protocol.ts";
 import type { LimitState, Target } from "../plugin/store.ts";
 import type { Span } from "../lib/json.ts";
+import type { FormLayout } from "./form/body.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { Stay } from "./bounds/stay.ts";
@@ -40,7 +41,10 @@ export interface ReceivedBody {
   raw: Buffer;
   /** Of all that upstream may read: what the client sent, and what the frontend put in for it. */
   bytes: number;
+  /** Where the members of a JSON text stand. */
   spans: ReadonlyMap<string, Span> | null;
+  /** Where the fields of a form stand. */
+  form: FormLayout | undefined;
   body: Body;
   survey: Survey;
   model: string;
@@ -59,7 +63,8 @@ export interface ReceivedBody {
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
 export interface ExchangeState {
   readonly gen: Generation;
-  readonly frontend: MountedFrontend;
+  /** Of the protocol that is spoken: where its route speaks several, reading the body may have changed it. */
+  frontend: MountedFrontend;
   /** Undefined: the frontend answers it itself. */
   readonly route: WalkRoute | undefined;
   readonly req: IncomingMessage;

@@ -10,16 +10,22 @@ import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
 import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
 import type { Chain } from "./hooks.ts";
 
+/** A frontend in one protocol. One that speaks several is one for each. */
 export interface MountedFrontend {
   /** "messages": its name in gateway.yaml. */
   readonly name: string;
+  /** With the routes at which this protocol may be spoken. */
   readonly frontend: Frontend;
+  /** Those of them whose requests begin in it. */
+  readonly routes: readonly Route[];
   readonly protocol: Protocol | undefined;
   readonly server: ServerHalf<Kind> | undefined;
   /** The first thing wrong with a body, or nothing. */
   readonly validate: (body: unknown) => { pointer: string; message: string } | undefined;
   readonly secret: (headers: HeadersIn, query: QueryIn) => string | undefined;
   readonly chain: Chain;
+  /** The same frontend in each protocol that it speaks. */
+  readonly spoken: ReadonlyMap<Protocol, MountedFrontend>;
 }
 
 export interface MountedRoute {

@@ -99,7 +99,7 @@ beforeAll(async () => {
       const secret = frontend.secret!(asked.headers, new URLSearchParams());
       const identity = KEYS[secret ?? ""] ?? fail("unauthenticated", "Who are you?");
       const route = id === undefined ? list! : byId!;
-      if (!("serve" in route)) throw new Error("not a serve route");
+      if (!("serve" in route) || route.body !== undefined) throw new Error("not a serve route");
       const served = await route.serve({ ...x, identity } as unknown as Arrival);
       reply(served.status, served.body);
     } catch (error) {

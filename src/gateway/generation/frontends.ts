@@ -30,17 +30,23 @@ export async function mountFrontends(
     checkRoutes(mounted, name, frontend, routes, setup);
     const secret = frontend.secret?.bind(frontend) ?? bearer;
     const chain = compile(middleware, name);
+    const spoken = new Map<Protocol, MountedFrontend>();
     for (const part of byProtocol(frontend)) {
       noteDoors(part, doors);
-      frontends.push({
+      const { protocol, routes } = part;
+      const one: MountedFrontend = {
         name,
         frontend: part,
-        protocol: part.protocol,
-        server: part.protocol?.server as MountedFrontend["server"],
-        validate: validator(part.protocol?.server?.schema),
+        routes: routes.filter((route) => spokenAt(route, frontend) === protocol),
+        protocol,
+        server: protocol?.server as MountedFrontend["server"],
+        validate: validator(protocol?.server?.schema),
         secret,
         chain,
-      });
+        spoken,
+      };
+      if (protocol) spoken.set(protocol, one);
+      frontends.push(one);
     }
   }
   return { frontends, doors };
@@ -49,15 +55,21 @@ export async function mountFrontends(
 const spokenAt = (route: Route, { protocol }: Frontend): Protocol | undefined =>
   ("op" in route ? route.protocol : undefined) ?? protocol;
 
+/** Where several may be spoken, the one in which a request begins comes first. */
+function allSpokenAt(route: Route, frontend: Frontend): readonly (Protocol | undefined)[] {
+  const more = "op" in route ? (route.protocols ?? []) : [];
+  return [...new Set([spokenAt(route, frontend), ...more])];
+}
+
 /** A frontend that speaks several protocols is one for each: what stands behind a route asks its frontend what is spoken. */
 function byProtocol(frontend: Frontend): readonly Frontend[] {
   const parts = new Map<Protocol | undefined, Route[]>();
-  for (const route of frontend.routes) {
-    const protocol = spokenAt(route, frontend);
-    const routes = parts.get(protocol);
-    if (routes) routes.push(route);
-    else parts.set(protocol, [route]);
-  }
+  for (const route of frontend.routes)
+    for (const protocol of allSpokenAt(route, frontend)) {
+      const routes = parts.get(protocol);
+      if (routes) routes.push(route);
+      else parts.set(protocol, [route]);
+    }
   if (parts.size <= 1 && (parts.size === 0 || parts.has(frontend.protocol))) return [frontend];
   const fault = frontend.fault?.bind(frontend);
   return [...parts].map(([protocol, routes]) => ({
@@ -76,7 +88,7 @@ function checkRoutes(
   setup: PluginSetup,
 ): void {
   for (const route of frontend.routes) {
-    if ("op" in route && !spokenAt(route, frontend)?.server)
+    if ("op" in route && !allSpokenAt(route, frontend).every((protocol) => protocol?.server))
       setup.refuse(mounted, "it has a route to models, and its protocol has no server half");
     for (const path of [route.path].flat()) {
       const key = `${route.method} ${path}`;

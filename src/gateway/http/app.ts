@@ -29,7 +29,7 @@ export function createApp({ gen, frontends, ready, files }: AppOptions): H3 {
   health(app, ready);
   if (files) keptFiles(app, files);
   for (const frontend of frontends)
-    for (const route of frontend.frontend.routes)
+    for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
         known.set(path, (known.get(path) ?? new Set()).add(route.method));
         const mounted: MountedRoute = { frontend, route };
@@ -150,7 +150,7 @@ function nearest(frontends: readonly MountedFrontend[], path: string): MountedFr
   let best: MountedFrontend | undefined;
   let most = 2;
   for (const frontend of frontends)
-    for (const route of frontend.frontend.routes) {
+    for (const route of frontend.routes) {
       const n = common(route);
       if (n > most) [most, best] = [n, frontend];
     }
@@ -158,9 +158,7 @@ function nearest(frontends: readonly MountedFrontend[], path: string): MountedFr
 }
 
 function paths(frontends: readonly MountedFrontend[]): string {
-  const first = frontends.flatMap((f) =>
-    f.frontend.routes.map((r) => `${r.method} ${[r.path].flat()[0]}`),
-  );
+  const first = frontends.flatMap((f) => f.routes.map((r) => `${r.method} ${[r.path].flat()[0]}`));
   return first.length > 0 ? first.slice(0, 12).join(", ") : "nothing: no frontend is mounted";
 }
 

@@ -1,6 +1,13 @@
 // Under Service-ZDR what was not reviewed does not leave: a member may ask for anything, and what becomes of it is unknown.
 // A protocol's review says what was looked at; the operator may allow more for a provider.
-import type { Inside, Json, JsonObject, Review, Reviewed } from "../../plugin/index.ts";
+import {
+  isFilePart,
+  type Inside,
+  type Json,
+  type JsonObject,
+  type Review,
+  type Reviewed,
+} from "../../plugin/index.ts";
 import { isObject } from "../json.ts";
 
 /** Members that hold no more than values: a list of names is easier to read as a sentence. */
@@ -78,7 +85,7 @@ class Search {
       // What is null says nothing, to every reader of these protocols.
       if (value === undefined || value === null || (typed && key === "type")) continue;
       const inside = Object.hasOwn(known, key) ? known[key] : undefined;
-      if (inside === "free" || (inside === "plain" && typeof value !== "object")) continue;
+      if (inside === "free" || (inside === "plain" && isValue(value))) continue;
       const here = place === "" ? key : `${place}.${key}`;
       if (this.#allowed.paths.has(here)) continue;
       const at = path === "" ? key : `${path}.${key}`;
@@ -101,7 +108,7 @@ class Search {
       }
       return undefined;
     }
-    if (inside === "free" || Buffer.isBuffer(value)) return undefined;
+    if (inside === "free" || isFilePart(value)) return undefined;
     // An object where a value was expected.
     if (inside === "plain") return this.members(value as JsonObject, NOTHING, path, place);
     if (!isPair(inside)) return this.members(value as JsonObject, inside, path, place);
@@ -122,6 +129,9 @@ class Search {
     return Object.hasOwn(types, name) ? types[name] : undefined;
   }
 }
+
+/** A file of a form is a value: what it is called and what it holds is the client's content. */
+const isValue = (value: Json): boolean => typeof value !== "object" || isFilePart(value);
 
 const isPair = (
   inside: Inside,

@@ -1,5 +1,5 @@
 import { fail } from "../../model/error.ts";
-import type { Body, Json, Opt } from "../../model/values.ts";
+import { isFilePart, type Body, type Json, type Opt } from "../../model/values.ts";
 import { ROUTING } from "../../protocols/look/index.ts";
 
 /** Members whose names are the client's own: nobody between it and the model reads them. */
@@ -44,7 +44,7 @@ export function oneReading(body: Body, schema: unknown): void {
 }
 
 function inside(value: Opt<Json>, name: string, words: Words["all"], at: string): void {
-  if (typeof value !== "object" || value === null || FREE.has(name)) return;
+  if (typeof value !== "object" || value === null || FREE.has(name) || isFilePart(value)) return;
   if (Array.isArray(value)) {
     for (const [i, one] of (value as readonly Json[]).entries())
       inside(one, "", words, `${at}[${i}]`);

@@ -6,6 +6,7 @@ import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
 import { prepare } from "../hooks.ts";
+import { formType } from "../form/head.ts";
 import { pathNamed } from "./path.ts";
 import { mayBegin, mayLeave } from "./permission.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
@@ -34,10 +35,12 @@ export function encode(
     body: bodiless ? null : verbatim ? received!.sent : translate(call, protocol),
     raw: verbatim ? received!.raw : undefined,
     spans: verbatim ? received!.spans : undefined,
+    form: verbatim ? received!.form : undefined,
     named: verbatim ? received!.survey.named : undefined,
   });
   out.header("accept-encoding", "identity");
-  if (!bodiless) out.header("content-type", "application/json");
+  const form = verbatim ? received!.form : undefined;
+  if (!bodiless) out.header("content-type", form ? formType(form.boundary) : "application/json");
   for (const name in endpoint.headers) out.header(name, endpoint.headers[name]);
   if (verbatim) {
     passing(protocol.headers?.request, req.headers, (name, value) => out.header(name, value));

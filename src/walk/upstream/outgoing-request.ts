@@ -1,11 +1,21 @@
 // The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what nobody
 // edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
 import type { Span } from "../../lib/json.ts";
-import { fail } from "../../model/error.ts";
-import type { Body, Field, FilePart, HeadersOut, Json, Opt } from "../../model/values.ts";
+import {
+  isFilePart,
+  type Body,
+  type Field,
+  type HeadersOut,
+  type Json,
+  type Opt,
+} from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/call.ts";
 import type { Named } from "../../plugin/look.ts";
 import { look, lookAgain } from "../../protocols/look/index.ts";
+import type { FormLayout } from "../form/body.ts";
+import { edited } from "../form/edit.ts";
+import { formType } from "../form/head.ts";
+import { newBoundary, written } from "../form/write.ts";
 
 const COMMA = Buffer.from(",");
 const OPEN = Buffer.from("{");
@@ -19,6 +29,7 @@ export class OutgoingRequest implements Outgoing {
   readonly #body: Body | null;
   readonly #raw: Buffer | null;
   readonly #spans: ReadonlyMap<string, Span> | null;
+  readonly #form: FormLayout | undefined;
   readonly #edits = new Map<string, Opt<Field>>();
   /** As it stands; an edit forgets it. */
   #bytes: Buffer | undefined;
@@ -27,7 +38,7 @@ export class OutgoingRequest implements Outgoing {
   #named: Named | undefined;
 
   /**
-   * `raw` and `spans` are the verbatim lane's; without them the body is written anew. `named`: what was found in the body
+   * `raw` with `spans` or a `form` is the verbatim lane's; without them the body is written anew. `named`: what was found in the body
    * already, but for fields that are set right away.
    */
   constructor(of: {
@@ -36,6 +47,7 @@ export class OutgoingRequest implements Outgoing {
     body: Body | null;
     raw?: Buffer | undefined;
     spans?: ReadonlyMap<string, Span> | null | undefined;
+    form?: FormLayout | undefined;
     named?: Named | undefined;
   }) {
     this.method = of.method;
@@ -43,6 +55,7 @@ export class OutgoingRequest implements Outgoing {
     this.#body = of.body;
     this.#raw = of.raw ?? null;
     this.#spans = of.spans ?? null;
+    this.#form = of.form;
     this.#came = of.named;
   }
 
@@ -80,6 +93,7 @@ export class OutgoingRequest implements Outgoing {
     else this.headers[name.toLowerCase()] = value;
   }
 
+  /** A body with a file becomes a form, and is announced as one. */
   bytes(): Buffer | null {
     if (!this.#body) return null;
     return (this.#bytes ??= this.#made());
@@ -93,8 +107,10 @@ export class OutgoingRequest implements Outgoing {
   }
 
   #made(): Buffer {
+    if (this.#raw && this.#form) return edited(this.#raw, this.#form, this.#edits);
     if (!this.#raw || !this.#spans) return this.#written();
     if (this.#edits.size === 0) return this.#raw;
+    for (const value of this.#edits.values()) if (hasFile(value)) return this.#written();
     for (const [field, value] of this.#edits)
       if (value === undefined || !this.#spans.has(field))
         return this.#rejoined(this.#raw, this.#spans);
@@ -122,7 +138,14 @@ export class OutgoingRequest implements Outgoing {
   }
 
   #written(): Buffer {
-    return text(this.whole() as Json);
+    const body = this.whole()!;
+    for (const field in body)
+      if (hasFile(body[field])) {
+        const boundary = newBoundary();
+        this.header("content-type", formType(boundary));
+        return written(body, boundary);
+      }
+    return text(body as Json);
   }
 
   /** Only values change: everything else, white space included, stays as it came. */
@@ -165,22 +188,18 @@ export class OutgoingRequest implements Outgoing {
   }
 }
 
-function text(value: Json): Buffer {
-  if (hasFile(value))
-    fail("unsupported", "Files cannot be sent to this provider: its requests are JSON.", {
-      code: "multipart_unsupported",
-    });
-  return Buffer.from(JSON.stringify(value));
-}
+const text = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
 
-const hasFile = (value: unknown): value is FilePart =>
+/** A file, or a list or an object of files. */
+const hasFile = (value: Opt<Field>): boolean =>
   typeof value === "object" &&
   value !== null &&
-  Object.values(value).some((v) => Buffer.isBuffer((v as { data?: unknown } | null)?.data));
+  (isFilePart(value) || Object.values(value).some(isFilePart));
 
 function same(a: Opt<Field>, b: Opt<Field>): boolean {
   if (a === b) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (hasFile(a) || hasFile(b)) return false;
   return JSON.stringify(a) === JSON.stringify(b);
 }
 

@@ -1,0 +1,79 @@
+// The bytes of a body: what may come, how much of it, and room for it before it is read.
+import type { IncomingMessage } from "node:http";
+import { fail, fault } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
+import type { BodyForm } from "../../plugin/frontend.ts";
+import type { HostExchange } from "../exchange.ts";
+import { isForm } from "../form/head.ts";
+
+/** A body of unknown length gets its room in pieces of this. */
+const PIECE = 64 * 1024;
+
+export const isBodiless = (method: string): boolean =>
+  method === "GET" || method === "DELETE" || method === "HEAD";
+export const NO_BYTES = Buffer.alloc(0);
+
+/** What was announced may be taken, and there is room for it. `bytes`: whatever is announced. */
+export function expect(x: HostExchange, form: BodyForm | "bytes"): void {
+  const { gone, req, res } = x["~"];
+  if (form !== "bytes") expectType(req, form);
+  // A client that left while it was admitted sends no more events.
+  if (gone || req.destroyed) fail("canceled", "The client went away.");
+  makeRoom(x);
+  if (req.headers.expect !== undefined) res.writeContinue();
+}
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\b/i;
+const TYPES = {
+  json: "application/json",
+  multipart: "multipart/form-data",
+  either: "application/json or multipart/form-data",
+} as const;
+
+function expectType(req: IncomingMessage, form: BodyForm): void {
+  const type = req.headers["content-type"] ?? "";
+  if (form !== "multipart" && JSON_TYPE.test(type)) return;
+  if (form !== "json" && isForm(type)) return;
+  fail("invalid", `Send the body as Content-Type: ${TYPES[form]}${type ? `, not ${type}` : ""}.`, {
+    code: "unsupported_media_type",
+  });
+}
+
+/** Before a byte of it is read: what its head says that it will be. */
+function makeRoom(x: HostExchange): void {
+  const { gen, req } = x["~"];
+  const said = Number(req.headers["content-length"] ?? 0);
+  if (said > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
+  x["~"].stay.hold(req.headers["content-length"] === undefined ? PIECE : said);
+}
+
+/** The body's bytes. Too many are refused as soon as that is known. */
+export function collect(x: HostExchange): Promise<Buffer> {
+  const { gen, req } = x["~"];
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    req.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      try {
+        if (size > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
+        while (size > x["~"].stay.held) x["~"].stay.hold(PIECE);
+      } catch (error) {
+        req.removeAllListeners("data");
+        req.pause();
+        chunks.length = 0;
+        return reject(error as Error);
+      }
+      chunks.push(chunk);
+    });
+    const cut = () => {
+      // Fires after a whole body too; making an error is dear.
+      if (req.complete && req.readableEnded) return;
+      chunks.length = 0;
+      reject(fault("canceled", "The request ended before its body did."));
+    };
+    req.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    req.on("error", cut);
+    req.on("close", cut);
+  });
+}
