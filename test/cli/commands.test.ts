@@ -316,7 +316,7 @@ test("keys: on the store itself while no gateway runs", async () => {
   ]);
 });
 
-test("keys list: those of gateway.yaml stand beside those of the store, without their hashes", async () => {
+test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {
   const hash = digest("sk-another-systems-key");
   const listed = `{ use: auth, with: { keys: [{ id: ci, name: builds, digest: "${hash}", models: ["demo/*"], expires: "2020-01-31" }] } }`;
   await using here = await folder({
@@ -334,5 +334,14 @@ test("keys list: those of gateway.yaml stand beside those of the store, without 
     keys: { id: string; from?: string }[];
   };
   expect(live.keys.map(({ from }) => from)).toContain("middleware.auth");
+
+  const grants = ["--models", "dmo/*,demo/*", "--frontends", "chatt"];
+  const doubtful = await here.tollgate(["keys", "create", "--name", "laptop", ...grants]);
+  expect([doubtful.code, doubtful.stdout]).toEqual([0, expect.stringMatching(/^tg_\w{59}\n$/)]);
+  expect(doubtful.stderr.split("\n").filter((line) => line.startsWith("warning"))).toEqual([
+    expect.stringMatching(/^warning {2}\w+ is named "laptop" too: /),
+    'warning  Nothing that is here matches the model "dmo/*".',
+    'warning  No frontend that is here is named "chatt".',
+  ]);
   served.child.kill("SIGTERM");
 });
