@@ -1,27 +1,14 @@
 // Which client is asking. Keys live in the store, by their SHA-256, or by the same hash in gateway.yaml; a key's own text is nowhere.
 import { createHash, timingSafeEqual } from "node:crypto";
-import { defineMiddleware, fail, type Identity, type Json, type Limit } from "tollgate/plugin";
-
-const limit = {
-  type: "object",
-  additionalProperties: false,
-  required: ["unit", "max", "per"],
-  properties: {
-    unit: {
-      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "usd", "nano_usd"],
-      description: "What is counted; usd is a budget in dollars",
-    },
-    max: {
-      type: ["number", "string"],
-      minimum: 0,
-      description: "How much of it: a whole number; of usd a decimal, as in 12.50",
-    },
-    per: {
-      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
-      description: "In which time; open is for concurrent",
-    },
-  },
-} as const;
+import {
+  defineMiddleware,
+  fail,
+  LIMIT,
+  limitFlaw,
+  limitOf,
+  type Identity,
+  type Json,
+} from "tollgate/plugin";
 
 const names = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
@@ -66,8 +53,14 @@ export default defineMiddleware({
               enum: ["off", "required", "strict"],
               description: "The least privacy of its requests",
             },
+            account: {
+              type: "string",
+              minLength: 1,
+              "x-account": true,
+              description: "The account that it draws on, by its name under accounts",
+            },
             expires: { type: "string", description: "The date on which it ends, as in 2027-01-31" },
-            limits: { type: "array", items: limit, description: "What it may use" },
+            limits: { type: "array", items: LIMIT, description: "What it may use" },
             labels: {
               type: "object",
               additionalProperties: { type: "string" },
@@ -85,13 +78,10 @@ export default defineMiddleware({
       if (twin !== undefined)
         yield { path: `/keys/${i}/digest`, message: `is the digest of keys[${twin}] too` };
       seen.set(key.digest, i);
-      for (const [j, { unit, max }] of (key.limits ?? []).entries())
-        if (amountOf(unit, max) === undefined)
-          yield {
-            path: `/keys/${i}/limits/${j}/max`,
-            message: unit === "usd" ? "is no amount of dollars" : "is not a whole number",
-            ...(unit === "usd" && { hint: "write it as 12.50, with at most nine decimals" }),
-          };
+      for (const [j, limit] of (key.limits ?? []).entries()) {
+        const flaw = limitFlaw(limit);
+        if (flaw) yield { ...flaw, path: `/keys/${i}/limits/${j}${flaw.path}` };
+      }
       if (key.expires !== undefined && Number.isNaN(Date.parse(key.expires)))
         yield {
           path: `/keys/${i}/expires`,
@@ -149,24 +139,3 @@ export default defineMiddleware({
     };
   },
 });
-
-interface Said {
-  readonly unit: Limit["unit"] | "usd";
-  readonly max: number | string;
-  readonly per: Limit["per"];
-}
-
-function limitOf({ unit, max, per }: Said, scope: string): Limit {
-  const amount = amountOf(unit, max) ?? 0n;
-  return unit === "usd"
-    ? { scope, unit: "nano_usd", max: amount, per }
-    : { scope, unit, max: Number(amount), per };
-}
-
-/** Dollars as nano-dollars, to the last digit that was written; undefined where it is none. */
-function amountOf(unit: Said["unit"], max: Said["max"]): bigint | undefined {
-  const [, whole, fraction = ""] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(String(max)) ?? [];
-  if (unit === "usd")
-    return whole === undefined ? undefined : BigInt(whole + fraction.padEnd(9, "0"));
-  return /^\d{1,16}$/.test(String(max)) ? BigInt(max) : undefined;
-}

@@ -1,4 +1,5 @@
-// What a key may use. A declaration: the store takes all limits and the reserve row in one step.
+// What keys may use that have no such limit of their own, and how much a budget sets aside. A declaration: the store takes all
+// limits and the reserve row in one step. A key's own limits are the host's to count.
 import { defineMiddleware, type Limit } from "tollgate/plugin";
 
 const count = (description: string) => ({ type: "integer", minimum: 1, description }) as const;
@@ -28,23 +29,21 @@ export default defineMiddleware({
     admit(x) {
       const who = x.identity;
       if (!who) return;
-      const own = who.limits?.filter((l) => l.unit === "concurrent") ?? [];
-      for (const limit of own) x.occupy(limit.scope, Number(limit.max));
-      if (own.length === 0 && concurrent !== undefined) x.occupy(`key:${who.id}`, concurrent);
+      const own = who.limits?.some((l) => l.unit === "concurrent");
+      if (!own && concurrent !== undefined) x.occupy(`key:${who.id}`, concurrent);
     },
     charge(call) {
       const who = call.exchange.identity;
       if (!who) return undefined;
-      const own = who.limits ?? [];
-      const limits: Limit[] = [...own];
+      const limits: Limit[] = [];
       const add = (unit: Limit["unit"], max: number | undefined, per: Limit["per"]) => {
-        if (max !== undefined && !own.some((l) => l.unit === unit))
+        if (max !== undefined && !who.limits?.some((l) => l.unit === unit))
           limits.push({ scope: `key:${who.id}`, unit, max, per });
       };
-      add("requests", rpm, "minute");
-      add("concurrent", concurrent, "open");
       // A second attempt is the same request: it is not counted as one more.
-      return { limits: call.n === 1 ? limits : limits.filter((l) => l.unit !== "requests"), hold };
+      if (call.n === 1) add("requests", rpm, "minute");
+      add("concurrent", concurrent, "open");
+      return { limits, hold };
     },
   }),
 });

@@ -1,8 +1,6 @@
-import { createInterface } from "node:readline";
 import type { ShownKey } from "../gateway/control/key-commands.ts";
 import { COMMANDS } from "../gateway/control/table.ts";
 import { parseDuration } from "../lib/duration.ts";
-import { digest, parse } from "../lib/key.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
 import {
@@ -15,6 +13,7 @@ import {
   type Part,
   STATE,
 } from "./command.ts";
+import { HASH } from "./key-hash.ts";
 import { parseLimit, sayLimit } from "./limit.ts";
 import { ask, mounted } from "./plugin.ts";
 import { storeDoor } from "./store.ts";
@@ -29,6 +28,7 @@ const GRANTS: Options = {
   },
   frontends: { value: "name", about: "where it may ask; everywhere by default", many: true },
   privacy: { value: "level", about: "the least privacy of its requests: off, required or strict" },
+  account: { value: "name", about: "the account that it draws on, as gateway.yaml names it" },
   expires: { value: "when", about: "after 30d, or on 2027-01-31" },
   limit: {
     value: "limit",
@@ -68,7 +68,7 @@ const parts: Readonly<Record<string, Part>> = {
       options: { ...GRANTS, ...BASIC },
       examples: [
         "tollgate keys create --name laptop --models 'demo/*' --limit requests=60/minute",
-        "tollgate keys create --name ci --expires 30d --label team=web",
+        "tollgate keys create --name ci --expires 30d --label team=web --account research",
       ],
     },
     grantsOf,
@@ -117,18 +117,7 @@ const parts: Readonly<Record<string, Part>> = {
     },
     (given) => ({ overlapMs: overlapOf(given) }),
   ),
-  hash: {
-    usage: "keys hash [options]",
-    summary: "print what gateway.yaml takes in place of a key",
-    about:
-      "Reads a key from stdin and prints its hash, which `auth` takes in gateway.yaml. It may be another system's key: " +
-      "clients then keep the one that they have.",
-    options: {
-      foreign: { about: "another system's key, whatever it begins with" },
-    },
-    examples: ["pbpaste | tollgate keys hash", "pbpaste | tollgate keys hash --foreign --json"],
-    run: hash,
-  },
+  hash: HASH,
 };
 
 export const command: CliCommand = {
@@ -182,6 +171,7 @@ function grantsOf(given: CliInput): JsonObject {
     models: list("models"),
     frontends: list("frontends"),
     privacy: given.text("privacy"),
+    account: given.text("account"),
     expires: expiry(given.text("expires")),
     limits: given.texts("limit").map(parseLimit),
     labels: Object.fromEntries(given.texts("label").map(parseLabel)),
@@ -260,6 +250,7 @@ function inFull(key: ListedKey): string {
     ["models", (key.models ?? ["everything"]).join(", ")],
     ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
     ["privacy", key.privacy],
+    ["account", key.account],
     ["limits", key.limits?.map(sayLimit).join(", ")],
     [
       "labels",
@@ -269,31 +260,4 @@ function inFull(key: ListedKey): string {
     ],
   ];
   return columns(rows.flatMap(([name, value]) => (value ? [[paint("gray", name), value]] : [])));
-}
-
-/** A key of less than that is too little to be random. */
-const SHORTEST = 20;
-
-/** A key never stands on a command line, where every process can read it. */
-async function hash(given: CliInput): Promise<number> {
-  if (process.stdin.isTTY) remark("Paste the key, then Enter:");
-  const lines = createInterface({ input: process.stdin });
-  const { value } = await lines[Symbol.asyncIterator]().next();
-  lines.close();
-  const secret = `${(value as string | undefined) ?? ""}`.trim();
-  if (secret === "") fail("invalid", "There is no key on stdin.", { code: "usage" });
-  const id = parse(secret)?.id;
-  const foreign = id === undefined;
-  if (foreign && secret.startsWith("tg_") && !given.has("foreign"))
-    fail(
-      "invalid",
-      "This is not a whole key of Tollgate's: a character is wrong or missing. If another system made it, say --foreign.",
-    );
-  if (secret.length < SHORTEST)
-    remark(
-      paintRemark("yellow", `It has ${secret.length} characters: one so short can be guessed.`),
-    );
-  if (given.json) sayJson({ id: id ?? null, foreign, digest: digest(secret) });
-  else say(digest(secret));
-  return EXIT.fine;
 }

@@ -6,12 +6,14 @@ import type { CliInput, Options } from "./command.ts";
 /** Shared by all that read the ledger. */
 export const WHICH: Options = {
   key: { value: "key", about: "only of this key: its id or its name" },
+  account: { value: "name", about: "only of this account and of all that stood below it" },
   since: { value: "when", about: "from 24h ago, or from 2026-11-01 on (UTC)" },
   until: { value: "when", about: "up to then" },
 };
 
 export const whichOf = (given: CliInput): JsonObject => ({
   key: given.text("key"),
+  account: given.text("account"),
   from: moment(given, "since"),
   to: moment(given, "until"),
 });

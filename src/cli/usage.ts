@@ -10,14 +10,14 @@ import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts
 export const command: CliCommand = {
   usage: "usage [options]",
   about:
-    "Sums up what was used and what it cost, by key, model, provider, day or label. What has no known price is counted\n" +
+    "Sums up what was used and what it cost, by key, account, model, provider, day or label. What has no known price is counted\n" +
     "and named, never taken for nothing; so is what had to be estimated.",
   options: {
     ...CONFIG,
     ...STATE,
     by: {
       value: "what",
-      about: "key (by default), model, provider, day, label; or several, as in day,model",
+      about: "key (by default), account, model, provider, day, label; or several, as in day,model",
       many: true,
     },
     ...WHICH,

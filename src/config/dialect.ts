@@ -1,5 +1,5 @@
-// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret` and `x-origin`.
-// Compiled validators say every error, which places of a value are secret, and which name an origin.
+// The one dialect of every schema here, the gateway's own and the plugins': draft-07, strict, `x-secret`, `x-origin` and
+// `x-account`. Compiled validators say every error, which places of a value are secret, and which name an origin or an account.
 import { isIP } from "node:net";
 import type { ErrorObject, KeywordCxt } from "ajv";
 import { compiler, type Rules } from "./compile.ts";
@@ -32,11 +32,11 @@ function isDate(text: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text);
 }
 
-/** What a validator sees on its way: pointers, relative to the value, of what `x-secret` and `x-origin` mark. */
-interface Seen {
-  readonly secrets: Set<string>;
-  readonly origins: Set<string>;
-}
+/** What a schema's author may mark, and what a validator calls those places of a value. */
+const MARKS = { "x-secret": "secrets", "x-origin": "origins", "x-account": "accounts" } as const;
+type Marked = (typeof MARKS)[keyof typeof MARKS];
+/** What a validator sees on its way: pointers, relative to the value. */
+type Seen = { readonly [mark in Marked]: Set<string> };
 
 export const DIALECT: Rules = {
   options: {
@@ -58,8 +58,8 @@ export const DIALECT: Rules = {
   keywords: ({ _, Name, str }) => [
     // "a duration, such as 300s": what to say instead of the rule.
     "x-expects",
-    ...(["secrets", "origins"] as const).map((mark) => ({
-      keyword: mark === "secrets" ? "x-secret" : "x-origin",
+    ...Object.entries(MARKS).map(([keyword, mark]) => ({
+      keyword,
       schemaType: "boolean" as const,
       code({ gen, schema, it: { errorPath } }: KeywordCxt) {
         const above = new Name("instancePath");
@@ -72,13 +72,13 @@ export const DIALECT: Rules = {
 
 const dialect = compiler(DIALECT);
 
-export interface Validated {
+export interface Validated extends MarkedPlaces {
   /** Defaults filled in. */
   readonly value: unknown;
   readonly errors: readonly ErrorObject[];
-  readonly secrets: ReadonlySet<string>;
-  readonly origins: ReadonlySet<string>;
 }
+/** Pointers below a value, by what its schema says of the place. */
+export type MarkedPlaces = { readonly [mark in Marked]: ReadonlySet<string> };
 export type Validator = (value: unknown) => Validated;
 
 const compiled = new WeakMap<object, Validator>();
@@ -90,10 +90,9 @@ export function validator(schema: Schema): Validator {
   const check = dialect.compile(schema);
   const validate: Validator = (given) => {
     const value = structuredClone(given);
-    const secrets = new Set<string>();
-    const origins = new Set<string>();
-    check.call({ secrets, origins } satisfies Seen as never, value);
-    return { value, errors: check.errors ?? [], secrets, origins };
+    const seen: Seen = { secrets: new Set(), origins: new Set(), accounts: new Set() };
+    check.call(seen as never, value);
+    return { value, errors: check.errors ?? [], ...seen };
   };
   compiled.set(schema, validate);
   return validate;

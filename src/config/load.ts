@@ -1,6 +1,7 @@
 // The config floor: gateway.yaml → a frozen GatewayConfig, or every problem at once, each at its line. Reads files, asks
 // the loader (by its promise `Load`) for definitions, and never runs a plugin's setup.
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
+import { accountNames, checkAccounts } from "./accounts.ts";
 import { keptDisk, realDisk, type Texts } from "./disk.ts";
 import { FACTS } from "./facts.ts";
 import { type MountInputs, mount } from "./mounts.ts";
@@ -74,6 +75,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     substituted,
     report,
     secrets: new Set(),
+    accounts: read === "all" ? accountNames(tree.value as Mapping) : undefined,
     code: new Set(),
     written: (pointer) => ({
       text: written.get(pointer) ?? textAt(tree, pointer),
@@ -92,6 +94,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
     const names = { providers, unmounted };
     checkMiddleware(root["middleware"], mounts, names, report);
+    checkAccounts(root["accounts"], mounts, report);
     if (isMapping(root["models"])) checkModels(root["models"], names, report);
   }
 

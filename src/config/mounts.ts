@@ -39,6 +39,8 @@ export interface MountInputs {
   readonly written: ValueText;
   /** Pointers of every value that some schema calls secret. Grows. */
   readonly secrets: Set<string>;
+  /** What stands under `accounts:`; undefined: not all of it could be read. */
+  readonly accounts: readonly string[] | undefined;
   /** Files that plugins were read from. Grows. */
   readonly code: Set<string>;
 }
@@ -175,6 +177,11 @@ function checked(
       if (tree.places.has(leaf) && isLiteral(substituted.written.get(leaf) ?? text))
         report(problem.literalSecret(), leaf);
     }
+  for (const pointer of result.accounts) {
+    const name = valueAt(result.value, pointer);
+    if (typeof name === "string" && desk.accounts?.includes(name) === false)
+      report(problem.unknownAccount(name, desk.accounts), at + pointer);
+  }
   for (const pointer of result.origins)
     if (originAt(result.value, pointer) === undefined) report(problem.notAnAddress(), at + pointer);
   return result.complaints.length === 0 ? (result.value as Mapping) : undefined;

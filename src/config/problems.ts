@@ -221,6 +221,12 @@ export const problem = {
   // ── references ──
   unknownProvider: (name: string, known: Iterable<string>) =>
     error("config/unknown-provider", `there is no provider ${quote(name)}`, meant(name, known)),
+  unknownAccount: (name: string, known: Iterable<string>) =>
+    error("config/unknown-account", `there is no account ${quote(name)}`, meant(name, known)),
+  accountCycle: (path: readonly string[]) =>
+    error("config/account-cycle", `these accounts stand in one another: ${path.join(" → ")}`),
+  accountTooDeep: (path: readonly string[]) =>
+    error("config/account-too-deep", `${path.join(" → ")} are more than four levels`),
   unknownModel: (name: string, known: Iterable<string>) =>
     error(
       "config/unknown-model",

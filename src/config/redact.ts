@@ -90,6 +90,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     store: mountedView(config.store),
     frontends: config.frontends.map(mountedView),
     middleware: config.middleware.map((m) => ({ ...mountedView(m), for: m.for })),
+    accounts: isMapping(root["accounts"]) ? filled(root["accounts"]) : undefined,
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(
       [...config.models].map(([name, { candidates, pick, on }]) => [

@@ -17,7 +17,7 @@ export interface NameUse {
   readonly pointer: string;
 }
 
-const texts = (list: unknown, pointer: string): NameUse[] =>
+export const texts = (list: unknown, pointer: string): NameUse[] =>
   (Array.isArray(list) ? list : []).flatMap((name: unknown, i) =>
     typeof name === "string" ? [{ name, pointer: below(pointer, i) }] : [],
   );
@@ -106,8 +106,8 @@ function checkCandidates(
 
 const fold = (name: string): string => name.normalize("NFKC").toLowerCase();
 
-/** Each circle once, at the candidate that closes it. */
-function circles(leads: ReadonlyMap<string, readonly NameUse[]>) {
+/** Each circle once, at the name that closes it. */
+export function circles(leads: ReadonlyMap<string, readonly NameUse[]>) {
   const found: { path: string[]; pointer: string }[] = [];
   const done = new Set<string>();
   const exchange = (key: string, path: readonly string[]) => {

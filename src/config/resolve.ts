@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { dirname, resolve as path } from "node:path";
 import { LONGEST_MS, parseDuration, parseSize } from "../lib/duration.ts";
 import type { ErrorKind } from "../model/error.ts";
+import { accountsOf } from "./accounts.ts";
 import { factsOf } from "./facts.ts";
 import type { Mount } from "./mounts.ts";
 import { problem } from "./problems.ts";
@@ -88,6 +89,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
         .map((p) => [p.name, p]),
     ),
     unmounted: of.unmounted,
+    accounts: accountsOf(root.accounts),
     models: new Map(Object.entries(root.models).map(([name, said]) => [name, routeOf(name, said)])),
   } satisfies Omit<GatewayConfig, "sources" | "hash">;
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
@@ -183,6 +185,7 @@ function hashOf(config: object): string {
   const canonical = (key: string, value: unknown) => {
     if (key === "definition") return undefined;
     if (value instanceof Map) return [...value];
+    if (typeof value === "bigint") return `${value}n`;
     if (!isMapping(value)) return value;
     return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
   };

@@ -1,6 +1,7 @@
 // The JSON Schema of gateway.yaml without plugins' options: every key of the gateway's own, its default and one line
 // for hovering over it in an editor. `x-expects` is what an error says in place of the rule.
 import type { Schema } from "./dialect.ts";
+import { ACCOUNT } from "./accounts.ts";
 import { middleware, mounted, plugin, provider, route } from "./entries.ts";
 import { BOUNDS } from "../lib/bounds.ts";
 import { saySize } from "../lib/duration.ts";
@@ -127,6 +128,13 @@ const skeleton = (facts: Schema) => ({
       default: {},
       description:
         "The services that answer. A key is what stands before the first / of a model's name",
+    },
+    accounts: {
+      type: "object",
+      propertyNames: name("an account's key"),
+      additionalProperties: ACCOUNT,
+      default: {},
+      description: "What several keys share: limits, what they may use, labels",
     },
     models: {
       type: "object",

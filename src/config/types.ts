@@ -1,13 +1,14 @@
 // What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
 // snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
 import type { ErrorKind } from "../model/error.ts";
-import type { ModelInfo, Price } from "../model/facts.ts";
+import type { ModelInfo, Price, Privacy } from "../model/facts.ts";
+import type { HeadersOut } from "../model/values.ts";
 import type { Branded, PluginKind } from "../plugin/define.ts";
 import type { FrontendDef } from "../plugin/frontend.ts";
 import type { MiddlewareDef } from "../plugin/middleware.ts";
 import type { ObserverDef } from "../plugin/observer.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
-import type { StoreDef } from "../plugin/store.ts";
+import type { Limit, StoreDef } from "../plugin/store.ts";
 
 export interface GatewayConfig {
   /** Absolute. */
@@ -70,6 +71,7 @@ export interface GatewayConfig {
   /** Declared ones that `when:` left out, with the reason in words. A candidate on one of them is skipped with a note. */
   readonly unmounted: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
+  readonly accounts: ReadonlyMap<string, AccountConfig>;
 }
 
 export interface Timeouts {
@@ -146,6 +148,20 @@ export interface ModelRoute {
   readonly pick: "ordered" | "weighted";
   /** After which failures the next candidate is tried. */
   readonly on: readonly ErrorKind[];
+}
+
+/** What several keys share. What is absent restricts nothing. */
+export interface AccountConfig {
+  /** Its key under `accounts:`. */
+  readonly id: string;
+  /** The account that it stands in. */
+  readonly parent: string | undefined;
+  readonly name: string | undefined;
+  readonly limits: readonly Limit[];
+  readonly models: readonly string[] | undefined;
+  readonly frontends: readonly string[] | undefined;
+  readonly privacy: Privacy | undefined;
+  readonly labels: HeadersOut;
 }
 
 /** Something wrong, or worth saying, at a place in a file. */

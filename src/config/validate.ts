@@ -1,16 +1,13 @@
 // A value against a schema. What came from outside is text, and becomes a number or a truth value exactly where the
 // schema wants one; what YAML has typed stays as it is, so that 0123 and 1.10 are never silently something else.
 import { diagnose, type SchemaError, type ValueText } from "./diagnose.ts";
-import { type ErrorObject, type Schema, validator } from "./dialect.ts";
+import { type ErrorObject, type MarkedPlaces, type Schema, validator } from "./dialect.ts";
 import { type Mapping, steps, valueAt } from "./tree.ts";
 
-export interface ValidationResult {
+export interface ValidationResult extends MarkedPlaces {
   /** Defaults filled in, outside text turned into what it should be. */
   readonly value: unknown;
   readonly complaints: readonly SchemaError[];
-  /** Pointers below the value. */
-  readonly secrets: ReadonlySet<string>;
-  readonly origins: ReadonlySet<string>;
 }
 
 /** `outside`: whether the value at a pointer came from a variable or a file. */
@@ -23,7 +20,7 @@ export function validate(
   const check = validator(schema);
   let given = value;
   for (;;) {
-    const { value: filled, errors, secrets, origins } = check(given);
+    const { value: filled, errors, ...marked } = check(given);
     const turned = errors.flatMap((error) => {
       if (typeof error.data !== "string" || !outside(error.instancePath)) return [];
       const to = turn(error, error.data);
@@ -32,9 +29,9 @@ export function validate(
     if (turned.length === 0) {
       const hiding: ValueText = (pointer) => {
         const { text, mayShow } = written(pointer);
-        return { text, mayShow: mayShow && !secrets.has(pointer) };
+        return { text, mayShow: mayShow && !marked.secrets.has(pointer) };
       };
-      return { value: filled, complaints: diagnose(errors, hiding), secrets, origins };
+      return { value: filled, complaints: diagnose(errors, hiding), ...marked };
     }
     given = turned.reduce((all, { pointer, to }) => put(all, pointer, to), structuredClone(given));
   }

@@ -5,7 +5,7 @@ import type { Around } from "./control/key-commands.ts";
 
 /** `listed`: ids of models, as far as they are known. */
 export function aroundOf(
-  { providers, unmounted, models, frontends }: GatewayConfig,
+  { providers, unmounted, models, frontends, accounts }: GatewayConfig,
   listed: readonly string[],
 ): Around {
   const aliases = [...models.keys()];
@@ -17,6 +17,7 @@ export function aroundOf(
       listed.some((id) => matches(pattern, id)) ||
       aliases.some((alias) => matches(pattern, alias) || matches(alias, pattern)) ||
       untold.some((name) => pattern.startsWith(`${name}/`) || matches(pattern, `${name}/`)),
+    accounts: [...accounts.keys()],
     frontend: (name) => frontends.some((f) => f.id === `frontends.${name}` || f.use === name),
   };
 }

@@ -67,8 +67,15 @@ export interface Identity {
   models?: Opt<readonly string[]>;
   frontends?: Opt<readonly string[]>;
   privacy?: Opt<Privacy>;
+  /** Counted by the host for each call, in one step with its row, whichever middleware is mounted. */
   limits?: Opt<readonly Limit[]>;
   labels?: Opt<HeadersOut>;
+  /**
+   * The account that it draws on, by its name under `accounts:` in gateway.yaml. The host adds the limits of that account and of
+   * all accounts above it, and narrows the rest: models and frontends are those that all of them allow, privacy is the
+   * strictest, labels add up. `x.identity` is what comes of it. A name that is not there is a 403 for each of its requests.
+   */
+  account?: Opt<string>;
 }
 
 /** How a request ended, whoever ended it. Told once to every `settle` hook, after the last ledger row is durable. */

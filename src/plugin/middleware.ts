@@ -75,8 +75,8 @@ export interface Exclusion {
 }
 
 /**
- * What one middleware wants held against a call. The host merges all of them, adds the budgets of the key, and asks
- * the store once.
+ * What one middleware wants held against a call. The host merges all of them, adds the limits of the key and of its
+ * accounts, and asks the store once.
  */
 export interface Charge {
   limits?: Opt<readonly Limit[]>;

@@ -78,7 +78,9 @@ export type RequestRecord = Readonly<{
   cached: boolean;
   /** The id of its key; undefined for what nobody was identified for. */
   key: Opt<string>;
-  /** Of its key. */
+  /** Where its key stands among the accounts: "acme/research". Undefined: in none. */
+  account?: Opt<string>;
+  /** Of its key and of its accounts. */
   labels: HeadersOut;
   privacy: Privacy;
   /** What a translation could not carry, counted. */

@@ -30,15 +30,21 @@ export interface Store {
   key(digest: string): Promise<KeyRecord | undefined>;
   keys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
   entries(query: LedgerQuery, page?: PageRequest, of?: ReadOptions): Promise<ResultPage<Entry>>;
-  /** Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. */
+  /**
+   * Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. A call
+   * stands under each of its labels; by `account` it stands under its own and under each above it, as "acme" and "acme/research".
+   */
   totals(
-    query: LedgerQuery & { by: readonly ("key" | "provider" | "model" | "day" | "label")[] },
+    query: LedgerQuery & { by: readonly TotalsBy[] },
     of?: ReadOptions,
   ): Promise<readonly Total[]>;
   /** A pinned price row, so that any entry can be computed again. */
   price?(hash: string): Promise<Price | undefined>;
   verify?(): Promise<readonly Problem[]>;
 }
+
+/** What sums are grouped by. */
+export type TotalsBy = "key" | "account" | "provider" | "model" | "day" | "label";
 
 /** `signal`: nobody waits for it any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {
@@ -68,6 +74,8 @@ export interface Reserve {
   target: Target;
   privacy: Privacy;
   labels: HeadersOut;
+  /** Where its key stood among the accounts, from the outermost on: "acme/research". */
+  account?: Opt<string>;
   claims: readonly (Limit & { take: bigint })[];
   holdNano: bigint | null;
   /** The pinned row's hash; null = unpriced. */
@@ -160,6 +168,8 @@ export interface Entry {
   outcome: string;
   upstreamId?: string;
   labels: HeadersOut;
+  /** As its reserve said it: an account that has moved since changes no row. */
+  account?: Opt<string>;
   n?: Opt<number>;
   privacy?: Opt<Privacy>;
   price?: Opt<string | null>;
@@ -179,6 +189,8 @@ export interface Entry {
 /** Which entries are meant. Members that are absent restrict nothing. */
 export interface LedgerQuery {
   key?: Opt<string>;
+  /** Of this account and of all that stood below it at the time: its name, or names joined by "/". */
+  account?: Opt<string>;
   attempt?: Opt<string>;
   upstreamId?: Opt<string>;
   from?: Opt<number>;

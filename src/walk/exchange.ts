@@ -14,13 +14,8 @@ import type { Span } from "../lib/json.ts";
 import type { FormLayout } from "./form/body.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
+import { stricter, type Branch } from "./accounts.ts";
 import { Stay } from "./bounds/stay.ts";
-
-const PRIVACY = ["off", "required", "strict"] as const;
-
-/** Privacy is only ever tightened. */
-export const stricter = (a: Privacy, b: Privacy): Privacy =>
-  PRIVACY.indexOf(b) > PRIVACY.indexOf(a) ? b : a;
 
 /** What may stand in a header line; a value with anything else would be an injection. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -88,6 +83,8 @@ export interface ExchangeState {
   gone: boolean;
   onGone: (() => void)[];
   readonly stay: Stay;
+  /** The accounts that its key draws on. */
+  branch: Branch | undefined;
 }
 
 /** One request, as plugins see it. What is the walk's own stands in `~`. */
@@ -138,6 +135,7 @@ export class HostExchange implements Exchange {
       gone: false,
       onGone: [],
       stay: new Stay(of.gen),
+      branch: undefined,
     };
     of.res.on("close", () => {
       const inner = this["~"];
@@ -198,9 +196,13 @@ export class HostExchange implements Exchange {
 
   identify(who: Identity): void {
     if (this.#identity) fail("internal", "A request is identified once.");
-    this.#identity = who;
-    this["~"].stay.belongs(who.id);
-    if (who.privacy) this.#privacy = stricter(this.#privacy, who.privacy);
+    const { gen, stay } = this["~"];
+    const branch = who.account === undefined ? undefined : gen.accounts.branch(who.account);
+    const identity = branch ? gen.accounts.identity(who, branch) : who;
+    this.#identity = identity;
+    this["~"].branch = branch;
+    stay.belongs(identity.id);
+    if (identity.privacy) this.#privacy = stricter(this.#privacy, identity.privacy);
   }
 
   tighten(to: Privacy): void {

@@ -8,6 +8,7 @@ import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Logger } from "../plugin/context.ts";
 import type { Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
+import type { Accounts } from "./accounts.ts";
 import type { PictureFiles } from "./answer/picture-files.ts";
 import type { RestingTargets } from "./candidates/resting.ts";
 import type { Room } from "./bounds/room.ts";
@@ -29,6 +30,7 @@ export interface Generation {
   readonly slowMs: number;
   readonly resolver: CandidateResolver;
   readonly catalogue: Catalogue;
+  readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly rests: RestingTargets;
   /** Hears of every call to a model that has a date to go. */

@@ -162,10 +162,14 @@ describe("every request", () => {
 
 const OURS = /^npx tollgate(?= )/;
 
+/** Those that docs/money.md speaks of. */
+const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
+
 describe("every command of ours", () => {
   let gateway: Daemon;
   beforeAll(async () => {
-    gateway = await startGateway({ yaml: await readFile(join(ROOT, "gateway.yaml"), "utf8") });
+    const yaml = await readFile(join(ROOT, "gateway.yaml"), "utf8");
+    gateway = await startGateway({ yaml: yaml + ACCOUNTS });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
   // What npx finds in a checkout, on whatever Node this machine has.

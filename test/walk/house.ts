@@ -2,7 +2,12 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createLists } from "../../src/catalogue/lists.ts";
-import type { GatewayConfig, MiddlewareConfig, ProviderConfig } from "../../src/config/types.ts";
+import type {
+  AccountConfig,
+  GatewayConfig,
+  MiddlewareConfig,
+  ProviderConfig,
+} from "../../src/config/types.ts";
 import { toHandler } from "../../src/gateway/http/adapter.ts";
 import { createApp } from "../../src/gateway/http/app.ts";
 import { build } from "../../src/gateway/generation/build.ts";
@@ -57,6 +62,7 @@ export interface Scene {
   on?: readonly ErrorKind[];
   /** By provider, why `when:` leaves it out. */
   unmounted?: Record<string, string>;
+  accounts?: Record<string, Partial<AccountConfig>>;
   strict?: boolean;
   /** Who is asking; nobody in particular, who may use everything. */
   identity?: Omit<Identity, "id">;
@@ -68,6 +74,18 @@ export interface Scene {
   /** How long a settle takes to be durable. */
   settleMs?: number;
 }
+
+const account = (id: string, said: Partial<AccountConfig>): AccountConfig => ({
+  id,
+  parent: undefined,
+  name: undefined,
+  limits: [],
+  models: undefined,
+  frontends: undefined,
+  privacy: undefined,
+  labels: {},
+  ...said,
+});
 
 export async function scene(of: Scene) {
   const journal: (StoreCommand & { durable?: boolean })[] = [];
@@ -135,6 +153,9 @@ export async function scene(of: Scene) {
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
+    accounts: new Map(
+      Object.entries(of.accounts ?? {}).map(([id, said]) => [id, account(id, said)]),
+    ),
     unmounted: new Map(Object.entries(of.unmounted ?? {})),
     models: new Map(
       Object.entries(of.models ?? {}).map(([name, candidates]) => [

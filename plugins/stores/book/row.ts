@@ -26,6 +26,7 @@ export interface Row {
   target: Target;
   privacy: Privacy;
   labels: HeadersOut;
+  account: Opt<string>;
   price: string | null;
   asked: Reserve["asked"];
   taken: readonly Taken[];
@@ -91,6 +92,7 @@ export const reserved = (
   target: c.target,
   privacy: c.privacy,
   labels: c.labels,
+  account: c.account,
   price: c.price,
   asked: c.asked,
   taken,
@@ -181,9 +183,14 @@ export function toEntry(row: Row, seq: number): Entry {
   return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
 
+/** Whether an account, or one that it stood in, is the one that is meant. */
+const isIn = (account: string | undefined, meant: string): boolean =>
+  account !== undefined && `/${account}/`.includes(`/${meant}/`);
+
 /** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
 export const matches = (row: Row, query: LedgerQuery, closed: boolean): boolean =>
   (query.key === undefined || row.key === query.key) &&
+  (query.account === undefined || isIn(row.account, query.account)) &&
   (query.attempt === undefined || row.attempt === query.attempt) &&
   (query.upstreamId === undefined || row.upstreamId === query.upstreamId) &&
   (query.from === undefined || row.at >= query.from) &&

@@ -6,7 +6,10 @@ import type { Row } from "./row.ts";
 export type TotalsQuery = Parameters<Store["totals"]>[0];
 
 /** What a sum has to know of a row. */
-export type Summand = Pick<Row, "kind" | "at" | "key" | "labels" | "usage" | "costNano"> & {
+export type Summand = Pick<
+  Row,
+  "kind" | "at" | "key" | "labels" | "account" | "usage" | "costNano"
+> & {
   target: Pick<Row["target"], "provider" | "model">;
 };
 
@@ -49,7 +52,7 @@ function add(sum: { [U in Unit]?: number }, usage: Usage): void {
   }
 }
 
-/** A call with several labels stands under each of them. */
+/** A call with several labels stands under each of them, and under each account from the outermost to its own. */
 function groupsOf(row: Summand, by: TotalsQuery["by"]): HeadersOut[] {
   const one: Record<string, string> = {};
   for (const dimension of by)
@@ -57,9 +60,20 @@ function groupsOf(row: Summand, by: TotalsQuery["by"]): HeadersOut[] {
     else if (dimension === "provider") one["provider"] = row.target.provider;
     else if (dimension === "model") one["model"] = `${row.target.provider}/${row.target.model}`;
     else if (dimension === "day") one["day"] = new Date(row.at).toISOString().slice(0, 10);
-  if (!by.includes("label")) return [one];
+  const groups = by.includes("account")
+    ? pathsOf(row.account).map((account) => ({ ...one, account }))
+    : [one];
+  if (!by.includes("label")) return groups;
   const labels = Object.entries(row.labels).filter(([, value]) => value !== undefined);
-  return labels.length === 0
-    ? [{ ...one, label: "" }]
-    : labels.map(([name, value]) => ({ ...one, label: `${name}=${value}` }));
+  return groups.flatMap((group) =>
+    labels.length === 0
+      ? [{ ...group, label: "" }]
+      : labels.map(([name, value]) => ({ ...group, label: `${name}=${value}` })),
+  );
+}
+
+/** "a/b" → "a", "a/b". */
+function pathsOf(account = ""): string[] {
+  const names = account.split("/");
+  return names.map((_, i) => names.slice(0, i + 1).join("/"));
 }

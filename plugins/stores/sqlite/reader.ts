@@ -33,12 +33,16 @@ const apart = (spans: readonly Span[]): Span[] =>
   [...new Map(spans.map((span) => [span[0], span])).values()].sort(([a], [b]) => a - b);
 
 /** What the text of their batches must hold. What upstream calls a call has no order that an index could keep up with. */
-function holding({ key, upstreamId }: LedgerQuery): [where: string, texts: string[]] {
+function holding({ key, account, upstreamId }: LedgerQuery): [where: string, texts: string[]] {
   const parts = ["1"];
   const texts: string[] = [];
   if (key !== undefined) {
     parts.push("instr(terms, ?)");
     texts.push(JSON.stringify(key));
+  }
+  if (account !== undefined) {
+    parts.push("instr(terms, ?)");
+    texts.push(JSON.stringify(account).slice(1, -1));
   }
   if (upstreamId !== undefined) {
     parts.push("instr(rows, ?)");

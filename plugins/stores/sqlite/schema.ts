@@ -57,6 +57,8 @@ const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER keyed_remains BEFORE DELETE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   ${VIEW}
   `,
+  // Its rows have an account.
+  `DROP VIEW entry; ${VIEW}`,
 ];
 
 export function migrate(db: DatabaseSync, file: string): void {

@@ -62,7 +62,7 @@ function fromText(
   list: readonly ReturnType<typeof common>[],
 ): Row {
   const [, at, attempt, request, n, number] = v;
-  const { key, target, privacy, labels, price, asked } = list[number]!;
+  const { key, target, privacy, labels, account, price, asked } = list[number]!;
   const row: Row = {
     ...UNSAID,
     kind: "reserve",
@@ -75,6 +75,7 @@ function fromText(
     target,
     privacy,
     labels,
+    account,
     price,
     asked: undefined,
     taken: [],

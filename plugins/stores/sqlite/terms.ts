@@ -2,9 +2,13 @@
 // does the way between the threads: there it has a number, given when it is said for the first time.
 import type { Reserve } from "tollgate/plugin";
 
-export type Common = Pick<Reserve, "key" | "target" | "privacy" | "labels" | "price" | "asked">;
+export type Common = Pick<
+  Reserve,
+  "key" | "target" | "privacy" | "labels" | "account" | "price" | "asked"
+>;
 
-export const textOf = ({ key, target, privacy, labels, price, asked }: Common): string =>
+/** Without an account, nothing is said of one. */
+export const textOf = ({ key, target, privacy, labels, price, asked, account }: Common): string =>
   JSON.stringify([
     key,
     target.provider,
@@ -15,6 +19,7 @@ export const textOf = ({ key, target, privacy, labels, price, asked }: Common): 
     labels,
     price,
     asked,
+    ...(account === undefined ? [] : [account]),
   ]);
 
 export type Listed = readonly [
@@ -27,6 +32,7 @@ export type Listed = readonly [
   labels: Reserve["labels"],
   price: string | null,
   asked: NonNullable<Reserve["asked"]> | null,
+  account?: string,
 ];
 
 export const common = ([
@@ -39,11 +45,13 @@ export const common = ([
   labels,
   price,
   asked,
+  account,
 ]: Listed): Common => ({
   key,
   target: { provider, model, protocol, credential },
   privacy,
   labels,
+  account,
   price,
   asked: asked ?? undefined,
 });
@@ -66,13 +74,14 @@ export function createNumbering(): Numbering {
   let forget = false;
 
   function learn(of: Common, mine: { of: Common; number: number }[]): number {
-    const { key, target, privacy, labels, price, asked } = of;
+    const { key, target, privacy, labels, account, price, asked } = of;
     // A copy: what is changed outside is another one.
     const copy: Common = {
       key,
       target: { ...target },
       privacy,
       labels: { ...labels },
+      account,
       price,
       asked: asked && { ...asked },
     };
@@ -108,6 +117,7 @@ const same = (a: Common, b: Common): boolean =>
   a.target.protocol === b.target.protocol &&
   a.privacy === b.privacy &&
   a.price === b.price &&
+  a.account === b.account &&
   alike(a.asked, b.asked) &&
   alike(a.labels, b.labels);
 

@@ -25,6 +25,7 @@ const COLUMNS = {
   credential: term(4),
   privacy: term(5),
   labels: term(6, "->"),
+  account: term(9),
   price: term(7),
   asked: by({ r: `nullif(${term(8, "->")}, 'null')` }, "NULL"),
   taken: by({ r: `coalesce(${json(7)}, '[]')` }, "'[]'"),

@@ -1,6 +1,7 @@
 // Keys, as an operator handles them: made, listed, ended, replaced. The same commands on the control socket of a running
 // gateway and on the store itself. No answer has a digest in it, and only a new key's own text is ever shown, once.
 import { mint } from "../../lib/key.ts";
+import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord, Limit, ResultPage, PageRequest } from "../../plugin/store.ts";
 import { answering } from "./input.ts";
@@ -17,6 +18,7 @@ export interface Around {
   /** Whether there is a model, an alias or a provider that a pattern means. */
   model(pattern: string): boolean;
   frontend(name: string): boolean;
+  readonly accounts: readonly string[];
 }
 
 /** A key as it may be shown. Times are Unix milliseconds. */
@@ -78,6 +80,7 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
         created: now(),
         expires: input.expires,
       };
+      mustStand(record.account, around?.());
       const warnings = [...(await sameName(record)), ...meansNothing(record, around?.())];
       await shelf.write(record);
       return { secret: key.secret, key: shown(record), warnings };
@@ -107,6 +110,17 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
   });
 }
 
+/** Every request of a key whose account is not there is refused. */
+function mustStand(account: string | undefined, around?: Around): void {
+  if (account === undefined || !around || around.accounts.includes(account)) return;
+  const near = nearest(account, around.accounts);
+  fail(
+    "invalid",
+    `There is no account "${account}" in gateway.yaml.${near === undefined ? "" : ` Did you mean "${near}"?`}`,
+    { code: "unknown_account", param: "/account" },
+  );
+}
+
 function meansNothing({ models, frontends }: KeyRecord, around?: Around): string[] {
   if (!around) return [];
   const model = (models ?? []).filter((pattern) => !around.model(pattern));
@@ -118,7 +132,7 @@ function meansNothing({ models, frontends }: KeyRecord, around?: Around): string
 }
 
 function grants(
-  { name, models, frontends, privacy, limits = [], labels = {} }: InputOf<"keys.create">,
+  { name, models, frontends, privacy, account, limits = [], labels = {} }: InputOf<"keys.create">,
   id: string,
 ): Omit<KeyRecord, "id" | "digest" | "created"> {
   return {
@@ -126,6 +140,7 @@ function grants(
     models,
     frontends,
     privacy,
+    account,
     limits: limits.length > 0 ? limits.map((limit) => checked(limit, id)) : undefined,
     labels: Object.keys(labels).length > 0 ? (labels as Record<string, string>) : undefined,
   };

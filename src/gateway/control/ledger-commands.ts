@@ -69,14 +69,15 @@ export function ledgerCommands(store: Store & Commands) {
 
 type Rows = Pick<
   InputOf<"ledger.entries">,
-  "key" | "attempt" | "upstreamId" | "from" | "to" | "state"
+  "key" | "account" | "attempt" | "upstreamId" | "from" | "to" | "state"
 >;
 
 const queryOf = async (
-  { key, attempt, upstreamId, from, to, state }: Rows,
+  { key, account, attempt, upstreamId, from, to, state }: Rows,
   store: Store,
 ): Promise<LedgerQuery> => ({
   key: await keyOf(key, store),
+  account,
   attempt,
   upstreamId,
   from,

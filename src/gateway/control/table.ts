@@ -47,6 +47,7 @@ const KEY = {
 } as const;
 const ROWS = {
   key: text("Of one key: its id or its name"),
+  account: text("Of one account and of all that stood below it"),
   attempt: text("Of one call"),
   upstreamId: text("Of the call that upstream knows by this id"),
   from: whole("From this moment on, in Unix milliseconds"),
@@ -58,7 +59,7 @@ const ROWS = {
 } as const;
 
 /** What usage can be summed up by. */
-export const DIMENSIONS = ["key", "provider", "model", "day", "label"] as const;
+export const DIMENSIONS = ["key", "account", "provider", "model", "day", "label"] as const;
 
 const LIMIT = {
   type: "object",
@@ -221,6 +222,7 @@ export const COMMANDS = {
         models: words('What it may use, as in "openai/*"; everything by default'),
         frontends: words("Where it may ask; everywhere by default"),
         privacy,
+        account: text("The account that it draws on, as gateway.yaml names it"),
         expires: whole("When it ends, in Unix milliseconds"),
         limits: { type: "array", items: LIMIT, description: "What it may use up" },
         labels: {

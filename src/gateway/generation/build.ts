@@ -7,6 +7,7 @@ import type { Json } from "../../model/values.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
+import { Accounts } from "../../walk/accounts.ts";
 import { CandidateResolver } from "../../walk/candidates/resolver.ts";
 import type { Services } from "../services/services.ts";
 import type { MountedObserver } from "../observers/audience.ts";
@@ -116,6 +117,7 @@ function generation(
       now: Date.now,
     }),
     catalogue,
+    accounts: new Accounts(config.accounts),
     ledger: services.ledger,
     rests: services.rests,
     retiring: services.retiring,

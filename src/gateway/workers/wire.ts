@@ -35,6 +35,7 @@ const reserveRow = (c: At<Reserve>) =>
     said(c.holdNano),
     c.price,
     c.asked && askedRow(c.asked),
+    c.account,
   ] as const;
 
 function reserveOf(r: ReturnType<typeof reserveRow>): Whole<At<Reserve>> {
@@ -51,6 +52,7 @@ function reserveOf(r: ReturnType<typeof reserveRow>): Whole<At<Reserve>> {
     claims: r[12].map(claimOf),
     holdNano: meant(r[13]),
     price: r[14],
+    account: r[16] ?? undefined,
     asked: r[15] ? (askedOf(r[15]) as RequestFacts) : undefined,
   };
 }

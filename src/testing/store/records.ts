@@ -107,6 +107,56 @@ export function recordLaws(law: Law): void {
     assert.equal((await store.totals({ by: [], key: "bob" }))[0]?.unpriced, 1);
   });
 
+  law(
+    "rows say where their key stood, and are found and added up by every account of it",
+    async (store) => {
+      await store.apply([
+        reserve("a", { account: "acme/research/web" }),
+        settle("a", { costNano: 100n }),
+        reserve("b", { account: "acme" }),
+        settle("b", { costNano: 20n }),
+        { do: "adjust", at: NOON, attempt: "a", costNano: 7n, reason: "r", actor: "x" },
+        // It has moved since.
+        reserve("c", { account: "other/research" }),
+        settle("c", { costNano: 3n }),
+        reserve("d"),
+        settle("d", { costNano: 1n }),
+        reserve("e", { account: "acmes" }),
+      ]);
+      assert.deepEqual(
+        (await rows(store, "a")).map(({ kind, account }) => [kind, account]),
+        ["reserve", "settle", "adjust"].map((kind) => [kind, "acme/research/web"]),
+      );
+      assert.deepEqual(
+        (await rows(store, "d")).map(({ account }) => account),
+        [undefined, undefined],
+      );
+      const found = async (account: string) =>
+        (await store.entries({ account })).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
+      const ofA = ["a reserve", "a settle", "a adjust"];
+      assert.deepEqual((await found("web")).sort(), [...ofA].sort());
+      assert.deepEqual((await found("research")).sort(), [...ofA, "c reserve", "c settle"].sort());
+      assert.deepEqual((await found("acme/research")).sort(), [...ofA].sort());
+      assert.deepEqual(await found("other"), ["c reserve", "c settle"]);
+      assert.deepEqual(await found("resea"), []);
+      const sums = async (query: Parameters<Store["totals"]>[0]) =>
+        (await store.totals(query)).map(({ by, calls, costNano }) => [
+          by["account"],
+          calls,
+          costNano,
+        ]);
+      assert.deepEqual(await sums({ by: ["account"] }), [
+        ["", 1, 1n],
+        ["acme", 2, 127n],
+        ["acme/research", 1, 107n],
+        ["acme/research/web", 1, 107n],
+        ["other", 1, 3n],
+        ["other/research", 1, 3n],
+      ]);
+      assert.deepEqual(await sums({ by: [], account: "research" }), [[undefined, 2, 110n]]);
+    },
+  );
+
   law("a pinned price stays what it was", async (store) => {
     if (!store.price) return;
     const price = { lines: [{ unit: "input", usd: "0.15", per: 1_000_000 }] } as const;

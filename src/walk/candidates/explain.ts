@@ -5,7 +5,8 @@ import type { Kind } from "../../model/request.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { Generation } from "../generation.ts";
 import type { MountedFrontend, HostCandidate } from "../mounted.ts";
-import { nextId, stricter } from "../exchange.ts";
+import { stricter } from "../accounts.ts";
+import { nextId } from "../exchange.ts";
 import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {

@@ -1,4 +1,4 @@
-// What one call takes of a key's limits: all that charge hooks say of it, in one atomic step with its row, or a refusal that says
+// What one call takes of the limits of its key and of its accounts, and of all that charge hooks say, in one atomic step with its row, or a refusal that says
 // which limit it was.
 import { outputThatFits, type Ask } from "../../money/estimate.ts";
 import { formatUsd } from "../../money/format.ts";
@@ -8,6 +8,7 @@ import type { Price } from "../../model/facts.ts";
 import type { Limit, LimitState, Reserve } from "../../plugin/store.ts";
 import { blame } from "../upstream/blame.ts";
 import type { HostCall } from "../call.ts";
+import type { HostExchange } from "../exchange.ts";
 import type { Stamped } from "./ledger.ts";
 import { factsOf } from "../candidates/privacy.ts";
 
@@ -19,7 +20,7 @@ export interface Charges {
 
 export function chargesOf(call: HostCall): Charges {
   const x = call.exchange;
-  const limits: Limit[] = [];
+  const limits = standing(x, call.n);
   const labels: Record<string, string | undefined> = { ...x.identity!.labels };
   let mode: Ask["mode"] | undefined;
   for (const hook of x["~"].frontend.chain.charge) {
@@ -30,6 +31,12 @@ export function chargesOf(call: HostCall): Charges {
     if (charge.hold) mode = stricter(mode ?? "soft", charge.hold);
   }
   return { limits, labels, mode };
+}
+
+/** What its key and its accounts may use. A second attempt is the same request: it is not counted as one more. */
+function standing({ identity, "~": { branch } }: HostExchange, n: number): Limit[] {
+  const limits = [...(identity!.limits ?? []), ...(branch?.limits ?? [])];
+  return n === 1 ? limits : limits.filter(({ unit }) => unit !== "requests");
 }
 
 const ORDER = ["soft", "expected", "hard"] as const;
@@ -62,6 +69,7 @@ export async function taken(call: HostCall, of: Taking, ask?: Ask): Promise<void
     },
     privacy: x.privacy,
     labels: of.labels,
+    account: x["~"].branch?.path,
     claims: of.claims,
     holdNano: of.holdNano,
     price: of.price ? priceHash(of.price) : null,

@@ -48,15 +48,16 @@ export async function reserve(
   tally.thinks =
     call.info.can?.reasoning !== false &&
     (!out || (call.candidate["~"].endpoint.protocol?.client?.thinks?.(out, call) ?? true));
+  const owner = x["~"].branch ? "this key or its account" : "this key";
   if (budgeted && held.nano === null)
-    fail("quota", `${call.id} has no known price, and this key has a budget. ${pricing(call)}`, {
+    fail("quota", `${call.id} has no known price, and ${owner} has a budget. ${pricing(call)}`, {
       code: "unpriced_model",
       param: "model",
     });
   if (budgeted && unpriced.length > 0)
     fail(
       "quota",
-      `${unpriced[0]}, which this request names, has no known price, and this key has a budget.`,
+      `${unpriced[0]}, which this request names, has no known price, and ${owner} has a budget.`,
       {
         code: "unpriced_model",
         param: "model",

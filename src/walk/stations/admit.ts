@@ -24,5 +24,9 @@ export async function admit(x: HostExchange): Promise<void> {
         code: "frontend_not_allowed",
       },
     );
+  for (const limits of [who.limits, x["~"].branch?.limits])
+    if (limits)
+      for (const { unit, scope, max } of limits)
+        if (unit === "concurrent") x.occupy(scope, Number(max));
   keepPrivate(x);
 }

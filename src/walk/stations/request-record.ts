@@ -25,6 +25,7 @@ export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
     finish: outcome.finish,
     cached: outcome.cached,
     key: x.identity?.id,
+    account: x["~"].branch?.path,
     labels: x.identity?.labels ?? NO_LABELS,
     privacy: x.privacy,
     losses: outcome.losses.length,

@@ -232,6 +232,7 @@ export function postgresStore(db: PGlite): Store {
            AND ($2::text IS NULL OR key = $2) AND ($3::text IS NULL OR attempt = $3)
            AND ($4::text IS NULL OR upstream_id = $4) AND ($5::bigint IS NULL OR at >= $5)
            AND ($6::bigint IS NULL OR at < $6) AND ($7::text IS NULL OR state = $7)
+           AND ($9::text IS NULL OR position('/' || $9 || '/' in '/' || (row::json ->> 'account') || '/') > 0)
            AND ($7::text IS DISTINCT FROM 'open' OR attempt IN (SELECT attempt FROM open))
          ORDER BY seq LIMIT $8`,
         [
@@ -243,6 +244,7 @@ export function postgresStore(db: PGlite): Store {
           query.to ?? null,
           query.state ?? null,
           size + 1,
+          query.account ?? null,
         ],
       );
       return listed(

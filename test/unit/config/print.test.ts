@@ -87,6 +87,9 @@ describe("print", () => {
         - use: messages
       middleware:
         - use: auth
+          with:
+            anonymous: false
+            keys: []
         - use: guard
           with:
             words: [ "$\${not a variable}" ]

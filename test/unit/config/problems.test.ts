@@ -27,7 +27,9 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
   const ids = [...new Set(Object.values(problem).map((f) => say(f as never).id))].sort();
   expect(ids.every((id) => /^(config|plugin|secret)\/[a-z0-9-]+$/.test(id))).toBe(true);
   expect(ids.join("\n")).toMatchInlineSnapshot(`
-    "config/alias-cycle
+    "config/account-cycle
+    config/account-too-deep
+    config/alias-cycle
     config/alias-inside
     config/bad-name
     config/bad-reference
@@ -66,6 +68,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/too-many-values
     config/two-stars
     config/unclosed-reference
+    config/unknown-account
     config/unknown-alias
     config/unknown-frontend
     config/unknown-key

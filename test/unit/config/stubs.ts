@@ -1,6 +1,7 @@
 // Definitions with the names of real plugins and just enough options to be wrong about, behind the real loader.
 import { createLoader } from "../../../src/loader/load.ts";
 import type { Builtin } from "../../../src/loader/find.ts";
+import auth from "../../../plugins/middleware/auth.ts";
 import {
   apiKey,
   defineFrontend,
@@ -125,7 +126,9 @@ export const builtin: Builtin = {
     ]),
   ),
   middleware: {
-    ...Object.fromEntries(["auth", "zdr", "limits", "usage"].map((n) => [n, middleware(n)])),
+    // Its keys name accounts.
+    auth: module(auth),
+    ...Object.fromEntries(["zdr", "limits", "usage"].map((n) => [n, middleware(n)])),
     guard: module(guard),
   },
   store: { sqlite: module(sqlite) },

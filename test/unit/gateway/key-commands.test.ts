@@ -170,6 +170,7 @@ test("a name that a valid key has already, and grants that name nothing here, ar
       ["claude-*", {}],
     ]),
     frontends: [{ id: "frontends.messages", use: "messages" }],
+    accounts: new Map([["research", {}]]),
   };
   const around = aroundOf(config as never, ["demo/echo", "demo/image"]);
   const warned = keyCommands(

@@ -1,0 +1,112 @@
+// Accounts: what several keys share. Each may stand in another one, and what is said of the outer one holds for all in it.
+import { LIMIT, limitFlaw, limitOf, type WrittenLimit } from "../plugin/limit.ts";
+import type { Privacy } from "../model/facts.ts";
+import type { HeadersOut } from "../model/values.ts";
+import type { Schema } from "./dialect.ts";
+import type { Mount } from "./mounts.ts";
+import { problem } from "./problems.ts";
+import { circles, texts, type NameUse } from "./references.ts";
+import { closed, list, named, names } from "./shapes.ts";
+import type { Report } from "./substitute.ts";
+import { below, isMapping, type Mapping } from "./tree.ts";
+import type { AccountConfig } from "./types.ts";
+
+/** An organisation, a team in it, a project of it, a person. */
+const MOST_LEVELS = 4;
+
+export const ACCOUNT: Schema = closed(
+  {
+    parent: named("The account that it stands in, by its key"),
+    name: named("What people call it"),
+    limits: list(LIMIT, "What all of its keys may use together", { minItems: 1 }),
+    models: names("Models that its keys may use, with one star each; all when absent", {
+      minItems: 1,
+    }),
+    frontends: names("Frontends that its keys may use; all when absent", { minItems: 1 }),
+    privacy: {
+      enum: ["off", "required", "strict"],
+      description: "The least privacy of its keys' requests",
+    },
+    labels: {
+      type: "object",
+      additionalProperties: { type: "string" },
+      description: "Kept with every ledger row of its keys",
+    },
+  },
+  { type: ["object", "null"] },
+);
+
+export const accountNames = (root: Mapping): readonly string[] =>
+  isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
+
+/** What the schema cannot say: names that are not there, circles, too many levels, amounts that are none. */
+export function checkAccounts(said: unknown, mounts: readonly Mount[], report: Report): void {
+  if (!isMapping(said)) return;
+  const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
+  const parents = new Map<string, readonly NameUse[]>();
+  for (const [id, account] of Object.entries(said)) {
+    if (!isMapping(account)) continue;
+    const at = below("/accounts", id);
+    checkLimits(account["limits"], below(at, "limits"), report);
+    for (const { name, pointer } of texts(account["models"], below(at, "models")))
+      if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
+    for (const { name, pointer } of texts(account["frontends"], below(at, "frontends")))
+      if (!frontends.includes(name)) report(problem.unknownFrontend(name, frontends), pointer);
+    const parent = account["parent"];
+    if (typeof parent !== "string") continue;
+    const use = { name: parent, pointer: below(at, "parent") };
+    if (Object.hasOwn(said, parent)) parents.set(id, [use]);
+    else
+      report(
+        problem.unknownAccount(
+          parent,
+          Object.keys(said).filter((each) => each !== id),
+        ),
+        use.pointer,
+      );
+  }
+  const found = circles(parents);
+  for (const { path, pointer } of found) report(problem.accountCycle(path), pointer);
+  if (found.length === 0) checkLevels(parents, report);
+}
+
+function checkLimits(said: unknown, at: string, report: Report): void {
+  if (!Array.isArray(said)) return;
+  for (const [i, limit] of said.entries()) {
+    // What has not even the form of one has been told off by the schema.
+    if (!isMapping(limit) || ["unit", "max", "per"].some((key) => limit[key] === undefined))
+      continue;
+    const flaw = limitFlaw(limit as WrittenLimit);
+    if (flaw)
+      report(problem.badValue(flaw.message, flaw.hint ?? undefined), `${below(at, i)}${flaw.path}`);
+  }
+}
+
+/** Told of the first one that is too deep; what stands in it is only an echo. */
+function checkLevels(parents: ReadonlyMap<string, readonly NameUse[]>, report: Report): void {
+  for (const [id, [use]] of parents) {
+    const path = [id];
+    for (let up = use; up; up = parents.get(up.name)?.[0]) path.unshift(up.name);
+    if (path.length === MOST_LEVELS + 1) report(problem.accountTooDeep(path), use!.pointer);
+  }
+}
+
+/** What has passed all of that. */
+export const accountsOf = (said: Mapping): ReadonlyMap<string, AccountConfig> =>
+  new Map(
+    Object.entries(said).map(([id, account]) => [
+      id,
+      accountOf(id, isMapping(account) ? account : {}),
+    ]),
+  );
+
+const accountOf = (id: string, said: Mapping): AccountConfig => ({
+  id,
+  parent: said["parent"] as string | undefined,
+  name: said["name"] as string | undefined,
+  limits: ((said["limits"] ?? []) as WrittenLimit[]).map((each) => limitOf(each, `account:${id}`)),
+  models: said["models"] as readonly string[] | undefined,
+  frontends: said["frontends"] as readonly string[] | undefined,
+  privacy: said["privacy"] as Privacy | undefined,
+  labels: (said["labels"] ?? {}) as HeadersOut,
+});

@@ -1,0 +1,59 @@
+// A limit as an operator writes it: { unit: usd, max: 5, per: month }. One form for keys, for accounts, and for the options of
+// any plugin that takes limits.
+import type { Problem } from "./plugin.ts";
+import type { Infer } from "./schema.ts";
+import type { Limit } from "./store.ts";
+
+/** The schema of one limit, for a plugin's `options`. What it cannot say, `limitFlaw` says. */
+export const LIMIT = {
+  type: "object",
+  additionalProperties: false,
+  required: ["unit", "max", "per"],
+  properties: {
+    unit: {
+      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "usd", "nano_usd"],
+      description: "What is counted; usd is a budget in dollars",
+    },
+    max: {
+      type: ["number", "string"],
+      minimum: 0,
+      description: "How much of it: a whole number; of usd a decimal, as in 12.50",
+    },
+    per: {
+      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
+      description: "In which time; open is for concurrent",
+    },
+  },
+} as const;
+
+/** A limit that `LIMIT` has let through. */
+export type WrittenLimit = Infer<typeof LIMIT>;
+
+/** What is wrong with it, for a plugin's `check`: `path` begins at the limit itself. Undefined: nothing. Never throws. */
+export function limitFlaw({ unit, max, per }: WrittenLimit): Problem | undefined {
+  if (amountOf(unit, max) === undefined)
+    return {
+      path: "/max",
+      message: unit === "usd" ? "is no amount of dollars" : "is not a whole number",
+      ...(unit === "usd" && { hint: "write it as 12.50, with at most nine decimals" }),
+    };
+  if ((unit === "concurrent") !== (per === "open"))
+    return { path: "/per", message: "open goes with concurrent, and concurrent with nothing else" };
+  return undefined;
+}
+
+/** As the store counts it, for all that share `scope`. Of one that has a flaw it lets nothing through. Never throws. */
+export function limitOf({ unit, max, per }: WrittenLimit, scope: string): Limit {
+  const amount = amountOf(unit, max) ?? 0n;
+  return unit === "usd"
+    ? { scope, unit: "nano_usd", max: amount, per }
+    : { scope, unit, max: Number(amount), per };
+}
+
+/** Dollars as nano-dollars, to the last digit that was written; undefined where it is none. */
+function amountOf(unit: WrittenLimit["unit"], max: WrittenLimit["max"]): bigint | undefined {
+  const [, whole, fraction = ""] = /^(\d{1,9})(?:\.(\d{1,9}))?$/.exec(String(max)) ?? [];
+  if (unit === "usd")
+    return whole === undefined ? undefined : BigInt(whole + fraction.padEnd(9, "0"));
+  return Number.isSafeInteger(Number(max)) && /^\d+$/.test(String(max)) ? BigInt(max) : undefined;
+}

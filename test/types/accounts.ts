@@ -1,0 +1,59 @@
+// What an author may say of accounts and limits, and what must not compile.
+import {
+  defineMiddleware,
+  LIMIT,
+  limitFlaw,
+  limitOf,
+  type Entry,
+  type Identity,
+  type Limit,
+  type LedgerQuery,
+  type Problem,
+  type RequestRecord,
+  type TotalsBy,
+} from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+// ── limits as an operator writes them, in a third party's own options ──
+export const tokens = defineMiddleware({
+  api: 1,
+  name: "tokens",
+  summary: "Keys of another system",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      limits: { type: "array", items: LIMIT, default: [], description: "What each may use" },
+      account: { type: "string", "x-account": true, description: "What they draw on" },
+    },
+  },
+  *check({ limits }) {
+    for (const [i, limit] of limits.entries()) {
+      const flaw = limitFlaw(limit);
+      is<Same<typeof flaw, Problem | undefined>>();
+      if (flaw) yield { ...flaw, path: `/limits/${i}${flaw.path}` };
+    }
+    // @ts-expect-error  the form of a limit is checked before
+    limitFlaw({ unit: "rockets", max: 1, per: "day" });
+  },
+  setup: ({ limits, account }) => ({
+    admit(x, secret) {
+      const id = secret ?? "none";
+      const own: readonly Limit[] = limits.map((limit) => limitOf(limit, `key:${id}`));
+      x.identify({ id, limits: own, account });
+      // @ts-expect-error  an account is named; what it may is the host's to say
+      x.identify({ id, account: { id: "research" } });
+      // @ts-expect-error  a limit is counted for somebody
+      limitOf(limits[0]!);
+    },
+  }),
+});
+
+is<Same<NonNullable<Identity["account"]>, string>>();
+is<Same<NonNullable<Entry["account"]>, string>>();
+is<Same<NonNullable<RequestRecord["account"]>, string>>();
+export const query: LedgerQuery = { account: "acme" };
+export const by: readonly TotalsBy[] = ["account", "day"];
+// @ts-expect-error  no such group
+export const wrong: readonly TotalsBy[] = ["parent"];
