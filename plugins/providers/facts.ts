@@ -1,5 +1,5 @@
 // Facts that ship beside providers: what their models are called, can do and cost. Read when the provider is.
-// The files are made by test/facts.ts; where they come from and under which terms: THIRD_PARTY_NOTICES.
+// The files are made by .build/facts.ts; where they come from and under which terms: THIRD_PARTY_NOTICES.
 import type { Facts, ModelInfo } from "tollgate/plugin";
 
 type Listing = () => Promise<{ default: unknown }>;

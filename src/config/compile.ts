@@ -15,7 +15,7 @@ export interface Rules {
 
 const require = createRequire(import.meta.url);
 
-/** Beside the program, made by test/validators.ts; from source there are none. */
+/** Beside the program, made by .build/validators.ts; from source there are none. */
 const MADE = new URL("./validators/", import.meta.url);
 export type CompiledSchema = { readonly make: (formats: Options["formats"]) => ValidateFunction };
 

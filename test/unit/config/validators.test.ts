@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAjv, keyOf, type CompiledSchema, type Rules } from "../../../src/config/compile.ts";
-import { schemas, source } from "../../validators.ts";
+import { schemas, source } from "../../../.build/validators.ts";
 
 const require = createRequire(import.meta.url);
 const all = await schemas();

@@ -6,7 +6,7 @@ import * as fc from "fast-check";
 import { cost, pico, priceHash } from "../../../src/money/price.ts";
 import { UNITS } from "../../../src/model/usage.ts";
 import type { Facts, Price } from "../../../src/model/facts.ts";
-import { files, priceOf, readList, TARGET } from "../../facts.ts";
+import { files, priceOf, readList, TARGET } from "../../../.build/facts.ts";
 
 const root = new URL("../../..", import.meta.url).pathname;
 const shipped = readdirSync(TARGET)
@@ -20,7 +20,7 @@ const valid = new Ajv({ strict: true, allErrors: true, strictRequired: false }).
 const every = shipped.flatMap(({ facts }) => facts.models);
 
 describe("shipped facts", () => {
-  it("are what the list says: after a change of it, run `node test/facts.ts`", () => {
+  it("are what the list says: after a change of it, run `node .build/facts.ts`", () => {
     const made = files(readList());
     expect([...made.keys()].sort()).toEqual(shipped.map(({ provider }) => provider));
     for (const { provider, text } of shipped) expect(text, provider).toBe(made.get(provider));

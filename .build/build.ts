@@ -23,8 +23,8 @@ mkdirSync(bench);
 try {
   const tsc = join(root, "node_modules/.bin/tsc");
   const made =
-    run(tsc, "-p", "test/tsconfig.build.json", "--outDir", fresh) &&
-    run(process.execPath, SOURCE, "test/validators.ts", join(cli, "validators"));
+    run(tsc, "-p", ".build/tsconfig.json", "--outDir", fresh) &&
+    run(process.execPath, SOURCE, ".build/validators.ts", join(cli, "validators"));
   process.exitCode = made ? 0 : 1;
   if (made) {
     await bundle(fresh);

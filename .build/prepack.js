@@ -9,7 +9,7 @@ const node = at("node_modules/.bin/node");
 
 if (existsSync(node))
   process.exitCode =
-    spawnSync(node, [at("test/build.ts")], { stdio: ["ignore", 2, 2] }).status ?? 1;
+    spawnSync(node, [at(".build/build.ts")], { stdio: ["ignore", 2, 2] }).status ?? 1;
 else {
   process.stderr.write("Nothing is packed: the build needs what `npm ci` brings. Run it first.\n");
   process.exitCode = 1;

@@ -1,6 +1,6 @@
 // Makes plugins/providers/facts/<provider>.json from the collected list in test/fixtures/facts/models.json.
 //
-//     npx node --conditions=tollgate-source test/facts.ts
+//     npx node --conditions=tollgate-source .build/facts.ts
 //
 // A price is taken from the list's text, digit by digit, and never becomes a float on its way. What the list does not
 // say stays unsaid: an absent price is unknown, an absent capability is unknown.
