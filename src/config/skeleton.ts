@@ -24,35 +24,81 @@ export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 
 const most = (description: string, value: number) => ({ ...whole(description), default: value });
 
+const LISTEN = section("Where clients reach the gateway. A change needs a restart", {
+  host: text("127.0.0.1: this machine only. 0.0.0.0: every machine", {
+    minLength: 1,
+    default: "127.0.0.1",
+  }),
+  port: {
+    type: "integer",
+    minimum: 0,
+    maximum: 65_535,
+    default: 8787,
+    description: "0: any free one",
+  },
+  hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us", {
+    default: [],
+  }),
+  origins: list(
+    {
+      type: "string",
+      pattern: "^https?://[^/\\s]+$",
+      "x-expects": "an origin such as https://app.example",
+    },
+    "Web pages that may call us from a browser",
+    { default: [] },
+  ),
+});
+
+const BOUNDED = section("How much there may be of what clients and providers send", {
+  in_flight: size(
+    "Bodies and whole answers that one process holds at once; beyond it new requests get a 503",
+    saySize(BOUNDS.inFlight.most),
+  ),
+  values: most("Values in the JSON of one request", BOUNDS.values.most),
+  answer: size(
+    "An answer that is held whole or translated, pictures apart",
+    saySize(BOUNDS.answer.most),
+  ),
+  connections: most("Open connections of one process", BOUNDS.connections.most),
+  connections_per_address: most(
+    "Of them, those of one address; raise it behind a proxy, which is one address",
+    BOUNDS.connectionsPerAddress.most,
+  ),
+});
+
+const FILES = section("Images that clients asked for by address", {
+  lifetime: duration("How long an address is good; a week at most", "1h"),
+  max_file: size("The largest that is kept", "64MiB"),
+  max_key: size("Of those that one key asked for", "1GiB"),
+  max_total: size("Of all together; beyond it no more are taken", "2GiB"),
+});
+
+const MODELS = {
+  type: "object",
+  propertyNames: {
+    pattern: "^(?=[^*]*\\*?[^*]*$)[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
+    "x-expects":
+      "a model's name: up to 256 printable characters, no space or quote, at most one star",
+  },
+  additionalProperties: route,
+  default: {},
+  description: "More names that clients may ask for. One star matches anything and is carried over",
+};
+
+const INCLUDE = {
+  type: ["string", "array"],
+  items: { type: "string", minLength: 1 },
+  minLength: 1,
+  description:
+    "More files: their top-level maps are joined with these by key. A star may stand in a file's name",
+};
+
 const skeleton = (facts: Schema) => ({
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "gateway.yaml",
   ...closed({
-    listen: section("Where clients reach the gateway. A change needs a restart", {
-      host: text("127.0.0.1: this machine only. 0.0.0.0: every machine", {
-        minLength: 1,
-        default: "127.0.0.1",
-      }),
-      port: {
-        type: "integer",
-        minimum: 0,
-        maximum: 65_535,
-        default: 8787,
-        description: "0: any free one",
-      },
-      hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us", {
-        default: [],
-      }),
-      origins: list(
-        {
-          type: "string",
-          pattern: "^https?://[^/\\s]+$",
-          "x-expects": "an origin such as https://app.example",
-        },
-        "Web pages that may call us from a browser",
-        { default: [] },
-      ),
-    }),
+    listen: LISTEN,
     public_url: text("Where clients reach us, for addresses we hand out", {
       pattern: "^https?://",
       format: "uri",
@@ -76,31 +122,11 @@ const skeleton = (facts: Schema) => ({
       timeouts({ connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" }),
     ),
     max_body: size("The largest request", saySize(BOUNDS.body.most)),
-    bounds: section("How much there may be of what clients and providers send", {
-      in_flight: size(
-        "Bodies and whole answers that one process holds at once; beyond it new requests get a 503",
-        saySize(BOUNDS.inFlight.most),
-      ),
-      values: most("Values in the JSON of one request", BOUNDS.values.most),
-      answer: size(
-        "An answer that is held whole or translated, pictures apart",
-        saySize(BOUNDS.answer.most),
-      ),
-      connections: most("Open connections of one process", BOUNDS.connections.most),
-      connections_per_address: most(
-        "Of them, those of one address; raise it behind a proxy, which is one address",
-        BOUNDS.connectionsPerAddress.most,
-      ),
-    }),
+    bounds: BOUNDED,
     catalogue: section("What providers say that they have", {
       refresh: duration("How often they are asked", "10m"),
     }),
-    files: section("Images that clients asked for by address", {
-      lifetime: duration("How long an address is good; a week at most", "1h"),
-      max_file: size("The largest that is kept", "64MiB"),
-      max_key: size("Of those that one key asked for", "1GiB"),
-      max_total: size("Of all together; beyond it no more are taken", "2GiB"),
-    }),
+    files: FILES,
     log: section("What the gateway writes about itself", {
       level: {
         enum: ["debug", "info", "warn", "error"],
@@ -136,25 +162,8 @@ const skeleton = (facts: Schema) => ({
       default: {},
       description: "What several keys share: limits, what they may use, labels",
     },
-    models: {
-      type: "object",
-      propertyNames: {
-        pattern: "^(?=[^*]*\\*?[^*]*$)[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
-        "x-expects":
-          "a model's name: up to 256 printable characters, no space or quote, at most one star",
-      },
-      additionalProperties: route,
-      default: {},
-      description:
-        "More names that clients may ask for. One star matches anything and is carried over",
-    },
-    include: {
-      type: ["string", "array"],
-      items: { type: "string", minLength: 1 },
-      minLength: 1,
-      description:
-        "More files: their top-level maps are joined with these by key. A star may stand in a file's name",
-    },
+    models: MODELS,
+    include: INCLUDE,
   }),
 });
 

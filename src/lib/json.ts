@@ -85,6 +85,14 @@ interface Keys {
 /** Of objects that were closed, for the next ones: small, for a wide object keeps its keys elsewhere. */
 const spare: Keys[] = [];
 
+const fresh = (): Keys => spare.pop() ?? { hashes: [], starts: [], ends: [], names: undefined };
+
+function release(keys: Keys): void {
+  keys.hashes.length = keys.starts.length = keys.ends.length = 0;
+  keys.names = undefined;
+  spare.push(keys);
+}
+
 export const scan = (b: Buffer, most?: number): Scan => new Scanner(b, most).look(b.length)!;
 
 /** The same look, in as many steps as a caller likes. */
@@ -151,19 +159,12 @@ export class Scanner {
         if (++depth > MOST_DEPTH) return this.#past("depth");
         if (++values > this.#most) return this.#past("values");
         open.push(here);
-        here =
-          c === 123
-            ? (spare.pop() ?? { hashes: [], starts: [], ends: [], names: undefined })
-            : null;
+        here = c === 123 ? fresh() : null;
         expectKey = c === 123;
         elements[depth] = 1;
       } else if (c === 125 || c === 93) {
         if (depth === 1 && member) member.to = trimmed(b, i);
-        if (here) {
-          here.hashes.length = here.starts.length = here.ends.length = 0;
-          here.names = undefined;
-          spare.push(here);
-        }
+        if (here) release(here);
         here = open.pop() ?? null;
         depth--;
         expectKey = false;

@@ -1,6 +1,6 @@
 // Two processes that ask each other: a question is a message there, an answer is a message back. Everything is plain data,
 // faults too. What was asked of a process that is gone is answered by an error.
-import { fail, faultOf, type Fault } from "../../model/error.ts";
+import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
 
 /** What this side answers to, by name. */
 export type Answers = Readonly<Record<string, (...args: never[]) => unknown>>;
@@ -42,13 +42,13 @@ export function createLink(channel: Channel, answers: Answers): Link {
     try {
       send({ answer: ask, value: await work(name, args) });
     } catch (error) {
-      const fault = faultOf(error);
+      const told = faultOf(error);
       // The cause may be anything; what crosses is plain.
       send({
         answer: ask,
         error: error instanceof Error ? error.message : String(error),
         name: error instanceof Error ? error.name : "Error",
-        fault: fault && { ...fault, cause: undefined },
+        fault: told && { ...told, cause: undefined },
       });
     }
   }
@@ -90,11 +90,7 @@ export function createLink(channel: Channel, answers: Answers): Link {
 const gone = (): Error => new Error("The other process is gone.");
 
 /** Faults keep their kind on the way between processes. */
-function revived(message: string, name: string, fault: Fault | undefined): unknown {
-  if (!fault) return Object.assign(new Error(message), { name });
-  try {
-    return fail(fault.kind, fault.message, fault);
-  } catch (error) {
-    return error;
-  }
+function revived(message: string, name: string, said: Fault | undefined): Error {
+  if (!said) return Object.assign(new Error(message), { name });
+  return fault(said.kind, said.message, said);
 }

@@ -1,10 +1,10 @@
-// One process of several: services with a borrowed store, a stage, a port that it shares. What it does it is told to do by
+// One process of several: services with a borrowed store, a slot for generations, a port that it shares. What it does it is told to do by
 // the primary, and when the primary is gone it is gone too.
 import { resolve } from "node:path";
 import { createLists } from "../../catalogue/lists.ts";
 import { defaultText } from "../../config/default.ts";
 import { loadConfig } from "../../config/load.ts";
-import type { GatewayConfig, LoadPlugin } from "../../config/types.ts";
+import type { GatewayConfig, LoadPlugin, Located } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { Scope, Shared } from "../../lib/scope.ts";
@@ -15,7 +15,7 @@ import { share } from "../http/port.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/slot.ts";
 import { createPeers } from "../services/peers.ts";
 import { borrowed } from "./lent-store.ts";
-import { createLink, type Channel } from "./link.ts";
+import { createLink, type Channel, type Link } from "./link.ts";
 import type { WorkerCommands } from "./commands.ts";
 
 export interface WorkerOptions {
@@ -25,114 +25,136 @@ export interface WorkerOptions {
 }
 
 /** Does what the process at the other end asks for. */
-export function work(
-  { load, log, mask }: WorkerOptions,
-  channel: Channel,
-): {
+export const work = (of: WorkerOptions, channel: Channel): WorkerProcess =>
+  new WorkerProcess(of, channel);
+
+class WorkerProcess {
+  readonly #of: WorkerOptions;
+  readonly #scope = new Scope();
+  readonly #lists = createLists();
+  readonly #startedAt = Date.now();
+  readonly #over = Promise.withResolvers<void>();
+  readonly #link: Link;
+  readonly #observing: ReturnType<typeof forwarding>;
+  readonly #peers: ReturnType<typeof createPeers>;
+  #here: { services: Services; slot: GenerationSlot } | undefined;
+  #next: LiveGeneration | undefined;
+  #url = "";
+  #listening: Listening | undefined;
+
+  constructor(of: WorkerOptions, channel: Channel) {
+    this.#of = of;
+    this.#link = createLink(channel, this.#commands());
+    this.#observing = forwarding(() => this.#link);
+    this.#peers = createPeers((id, question) => this.#link.ask("peers", id, question));
+    channel.once("disconnect", this.#over.resolve);
+  }
+
   /** Resolves when this one is to end. */
-  readonly over: Promise<void>;
+  get over(): Promise<void> {
+    return this.#over.promise;
+  }
+
   /** Something is wrong here: another process should take over. */
-  ailing(): void;
-} {
-  const scope = new Scope();
-  const lists = createLists();
-  const startedAt = Date.now();
-  const over = Promise.withResolvers<void>();
-  let here: { services: Services; stage: GenerationSlot } | undefined;
-  let next: LiveGeneration | undefined;
-  let url = "";
-  let listening: Listening | undefined;
+  ailing(): void {
+    this.#link.tell("ailing");
+  }
 
-  const asked: WorkerCommands = {
-    async prepare({ number, file, texts, env, overrides }) {
-      await asked.abandon();
-      const loaded = await loadConfig(resolve(file ?? "gateway.yaml"), {
-        env,
-        texts,
-        overrides,
-        load,
-        ...(file === undefined && { text: defaultText() }),
-      });
-      const { config } = loaded;
-      if (!config) return loaded.problems;
-      here ??= await open(config);
-      // The primary has asked providers whether they are ready, for all workers.
-      const serving = await here.stage.build({
-        number,
-        loaded,
-        config,
-        probe: false,
-        observers: false,
-      });
-      if ("problems" in serving) return serving.problems;
-      next = serving;
-      return [];
-    },
+  #commands(): WorkerCommands {
+    return {
+      prepare: (of) => this.#prepare(of),
+      commit: (port) => this.#commit(port),
+      abandon: () => this.#abandon(),
+      lists: (provider, heard) => this.#heard(provider, heard),
+      peer: (id, question) => this.#peers.asked(id, question),
+      forget: () => this.#here?.services.keys.forget(),
+      status: () => this.#status(),
+      stop: (drainMs) => this.#stop(drainMs),
+    };
+  }
 
-    async commit(port) {
-      if (next) here!.stage.swap(next);
-      next = undefined;
-      ({ url } = port);
-      listening ??= await here!.stage.listen({ host: port.address, port: port.port, open: share });
-    },
-
-    async abandon() {
-      const unwanted = next;
-      next = undefined;
-      await unwanted?.built.retire();
-    },
-
-    lists(provider, heard = []) {
-      for (const { credential, models, at } of heard)
-        lists.replace(provider, credential, models, at);
-      const credentials = heard.map(({ credential }) => credential);
-      lists.keep(provider, credentials);
-    },
-
-    peer: (id, question) => peers.asked(id, question),
-
-    forget: () => here?.services.keys.forget(),
-
-    status: () => ({
-      pid: process.pid,
-      startedAt,
-      generations: here!.stage.generations(),
-      resting: here!.services.rests.list(),
-      files: here!.services.files.counts(),
-    }),
-
-    async stop(drainMs) {
-      if (here) here.stage.draining = true;
-      const cut = (await listening?.close(drainMs)) ?? 0;
-      await asked.abandon();
-      await here?.stage.end();
-      observing.flush();
-      await scope[Symbol.asyncDispose]();
-      // The answer goes first.
-      setImmediate(over.resolve);
-      return cut;
-    },
-  };
-
-  const observing = forwarding(() => link);
-  const link = createLink(channel, asked);
-  const peers = createPeers((id, question) => link.ask("peers", id, question));
-  channel.once("disconnect", over.resolve);
-  return { over: over.promise, ailing: () => link.tell("ailing") };
-
-  async function open(
-    config: GatewayConfig,
-  ): Promise<{ services: Services; stage: GenerationSlot }> {
-    const { stateDir } = config;
-    const services = await openServices(config, {
-      contextServices: { log, stateDir, shared: new Shared(), peers },
-      mask,
-      scope,
-      publicUrl: () => here!.stage.current.config.publicUrl ?? url,
-      store: borrowed(link),
-      lists,
-      observing,
+  async #prepare(of: Parameters<WorkerCommands["prepare"]>[0]): Promise<readonly Located[]> {
+    const { number, file, texts, env, overrides } = of;
+    await this.#abandon();
+    const loaded = await loadConfig(resolve(file ?? "gateway.yaml"), {
+      env,
+      texts,
+      overrides,
+      load: this.#of.load,
+      ...(file === undefined && { text: defaultText() }),
     });
-    return { services, stage: new GenerationSlot(services) };
+    const { config } = loaded;
+    if (!config) return loaded.problems;
+    this.#here ??= await this.#open(config);
+    // The primary has asked providers whether they are ready, for all workers.
+    const built = { number, loaded, config, probe: false, observers: false };
+    const serving = await this.#here.slot.build(built);
+    if ("problems" in serving) return serving.problems;
+    this.#next = serving;
+    return [];
+  }
+
+  async #commit({ address, port, url }: Parameters<WorkerCommands["commit"]>[0]): Promise<void> {
+    const { slot } = this.#here!;
+    if (this.#next) slot.swap(this.#next);
+    this.#next = undefined;
+    this.#url = url;
+    this.#listening ??= await slot.listen({ host: address, port, open: share });
+  }
+
+  async #abandon(): Promise<void> {
+    const unwanted = this.#next;
+    this.#next = undefined;
+    await unwanted?.built.retire();
+  }
+
+  #heard(provider: string, heard: Parameters<WorkerCommands["lists"]>[1] = []): void {
+    for (const { credential, models, at } of heard)
+      this.#lists.replace(provider, credential, models, at);
+    const credentials = heard.map(({ credential }) => credential);
+    this.#lists.keep(provider, credentials);
+  }
+
+  #status(): ReturnType<WorkerCommands["status"]> {
+    const { services, slot } = this.#here!;
+    return {
+      pid: process.pid,
+      startedAt: this.#startedAt,
+      generations: slot.generations(),
+      resting: services.rests.list(),
+      files: services.files.counts(),
+    };
+  }
+
+  async #stop(drainMs: number): Promise<number> {
+    const slot = this.#here?.slot;
+    if (slot) slot.draining = true;
+    const cut = (await this.#listening?.close(drainMs)) ?? 0;
+    await this.#abandon();
+    await slot?.end();
+    this.#observing.flush();
+    await this.#scope[Symbol.asyncDispose]();
+    // The answer goes first.
+    setImmediate(this.#over.resolve);
+    return cut;
+  }
+
+  async #open(config: GatewayConfig): Promise<{ services: Services; slot: GenerationSlot }> {
+    const { log, mask } = this.#of;
+    const services = await openServices(config, {
+      contextServices: {
+        log,
+        stateDir: config.stateDir,
+        shared: new Shared(),
+        peers: this.#peers,
+      },
+      mask,
+      scope: this.#scope,
+      publicUrl: () => this.#here!.slot.current.config.publicUrl ?? this.#url,
+      store: borrowed(this.#link),
+      lists: this.#lists,
+      observing: this.#observing,
+    });
+    return { services, slot: new GenerationSlot(services) };
   }
 }
