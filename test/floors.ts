@@ -16,7 +16,7 @@ export const FLOORS: { readonly [floor: string]: readonly string[] } = {
   walk: "lib model money catalogue plugin protocols types:config".split(" "),
   gateway: "lib model money catalogue plugin protocols config walk types:loader".split(" "),
   // The kit runs what it judges in a real gateway.
-  testing: ["lib", "model", "plugin", "protocols", "gateway"],
+  testing: ["lib", "model", "plugin", "protocols", "gateway", "builtin"],
   cli: [...ALL, "builtin", "index"],
   index: [...ALL, "builtin"],
 };

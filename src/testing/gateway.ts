@@ -3,16 +3,22 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { GatewayOptions } from "../gateway/options.ts";
 import type { Log } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
-import { defineMiddleware, defineStore, type Definition } from "../plugin/define.ts";
+import {
+  defineMiddleware,
+  defineStore,
+  type Definition,
+  type PluginKind,
+} from "../plugin/define.ts";
 import type { StoreCommand } from "../plugin/store.ts";
 import type { LogLine } from "./context.ts";
 
 /** What the gateway of a test is made of. */
 export interface GatewayOf {
-  /** What `use:` may name in the YAML, by that name. */
-  readonly plugins: Readonly<Record<string, Definition>>;
+  /** What `use:` may name in the YAML, by that name: the test's own plugins. What comes with Tollgate may be named beside them. */
+  readonly plugins?: Readonly<Record<string, Definition>>;
   /** `frontends:`, `providers:`, `models:` and more. Without `middleware:` every client is let in; `door` is what lets them in. */
   readonly yaml: string;
   readonly env?: Readonly<Record<string, string>>;
@@ -50,10 +56,7 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
     mask: new Mask(),
     version: "0.0.0",
     watch: false,
-    load: async (use) =>
-      Object.hasOwn(plugins, use)
-        ? { definition: plugins[use]!, from: "test" }
-        : { problem: { id: "plugin/not-found", message: `the test has no plugin "${use}"` } },
+    load: (use, kind) => loaded(plugins, use, kind),
   });
   if ("problems" in started) {
     rmSync(folder, { recursive: true, force: true });
@@ -72,6 +75,24 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** A name may stand for one plugin of each kind, as it does in Tollgate itself. */
+async function loaded(
+  plugins: Readonly<Record<string, Definition>>,
+  use: string,
+  kind: PluginKind,
+): ReturnType<GatewayOptions["load"]> {
+  const own = Object.hasOwn(plugins, use) ? plugins[use]! : undefined;
+  if (own?.["~tollgate"] === kind) return { definition: own, from: "test" };
+  const { builtin } = await import("../../plugins/index.ts");
+  const ours: Readonly<Record<string, () => Promise<unknown>>> = builtin[kind];
+  if (Object.hasOwn(ours, use)) {
+    const { default: definition } = (await ours[use]!()) as { default: Definition };
+    return { definition, from: "built-in" };
+  }
+  const message = `neither the test nor Tollgate has a ${kind} "${use}"`;
+  return own ? { definition: own, from: "test" } : { problem: { id: "plugin/not-found", message } };
 }
 
 const door = defineMiddleware({

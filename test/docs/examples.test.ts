@@ -18,7 +18,6 @@ import counter from "../../examples/counter.ts";
 import lines from "../../examples/lines.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import redactor from "../../examples/redactor.ts";
-import chat from "../../plugins/frontends/chat-completions.ts";
 import { foreign, importsOf } from "../floors.ts";
 import { worked } from "../processor.ts";
 
@@ -50,7 +49,7 @@ describe("every example", () => {
 async function stage(yaml: string) {
   const up = await upstream(speaking(say("Hello"), ["large", "small"]));
   const at = await gateway({
-    plugins: { ...plugins, "chat-completions": chat, cut: oneKey },
+    plugins: { ...plugins, cut: oneKey },
     env: { ACME: "canary-acme-7f3a" },
     yaml: `${yaml}
 providers:

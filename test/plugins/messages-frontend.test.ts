@@ -9,21 +9,24 @@ import {
   upstream,
   type TestUpstream,
 } from "../../src/testing/index.ts";
-import { gateway, type House } from "./gateway.ts";
+import { gateway, type TestGateway } from "tollgate/testing";
+import { KEY, ONE_KEY } from "../kit/one-key.ts";
 
 let up: TestUpstream;
-let house: House;
+let house: TestGateway;
 
 const speech = think("Hm.", "EqQB").say("Hello").usage({ input: 7, cache_read: 3, output: 5 });
 
 beforeAll(async () => {
   up = await upstream(speaking(speech));
-  house = await gateway(`frontends: [messages]
+  house = await gateway({
+    yaml: `${ONE_KEY}frontends: [messages]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
   local: { use: anthropic-compatible, with: { base_url: "${up.url}/v1" } }
   chatty: { use: openai-compatible, with: { base_url: "${up.url}/v1" } }
-`);
+`,
+  });
 });
 afterAll(async () => {
   await house[Symbol.asyncDispose]();
@@ -59,7 +62,7 @@ describe("routes", () => {
     "/messages/",
     "/v1/messages?beta=true",
   ])("%s", async (path) => {
-    const res = await ask({ "x-api-key": house.key }, BODY, path);
+    const res = await ask({ "x-api-key": KEY }, BODY, path);
     expect(res.status).toBe(200);
     const message = (await res.json()) as Record<string, any>;
     expect(message).toMatchObject({
@@ -81,7 +84,7 @@ describe("routes", () => {
     "%s, by the provider itself and without max_tokens",
     async (path) => {
       const { max_tokens: _bound, ...body } = BODY;
-      const res = await ask({ "x-api-key": house.key }, body, path);
+      const res = await ask({ "x-api-key": KEY }, body, path);
       expect([res.status, await res.json()]).toEqual([200, { input_tokens: 42 }]);
       expect(res.headers.get("x-tollgate-estimated")).toBeNull();
       expect(last().path).toBe("/v1/messages/count_tokens");
@@ -90,7 +93,7 @@ describe("routes", () => {
 
   test("a provider that cannot count is estimated for, and that is said", async () => {
     const body = { ...BODY, model: "local/m" };
-    const res = await ask({ "x-api-key": house.key }, body, "/v1/messages/count_tokens");
+    const res = await ask({ "x-api-key": KEY }, body, "/v1/messages/count_tokens");
     expect(res.status).toBe(200);
     expect(((await res.json()) as { input_tokens: number }).input_tokens).toBeGreaterThan(0);
     expect(res.headers.get("x-tollgate-estimated")).not.toBeNull();
@@ -103,7 +106,7 @@ describe("routes", () => {
 
 describe("max_tokens", () => {
   test("is required for a message", async () => {
-    const res = await ask({ "x-api-key": house.key }, { ...BODY, max_tokens: undefined });
+    const res = await ask({ "x-api-key": KEY }, { ...BODY, max_tokens: undefined });
     expect(res.status).toBe(400);
     expect(await res.json()).toMatchObject({
       type: "error",
@@ -118,7 +121,7 @@ describe("max_tokens", () => {
 
   test("and the schema is judged at the field", async () => {
     const res = await ask(
-      { "x-api-key": house.key },
+      { "x-api-key": KEY },
       { ...BODY, messages: [{ role: "wizard", content: "x" }] },
     );
     expect(res.status).toBe(400);
@@ -137,8 +140,8 @@ const OLD = "2023-06-01";
 const NEW = "2026-10-21";
 
 describe("credentials by version", () => {
-  const key = () => ({ "x-api-key": house.key });
-  const token = () => ({ authorization: `Bearer ${house.key}` });
+  const key = () => ({ "x-api-key": KEY });
+  const token = () => ({ authorization: `Bearer ${KEY}` });
   type Row = [string, () => Record<string, string>, number, RegExp?];
   const rows: Row[] = [
     ["nothing", () => ({}), 401],
@@ -152,7 +155,7 @@ describe("credentials by version", () => {
     ["Bearer, newer version", () => ({ ...token(), "anthropic-version": "2027-01-01" }), 200],
     [
       "bearer in small letters, new version",
-      () => ({ authorization: `bearer ${house.key}`, "anthropic-version": NEW }),
+      () => ({ authorization: `bearer ${KEY}`, "anthropic-version": NEW }),
       200,
     ],
     ["the same key twice", () => ({ ...key(), ...token() }), 200],
@@ -190,16 +193,18 @@ describe.each([
   ["never", 401, 401],
 ])("bearer: %s", (bearer, old, recent) => {
   test("decides alone", async () => {
-    await using other = await gateway(`frontends: [{ use: messages, with: { bearer: ${bearer} } }]
+    await using other = await gateway({
+      yaml: `${ONE_KEY}frontends: [{ use: messages, with: { bearer: ${bearer} } }]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
-`);
-    const token = { authorization: `Bearer ${other.key}` };
+`,
+    });
+    const token = { authorization: `Bearer ${KEY}` };
     const status = async (headers: Record<string, string>) =>
       (await ask(headers, BODY, "/v1/messages", other.url)).status;
     expect(await status({ ...token, "anthropic-version": OLD })).toBe(old);
     expect(await status({ ...token, "anthropic-version": NEW })).toBe(recent);
-    expect(await status({ "x-api-key": other.key })).toBe(200);
+    expect(await status({ "x-api-key": KEY })).toBe(200);
   });
 });
 
@@ -207,7 +212,7 @@ describe("the version", () => {
   test.each(["2023-02-30", "2023-6-1", "yesterday", "2023-06-01T00:00:00Z", "2023-13-01"])(
     "%s is no date",
     async (version) => {
-      const res = await ask({ "x-api-key": house.key, "anthropic-version": version });
+      const res = await ask({ "x-api-key": KEY, "anthropic-version": version });
       expect(res.status).toBe(400);
       expect(await res.json()).toMatchObject({
         error: { type: "invalid_request_error", details: { param: "anthropic-version" } },
@@ -216,34 +221,38 @@ describe("the version", () => {
   );
 
   test("is 2023-06-01 where the client names none", async () => {
-    await (await ask({ "x-api-key": house.key })).arrayBuffer();
+    await (await ask({ "x-api-key": KEY })).arrayBuffer();
     expect(last().headers["anthropic-version"]).toBe(OLD);
   });
 
   test("is forwarded where it does", async () => {
-    const headers = { "x-api-key": house.key, "anthropic-version": NEW, "anthropic-beta": "a,b" };
+    const headers = { "x-api-key": KEY, "anthropic-version": NEW, "anthropic-beta": "a,b" };
     await (await ask(headers)).arrayBuffer();
     expect(last().headers).toMatchObject({ "anthropic-version": NEW, "anthropic-beta": "a,b" });
   });
 
   test("may bear another vendor's name", async () => {
-    await using other = await gateway(`frontends: [{ use: messages, with: { vendor: acme } }]
+    await using other = await gateway({
+      yaml: `${ONE_KEY}frontends: [{ use: messages, with: { vendor: acme } }]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}" } }
-`);
+`,
+    });
     const with_ = (version: string) =>
-      ask({ "x-api-key": other.key, "acme-version": version }, BODY, "/v1/messages", other.url);
+      ask({ "x-api-key": KEY, "acme-version": version }, BODY, "/v1/messages", other.url);
     expect((await with_("2026-02-30")).status).toBe(400);
     expect((await with_(NEW)).status).toBe(200);
     expect(last().headers["anthropic-version"]).toBe(NEW);
   });
 
   test("and the betas that the operator lets through", async () => {
-    await using other = await gateway(`frontends: [messages]
+    await using other = await gateway({
+      yaml: `${ONE_KEY}frontends: [messages]
 providers:
   anthropic: { use: anthropic, with: { api_key: sk-upstream-000000, base_url: "${up.url}", betas: [b] } }
-`);
-    const headers = { "x-api-key": other.key, "anthropic-version": NEW, "anthropic-beta": "a, b" };
+`,
+    });
+    const headers = { "x-api-key": KEY, "anthropic-version": NEW, "anthropic-beta": "a, b" };
     await (await ask(headers, BODY, "/v1/messages", other.url)).arrayBuffer();
     expect(last().headers).toMatchObject({ "anthropic-version": NEW, "anthropic-beta": "b" });
   });
@@ -259,7 +268,7 @@ describe("what leaves", () => {
       method: "POST",
       headers: {
         "content-type": "application/json",
-        "x-api-key": house.key,
+        "x-api-key": KEY,
         "x-stainless-lang": "js",
         "x-claude-code-session-id": "s1",
         "idempotency-key": "i1",
@@ -270,7 +279,7 @@ describe("what leaves", () => {
     expect(res.status).toBe(200);
     const sent = last();
     expect(sent.headers["x-api-key"]).toBe("sk-upstream-000000");
-    expect(JSON.stringify(sent.headers)).not.toContain(house.key);
+    expect(JSON.stringify(sent.headers)).not.toContain(KEY);
     expect(sent.headers["x-claude-code-session-id"]).toBe("s1");
     // Another key's client may have chosen the same one.
     expect(sent.headers["idempotency-key"]).toBeUndefined();
@@ -280,7 +289,7 @@ describe("what leaves", () => {
   });
 
   test("to a compatible backend, without what only Anthropic knows", async () => {
-    const headers = { "x-api-key": house.key, "anthropic-beta": "a", "x-app": "cli" };
+    const headers = { "x-api-key": KEY, "anthropic-beta": "a", "x-app": "cli" };
     const body = {
       ...BODY,
       model: "local/llama",
@@ -303,7 +312,7 @@ describe("what leaves", () => {
 
 describe("the official SDK", () => {
   const sdk = (more: object = {}) =>
-    new Anthropic({ apiKey: house.key, baseURL: house.url, maxRetries: 0, ...more });
+    new Anthropic({ apiKey: KEY, baseURL: house.url, maxRetries: 0, ...more });
 
   test("streams", async () => {
     const message = await sdk()
@@ -387,7 +396,7 @@ describe("the official SDK", () => {
 
 test("a call that only a compatible backend makes is heard by every client", async () => {
   up.script({ "POST /v1/messages": (asked) => call("f", { a: 1 }).to(asked) });
-  const res = await ask({ "x-api-key": house.key }, { ...BODY, model: "local/m" });
+  const res = await ask({ "x-api-key": KEY }, { ...BODY, model: "local/m" });
   expect(await res.json()).toMatchObject({
     stop_reason: "tool_use",
     content: [{ input: { a: 1 } }],
@@ -396,7 +405,7 @@ test("a call that only a compatible backend makes is heard by every client", asy
 });
 
 describe("on an upstream of another protocol", () => {
-  const sdk = () => new Anthropic({ apiKey: house.key, baseURL: house.url, maxRetries: 0 });
+  const sdk = () => new Anthropic({ apiKey: KEY, baseURL: house.url, maxRetries: 0 });
   const body = { ...BODY, model: "chatty/m", messages: [{ role: "user" as const, content: "Hi" }] };
 
   test("the SDK streams the same answer", async () => {
@@ -414,7 +423,7 @@ describe("on an upstream of another protocol", () => {
   });
 
   test("what is lost is named, and under strict it is an error", async () => {
-    const headers = { "x-api-key": house.key };
+    const headers = { "x-api-key": KEY };
     const lossy = { ...body, top_k: 5 };
     const res = await ask(headers, lossy);
     expect(res.status).toBe(200);
@@ -432,7 +441,7 @@ describe("on an upstream of another protocol", () => {
       }),
     });
     await expect(sdk().messages.stream(body).finalMessage()).rejects.toThrow();
-    const res = await ask({ "x-api-key": house.key }, { ...body, stream: true });
+    const res = await ask({ "x-api-key": KEY }, { ...body, stream: true });
     const text = await res.text();
     expect(text).toContain("event: error");
     expect(text).not.toContain("message_stop");

@@ -6,14 +6,17 @@ import messages from "../../plugins/frontends/messages.ts";
 import models from "../../plugins/frontends/models.ts";
 import responses from "../../plugins/frontends/responses.ts";
 import usage from "../../plugins/frontends/usage.ts";
-import { gateway, type House } from "./gateway.ts";
+import { gateway, type TestGateway } from "tollgate/testing";
+import { KEY, ONE_KEY } from "../kit/one-key.ts";
 
-let house: House;
+let house: TestGateway;
 beforeAll(async () => {
-  house = await gateway(`
+  house = await gateway({
+    yaml: `${ONE_KEY}
 frontends: [chat-completions, messages, responses, images, models, usage]
 providers: { demo: { use: demo } }
-`);
+`,
+  });
 });
 afterAll(() => house[Symbol.asyncDispose]());
 
@@ -44,7 +47,7 @@ async function ask(method: string, prefix: string, path: string, headers?: objec
   const plain = path.replace(/\/$/, "");
   const answer = await fetch(`${house.url}${prefix}${path}`, {
     method,
-    headers: { "content-type": "application/json", ...keyFor(path, house.key), ...headers },
+    headers: { "content-type": "application/json", ...keyFor(path, KEY), ...headers },
     ...(SAID[plain] && { body: JSON.stringify(SAID[plain]) }),
   });
   const body = (await answer.json()) as any;
@@ -76,7 +79,7 @@ describe.each(ROUTES)("%s %s", (method, path) => {
   });
 
   it("one key in both places is one key", async () => {
-    const same = { authorization: `Bearer ${house.key}`, "x-api-key": house.key };
+    const same = { authorization: `Bearer ${KEY}`, "x-api-key": KEY };
     expect((await ask(method, "/v1", path, same)).status).not.toBe(401);
   });
 });

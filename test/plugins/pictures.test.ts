@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventStream, json, upstream, type TestUpstream } from "tollgate/testing";
 import { png } from "../protocols/images/pictures.ts";
-import { gateway, type House } from "./gateway.ts";
+import { gateway, type TestGateway } from "tollgate/testing";
+import { KEY, ONE_KEY } from "../kit/one-key.ts";
 import { quiet, until } from "../kit/waits.ts";
 
 const data = png(32, 24).toString("base64");
@@ -19,7 +20,7 @@ const drawn = {
 };
 
 let up: TestUpstream;
-let house: House;
+let house: TestGateway;
 let open = 0;
 let most = 0;
 let failing = 0;
@@ -45,13 +46,15 @@ beforeAll(async () => {
       ],
     }),
   });
-  house = await gateway(`
+  house = await gateway({
+    yaml: `${ONE_KEY}
 frontends: [images]
 providers:
   google: { use: google, with: { api_key: k, base_url: "${up.url}" } }
   slow: { use: openai-compatible, with: { base_url: "${up.url}/slow", images: ["*"] } }
   live: { use: openai-compatible, with: { base_url: "${up.url}/live", images: ["*"], image_streams: true } }
-`);
+`,
+  });
   // Its models are listed in the background.
   await until(async () => (await ask({ n: 11 })).status === 400);
 });
@@ -64,7 +67,7 @@ const ask = async (more: object) => {
   const before = up.requests.length;
   const answer = await fetch(`${house.url}/v1/images/generations`, {
     method: "POST",
-    headers: { authorization: `Bearer ${house.key}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "google/gemini-3-pro-image", prompt: "a harbour", ...more }),
   });
   const body = (await answer.json()) as any;
@@ -82,7 +85,7 @@ describe("a stream of pictures", () => {
   ])("of %s", async (provider, stream, warned) => {
     const answer = await fetch(`${house.url}/v1/images/generations`, {
       method: "POST",
-      headers: { authorization: `Bearer ${house.key}`, "content-type": "application/json" },
+      headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
       body: JSON.stringify({
         model: `${provider}/m`,
         prompt: "x",
