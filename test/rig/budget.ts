@@ -1,4 +1,4 @@
-// Many requests at once on a budget that is worth a few: exactly so many are served. With the plug pulled meanwhile, never
+// Many requests at once on a budget that is worth a few, a key's own or one that keys of nested accounts share: exactly so many are served. With the plug pulled meanwhile, never
 // more than that.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,20 +11,42 @@ import { chance, type Rig, type Verdict } from "./rig.ts";
 /** What one answer costs, in nano-dollars, held and billed alike: a picture has one price. */
 const EACH = 40_000_000;
 
-const yaml = (url: string) => `
+/** Every second round has accounts: what the outer one is worth, and inside it one that may not even have that. */
+const accountsOf = (rounds: number, worth: number): string =>
+  Array.from({ length: rounds }, (_, i) => {
+    const limits = (most: number) =>
+      `limits: [{ unit: nano_usd, max: ${most * EACH}, per: total }]`;
+    return i % 2 === 0
+      ? ""
+      : `
+  house-${i}: { ${limits(worth)} }
+  team-${i}: { parent: house-${i}, ${limits(worth - 1)} }
+  desk-${i}: { parent: team-${i} }`;
+  }).join("");
+
+const yaml = (url: string, accounts: string) => `
 frontends: [images]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 providers:
   pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+accounts:${accounts || " {}"}
 `;
 
-async function made(daemon: Daemon, worth: number): Promise<string> {
-  const { secret } = (await daemon.ask("keys.create", {
-    name: `round ${Math.random()}`,
-    limits: [{ unit: "nano_usd", max: worth * EACH, per: "total" }],
-  })) as { secret: string };
-  return secret;
+/** One key with a budget of its own, or one of each account, which have none. */
+async function made(daemon: Daemon, round: number, worth: number): Promise<string[]> {
+  const own = { limits: [{ unit: "nano_usd", max: worth * EACH, per: "total" }] };
+  const grants =
+    round % 2 === 0
+      ? [own]
+      : [`house-${round}`, `team-${round}`, `desk-${round}`].map((account) => ({ account }));
+  return Promise.all(
+    grants.map(async (grant) => {
+      const name = `round ${Math.random()}`;
+      const made = await daemon.ask("keys.create", { name, ...grant });
+      return (made as { secret: string }).secret;
+    }),
+  );
 }
 
 async function ask(url: string, key: string): Promise<number> {
@@ -65,19 +87,21 @@ export async function budget(of: {
     "GET /v1/models": json({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-budget-"));
-  let daemon = await startGateway({ yaml: yaml(up.url), dir });
+  const text = yaml(up.url, accountsOf(of.rounds, of.worth));
+  let daemon = await startGateway({ yaml: text, dir });
   try {
     for (let round = 0; round < of.rounds; round++) {
       up.forget();
-      const key = await made(daemon, of.worth);
-      const all = Array.from({ length: of.requests }, () => ask(daemon.url, key));
+      const keys = await made(daemon, round, of.worth);
+      const asking = (_: unknown, i: number) => ask(daemon.url, keys[i % keys.length]!);
+      const all = Array.from({ length: of.requests }, asking);
       if (of.kills) {
         await sleep(200 + chanced.below(1_500));
         daemon.kill("SIGKILL");
         await Promise.all([...all, daemon.exit]);
-        daemon = await startGateway({ yaml: yaml(up.url), dir });
+        daemon = await startGateway({ yaml: text, dir });
         // What is left of it, to the last picture.
-        all.push(...Array.from({ length: of.worth + 10 }, () => ask(daemon.url, key)));
+        all.push(...Array.from({ length: of.worth + 10 }, asking));
       }
       const answers = await Promise.all(all);
       const count = (status: number) => answers.filter((each) => each === status).length;

@@ -106,6 +106,8 @@ function refuse(
       resets_at: resets,
     },
   };
+  const [span, back] =
+    denied.per === "total" ? ["in total", "never reset"] : [`a ${denied.per}`, `back at ${resets}`];
   if (denied.unit === "nano_usd") {
     const left = BigInt(denied.left);
     const wanted =
@@ -113,15 +115,15 @@ function refuse(
     const fits = ask ? outputThatFits(left, ask) : 0;
     return fail(
       "quota",
-      `The budget of ${formatUsd(BigInt(denied.max))} a ${denied.per} (${denied.scope}) has ${formatUsd(left)} left; ` +
-        `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is back at ${resets}.`,
+      `The budget of ${formatUsd(BigInt(denied.max))} ${span} (${denied.scope}) has ${formatUsd(left)} left; ` +
+        `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is ${back}.`,
       { code: "insufficient_quota", details },
     );
   }
   const message =
     denied.unit === "concurrent"
       ? `More than ${denied.max} requests at once (${denied.scope}).`
-      : `The limit of ${denied.max} ${denied.unit} a ${denied.per} (${denied.scope}) is reached; it is back at ${resets}.`;
+      : `The limit of ${denied.max} ${denied.unit} ${span} (${denied.scope}) is reached; it is ${back}.`;
   const code = "rate_limit_exceeded";
   throw blame(fault("rate_limited", message, { code, retryAfterMs, details }), "caller");
 }
