@@ -2,7 +2,13 @@
 import { defineObserver } from "tollgate/plugin";
 import { gateway, type GatewayOf, type TestGateway } from "tollgate/testing";
 
-const own = defineObserver({ api: 1, name: "own", summary: "Counts", setup: () => ({}) });
+const own = defineObserver({
+  api: 1,
+  name: "own",
+  summary: "Counts",
+  sends: "nowhere",
+  setup: () => ({}),
+});
 
 // What comes with Tollgate needs no plugin of the test's own.
 export const bare: GatewayOf = { yaml: "frontends: [chat-completions]" };
