@@ -35,7 +35,6 @@ const routes = {
 
 describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", "memory"])(
   "over the store %s",
-  { timeout: 60_000 },
   (store) => {
     let up: TestUpstream;
     let at: Daemon;
