@@ -1,6 +1,6 @@
 // What was aimed at, row by row, and what was reached.
 import { excess, median, ratio, type Figure, type Result } from "./rounds.ts";
-import type { Found } from "./steps.ts";
+import { AFTER, BEFORE, type Found } from "./steps.ts";
 
 export interface Aim {
   readonly lane: string;
@@ -18,6 +18,9 @@ const p50: Figure = (s) => s.p50;
 const first50: Figure = (s) => s.first50;
 const event50: Figure = (s) => s.event50;
 const event99: Figure = (s) => s.event99;
+
+/** Of two checkouts side by side: how much dearer and slower a lane may become. */
+const WORSE = 0.03;
 
 export const at = (results: readonly Result[], lane: string, target: string) =>
   results.find((r) => r.lane.name === lane && r.target === target);
@@ -55,6 +58,12 @@ export function aims({ results, grown, start, streamKb }: Found, fsyncUs: number
     if (a && b) aim(lane, `${mine.slice(9)}: ${what}`, excess(a, b, figure), "≤", bound, "µs");
   };
 
+  for (const { lane, target } of results) {
+    if (target !== AFTER) continue;
+    times(lane.name, AFTER, BEFORE, "CPU", cost, "≤", 1 + WORSE);
+    if (lane.rate === undefined && !lane.once)
+      times(lane.name, AFTER, BEFORE, "per second", speed, "≥", 1 - WORSE);
+  }
   const power = "tollgate power";
   const relaxed = "tollgate relaxed";
   times("json-1k", power, "agent", "CPU", cost, "≤", 1.2);

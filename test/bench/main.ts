@@ -22,6 +22,7 @@ const { values: given } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     peer: { type: "boolean", default: false },
+    before: { type: "string" },
     url: { type: "string", multiple: true, default: [] },
     lane: { type: "string", multiple: true },
     rounds: { type: "string" },
@@ -35,6 +36,7 @@ const steps = stepsOf({
   quick,
   peer: given.peer,
   urls: given.url,
+  before: given.before,
   rounds,
   length: quick ? { ms: 800, events: 30 } : { ms: 1_800, events: 60 },
   warmMs: quick ? 2_500 : 15_000,
@@ -47,6 +49,8 @@ const HELP = `npm run bench -- [options]
   --peer           also a peer gateway, which is installed into a temporary folder
   --url <address>  also whatever answers there, any number of times; TOLLGATE_BENCH_KEY is its bearer, and
                    TOLLGATE_BENCH_PREFIX stands before the names of models
+  --before <folder>
+                   another checkout, with its dependencies: its lanes and ours beside each other, and nothing else
   --lane <name>    only this one, any number of times:
                    ${steps.all.map(({ name }) => name).join(", ")}
   --rounds <n>     of which the medians are told

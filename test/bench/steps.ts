@@ -6,10 +6,16 @@ import { measure, sample, type Result, type Side } from "./rounds.ts";
 import { begun, weighed, type Start } from "./start.ts";
 import { bare, direct, elsewhere, peer, tollgate, toward, type Target } from "./targets.ts";
 
+/** The two checkouts of one comparison. */
+export const BEFORE = "before";
+export const AFTER = "after";
+
 export interface Plan {
   readonly quick: boolean;
   readonly peer: boolean;
   readonly urls: readonly string[];
+  /** Another checkout: then its lanes and ours are measured beside each other, and nothing else. */
+  readonly before?: string | undefined;
   readonly rounds: number;
   readonly length: Length;
   /** Compilers learn for some sixty thousand requests, everybody's; a lane's own warming only reminds them. */
@@ -47,6 +53,11 @@ export function stepsOf(plan: Plan): Steps {
 
   async function gather(side: Side): Promise<void> {
     const { port } = side.mock;
+    if (plan.before !== undefined) {
+      shared.push(await tollgate(port, { name: BEFORE, root: plan.before }));
+      shared.push(await tollgate(port, { name: AFTER }));
+      return warm(side, laneOf("json-1k", length), shared);
+    }
     shared.push(await bare("agent", port), await bare("dispatch", port));
     for (const durability of ["power", "process", "relaxed"])
       shared.push(await tollgate(port, { durability }));
@@ -71,6 +82,19 @@ export function stepsOf(plan: Plan): Steps {
       found.results.push(...(await measure(side, lane, here, rounds)));
     },
   }));
+
+  /** What both checkouts answer from another protocol's upstream. */
+  const translated = (name: string, like: string): Step => ({
+    name,
+    about: `chat → messages, as ${like}`,
+    async run(side, found) {
+      if (shared.length === 0) await gather(side);
+      const lane = { ...laneOf(like, length), name, direct: false };
+      const targets = shared.map((target) => toward(target, target.name, "an/"));
+      await warm(side, lane, targets);
+      found.results.push(...(await measure(side, lane, targets, rounds)));
+    },
+  });
 
   /** Two targets of its own on the load of another lane. */
   const pair = (
@@ -104,6 +128,18 @@ export function stepsOf(plan: Plan): Steps {
       ),
     );
 
+  const stop = async () => {
+    for (const target of shared.splice(0)) await target.stop();
+  };
+  if (plan.before !== undefined)
+    return {
+      all: [
+        ...common,
+        translated("to-messages", "json-1k"),
+        translated("to-messages-sse", "sse-full"),
+      ],
+      stop,
+    };
   return {
     all: [
       ...common,
@@ -133,8 +169,6 @@ export function stepsOf(plan: Plan): Steps {
         },
       },
     ],
-    stop: async () => {
-      for (const target of shared.splice(0)) await target.stop();
-    },
+    stop,
   };
 }

@@ -49,6 +49,8 @@ export interface GateOptions {
   /** Runs in a state folder that is there already. */
   dir?: string;
   core?: 0 | undefined;
+  /** Another checkout of this program, with its dependencies; this one when absent. */
+  root?: string;
 }
 
 const yaml = (mock: number, of: GateOptions) => `
@@ -73,9 +75,10 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
   const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-bench-")));
   const file = join(dir, "gateway.yaml");
   writeFileSync(file, yaml(mock, of).replace("level: warn", "level: info"));
+  const root = of.root ?? ROOT;
   const entry = of.dist
-    ? [join(ROOT, "dist/src/cli/bin.js")]
-    : ["--conditions=tollgate-source", join(ROOT, "src/cli/bin.ts")];
+    ? [join(root, "dist/src/cli/bin.js")]
+    : ["--conditions=tollgate-source", join(root, "src/cli/bin.ts")];
   const child = run([...entry, "serve", "-c", file, "--no-watch"], "core" in of ? of.core : 0, {
     cwd: dir,
     ipc: false,
