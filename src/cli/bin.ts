@@ -12,7 +12,10 @@ if (major < needed) {
   process.exitCode = 1;
 } else {
   import("./memory.ts")
-    .then(({ startYoung }) => startYoung())
+    .then(({ giveBack, startYoung }) => {
+      giveBack(process.argv.slice(2));
+      startYoung();
+    })
     .then(() => import("./kept.ts"))
     .then(({ keepCompiled }) => keepCompiled())
     .then(() => import("./main.ts"))

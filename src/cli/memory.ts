@@ -4,3 +4,28 @@
 import { setFlagsFromString } from "node:v8";
 
 export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");
+
+/**
+ * glibc learns from a large body that large blocks are usual, and from then on keeps what is freed: tens of megabytes for each
+ * thread, for good. Said beforehand it does not learn; it reads these words when a process begins, so the process begins once
+ * more, in its own place. What an operator has set stays. Workers are given the words with the rest of what they are given.
+ */
+const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: "4194304", MALLOC_TRIM_THRESHOLD_: "16777216" };
+
+export function giveBack([command = ""]: readonly string[]): void {
+  const serves = command === "serve" || command === "" || command.startsWith("-");
+  const told = "MALLOC_MMAP_THRESHOLD_" in process.env;
+  if (!serves || process.platform !== "linux" || told || process.connected) return;
+  try {
+    process.execve?.(
+      process.execPath,
+      [process.execPath, ...process.execArgv, ...process.argv.slice(1)],
+      {
+        ...process.env,
+        ...ALLOCATOR,
+      } as Record<string, string>,
+    );
+  } catch {
+    // A runtime that may not do so serves all the same.
+  }
+}

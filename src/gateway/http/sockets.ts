@@ -174,6 +174,9 @@ export class Sockets {
     held.inFlight--;
     this.#inFlight--;
     if (held.inFlight > 0) return;
+    // A socket may stay for minutes; what its last request brought does not.
+    held.latest = undefined;
+    if (held.receiving?.complete) held.receiving = undefined;
     held.quietAt = held.socket.bytesRead;
     if (this.#draining) held.socket.destroySoon();
   }

@@ -61,7 +61,8 @@ const nearly: Attack = {
     const during = await site.settled();
     if (during.live - before.live > 300e6)
       wrong.push(`sockets with bodies: hold ${((during.live - before.live) / 1e6).toFixed(0)} MB`);
-    const refused = sockets.filter((socket) => socket.said().includes(" 503 ")).length;
+    // A client that writes on without reading may lose the answer to the end of its connection.
+    const refused = sockets.filter((s) => s.said().includes(" 503 ") || s.closed).length;
     if (refused < 40) wrong.push(`sockets with bodies: only ${refused} of 60 were refused`);
     for (let i = 0; i < 40 && sockets.some((socket) => !socket.closed); i++) await sleep(1_000);
     const open = sockets.filter((socket) => !socket.closed).length;
@@ -76,10 +77,9 @@ const silent: Attack = {
   long: true,
   async run(site) {
     const sockets = await Promise.all(Array.from({ length: 2_500 }, () => site.dial("")));
-    await sleep(500);
-    const refused = sockets.filter((socket) =>
-      socket.said().includes("too_many_connections"),
-    ).length;
+    const count = () => sockets.filter((s) => s.said().includes("too_many_connections")).length;
+    for (let i = 0; i < 40 && count() < 400; i++) await sleep(500);
+    const refused = count();
     for (const socket of sockets) socket.destroy();
     await sleep(500);
     const wrong = await served(site, "many sockets");
