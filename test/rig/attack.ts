@@ -76,8 +76,8 @@ export async function attack(of: AttackOptions, say: (line: string) => void): Pr
       `${found.length === 0 ? "held " : "BROKE"}  ${name}  (${(after.live / 1e6).toFixed(0)} MB in use)`,
     );
   }
-  const end = await rested(site, before.rss + MORE_KEPT);
-  if (end.rss - before.rss > MORE_KEPT)
+  const end = await rested(site, of.long ? before.rss + MORE_KEPT : 0);
+  if (of.long && end.rss - before.rss > MORE_KEPT)
     wrong.push(`${((end.rss - before.rss) / 1e6).toFixed(0)} MB more stay with the process`);
   const mb = (bytes: number) => `${(bytes / 1e6).toFixed(0)}MB`;
   return {
