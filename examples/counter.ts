@@ -16,6 +16,15 @@ export default defineObserver({
       told(notice) {
         ctx.log.info({ notice: notice.type }, "the gateway says");
       },
+      // On the admin listener, where gateway.yaml has one, for an admin token of any role.
+      routes: [
+        {
+          method: "GET",
+          path: "/counts",
+          role: "metrics",
+          serve: () => ({ status: 200, body: Object.fromEntries(counts) }),
+        },
+      ],
       commands: {
         counts: { summary: "Requests by status", run: async () => Object.fromEntries(counts) },
       },

@@ -9,6 +9,7 @@ export async function banner(gateway: Gateway, file: string | undefined): Promis
   const { leftOut } = await gateway.status();
   const facts = [
     ["url", paint("cyan", gateway.url)],
+    ...(gateway.adminUrl === undefined ? [] : [["admin", gateway.adminUrl]]),
     key === undefined
       ? ["key", "made before; `tollgate keys create` makes another"]
       : ["key", `${paint("yellow", key)}  shown this once`],

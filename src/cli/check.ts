@@ -25,9 +25,9 @@ export const command: CliCommand = {
     const { config } = loaded;
     if (config && !given.has("no-setup")) {
       const rehearsed = await rehearse({ loaded, config, ...quietLog() });
-      if ("problems" in rehearsed)
-        problems = [...inFileOrder([...problems, ...rehearsed.problems], loaded.sources)];
-      else await rehearsed[Symbol.asyncDispose]();
+      const found = "problems" in rehearsed ? rehearsed.problems : rehearsed.warnings;
+      problems = [...inFileOrder([...problems, ...found], loaded.sources)];
+      if (!("problems" in rehearsed)) await rehearsed[Symbol.asyncDispose]();
     }
     const bad = problems.some(({ severity }) => given.has("strict") && severity === "warning");
     const leftOut = [...(config?.unmounted ?? [])].map(([provider, why]) => ({ provider, why }));

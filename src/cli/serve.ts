@@ -98,7 +98,15 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
   const { generation, stateDir, leftOut } = await gateway.status();
   if (leftOut.length > 0) log.info({ leftOut }, `left out: ${sayLeftOut(leftOut)}`);
   log.info(
-    { url: gateway.url, version, pid: process.pid, file, stateDir, generation },
+    {
+      url: gateway.url,
+      admin: gateway.adminUrl,
+      version,
+      pid: process.pid,
+      file,
+      stateDir,
+      generation,
+    },
     "listening",
   );
 }

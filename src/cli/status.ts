@@ -30,6 +30,7 @@ function inWords(of: Status): string {
       "gateway",
       `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)} at ${of.url}`,
     ],
+    ...(of.admin === undefined ? [] : [["admin", of.admin]]),
     ["version", `${of.version}, pid ${of.pid}, since ${moment(of.startedAt)}`],
     [
       "config",

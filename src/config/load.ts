@@ -3,8 +3,9 @@
 // May import: lib, model, plugin (types). May not: the loader, the gateway, a plugin.
 import { accountNames, checkAccounts } from "./accounts.ts";
 import { keptDisk, realDisk, type Texts } from "./disk.ts";
+import { checkAdmin } from "./admin.ts";
 import { FACTS } from "./facts.ts";
-import { type MountInputs, mount } from "./mounts.ts";
+import { type MountInputs, mount, noteSecret } from "./mounts.ts";
 import { readConfig } from "./read.ts";
 import { checkMiddleware, checkModels } from "./references.ts";
 import type { ProblemText } from "./problems.ts";
@@ -15,7 +16,7 @@ import { SKELETON } from "./skeleton.ts";
 import type { SourceFinding } from "./source.ts";
 import type { Spot } from "./spot.ts";
 import { type Report, substitute } from "./substitute.ts";
-import { below, isMapping, locate, type Mapping, type Tree, within } from "./tree.ts";
+import { below, isMapping, locate, type Mapping, type Tree, valueAt, within } from "./tree.ts";
 import type { GatewayConfig, LoadPlugin, Located } from "./types.ts";
 import { validate } from "./validate.ts";
 
@@ -83,9 +84,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     }),
   };
   const said = tree.value as Mapping;
-  const skeleton = validate(SKELETON, said, (pointer) => written.has(pointer), desk.written);
-  for (const { words, pointer, side } of skeleton.complaints) report(words, pointer, side);
-  const root = skeleton.value as Mapping;
+  const root = checkSkeleton(said, desk);
   checkFacts(root, desk);
   checkDurations(root, report);
   const mounts = await mount(root, file, of.load, desk);
@@ -106,6 +105,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
         file,
         sources,
         stateFrom: locate(tree, "/state_dir")?.source.file ?? file,
+        adminFrom: locate(tree, "/admin")?.source.file ?? file,
         unmounted,
         overrides: of.overrides ?? {},
       });
@@ -128,6 +128,16 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     print: (json) =>
       config ? printConfig(config, { root: said, written, secrets: desk.secrets }, json) : "",
   };
+}
+
+/** The gateway's own keys, defaults filled in. */
+function checkSkeleton(said: Mapping, desk: MountInputs): Mapping {
+  const outside = (pointer: string) => desk.substituted.written.has(pointer);
+  const { value, complaints, secrets } = validate(SKELETON, said, outside, desk.written);
+  for (const { words, pointer, side } of complaints) desk.report(words, pointer, side);
+  for (const pointer of secrets) noteSecret(valueAt(value, pointer), pointer, desk);
+  checkAdmin(said["admin"], desk.report);
+  return value as Mapping;
 }
 
 /** Puts what has come from outside as the numbers it should be. */

@@ -164,19 +164,14 @@ function checked(
   known: readonly string[],
   desk: MountInputs,
 ): Mapping | undefined {
-  const { substituted, report, secrets, tree } = desk;
+  const { substituted, report } = desk;
   const outside = (pointer: string) => substituted.written.has(at + pointer);
   const result = validate(schema, given, outside, (pointer) => desk.written(at + pointer));
   for (const { words, pointer, side } of result.complaints) {
     const unknown = words.id === "config/unknown-key" && steps(pointer).length === 1;
     report(unknown ? problem.unknownKey(steps(pointer)[0]!, known) : words, at + pointer, side);
   }
-  for (const pointer of result.secrets)
-    for (const [leaf, text] of leaves(valueAt(given, pointer), at + pointer)) {
-      secrets.add(leaf);
-      if (tree.places.has(leaf) && isLiteral(substituted.written.get(leaf) ?? text))
-        report(problem.literalSecret(), leaf);
-    }
+  for (const pointer of result.secrets) noteSecret(valueAt(given, pointer), at + pointer, desk);
   for (const pointer of result.accounts) {
     const name = valueAt(result.value, pointer);
     if (typeof name === "string" && desk.accounts?.includes(name) === false)
@@ -185,6 +180,16 @@ function checked(
   for (const pointer of result.origins)
     if (originAt(result.value, pointer) === undefined) report(problem.notAnAddress(), at + pointer);
   return result.complaints.length === 0 ? (result.value as Mapping) : undefined;
+}
+
+/** What stands at a pointer is to be hidden, and should not stand in the file itself. */
+export function noteSecret(value: unknown, pointer: string, desk: MountInputs): void {
+  const { substituted, report, secrets, tree } = desk;
+  for (const [leaf, text] of leaves(value, pointer)) {
+    secrets.add(leaf);
+    if (tree.places.has(leaf) && isLiteral(substituted.written.get(leaf) ?? text))
+      report(problem.literalSecret(), leaf);
+  }
 }
 
 /** In the file itself, be it as the default of a variable. */

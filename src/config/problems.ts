@@ -211,6 +211,22 @@ export const problem = {
       near === undefined ? hint : `did you mean ${quote(near)}?`,
     );
   },
+  besideSocket: (key: string) =>
+    error("config/beside-socket", `${quote(key)} stands beside "socket"`, "say one of them"),
+  adminExposed: (host: string) =>
+    error(
+      "config/admin-exposed",
+      `${quote(host)} is reached from other machines, and admin tokens would travel in the clear`,
+      "use 127.0.0.1, or say behind_proxy: true where something in front of it speaks TLS",
+    ),
+  noAdminListener: (routes: readonly string[]) =>
+    warning(
+      "config/no-admin-listener",
+      `it serves ${routes.slice(0, 3).join(", ")} on the admin listener, and there is none`,
+      "admin: { tokens: … } opens one",
+    ),
+  sameToken: (other: string) =>
+    error("config/same-token", `it is the token of ${quote(other)}`, "give each its own"),
   badName: (name: string, expected: string) =>
     error("config/bad-name", `${quote(name)} cannot be a name here`, `expected ${expected}`),
   tooLong: () => error("config/too-long", "longer than a timer can run: 24d is the most"),

@@ -66,6 +66,7 @@ function sourceOf(pointer: string, root: Mapping): string {
   return candidatesOf(valueAt(root, line), line)[Number(index)]?.pointer ?? pointer;
 }
 
+/** In the order in which the schema has them. */
 function viewOf(config: GatewayConfig, root: Mapping): Mapping {
   const said = isMapping(root["providers"]) ? root["providers"] : {};
   const providers = Object.keys(said).map((name) => {
@@ -78,6 +79,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
   });
   return {
     listen: config.listen,
+    admin: adminView(root["admin"], config.admin),
     public_url: config.publicUrl,
     state_dir: config.stateDir,
     workers: config.workers,
@@ -86,11 +88,26 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     strict: config.strict,
     timeouts: timeoutsView(config.timeouts),
     max_body: saySize(config.maxBodyBytes),
+    bounds: {
+      in_flight: saySize(config.bounds.inFlightBytes),
+      values: config.bounds.values,
+      answer: saySize(config.bounds.answerBytes),
+      connections: config.bounds.connections,
+      connections_per_address: config.bounds.connectionsPerAddress,
+    },
+    catalogue: { refresh: sayDuration(config.refreshMs) },
+    files: {
+      lifetime: sayDuration(config.files.ttlMs),
+      max_file: saySize(config.files.maxFileBytes),
+      max_key: saySize(config.files.maxKeyBytes),
+      max_total: saySize(config.files.maxBytes),
+    },
     log: { level: config.log.level, slow: sayDuration(config.log.slowMs) },
     store: mountedView(config.store),
     frontends: config.frontends.map(mountedView),
     middleware: config.middleware.map((m) => ({ ...mountedView(m), for: m.for })),
     accounts: isMapping(root["accounts"]) ? filled(root["accounts"]) : undefined,
+    observers: config.observers.map(mountedView),
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(
       [...config.models].map(([name, { candidates, pick, on }]) => [
@@ -99,6 +116,13 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
       ]),
     ),
   };
+}
+
+function adminView(said: unknown, admin: GatewayConfig["admin"]): Mapping | undefined {
+  if (!admin || !isMapping(said)) return undefined;
+  const { behind_proxy } = said;
+  const tokens = admin.tokens.map(({ name, role, token }) => [name, { role, token }] as const);
+  return { ...admin.at, hosts: admin.hosts, behind_proxy, tokens: Object.fromEntries(tokens) };
 }
 
 /** A path is relative to the file that it stands in; here it is whole. */
@@ -156,8 +180,10 @@ export function secretsOf(config: GatewayConfig): string[] {
     config.store,
     ...config.frontends,
     ...config.middleware,
+    ...config.observers,
     ...config.providers.values(),
   ];
+  for (const { token } of config.admin?.tokens ?? []) found.add(token);
   for (const { definition, options } of mounted) collect(definition.options as Schema, options);
   for (const { definition, credentials } of config.providers.values())
     for (const { fields } of credentials) collect(definition.credential as Schema, fields);

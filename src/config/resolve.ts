@@ -5,6 +5,7 @@ import { dirname, resolve as path } from "node:path";
 import { LONGEST_MS, parseDuration, parseSize } from "../lib/duration.ts";
 import type { ErrorKind } from "../model/error.ts";
 import { accountsOf } from "./accounts.ts";
+import { adminOf } from "./admin.ts";
 import { factsOf } from "./facts.ts";
 import type { Mount } from "./mounts.ts";
 import { problem } from "./problems.ts";
@@ -36,6 +37,8 @@ export interface Resolving {
   readonly sources: readonly string[];
   /** The file that `state_dir` stands in. */
   readonly stateFrom: string;
+  /** The file that `admin` stands in. */
+  readonly adminFrom: string;
   readonly unmounted: ReadonlyMap<string, string>;
   readonly overrides: Overrides;
 }
@@ -52,6 +55,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
       hosts: root.listen.hosts,
       origins: root.listen.origins,
     },
+    admin: adminOf(root.admin, of.adminFrom),
     publicUrl: root.public_url,
     stateDir: overrides.stateDir ?? path(dirname(of.stateFrom), root.state_dir),
     workers: overrides.workers ?? root.workers,

@@ -1,5 +1,6 @@
 // The JSON Schema of gateway.yaml without plugins' options: every key of the gateway's own, its default and one line
 // for hovering over it in an editor. `x-expects` is what an error says in place of the rule.
+import { ADMIN } from "./admin.ts";
 import type { Schema } from "./dialect.ts";
 import { ACCOUNT } from "./accounts.ts";
 import { middleware, mounted, plugin, provider, route } from "./entries.ts";
@@ -99,6 +100,7 @@ const skeleton = (facts: Schema) => ({
   title: "gateway.yaml",
   ...closed({
     listen: LISTEN,
+    admin: ADMIN,
     public_url: text("Where clients reach us, for addresses we hand out", {
       pattern: "^https?://",
       format: "uri",

@@ -9,6 +9,7 @@ import type { MiddlewareDef } from "../plugin/middleware.ts";
 import type { ObserverDef } from "../plugin/observer.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit, StoreDef } from "../plugin/store.ts";
+import type { AdminConfig } from "./admin.ts";
 
 export interface GatewayConfig {
   /** Absolute. */
@@ -25,6 +26,8 @@ export interface GatewayConfig {
     /** Origins that browsers may call from. */
     readonly origins: readonly string[];
   };
+  /** Where operators' programs reach us; undefined: nowhere. */
+  readonly admin: AdminConfig | undefined;
   /** Where clients reach us, for addresses we hand out; never taken from a Host header. */
   readonly publicUrl: string | undefined;
   /** Absolute. */

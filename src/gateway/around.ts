@@ -5,7 +5,7 @@ import type { Around } from "./control/key-commands.ts";
 
 /** `listed`: ids of models, as far as they are known. */
 export function aroundOf(
-  { providers, unmounted, models, frontends, accounts }: GatewayConfig,
+  { providers, unmounted, models, frontends, middleware, accounts }: GatewayConfig,
   listed: readonly string[],
 ): Around {
   const aliases = [...models.keys()];
@@ -18,6 +18,9 @@ export function aroundOf(
       aliases.some((alias) => matches(pattern, alias) || matches(alias, pattern)) ||
       untold.some((name) => pattern.startsWith(`${name}/`) || matches(pattern, `${name}/`)),
     accounts: [...accounts.keys()],
-    frontend: (name) => frontends.some((f) => f.id === `frontends.${name}` || f.use === name),
+    // A middleware that serves routes is one by its whole name.
+    frontend: (name) =>
+      frontends.some((f) => f.id === `frontends.${name}` || f.use === name) ||
+      middleware.some(({ id }) => id === name),
   };
 }

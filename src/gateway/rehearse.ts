@@ -45,6 +45,8 @@ export interface RehearseOptions {
 }
 
 export interface Rehearsal extends AsyncDisposable {
+  /** Worth saying, and no error. */
+  readonly warnings: readonly Located[];
   /** As the control socket of a running gateway has them. */
   readonly commands: ReturnType<typeof commandsOn>;
 }
@@ -73,6 +75,7 @@ export async function rehearse(
     return { problems };
   }
   return {
+    warnings: built.warnings,
     commands: commandsOn({ config, built, store, mask: of.mask }),
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };

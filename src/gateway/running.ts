@@ -31,6 +31,9 @@ type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 
 type Why = NonNullable<Status["lastReload"]>["why"];
 
+/** For an answer to a program that is just being written. */
+const ADMIN_MS = 1_000;
+
 /** After the drain time. Workers have theirs first. */
 const END_MS = { alone: 5_000, workers: 35_000 };
 
@@ -42,6 +45,7 @@ export class Running implements Gateway {
   #refresh!: Refresh;
   #stage!: GenerationSlot;
   #door: Door | undefined;
+  #admin: Listening | undefined;
   #workers: WorkerPool | undefined;
   #numbers = 0;
   #lastReload: Status["lastReload"];
@@ -57,6 +61,9 @@ export class Running implements Gateway {
 
   get url(): string {
     return this.#door?.url ?? "";
+  }
+  get adminUrl(): string | undefined {
+    return this.#admin?.url;
   }
   get stateDir(): string {
     return this.#services.stateDir;
@@ -90,9 +97,13 @@ export class Running implements Gateway {
     this.#refresh = this.#scope.own(refreshing(this.#services));
     const serving = await this.#build(loaded, config);
     if ("problems" in serving) return serving.problems;
+    warn(this.#of.log, serving.built.warnings);
     this.#stage.swap(serving);
     this.firstKey = await firstKey(config, this.#services);
     this.#scope.own(await serveControl({ path: this.stateDir, ...this.#commands() }));
+    // The first to open: what is in its way is known before clients come.
+    this.#admin = await this.#stage.listenAdmin();
+    this.#scope.defer(() => this.#admin?.close(0));
     if (size > 1) {
       const problems = await this.#spawn(size, this.#of.worker!, serving);
       if (problems.length > 0) return problems;
@@ -140,12 +151,13 @@ export class Running implements Gateway {
       await serving.built.retire();
       return refuse(inOrder(problems));
     }
-    warn(log, loaded.problems);
+    const taken = inOrder(serving.built.warnings);
+    warn(log, taken);
     this.#stage.swap(serving);
     this.#follow(serving);
     const now = serving.built.gen.number;
     log.info({ why, generation: now }, "reloaded");
-    return { ok: true, generation: now, problems: loaded.problems };
+    return { ok: true, generation: now, problems: taken };
   }
 
   async status(): Promise<Status> {
@@ -155,6 +167,7 @@ export class Running implements Gateway {
         version: this.#of.version,
         pid: process.pid,
         url: this.url,
+        admin: this.adminUrl,
         file: this.#of.file,
         stateDir: this.stateDir,
         state: this.#stage.draining ? "draining" : "serving",
@@ -187,6 +200,9 @@ export class Running implements Gateway {
     const cut = (await this.#door?.close(this.#stage.current.config.drainMs)) ?? 0;
     if (cut > 0)
       this.#services.log.warn({ cut }, "the drain time is over; what was left has been cut off");
+    // Until here it could be asked how far the end is.
+    await this.#admin?.close(ADMIN_MS);
+    this.#admin = undefined;
     await this.#stage.end();
     await this.#scope[Symbol.asyncDispose]();
     this.#of.log.flush();

@@ -7,6 +7,8 @@ import type { FileCounts } from "./services/files.ts";
 export interface Gateway {
   /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
   readonly url: string;
+  /** Where operators' programs reach it: "http://127.0.0.1:9787", "unix:/run/tollgate/admin.sock"; undefined: nowhere. */
+  readonly adminUrl: string | undefined;
   /** Absolute. */
   readonly stateDir: string;
   /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
@@ -42,6 +44,8 @@ export interface Status {
   readonly version: string;
   readonly pid: number;
   readonly url: string;
+  /** The admin listener's. */
+  readonly admin: string | undefined;
   /** Undefined: the embedded default. */
   readonly file: string | undefined;
   readonly stateDir: string;

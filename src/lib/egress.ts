@@ -52,6 +52,10 @@ export function allowed(address: string): boolean {
   return family === 6 && open6.check(address, "ipv6") && !closed6.check(address, "ipv6");
 }
 
+/** Reached from this machine alone. */
+export const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+
 export interface Guard {
   /** For net.connect and undici: resolves a name and refuses it when any of its addresses is closed. */
   lookup: LookupFunction;

@@ -2,7 +2,7 @@ import type { Fault } from "../model/error.ts";
 import type { Body, HeadersIn, HeadersOut, Json, Opt, QueryIn, Sync } from "../model/values.ts";
 import type { RecordedAnswer } from "./call.ts";
 import type { Arrival } from "./exchange.ts";
-import type { Plugin, Setup } from "./plugin.ts";
+import type { Plugin, Role, Setup } from "./plugin.ts";
 import type { Op, Protocol, ErrorAnswer } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 import type { Target } from "./store.ts";
@@ -29,8 +29,13 @@ export interface Frontend {
   secret?(headers: HeadersIn, query: QueryIn): string | undefined;
 }
 
-/** Paths are h3's: `:name` is one segment, `**:name` is the rest. */
-export type Route = { method: string; path: string | readonly string[] } & (WalkRoute | ServeRoute);
+/** Where a route is. Paths are h3's: `:name` is one segment, `**:name` is the rest. */
+export interface RouteAddress {
+  method: string;
+  path: string | readonly string[];
+}
+/** A frontend's route: to models, or answered by the frontend itself, on the public port unless it says otherwise. */
+export type Route = RouteAddress & (WalkRoute | ServeRoute<"public">);
 
 /** Goes the whole walk. */
 export interface WalkRoute {
@@ -81,15 +86,42 @@ export interface RouteInput {
 }
 
 /**
- * Answered here. The admit hooks run unless it is open; then, where `body` says in which form, the body is read and checked; then
- * `serve` is called, once. A `fail()` in it is told to the client, any other throw is a 500. Without `body` none is read.
+ * A route that its plugin answers itself, and who may ask it. `Usual` is what an absent `on` means: "public" for a
+ * frontend's, "admin" for a middleware's and an observer's.
  */
-export type ServeRoute = { open?: true } & (
+export type ServeRoute<Usual extends "public" | "admin" = "public" | "admin"> = ServedWork &
+  (PublicAccess<Usual> | AdminAccess<Usual>);
+
+type On<P extends string, Usual> = P extends Usual ? { on?: P } : { on: P };
+
+/**
+ * On the port that clients reach, in every process that answers there. Admit hooks run and find out which key it is,
+ * unless the route is open.
+ */
+export type PublicAccess<Usual> = On<"public", Usual> & { open?: true; role?: never };
+
+/**
+ * On the admin listener alone, where gateway.yaml has `admin:`, and in the primary process alone, like commands. Admit hooks do
+ * not run: who asks presents an admin token, whose role must be `role` or more, owner where it is absent. Then
+ * `x.identity.id` is "admin:" and the token's name. Observers and `settle` hooks do not hear of it.
+ */
+export type AdminAccess<Usual> = On<"admin", Usual> & { role?: Role; open?: never };
+
+/** A served route of a middleware: its hooks and its routes share what `setup` made. On the admin listener unless it says otherwise. */
+export type PluginRoute = RouteAddress & ServeRoute<"admin">;
+
+/** A served route of an observer. What an observer knows is not the clients': it is on the admin listener always. */
+export type ObserverRoute = RouteAddress & ServedWork & AdminAccess<"admin">;
+
+/**
+ * How a served route answers. Who asks is found out first; then, where `body` says in which form, the body is read and checked;
+ * then `serve` is called, once. A `fail()` in it is told in words, any other throw is a 500. Without `body` none is read.
+ */
+export type ServedWork =
   | { body?: undefined; serve(x: Arrival): ServedAnswer | Promise<ServedAnswer> }
   | { body: BodyForm; serve(x: Arrival, body: Body): ServedAnswer | Promise<ServedAnswer> }
   /** Of any media type, as it came. */
-  | { body: "bytes"; serve(x: Arrival, body: Buffer): ServedAnswer | Promise<ServedAnswer> }
-);
+  | { body: "bytes"; serve(x: Arrival, body: Buffer): ServedAnswer | Promise<ServedAnswer> };
 
 /**
  * The answer of a served route. JSON is written as JSON; a Buffer goes out as it is, with the content type from `headers`.

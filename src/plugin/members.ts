@@ -1,8 +1,8 @@
 // What each part of a plugin may have, by name. The contract's types say which: a name too many or too few here does not
 // compile. A member whose name is none of them would never be called, and no type says so to an author who writes JavaScript.
 import { nearest } from "../lib/text.ts";
-import type { Frontend, FrontendDef, ServeRoute, WalkRoute } from "./frontend.ts";
-import type { Hooks, MiddlewareDef } from "./middleware.ts";
+import type { Frontend, FrontendDef, RouteAddress, ServeRoute, WalkRoute } from "./frontend.ts";
+import type { Hooks, MiddlewareDef, MiddlewareRoutes } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
 import type { Commands } from "./plugin.ts";
 import type { NativeEndpoint, Provider, ProviderDef, WireEndpoint } from "./provider.ts";
@@ -53,8 +53,9 @@ export const MADE = {
     attempt: true,
     event: true,
     settle: true,
+    routes: true,
   },
-  observer: { ...COMMANDS, seen: true, told: true },
+  observer: { ...COMMANDS, seen: true, told: true, routes: true },
   store: {
     ...COMMANDS,
     reach: true,
@@ -70,7 +71,7 @@ export const MADE = {
 } as const satisfies {
   provider: Names<Provider & Commands>;
   frontend: Names<Frontend & Commands>;
-  middleware: Names<Hooks & Commands>;
+  middleware: Names<Hooks & MiddlewareRoutes & Commands>;
   observer: Names<Observer & Commands>;
   store: Names<Store & Commands>;
 };
@@ -101,10 +102,13 @@ const ROUTE = {
   protocols: true,
   body: true,
   read: true,
+  on: true,
+  role: true,
   open: true,
   serve: true,
 } as const satisfies Names<WalkRoute> &
-  Names<Extract<ServeRoute, { body: "bytes" }>> & { method: true; path: true };
+  Names<Extract<ServeRoute, { body: "bytes" }>> &
+  Names<RouteAddress>;
 
 /** A member that nothing calls, and the one that was probably meant. */
 export interface UnknownMember {
@@ -155,6 +159,5 @@ export function strangerMade(
     return undefined;
   };
   if (kind === "provider") return inside(endpoints, ENDPOINT, "member of an endpoint");
-  if (kind === "frontend") return inside(routes, ROUTE, "member of a route");
-  return undefined;
+  return inside(routes, ROUTE, "member of a route");
 }

@@ -5,6 +5,7 @@ import type { ModelRequest } from "../model/request.ts";
 import type { HeadersOut, Opt, Sync } from "../model/values.ts";
 import type { Call, Candidate, Outgoing, RecordedAnswer, Reply } from "./call.ts";
 import type { Arrival, Exchange, Outcome } from "./exchange.ts";
+import type { PluginRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 import type { Limit } from "./store.ts";
@@ -25,7 +26,17 @@ export const HOOKS = {
 export interface MiddlewareDef<O extends ObjectSchema = None> extends Plugin<O> {
   /** Where it sends what people wrote. Under ZDR the host refuses what this cannot vouch for. */
   sends: "nowhere" | DataPolicy;
-  setup: Setup<O, Hooks>;
+  setup: Setup<O, Hooks & MiddlewareRoutes>;
+}
+
+/** What a middleware's `setup` may give beside its hooks. */
+export interface MiddlewareRoutes {
+  /**
+   * Answered by the middleware itself, by what its hooks have left in the same `setup`. With several processes each has its own
+   * copy: `ctx.peers` asks the others. A route `on: "public"` is asked as `middleware.<name>`, the name that a key's
+   * `frontends` may say.
+   */
+  routes?: readonly PluginRoute[];
 }
 
 /**

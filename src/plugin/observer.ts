@@ -7,6 +7,7 @@ import type { Kind } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallState } from "./call.ts";
+import type { ObserverRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Op } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
@@ -25,7 +26,7 @@ export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
   setup: Setup<O, Observer>;
 }
 
-/** What an observer's `setup` gives. Both members may be absent. */
+/** What an observer's `setup` gives. All members may be absent. */
 export interface Observer {
   /**
    * What was asked and answered: every request that reached a frontend, refused ones too, once, when its last byte has
@@ -47,6 +48,11 @@ export interface Observer {
    * changes nothing, nothing waits for it, and a throw is logged.
    */
   told?(notice: Notice): void | Promise<void>;
+  /**
+   * Served on the admin listener, where gateway.yaml has one, for as long as the generation lives: what was counted, for a
+   * program that fetches it. They stand in the process that `seen` is called in.
+   */
+  routes?: readonly ObserverRoute[];
 }
 
 /** One request, when it is over. No word of a prompt, an answer or an error's message is in it, and no address. */

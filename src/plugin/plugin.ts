@@ -45,10 +45,11 @@ export interface Problem {
 }
 
 /**
- * What the giver of a command must be: a viewer reads, an operator changes what can be changed back, an owner may do all. Who
- * may open the state folder, and so its control socket, is an owner.
+ * What the giver of a command, or who asks an admin route, must be at least. Each may what those before it may: metrics reads
+ * counts and times, a viewer reads everything, an operator changes what can be changed back, an owner may do all. Who may open
+ * the state folder, and so its control socket, is an owner.
  */
-export type Role = "viewer" | "operator" | "owner";
+export type Role = "metrics" | "viewer" | "operator" | "owner";
 
 /** A command that a plugin brings. The gateway describes its own in the same words. */
 export interface PluginCommand {

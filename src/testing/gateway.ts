@@ -27,6 +27,8 @@ export interface GatewayOf {
 /** A gateway that serves. Ending it (`await using`) stops it at once, open requests too, and takes its files away. */
 export interface TestGateway extends AsyncDisposable {
   readonly url: string;
+  /** Of the admin listener, where the YAML has `admin:`; "" where it has none. */
+  readonly admin: string;
   readonly logs: readonly LogLine[];
   /** Everything that the ledger was asked to write, in order. */
   readonly ledger: readonly StoreCommand[];
@@ -68,6 +70,7 @@ export async function gateway(of: GatewayOf): Promise<TestGateway> {
   }
   return {
     url: started.url,
+    admin: started.adminUrl ?? "",
     logs,
     ledger,
     async [Symbol.asyncDispose]() {

@@ -17,13 +17,21 @@ import cache from "../../examples/cache.ts";
 import counter from "../../examples/counter.ts";
 import lines from "../../examples/lines.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
+import receipts from "../../examples/receipts.ts";
 import redactor from "../../examples/redactor.ts";
 import { foreign, importsOf } from "../floors.ts";
 import { worked } from "../processor.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
 
-const plugins: Readonly<Record<string, Definition>> = { acme, cache, counter, lines, redactor };
+const plugins: Readonly<Record<string, Definition>> = {
+  acme,
+  cache,
+  counter,
+  lines,
+  receipts,
+  redactor,
+};
 
 describe("every example", () => {
   it("imports what third parties get, and begins with its own name", () => {
@@ -186,6 +194,40 @@ describe("the frontend and its protocol", () => {
     expect(await wrong.json()).toMatchObject({ error: { kind: "invalid" } });
     const health = await fetch(`${it.at.url}/lines/health`);
     expect(await health.json()).toEqual({ ok: true });
+  });
+});
+
+describe("the receipts", () => {
+  const ADMIN = `admin: { port: 0, tokens: { me: { role: viewer, token: "${"t".repeat(24)}" } } }`;
+
+  it("are given to the key that made the request, and counted for an operator", async () => {
+    await using it = await stage(
+      `${ADMIN}\nfrontends: [chat-completions]\nmiddleware: [cut, receipts]`,
+    );
+    const res = await it.ask(CHAT, user("Hi"), "ann");
+    await res.text();
+    const id = res.headers.get("x-request-id")!;
+    const receipt = (key: string, of = id) =>
+      fetch(`${it.at.url}/v1/receipts/${of}`, { headers: { authorization: `Bearer ${key}` } });
+    const mine = await receipt("ann");
+    expect(await mine.json()).toEqual({ status: 200, model: "acme/large", cost_nano: null });
+    for (const other of [await receipt("bob"), await receipt("ann", "none")])
+      expect(other.status).toBe(404);
+    const list = (token: string) =>
+      fetch(`${it.at.admin}/receipts`, { headers: { authorization: `Bearer ${token}` } });
+    expect(await (await list("t".repeat(24))).json()).toEqual({ kept: 1 });
+    expect((await list("ann")).status).toBe(401);
+  });
+
+  it("keep nothing of what is private, and no more than they may", async () => {
+    await using it = await stage(
+      `${ADMIN}\nfrontends: [chat-completions]\nmiddleware: [cut, { use: receipts, with: { most: 2 } }]`,
+    );
+    for (let n = 0; n < 3; n++) await (await it.ask(CHAT, user("Hi"))).text();
+    const list = await fetch(`${it.at.admin}/receipts`, {
+      headers: { authorization: `Bearer ${"t".repeat(24)}` },
+    });
+    expect(await list.json()).toEqual({ kept: 2 });
   });
 });
 

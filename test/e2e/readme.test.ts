@@ -47,10 +47,17 @@ const of = (language: string) => blocks.filter((b) => b.language === language);
 const named = (b: Block) => `${b.page}:${b.line}`;
 
 /** Keys that the examples ask for. */
+const exampleOf = (name: string | symbol) =>
+  typeof name === "string" && /_(KEY|TOKEN)$/.test(name)
+    ? `sk-example-${name}-0000-0000`
+    : undefined;
 const ENV = new Proxy({} as Record<string, string>, {
-  get: (_t, name) =>
-    typeof name === "string" && /_(KEY|TOKEN)$/.test(name) ? "sk-example-0000" : undefined,
+  get: (_t, name) => exampleOf(name),
   has: () => true,
+  getOwnPropertyDescriptor: (_t, name) => {
+    const value = exampleOf(name);
+    return value === undefined ? undefined : { value, configurable: true, enumerable: true };
+  },
 });
 
 const load = createLoader({ builtin: builtin as never, host: {} });

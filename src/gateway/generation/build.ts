@@ -20,10 +20,15 @@ import { type PluginCommands, PluginSetup, type ProblemLocator } from "./plugin-
 import { fetchFor } from "./provider-access.ts";
 import { mountProviders } from "./providers.ts";
 import { ready } from "./ready.ts";
+import { ServedRoutes } from "./served-routes.ts";
 
 export interface BuiltGeneration {
   readonly gen: Generation;
   readonly frontends: readonly MountedFrontend[];
+  /** Of the admin listener; a route each. */
+  readonly admin: readonly MountedFrontend[];
+  /** Worth saying, and no error. */
+  readonly warnings: readonly Located[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly middleware: readonly MountedMiddleware[];
   /** In the process that has them. */
@@ -58,9 +63,11 @@ export async function build(
   kinds.ofProviders(providers);
   const catalogue = scope.own(fillCatalogue(config, providers, services, kinds.works));
   setup.catalogue = catalogue;
-  const middleware = await mountMiddleware(config, setup);
-  const observers = of.observers === false ? [] : await mountObservers(config, setup);
-  const mounted = await mountFrontends(config, setup, middleware);
+  const served = new ServedRoutes(setup, config.admin);
+  const { middleware, frontends } = await mountMiddleware(config, setup, served);
+  const observers = of.observers === false ? [] : await mountObservers(config, setup, served);
+  const mounted = await mountFrontends(config, setup, middleware, served);
+  served.needListener(config);
   kinds.ofFrontends(mounted.frontends);
   kinds.check(config, setup);
   if (problems.length === 0 && probe)
@@ -73,7 +80,9 @@ export async function build(
   const inFlight = new InFlight();
   return {
     gen: generation(of, { catalogue, providers, doors: mounted.doors, inFlight }),
-    frontends: mounted.frontends,
+    frontends: [...mounted.frontends, ...frontends],
+    admin: served.admin,
+    warnings: problems,
     providers,
     middleware,
     observers,

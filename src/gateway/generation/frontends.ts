@@ -8,6 +8,7 @@ import { compile, type MountedMiddleware } from "../../walk/hooks.ts";
 import { bearer } from "../http/bearer.ts";
 import { validator } from "./mounting.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
+import type { ServedRoutes } from "./served-routes.ts";
 
 export interface MountedFrontends {
   readonly frontends: readonly MountedFrontend[];
@@ -19,16 +20,19 @@ export async function mountFrontends(
   config: GatewayConfig,
   setup: PluginSetup,
   middleware: readonly MountedMiddleware[],
+  served: ServedRoutes,
 ): Promise<MountedFrontends> {
   const frontends: MountedFrontend[] = [];
   const doors = new Map<Kind, string>();
-  const routes = new Map<string, string>();
   for (const mounted of config.frontends) {
-    const frontend = await setup.run<Frontend>(mounted);
-    if (!frontend) continue;
+    const made = await setup.run<Frontend>(mounted);
+    if (!made) continue;
     const name = mounted.id.replace(/^frontends\./, "");
-    checkRoutes(mounted, name, frontend, routes, setup);
-    const secret = frontend.secret?.bind(frontend) ?? bearer;
+    const fault = made.fault?.bind(made);
+    const routes = served.sorted({ mounted, routes: made.routes, usual: "public", fault });
+    const frontend = routes.length === made.routes.length ? made : withRoutes(made, routes);
+    checkSpoken(mounted, frontend, setup);
+    const secret = made.secret?.bind(made) ?? bearer;
     const chain = compile(middleware, name);
     const spoken = new Map<Protocol, MountedFrontend>();
     for (const part of byProtocol(frontend)) {
@@ -71,32 +75,23 @@ function byProtocol(frontend: Frontend): readonly Frontend[] {
       else parts.set(protocol, [route]);
     }
   if (parts.size <= 1 && (parts.size === 0 || parts.has(frontend.protocol))) return [frontend];
-  const fault = frontend.fault?.bind(frontend);
-  return [...parts].map(([protocol, routes]) => ({
-    routes,
-    ...(protocol && { protocol }),
-    ...(fault && { fault }),
-  }));
+  return [...parts].map(([protocol, routes]) => {
+    const { protocol: _, ...part } = withRoutes(frontend, routes);
+    return { ...part, ...(protocol && { protocol }) };
+  });
 }
 
-/** `routes`: those of the frontends before it, by the name of the frontend that serves them. */
-function checkRoutes(
-  mounted: MountConfig<any>,
-  name: string,
-  frontend: Frontend,
-  routes: Map<string, string>,
-  setup: PluginSetup,
-): void {
-  for (const route of frontend.routes) {
+/** The same with fewer routes; an instance of a class keeps its methods. */
+function withRoutes(frontend: Frontend, routes: readonly Route[]): Frontend {
+  const { protocol } = frontend;
+  const fault = frontend.fault?.bind(frontend);
+  return { routes, ...(protocol && { protocol }), ...(fault && { fault }) };
+}
+
+function checkSpoken(mounted: MountConfig<any>, frontend: Frontend, setup: PluginSetup): void {
+  for (const route of frontend.routes)
     if ("op" in route && !allSpokenAt(route, frontend).every((protocol) => protocol?.server))
       setup.refuse(mounted, "it has a route to models, and its protocol has no server half");
-    for (const path of [route.path].flat()) {
-      const key = `${route.method} ${path}`;
-      const other = routes.get(key);
-      if (other !== undefined) setup.refuse(mounted, `${key} is served by ${other} already`);
-      routes.set(key, name);
-    }
-  }
 }
 
 function noteDoors({ routes, protocol }: Frontend, doors: Map<Kind, string>): void {

@@ -1,19 +1,33 @@
 // Middleware and observers of gateway.yaml, set up.
 import type { GatewayConfig, MountConfig } from "../../config/types.ts";
+import type { Route } from "../../plugin/frontend.ts";
+import type { MiddlewareRoutes } from "../../plugin/middleware.ts";
 import type { Observer } from "../../plugin/observer.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
+import type { MountedFrontend } from "../../walk/mounted.ts";
 import type { MountedObserver } from "../observers/audience.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
+import type { ServedRoutes } from "./served-routes.ts";
+
+export interface MountedMiddlewares {
+  readonly middleware: readonly MountedMiddleware[];
+  /** One for each middleware that serves routes on the public port. */
+  readonly frontends: readonly MountedFrontend[];
+}
 
 export async function mountMiddleware(
   config: GatewayConfig,
   setup: PluginSetup,
-): Promise<MountedMiddleware[]> {
+  served: ServedRoutes,
+): Promise<MountedMiddlewares> {
   const middleware: MountedMiddleware[] = [];
+  const serving: { mounted: MountConfig<any>; routes: readonly Route[] }[] = [];
   for (const mounted of config.middleware) {
-    const hooks = await setup.run<MountedMiddleware["hooks"]>(mounted);
+    const hooks = await setup.run<MountedMiddleware["hooks"] & MiddlewareRoutes>(mounted);
     if (!hooks) continue;
     checkNarrowing(mounted, hooks, setup);
+    const routes = served.sorted({ mounted, routes: hooks.routes ?? [], usual: "admin" });
+    if (routes.length > 0) serving.push({ mounted, routes });
     middleware.push({
       id: mounted.id,
       hooks,
@@ -22,7 +36,11 @@ export async function mountMiddleware(
       for: mounted.for,
     });
   }
-  return middleware;
+  // Each is admitted by all of them, those behind it too.
+  const frontends = serving.map(({ mounted, routes }) =>
+    served.asFrontend(mounted, routes, middleware),
+  );
+  return { middleware, frontends };
 }
 
 /** `for` cannot ask for what is not known yet when a hook runs. */
@@ -47,11 +65,15 @@ function checkNarrowing(
 export async function mountObservers(
   config: GatewayConfig,
   setup: PluginSetup,
+  served: ServedRoutes,
 ): Promise<MountedObserver[]> {
   const observers: MountedObserver[] = [];
+  const only = { on: "admin", why: "an observer's routes are on the admin listener" } as const;
   for (const mounted of config.observers) {
     const observer = await setup.run<Observer>(mounted);
-    if (observer) observers.push({ id: mounted.id, observer, sends: mounted.definition.sends });
+    if (!observer) continue;
+    served.sorted({ mounted, routes: observer.routes ?? [], usual: "admin", only });
+    observers.push({ id: mounted.id, observer, sends: mounted.definition.sends });
   }
   return observers;
 }

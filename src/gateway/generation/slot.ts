@@ -3,10 +3,13 @@
 import type { LoadedConfig } from "../../config/load.ts";
 import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { Generation } from "../../walk/generation.ts";
+import { listenAdmin } from "../admin/listener.ts";
 import { toHandler } from "../http/adapter.ts";
 import { createApp, stray } from "../http/app.ts";
 import { build, type BuiltGeneration } from "./build.ts";
 import type { Services } from "../services/services.ts";
+import type { Refusal } from "../http/door.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listener.ts";
 import type { Status } from "../types.ts";
 
@@ -16,6 +19,8 @@ export interface LiveGeneration {
   readonly config: GatewayConfig;
   readonly loaded: LoadedConfig;
   readonly handler: ListenOptions["handler"];
+  /** Of the admin listener. */
+  readonly admin: ListenOptions["handler"];
   readonly at: number;
 }
 
@@ -38,19 +43,31 @@ export class GenerationSlot {
 
   /** Opens the port: a client meets the generation of that moment. */
   async listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
-    const { log } = this.#services;
     const { config } = this.current;
     return (this.#listening = await listen({
       ...config.listen,
       limits: config.bounds,
       ...more,
       handler: (req, res) => this.current.handler(req, res),
-      refused: (refusal, who) =>
-        log.debug(
-          { code: refusal.code, status: refusal.status, ...who },
-          "a request was turned away",
-        ),
+      refused: (refusal, who) => this.#turnedAway(refusal, who),
     }));
+  }
+
+  /** Undefined: gateway.yaml asks for none. */
+  async listenAdmin(): Promise<Listening | undefined> {
+    const { admin } = this.current.config;
+    return (
+      admin &&
+      listenAdmin(
+        admin,
+        (req, res) => this.current.admin(req, res),
+        (refusal, who) => this.#turnedAway(refusal, { ...who, listener: "admin" }),
+      )
+    );
+  }
+
+  #turnedAway({ code, status }: Refusal, who: object): void {
+    this.#services.log.debug({ code, status, ...who }, "a request was turned away");
   }
 
   async build(of: {
@@ -75,8 +92,16 @@ export class GenerationSlot {
       config,
       loaded,
       handler: toHandler(app, stray(built.frontends)),
+      admin: this.#admin(built),
       at: Date.now(),
     };
+  }
+
+  /** What operators' programs ask is no request of a client: observers do not hear of it. */
+  #admin({ gen, admin: frontends }: BuiltGeneration): ListenOptions["handler"] {
+    const quiet: Generation = { ...gen, seen: undefined };
+    const app = createApp({ gen: quiet, frontends, ready: () => this.#ready(), admin: true });
+    return toHandler(app, stray(frontends));
   }
 
   swap(serving: LiveGeneration): void {

@@ -21,12 +21,15 @@ export interface AppOptions {
   ready: () => { ready: boolean; state: string };
   /** Pictures that a client asked for by address. */
   files?: Pick<Files, "serve">;
+  /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
+  admin?: boolean;
 }
 
-export function createApp({ gen, frontends, ready, files }: AppOptions): H3 {
+export function createApp(of: AppOptions): H3 {
+  const { gen, frontends, ready, files, admin = false } = of;
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
-  health(app, ready);
+  health(app, ready, admin);
   if (files) keptFiles(app, files);
   for (const frontend of frontends)
     for (const route of frontend.routes)
@@ -61,7 +64,7 @@ export function createApp({ gen, frontends, ready, files }: AppOptions): H3 {
         : {
             kind: "not_found",
             code: "unknown_path",
-            message: `There is nothing at ${req.method} ${path}. There is: ${paths(frontends)}.`,
+            message: `There is nothing at ${req.method} ${path}.${admin ? "" : ` There is: ${paths(frontends)}.`}`,
           },
       methods ? 405 : undefined,
     );
@@ -82,7 +85,7 @@ export const stray =
     refuse(res, family, fault);
   };
 
-function health(app: H3, ready: AppOptions["ready"]): void {
+function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
   const say = (event: H3Event, status: number, body: object) => {
     const { req, res } = nodeOf(event);
     const text = JSON.stringify(body);
@@ -97,7 +100,7 @@ function health(app: H3, ready: AppOptions["ready"]): void {
       const { ready: yes, state } = ready();
       return say(e, yes ? 200 : 503, { status: state });
     });
-    app.on(method, "/", (e) => say(e, 200, { name: "tollgate" }));
+    if (!admin) app.on(method, "/", (e) => say(e, 200, { name: "tollgate" }));
   }
 }
 

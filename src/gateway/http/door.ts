@@ -2,6 +2,7 @@
 // Two parsers in a row that read one request differently are how requests are smuggled: what could be read two ways is refused.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import { isLoopback } from "../../lib/egress.ts";
 
 export interface Refusal {
   readonly status: number;
@@ -22,6 +23,11 @@ export interface DoorOptions {
   readonly hosts?: readonly string[];
   /** Origins that browsers may call from. */
   readonly origins?: readonly string[];
+  /**
+   * Wherever it is bound, only names that are listed are ours, and numeric addresses, which no page can point elsewhere. Of
+   * pages, those that it serves itself may call.
+   */
+  readonly admin?: boolean;
   /** Most header lines. */
   readonly headers: number;
 }
@@ -39,15 +45,15 @@ const ONCE = new Set([
 
 const AUTHORITY = /^(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+?)\.?(?::\d{1,5})?$/;
 
-export const isLoopback = (host: string): boolean =>
-  host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
-
 export function createDoor(options: DoorOptions): Door {
   const bare = (host: string) => host.toLowerCase().replace(/^\[(.*)\]$/, "$1");
   // A page of any site may point a name of its own at 127.0.0.1; its requests then carry that name.
-  const names = isLoopback(bare(options.host))
-    ? new Set(["localhost", "127.0.0.1", "::1", options.host, ...(options.hosts ?? [])].map(bare))
-    : undefined;
+  const here = isLoopback(bare(options.host));
+  const section = options.admin ? "admin" : "listen";
+  const names =
+    here || options.admin
+      ? new Set(["localhost", "127.0.0.1", "::1", options.host, ...(options.hosts ?? [])].map(bare))
+      : undefined;
   const origins = new Set((options.origins ?? []).map((origin) => origin.toLowerCase()));
 
   /** The one that came in last: clients seldom change it. */
@@ -57,14 +63,28 @@ export function createDoor(options: DoorOptions): Door {
     if (host !== undefined && host === known) return undefined;
     const name = AUTHORITY.exec(host ?? "")?.[1];
     if (name === undefined) return bad("host_invalid", "A request needs one valid Host header.");
-    if (names && !names.has(bare(name)))
+    const numeric = options.admin && !here && isIP(bare(name)) !== 0;
+    if (names && !numeric && !names.has(bare(name)))
       return {
         status: 421,
         code: "host_unknown",
-        message: `This gateway does not answer for "${name}". Use localhost, or add the name to listen.hosts.`,
+        message: `This gateway does not answer for "${name}". Use localhost, or add the name to ${section}.hosts.`,
       };
     known = host;
     return undefined;
+  }
+
+  function refuseOrigin(origin: string | undefined, host: string | undefined): Refusal | undefined {
+    if (origin === undefined || origins.has(origin)) return undefined;
+    if (options.admin) {
+      const own = host?.toLowerCase();
+      return origin === `http://${own}` || origin === `https://${own}` ? undefined : FOREIGN_PAGE;
+    }
+    return {
+      status: 403,
+      code: "origin_refused",
+      message: "Calls from web pages are refused. To allow this origin, add it to listen.origins.",
+    };
   }
 
   return {
@@ -85,18 +105,17 @@ export function createDoor(options: DoorOptions): Door {
         refuseFraming(req) ??
         refuseHost(headers.host) ??
         refuseTarget(req) ??
-        (headers.origin !== undefined && !origins.has(headers.origin.toLowerCase())
-          ? {
-              status: 403,
-              code: "origin_refused",
-              message:
-                "Calls from web pages are refused. To allow this origin, add it to listen.origins.",
-            }
-          : undefined)
+        refuseOrigin(headers.origin?.toLowerCase(), headers.host)
       );
     },
   };
 }
+
+const FOREIGN_PAGE: Refusal = {
+  status: 403,
+  code: "origin_refused",
+  message: "Calls from other web pages are refused.",
+};
 
 const bad = (code: string, message: string): Refusal => ({ status: 400, code, message });
 

@@ -24,6 +24,8 @@ export interface ListenOptions {
   readonly hosts?: readonly string[];
   /** Origins that browsers may call from. */
   readonly origins?: readonly string[];
+  /** See the door's. */
+  readonly admin?: boolean;
   readonly limits?: Partial<ListenLimits>;
   /** Told of every request that was turned away before the handler saw it. */
   readonly refused?: (refusal: Refusal, who: { address: string | undefined }) => void;
@@ -113,9 +115,10 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   // Node would refuse such a request alone, and still hand on the one behind it. The door refuses both.
   Object.assign(server, { requireHostHeader: false });
 
-  const { port } = server.address() as AddressInfo;
+  const bound = server.address() as AddressInfo | string;
+  const port = typeof bound === "string" ? 0 : bound.port;
   return {
-    url: `http://${reachable(options.host)}:${port}`,
+    url: typeof bound === "string" ? `unix:${bound}` : `http://${reachable(options.host)}:${port}`,
     port,
     server,
     inflight: () => sockets.inFlight,

@@ -22,10 +22,11 @@ export async function choose(host: string, port: number): Promise<{ host: string
 export const share = (
   { host, port }: { readonly host: string; readonly port: number },
   handler: RequestListener,
+  key?: string,
 ): Promise<Server> =>
   new Promise((resolve, reject) => {
     const server = serve(handler);
-    server.once("error", (error) => reject(unbound(host, port, error)));
+    server.once("error", (error) => reject(unbound(host, port, error, key)));
     server.listen({ host, port }, () => {
       server.removeAllListeners("error");
       resolve(server);
@@ -53,10 +54,11 @@ export const probe = (host: string, port: number): Promise<number> =>
     });
   });
 
-export function unbound(host: string, port: number, error: unknown): Error {
+/** `key`: what says the port. */
+export function unbound(host: string, port: number, error: unknown, key = "--port"): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   const why: Readonly<Record<string, string>> = {
-    EADDRINUSE: `Port ${port} on ${host} is taken. Stop what listens there, or choose another with --port.`,
+    EADDRINUSE: `Port ${port} on ${host} is taken. Stop what listens there, or choose another with ${key}.`,
     EACCES: `Port ${port} needs privileges that this process does not have. Choose one above 1023.`,
     EADDRNOTAVAIL: `This machine has no address ${host}. Use 127.0.0.1, or an address of one of its interfaces.`,
     ENOTFOUND: `The host name ${host} has no address. Use 127.0.0.1, or an address of this machine.`,

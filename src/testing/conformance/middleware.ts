@@ -30,7 +30,7 @@ export function middleware(subject: Subject): Check[] {
 
 function shape(hooks: Hooks): void {
   for (const [name, hook] of Object.entries(hooks)) {
-    if (name === "commands") continue;
+    if (name === "commands" || name === "routes") continue;
     assert.ok(name in HOOKS, `there is no hook ${name}`);
     assert.ok(hook === undefined || typeof hook === "function", `${name} is a function`);
   }

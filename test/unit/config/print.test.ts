@@ -7,7 +7,14 @@ import { printProblems, problemsJson } from "../../../src/config/report.ts";
 import { load } from "./stubs.ts";
 
 const file = "/etc/tollgate/gateway.yaml";
-const env = { KEY: "sk-outside-1", PORT: "9000", HOOK: "hook-secret", MODEL: "gpt-6", EMPTY: "" };
+const env = {
+  KEY: "sk-outside-1",
+  PORT: "9000",
+  HOOK: "hook-secret",
+  GRAPHS: "graphs-secret-of-24-letters",
+  MODEL: "gpt-6",
+  EMPTY: "",
+};
 const read = (text: string, also: Record<string, string> = {}) =>
   loadConfig(file, { env: { ...env, ...also }, load, text });
 
@@ -16,8 +23,12 @@ listen: { port: "\${env:PORT}", hosts: [llm.test] }
 public_url: https://llm.test
 max_body: 1MB
 timeouts: { idle: 90s }
+admin:
+  port: 9800
+  tokens: { graphs: { role: metrics, token: "\${env:GRAPHS}" }, me: { role: owner, token: literal-secret-of-24-characters } }
 store: { use: sqlite, with: { durability: process } }
 frontends: [messages]
+observers: [{ use: watch, with: { token: literal-secret-6 } }]
 middleware:
   - auth
   - use: guard
@@ -50,6 +61,9 @@ const SECRETS = [
   "fallback-secret-3",
   "literal-secret-4",
   "secret-of-the-unmounted-5",
+  "literal-secret-6",
+  "graphs-secret-of-24-letters",
+  "literal-secret-of-24-characters",
 ];
 
 describe("print", () => {
@@ -64,6 +78,17 @@ describe("print", () => {
         port: \${env:PORT}
         hosts: [ llm.test ]
         origins: []
+      admin:
+        host: 127.0.0.1
+        port: 9800
+        hosts: []
+        tokens:
+          graphs:
+            role: metrics
+            token: \${env:GRAPHS}
+          me:
+            role: owner
+            token: "[secret]"
       public_url: https://llm.test
       state_dir: /etc/tollgate/.tollgate
       workers: 1
@@ -76,6 +101,19 @@ describe("print", () => {
         idle: 90s
         total: 1h
       max_body: 1MB
+      bounds:
+        in_flight: 256MiB
+        values: 100000
+        answer: 64MiB
+        connections: 10000
+        connections_per_address: 2000
+      catalogue:
+        refresh: 10m
+      files:
+        lifetime: 1h
+        max_file: 64MiB
+        max_key: 1GiB
+        max_total: 2GiB
       log:
         level: info
         slow: 10s
@@ -100,6 +138,10 @@ describe("print", () => {
                 x-two: "[secret]"
           for:
             models: [ fast ]
+      observers:
+        - use: watch
+          with:
+            token: "[secret]"
       providers:
         demo:
           use: demo
@@ -252,7 +294,10 @@ describe("secretsOf", () => {
     const { config } = await read(FULL);
     expect(secretsOf(config!)).toEqual([
       "Key sk-outside-1 fallback-secret-3",
+      "literal-secret-of-24-characters",
+      "graphs-secret-of-24-letters",
       "literal-secret-2",
+      "literal-secret-6",
       "literal-secret-4",
       "sk-outside-1",
       "hook-secret",

@@ -29,6 +29,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
   expect(ids.join("\n")).toMatchInlineSnapshot(`
     "config/account-cycle
     config/account-too-deep
+    "config/admin-exposed
     config/alias-cycle
     config/alias-inside
     config/bad-name
@@ -36,6 +37,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/bad-value
     config/bad-variable
     config/bare-variable
+    config/beside-socket
     config/defined-twice
     config/duplicate-key
     config/empty-file
@@ -53,6 +55,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/look-alike
     config/missing-key
     config/nested-reference
+    config/no-admin-listener
     config/no-provider-left
     config/not-a-file
     config/not-a-map
@@ -60,6 +63,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/not-utf8
     config/number
     config/same-credential
+    config/same-token
     config/star-carries-nothing
     config/syntax
     config/tag

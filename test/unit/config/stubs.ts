@@ -6,6 +6,7 @@ import {
   apiKey,
   defineFrontend,
   defineMiddleware,
+  defineObserver,
   defineProvider,
   defineStore,
 } from "../../../src/plugin/index.ts";
@@ -87,6 +88,19 @@ const guard = defineMiddleware({
   setup: never,
 });
 
+const watch = defineObserver({
+  api: 1,
+  name: "watch",
+  summary: "Sends what it sees",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: { token: { type: "string", "x-secret": true, description: "What it presents" } },
+  },
+  setup: never,
+});
+
 const sqlite = defineStore({
   api: 1,
   name: "sqlite",
@@ -131,6 +145,7 @@ export const builtin: Builtin = {
     ...Object.fromEntries(["zdr", "limits", "usage"].map((n) => [n, middleware(n)])),
     guard: module(guard),
   },
+  observer: { watch: module(watch) },
   store: { sqlite: module(sqlite) },
 };
 

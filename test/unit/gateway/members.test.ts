@@ -108,7 +108,7 @@ describe("a member that nothing calls", () => {
 
   it("every hook is one of the contract's, and each with a slip in it is told its name", () => {
     const hooks = Object.keys(HOOKS);
-    expect([...hooks, "commands"].sort()).toEqual(Object.keys(MADE.middleware).sort());
+    expect([...hooks, "commands", "routes"].sort()).toEqual(Object.keys(MADE.middleware).sort());
     fc.assert(
       fc.property(fc.constantFrom(...hooks), fc.nat(), fc.nat(3), (hook, at, how) => {
         const i = at % (hook.length - 1);

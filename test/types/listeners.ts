@@ -1,0 +1,71 @@
+// Routes that a plugin answers itself: where they are, and who may ask.
+import {
+  defineFrontend,
+  defineMiddleware,
+  defineObserver,
+  type ObserverRoute,
+  type PluginRoute,
+  type Role,
+  type Route,
+} from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+is<Same<Role, "metrics" | "viewer" | "operator" | "owner">>();
+
+const serve = () => ({ status: 200, body: { ok: true } });
+
+export const middleware = defineMiddleware({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  setup: () => {
+    // The hook and the routes share it.
+    let asked = 0;
+    return {
+      admit: () => void asked++,
+      routes: [
+        { method: "GET", path: "/asked", serve: () => ({ status: 200, body: asked }) },
+        { method: "GET", path: ["/a", "/b"], on: "admin", role: "viewer", serve },
+        { method: "GET", path: "/v1/asked", on: "public", serve },
+        { method: "GET", path: "/v1/open", on: "public", open: true, serve },
+      ],
+    };
+  },
+});
+export const observer = defineObserver({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  setup: () => ({ routes: [{ method: "GET", path: "/metrics", role: "metrics", serve }] }),
+});
+export const frontend = defineFrontend({
+  api: 1,
+  name: "x",
+  summary: "x",
+  setup: () => ({
+    routes: [
+      { method: "GET", path: "/x", serve },
+      { method: "GET", path: "/x", on: "public", open: true, serve },
+      { method: "GET", path: "/x", on: "admin", role: "operator", serve },
+    ],
+  }),
+});
+
+// @ts-expect-error  no such listener
+export const where: PluginRoute = { method: "GET", path: "/x", on: "private", serve };
+// @ts-expect-error  no such role
+export const who: PluginRoute = { method: "GET", path: "/x", role: "boss", serve };
+// @ts-expect-error  roles are the admin listener's; on the public port there are keys
+export const both: PluginRoute = { method: "GET", path: "/", on: "public", role: "viewer", serve };
+// @ts-expect-error  the admin listener is open to nobody
+export const open: PluginRoute = { method: "GET", path: "/x", open: true, serve };
+// @ts-expect-error  only a frontend leads to models
+export const walks: PluginRoute = { method: "POST", path: "/x", op: "generate" };
+// @ts-expect-error  what an observer knows is not the clients'
+export const seen: ObserverRoute = { method: "GET", path: "/x", on: "public", serve };
+// @ts-expect-error  a route without an answer
+export const silent: ObserverRoute = { method: "GET", path: "/x" };
+// @ts-expect-error  a frontend's routes are public unless they say otherwise, so this one has no role
+export const usual: Route = { method: "GET", path: "/x", role: "viewer", serve };
