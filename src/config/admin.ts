@@ -7,23 +7,7 @@ import { problem } from "./problems.ts";
 import { closed, flag, list, name, named } from "./shapes.ts";
 import type { Report } from "./substitute.ts";
 import { below, isMapping } from "./tree.ts";
-
-export interface AdminConfig {
-  readonly at:
-    | { readonly host: string; readonly port: number }
-    /** Absolute. */
-    | { readonly socket: string };
-  /** More Host names that count as ours. */
-  readonly hosts: readonly string[];
-  readonly tokens: readonly AdminToken[];
-}
-
-/** What one program or person presents. */
-export interface AdminToken {
-  readonly name: string;
-  readonly role: Role;
-  readonly token: string;
-}
+import type { AdminConfig, AdminToken } from "./types.ts";
 
 export const ROLES = ["metrics", "viewer", "operator", "owner"] as const satisfies readonly Role[];
 

@@ -7,9 +7,9 @@ import type { Branded, PluginKind } from "../plugin/define.ts";
 import type { FrontendDef } from "../plugin/frontend.ts";
 import type { MiddlewareDef } from "../plugin/middleware.ts";
 import type { ObserverDef } from "../plugin/observer.ts";
+import type { Role } from "../plugin/plugin.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit, StoreDef } from "../plugin/store.ts";
-import type { AdminConfig } from "./admin.ts";
 
 export interface GatewayConfig {
   /** Absolute. */
@@ -75,6 +75,23 @@ export interface GatewayConfig {
   readonly unmounted: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
+}
+
+export interface AdminConfig {
+  readonly at:
+    | { readonly host: string; readonly port: number }
+    /** Absolute. */
+    | { readonly socket: string };
+  /** More Host names that count as ours. */
+  readonly hosts: readonly string[];
+  readonly tokens: readonly AdminToken[];
+}
+
+/** What one program or person presents. */
+export interface AdminToken {
+  readonly name: string;
+  readonly role: Role;
+  readonly token: string;
 }
 
 export interface Timeouts {

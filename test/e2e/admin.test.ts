@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../gateway.ts";
+import { until } from "../kit/waits.ts";
 import { tollgate } from "./tollgate.ts";
 
 const example = (name: string) =>
@@ -62,14 +63,14 @@ const chat = (gateway: Daemon, key = gateway.key) =>
     body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello." }] }),
   }).then(async (res) => (await res.arrayBuffer(), res));
 
-/** Until it is so: records and receipts come a moment after their answer. */
-async function until<T>(ask: () => Promise<T>, is: (now: T) => boolean): Promise<T> {
-  const end = performance.now() + 10_000;
-  for (;;) {
-    const now = await ask();
-    if (is(now) || performance.now() > end) return now;
-    await new Promise((r) => setTimeout(r, 50));
-  }
+/** The first answer that is so: records and receipts come a moment after the answer that they are about. */
+async function once<T>(ask: () => Promise<T>, is: (now: T) => boolean): Promise<T> {
+  let now: T | undefined;
+  await until(
+    async () => is((now = await ask())),
+    () => JSON.stringify(now),
+  );
+  return now!;
 }
 
 describe.each([1, 2])("with %i processes", (workers) => {
@@ -152,7 +153,7 @@ describe.each([1, 2])("with %i processes", (workers) => {
     );
     const receipt = (id: string, key = gateway.key) => get(`/v1/receipts/${id}`, key, gateway.url);
     for (const id of ids) {
-      const res = await until(
+      const res = await once(
         () => receipt(id),
         ({ status }) => status === 200,
       );
@@ -166,7 +167,7 @@ describe.each([1, 2])("with %i processes", (workers) => {
       secret: string;
     };
     expect((await receipt(ids[0]!, other.secret)).status).toBe(403);
-    const counts = await until(
+    const counts = await once(
       async () =>
         (await (await get("/counts", secret("metrics"))).json()) as Record<string, number>,
       (now) => (now["200"] ?? 0) >= 24 && now["403"] === 1,

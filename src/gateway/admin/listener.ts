@@ -3,7 +3,7 @@
 import { lstat, rm } from "node:fs/promises";
 import { createServer, type RequestListener, type Server } from "node:http";
 import { connect } from "node:net";
-import type { AdminConfig } from "../../config/admin.ts";
+import type { AdminConfig } from "../../config/types.ts";
 import { fail } from "../../model/error.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listener.ts";
 import { share } from "../http/port.ts";

@@ -1,6 +1,7 @@
 // Who may ask a route of the admin listener: the holder of a token of gateway.yaml, if its role is high enough. Keys for models
 // are no tokens, and tokens are no keys.
-import { type AdminToken, ROLES } from "../../config/admin.ts";
+import { ROLES } from "../../config/admin.ts";
+import type { AdminToken } from "../../config/types.ts";
 import { digest, equal } from "../../lib/key.ts";
 import { fail } from "../../model/error.ts";
 import type { Arrival } from "../../plugin/exchange.ts";

@@ -1,7 +1,7 @@
 // Routes that plugins answer themselves, beside those of frontends to models: which listener each is on, and who may ask.
-import { type AdminConfig, ROLES } from "../../config/admin.ts";
+import { ROLES } from "../../config/admin.ts";
 import { problem } from "../../config/problems.ts";
-import type { GatewayConfig, MountConfig } from "../../config/types.ts";
+import type { AdminConfig, GatewayConfig, MountConfig } from "../../config/types.ts";
 import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
 import { compile, type MountedMiddleware } from "../../walk/hooks.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";

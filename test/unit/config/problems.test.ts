@@ -29,7 +29,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
   expect(ids.join("\n")).toMatchInlineSnapshot(`
     "config/account-cycle
     config/account-too-deep
-    "config/admin-exposed
+    config/admin-exposed
     config/alias-cycle
     config/alias-inside
     config/bad-name
