@@ -6,18 +6,23 @@ import type { ProviderAccess } from "./call.ts";
 import type { Identity } from "./exchange.ts";
 import type { KeyRecord, Store } from "./store.ts";
 
-/** What the host lends. Everything with an end has an owner here, and ends in reverse order. */
+/**
+ * What the host lends to one plugin, from its `setup` on. Everything with an end has an owner here, and ends in reverse order when
+ * the generation has left. A store's own context has no `keys`, `catalogue` and `ledger`, which are made from the store.
+ */
 export type Context = Readonly<{
   /** "providers.anthropic": the path in gateway.yaml, in every log line and error. */
   id: string;
   log: Logger;
-  /** This generation is leaving. */
+  /** Aborts when this generation leaves: its last requests may still be under way. */
   signal: AbortSignal;
+  /** Ends it with the generation, and gives it back. What is given too late is ended at once. */
   own<T extends Disposable | AsyncDisposable>(thing: T): T;
+  /** Called once when the generation has ended. A throw is logged, and the others end all the same. */
   onDispose(undo: () => unknown): void;
-  /** Unref'd, never overlapping, errors logged. */
+  /** Calls `tick` again and again until the generation leaves. It keeps no process alive, never overlaps itself, and its errors are logged. */
   every(ms: number, tick: (signal: AbortSignal) => unknown): void;
-  /** One across reloads, within this plugin; ended when no generation holds it. */
+  /** One thing across reloads, within this plugin and this process: made by the first that asks, ended when no generation holds it. */
   shared<T extends object>(key: string, create: () => T, end?: (thing: T) => unknown): T;
   /**
    * Asks the same plugin in the gateway's other processes, where there are any: what the first says that knows. `answer`
@@ -30,7 +35,10 @@ export type Context = Readonly<{
    * followed, and an address that an answer gives is dialled by the same rule. Whatever goes wrong is a fault.
    */
   fetch: ProviderAccess["fetch"];
-  /** Checked, hashed, cached; an unknown one costs the same. */
+  /**
+   * The record of a client's secret: checked, hashed, remembered for a minute. Undefined: unknown, revoked or expired, and a
+   * client is not told which. Rejects as `unavailable` when the store does not answer within 5 s.
+   */
   keys: { find(secret: string): Promise<KeyRecord | undefined> };
   catalogue: {
     list(of: {

@@ -21,22 +21,28 @@ export type Arrival = Readonly<{
   headers: HeadersIn;
   /** Credentials taken out. */
   query: URLSearchParams;
-  /** Client gone, or deadline. Made when first read. */
+  /** Aborts when the client goes away before its answer has left. Made when first read. */
   signal: AbortSignal;
   identity: Identity | undefined;
   privacy: Privacy;
-  /** Once. A request that nobody identified is a 401. */
+  /** Called by an `admit` hook, once: a second call is a 500. A request that no hook has identified is a 401. */
   identify(who: Identity): void;
-  /** Never loosens. A Service-ZDR header that nobody looked at is a 400. */
+  /** Called by an `admit` hook. It never loosens. Where no hook called it, a request with a Service-ZDR header is a 400. */
   tighten(to: Privacy): void;
   /**
    * Takes one of so many places for requests at once, until its call is reserved or it is over; a 429 when there is none.
    * Counted in this process, from the head on: what a limit in `charge` counts it counts when the body has been read.
    */
   occupy(scope: string, most: number): void;
-  /** On the answer, errors too. The last one wins; no effect once the head is out. */
+  /**
+   * Sets a header of the answer, of an error too. The last one wins; it has no effect once the head is out. A name or a value
+   * that cannot stand in a header line throws, and the request is a 500.
+   */
   header(name: string, value: string): void;
-  /** The body, now: size, UTF-8, duplicate keys, schema. The same object, more of it. */
+  /**
+   * Reads the body, if it has not been read: size, UTF-8, duplicate keys, schema. Resolves to the same object, with more of it;
+   * rejects with the fault that the client is told. Called again it gives the same promise.
+   */
   read(): Promise<Exchange>;
 }>;
 
@@ -59,7 +65,7 @@ export type Exchange = Arrival &
     request: ModelRequest;
   }>;
 
-/** What somebody may do: data that the host enforces, so that every auth plugin gets all of it. */
+/** What a client may do: data that the host enforces, so that every auth plugin gets all of it. */
 export interface Identity {
   id: string;
   name?: Opt<string>;
@@ -78,7 +84,10 @@ export interface Identity {
   account?: Opt<string>;
 }
 
-/** How a request ended, whoever ended it. Told once to every `settle` hook, after the last ledger row is durable. */
+/**
+ * How a request ended. Told once to every `settle` hook, when the client has its answer and the last ledger row is durable;
+ * where the ledger takes longer than 2 s for that row, the hooks are not kept waiting either.
+ */
 export type Outcome = Readonly<{
   status: number;
   lane: Lane | null;

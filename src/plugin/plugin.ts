@@ -72,7 +72,10 @@ export interface Commands {
   commands?: { readonly [name: string]: PluginCommand };
 }
 
-/** Takes what it needs through the context, calls nobody upstream. Once per generation. */
+/**
+ * Called by the host once for each generation, before that answers. It takes what it needs through the context and calls no
+ * upstream. A throw, or more than 10 s, refuses the config: the old generation goes on, and what `ctx` owns is ended.
+ */
 export type Setup<O extends ObjectSchema, T> = (
   options: Infer<O>,
   ctx: Context,

@@ -18,14 +18,20 @@ export type Op = "generate" | "count" | "relay";
 /** Below the endpoint's base; it cannot leave its origin. */
 export type Path = string | ((of: CallContext) => string);
 
-/** Made by a function of its dialect. Equal ids mean one wire format, and so the verbatim lane. Either half may be missing. */
+/**
+ * One wire format, made by a function of its dialect. Equal ids mean one format, and so the verbatim lane. Either half may be
+ * missing. The host calls its methods from many requests at once; none of them may keep anything between two calls.
+ */
 export interface Protocol<K extends Kind = Kind> {
   id: string;
   /** What is asked for in it: `chatWork`, `imageWork`, or a package's own. */
   work: Work<K>;
   server?: ServerHalf<K>;
   client?: ClientHalf<K>;
-  /** These pass on the verbatim lane, a trailing * being a prefix; all others stop here. */
+  /**
+   * These pass on the verbatim lane, a trailing * being a prefix; all others stop here. Of an answer, those that tell of the
+   * operator's account stop even where they are listed, and secrets are masked in the rest.
+   */
   headers?: { request?: readonly string[]; response?: readonly string[] };
   /** What may leave of its bodies under Service-ZDR. Without it, nothing but what the operator allows. */
   reviewed?: Review;
@@ -37,11 +43,11 @@ export interface Protocol<K extends Kind = Kind> {
  * and `request` are linear in the body.
  */
 export interface ServerHalf<K extends Kind> {
-  /** What the gateway relies on, open for the rest. */
+  /** What the gateway relies on, open for the rest. Compiled once for each generation; a body that breaks it is a 400. */
   schema: JSONSchema;
-  /** One cheap look, on both lanes: what the host must know without decoding. */
+  /** One cheap look at each body, on both lanes: what the host must know without decoding. */
   survey(body: Body): Survey;
-  /** Loses nothing (rest, ext, opaque); refuses only what is malformed. */
+  /** Decodes a body, at most once for a request, when first something reads it. Loses nothing (rest, ext, opaque); refuses only what is malformed. */
   request(body: Body, op: Op): ModelRequest<K>;
   /**
    * The media type of what `stream` and `whole` write, asked once for each request before anything is written. Absent:
@@ -54,10 +60,13 @@ export interface ServerHalf<K extends Kind> {
    * `stop_sequences` to some. Errors and warnings name the client's own. Absent: as it is.
    */
   spelling?(field: string, body: Body): string;
-  /** Writes whole events in the client's dialect. */
+  /** Makes the encoder of one streamed answer: it writes whole events in the client's dialect. */
   stream(write: (text: string) => void, to: AnswerContext): Encoder;
+  /** Writes an answer that goes out in one piece. Called once for an answer. */
   whole(answer: ModelAnswer, to: AnswerContext): JsonObject;
+  /** Writes an error before the head of an answer is out. A throw in it is told as a plain error of the host's. */
   fault(fault: Fault, x: { id: string }): ErrorAnswer;
+  /** Writes the answer to a token count. Absent: counts are refused. */
   count?(tokens: number): JsonObject;
   /** Request id and rate limits, by this protocol's names. `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
   head?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
@@ -67,8 +76,8 @@ export interface ServerHalf<K extends Kind> {
 
 /**
  * The half that faces providers: writes their requests, reads their answers. Pure functions and push decoders, one
- * decoder for each call. A throw while an answer is read fails the call as `upstream`: before the first content
- * another candidate may be tried, after it the client's stream ends in its protocol's error.
+ * decoder for each call. A `fail()` while an answer is read ends the call: before the first content another candidate may be
+ * tried, where its kind allows it; after it the client's stream ends in its protocol's error. Any other throw is a 500.
  */
 export interface ClientHalf<K extends Kind> {
   /**
@@ -85,9 +94,13 @@ export interface ClientHalf<K extends Kind> {
   knows?(field: string): boolean;
   /** The look at a body of this wire as it leaves, which holds and promises are made from. Absent: the server half's. */
   survey?(body: Body): Survey;
+  /** Makes the decoder of one streamed answer. Events are emitted while bytes are pushed, in order, and none after `finish`. */
   stream(emit: (event: ModelEvent) => void, of: CallContext, headers: HeadersIn): Decoder;
+  /** Reads an answer that came in one piece, and emits the same events. */
   whole(body: Buffer, emit: (event: ModelEvent) => void, of: CallContext, headers: HeadersIn): void;
+  /** Names a refusal: any status but 2xx and 3xx, with the first 64 KiB of its body. The kind that it says decides what the host does. */
   fault(status: number, headers: HeadersIn, body: Buffer): Fault;
+  /** Reads the answer to a token count. Absent: the host estimates. */
   count?(body: Buffer): number;
   /** Both lanes, first of all: ask for usage, apply the dialect. */
   prepare?(out: Outgoing, of: CallContext): Sync;
@@ -102,15 +115,18 @@ export interface ClientHalf<K extends Kind> {
   relay?(sink: RelaySink, to: AnswerContext): Relay;
 }
 
-/** `end()` without a finish throws: truncated is not complete. */
+/** One answer of a provider on its way in. `end()` without a finish throws: truncated is not complete. */
 export interface Decoder {
+  /** The bytes as they come, in pieces of any size. Not called again after a throw. */
   push(chunk: Buffer): void;
+  /** Called once, when the provider has ended its message well. */
   end(): void;
 }
 
 /** Gets usage twice: after `start` a guess of the input, for wires that tell counts at their beginning; and just before the finish the one that is settled. */
 export interface Encoder {
   event(event: ModelEvent): void;
+  /** The protocol's own error, inside a stream that has begun. Nothing follows it. */
   fail(fault: Fault): void;
 }
 
@@ -120,9 +136,12 @@ export interface Relay extends Decoder {
   readonly between: boolean;
 }
 
-/** What a relay reports while bytes pass. A JSON answer is one push() of the whole body. The host corks around push(). */
+/** What a relay reports while bytes pass. A JSON answer is one push() of the whole body. What is passed on within one push() leaves in one write. */
 export interface RelaySink {
-  /** On to the client: the same Buffer or subarrays. Held before content(), and after finish() until the settle row is durable. */
+  /**
+   * On to the client: the same Buffer or subarrays. Held before content(), and after finish() until the settle row is durable,
+   * for 2 s at most.
+   */
   bytes(chunk: Buffer): void;
   /** Content seen; the first is the commit point. `bytes`: how much text it is, from which a cut answer is billed. */
   content(bytes?: number): void;
@@ -157,8 +176,12 @@ export interface Survey extends RequestExtent {
   translate?: Opt<boolean>;
 }
 
-/** Under strict the host's own implementation throws `unsupported`, so nobody tests for strict. */
+/** How a codec says what it could not carry. */
 export interface LossReporter {
+  /**
+   * Names a field that is lost. The client reads it in `x-tollgate-warnings`. Where the request is strict the host throws
+   * `unsupported` here, so a codec need not ask whether it is.
+   */
   lose(field: string, how: "dropped" | "approximated", code?: string): void;
 }
 

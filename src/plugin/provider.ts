@@ -25,15 +25,20 @@ export interface ProviderDef<
 
 /**
  * What a provider's `setup` returns, for one mounted instance. `setup` opens no connection; the host calls `ready`
- * before the generation is swapped in (a failure keeps the old one) and `models` in the background (a failure keeps
- * the last good list).
+ * before the generation is swapped in, and `models` in the background.
  */
 export interface Provider<C = unknown> {
   /** Preferred first when translating. */
   endpoints: readonly Endpoint<C>[];
-  /** What this credential may call; the host caches it and keeps the last good one. */
+  /**
+   * What this credential may call. Asked in the primary process, again and again, under a deadline. A failure is in the log and
+   * keeps the last good list.
+   */
   models?(line: ProviderAccess): Promise<readonly ModelInfo[]>;
-  /** Before the swap, with a deadline. */
+  /**
+   * Asked in the primary process before a generation answers, with 5 s. A failure is a warning; where the operator wrote
+   * `require_ready: true` it refuses the config, and the old generation goes on.
+   */
   ready?(line: ProviderAccess): Promise<void>;
 }
 
@@ -103,7 +108,7 @@ export interface Signable {
 
 /** What an endpoint says of itself to routing and privacy. */
 export interface Offer {
-  /** Unless ModelInfo.protocols knows better. */
+  /** Whether it has this model, unless ModelInfo.protocols knows better. Pure: asked whenever a name is resolved. */
   serves?(model: string): boolean;
   /** always = the host folds for a client that wants it whole; never = it makes the stream. Default: asked. */
   streams?: "asked" | "always" | "never";
@@ -119,7 +124,11 @@ export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
   prepare?(out: Outgoing, call: Call): Sync;
 }
 
-/** No wire format of ours: several requests, an SDK, or nothing. Always translated. Never retries; its fetches pass the `prepare` hooks. */
+/**
+ * No wire format of ours: several requests, an SDK, or nothing. Always translated. `run` is called once for each call, after its
+ * reserve; its fetches pass the `prepare` hooks. It never retries, and stops when `call.signal` fires. A `fail()` in it ends the
+ * call as a provider's refusal would; any other throw is a 500. `count` is asked for token counts; without it the host estimates.
+ */
 export interface NativeEndpoint<C = unknown, K extends Kind = Kind>
   extends Partial<Reach<C>>, Offer {
   kind: K;

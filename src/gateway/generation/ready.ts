@@ -1,7 +1,7 @@
 // Whether providers are ready for a generation that is about to answer.
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
-import { sayable } from "../../model/error.ts";
+import { fault, sayable } from "../../model/error.ts";
 import type { Scope } from "../../lib/scope.ts";
 import type { MountedProvider } from "../../walk/mounted.ts";
 import type { ProblemLocator } from "./plugin-setup.ts";
@@ -9,6 +9,7 @@ import type { Services } from "../services/services.ts";
 import { lineTo } from "./mounting.ts";
 
 const READY_MS = 5_000;
+const LATE = "it did not say so within its time";
 
 /** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */
 export async function ready(
@@ -17,6 +18,7 @@ export async function ready(
   services: Services,
   scope: Scope,
   place: ProblemLocator,
+  deadlineMs = READY_MS,
 ): Promise<Located[]> {
   const found: Located[] = [];
   await Promise.all(
@@ -24,9 +26,8 @@ export async function ready(
       const provider = providers.get(mounted.name);
       if (!provider?.provider.ready) return;
       try {
-        await provider.provider.ready(
-          lineTo(provider, 0, AbortSignal.any([scope.signal, AbortSignal.timeout(READY_MS)])),
-        );
+        const signal = AbortSignal.any([scope.signal, AbortSignal.timeout(deadlineMs)]);
+        await Promise.race([provider.provider.ready(lineTo(provider, 0, signal)), late(signal)]);
       } catch (error) {
         const why = services.mask.text(sayable(error));
         if (mounted.requireReady)
@@ -37,3 +38,11 @@ export async function ready(
   );
   return found;
 }
+
+/** The deadline counts for a plugin that does not look at its signal, too. */
+const late = (signal: AbortSignal): Promise<never> =>
+  new Promise((_, reject) => {
+    if (signal.aborted) return reject(fault("timeout", LATE));
+    const over = () => reject(fault("timeout", LATE));
+    signal.addEventListener("abort", over, { once: true });
+  });

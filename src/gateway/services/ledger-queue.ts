@@ -29,9 +29,9 @@ type Stamped<T> = T & { at: number };
 type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 export interface LedgerQueue {
-  /** Barrier B1: resolved means durable. The price is the row behind the hash that the command pins. */
+  /** Resolved means durable. The price is the row behind the hash that the command pins. */
   reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict>;
-  /** Barrier B2. It waits as long as it takes; how long a client waits for it (B3) is the caller's. */
+  /** Resolved means durable. It waits as long as it takes; how long a client waits for it is the caller's. */
   settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
   /** Best effort: the last one before each batch. */
   progress(command: CommandOf<"progress">): void;

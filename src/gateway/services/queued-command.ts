@@ -1,5 +1,5 @@
 // A command on its way to the store, and the caller that waits for its verdict.
-import { fail, faultOf } from "../../model/error.ts";
+import { fault, faultOf } from "../../model/error.ts";
 import type { StoreCommand, Verdict } from "../../plugin/store.ts";
 
 export interface QueuedCommand {
@@ -41,40 +41,19 @@ export const isNew = ({ do: kind }: StoreCommand): boolean =>
 
 export const impossible = (error: unknown): boolean => faultOf(error)?.kind === "invalid";
 
-export const unavailable = (): unknown =>
-  thrown(() =>
-    fail("unavailable", "The ledger cannot be written now; nothing is sent without it.", {
-      code: "ledger_unavailable",
-      retryAfterMs: 1_000,
-    }),
-  );
+const LATER = { code: "ledger_unavailable", retryAfterMs: 1_000 } as const;
+
+export const unavailable = (): Error =>
+  fault("unavailable", "The ledger cannot be written now; nothing is sent without it.", LATER);
 
 /** What a store is asked while a client waits: it may take its time, and not for ever. */
 export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () =>
-      reject(
-        thrown(() =>
-          fail("unavailable", "The store does not answer; nothing is sent without it.", {
-            code: "ledger_unavailable",
-            retryAfterMs: 1_000,
-          }),
-        ),
-      ),
-    ms,
-  );
+  const silent = "The store does not answer; nothing is sent without it.";
+  const timer = setTimeout(() => reject(fault("unavailable", silent, LATER)), ms);
   try {
     return await Promise.race([answer, promise]);
   } finally {
     clearTimeout(timer);
-  }
-}
-
-function thrown(work: () => never): unknown {
-  try {
-    return work();
-  } catch (error) {
-    return error;
   }
 }

@@ -9,7 +9,7 @@ import type { HostCall } from "../call.ts";
 import type { Stamped } from "./ledger.ts";
 import type { Tally } from "./tally.ts";
 
-/** Barrier B3: a ledger that takes longer than this to settle keeps no client waiting. */
+/** A ledger that takes longer than this to settle keeps no client waiting. */
 export const SETTLE_MS = 2_000;
 
 /** Settles a call once: it came to its finish, or a fault cut it off. Never rejects. */

@@ -8,7 +8,7 @@ import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf } from "./price-terms.ts";
 
-/** Barrier B1: every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
+/** Every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
 export async function reserve(
   call: HostCall,
   out: OutgoingRequest | null,

@@ -1,0 +1,42 @@
+// A provider that never says whether it is ready: neither a start nor a reload waits for it for longer than its deadline.
+import { expect, it } from "vitest";
+import { Mask } from "../../../src/lib/mask.ts";
+import { Scope } from "../../../src/lib/scope.ts";
+import { ready } from "../../../src/gateway/generation/ready.ts";
+
+const never = () => new Promise<void>(() => {});
+
+it.each([
+  [false, []],
+  [true, [expect.stringContaining("not ready: it did not say so within")]],
+])(
+  "required: %s",
+  async (requireReady, told) => {
+    const warned: string[] = [];
+    const log = { warn: (_: object, message: string) => void warned.push(message) };
+    const mounted = {
+      id: "providers.p",
+      name: "p",
+      use: "p",
+      requireReady,
+    };
+    const provider = {
+      name: "p",
+      provider: { endpoints: [], ready: never },
+      origins: new Set(),
+      endpoints: [],
+      credentials: [{ name: "default", fields: {}, weight: 1, models: undefined, zdr: undefined }],
+    };
+    const found = await ready(
+      { providers: new Map([["p", mounted]]) } as never,
+      new Map([["p", provider]]) as never,
+      { log, mask: new Mask() } as never,
+      new Scope(),
+      (path, words) => ({ ...words, file: "", line: 1, column: 1, path }),
+      50,
+    );
+    expect(found.map(({ message }) => message)).toEqual(told);
+    expect(warned).toEqual(requireReady ? [] : ["a provider is not ready"]);
+  },
+  2_000,
+);
