@@ -1,7 +1,7 @@
 // What may stand under store, frontends, middleware, providers and models: short forms and long ones.
 import { ERRORS, type ErrorKind } from "../model/error.ts";
 import type { Schema } from "./dialect.ts";
-import { closed, date, list, name, named, names, text, timeouts } from "./shapes.ts";
+import { closed, date, duration, list, name, named, names, text, timeouts } from "./shapes.ts";
 
 const KINDS = Object.keys(ERRORS) as ErrorKind[];
 
@@ -37,6 +37,14 @@ export const middleware = closed(
       },
       { description: "Where it runs; everywhere if absent", minProperties: 1 },
     ),
+    timeout: duration(
+      "How long one of its hooks may take; a hook that takes longer has failed. 30s if absent",
+    ),
+    on_error: {
+      enum: ["refuse", "pass"],
+      description:
+        "When one of its hooks fails or takes too long. refuse: the request fails; so it is if absent. pass: it goes on as if this middleware were not there. What a hook refuses stays refused",
+    },
     trust_policy: {
       type: "boolean",
       description: "Believe this plugin when it claims that nothing is kept where it sends things",

@@ -99,6 +99,9 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
 }
 
+/** Longer than anything that a person waits for, and an end all the same. */
+const HOOK_TIMEOUT = "30s";
+
 const mountedOf = ({ id, use, definition, from, version, options }: Mount): MountConfig<any> => ({
   id,
   use,
@@ -110,8 +113,14 @@ const mountedOf = ({ id, use, definition, from, version, options }: Mount): Moun
 
 function middlewareOf(mount: Mount, root: any): MiddlewareConfig {
   const said = root.middleware[Number(mount.pointer.split("/").at(-1))];
-  const { for: only, trust_policy } = (isMapping(said) ? said : {}) as any;
-  return { ...mountedOf(mount), for: only, trustPolicy: trust_policy ?? false };
+  const { for: only, timeout, on_error, trust_policy } = (isMapping(said) ? said : {}) as any;
+  return {
+    ...mountedOf(mount),
+    for: only,
+    timeoutMs: parseDuration(timeout ?? HOOK_TIMEOUT)!,
+    onError: on_error ?? "refuse",
+    trustPolicy: trust_policy ?? false,
+  };
 }
 
 function providerOf(mount: Mount, all: Mapping, timeouts: Timeouts): ProviderConfig {
@@ -178,6 +187,9 @@ export function checkDurations(root: any, report: Report): void {
   check(root.catalogue?.refresh, "/catalogue/refresh", false);
   check(root.files?.lifetime, "/files/lifetime", false);
   checkAll(root.timeouts, "/timeouts");
+  if (Array.isArray(root.middleware))
+    for (const [i, each] of root.middleware.entries())
+      if (isMapping(each)) check(each["timeout"], `/middleware/${i}/timeout`, false);
   if (isMapping(root.providers))
     for (const [name, provider] of Object.entries(root.providers))
       if (isMapping(provider))

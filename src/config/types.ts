@@ -122,6 +122,10 @@ export interface MiddlewareConfig extends MountConfig<MiddlewareDef<any> & Brand
         readonly providers?: readonly string[];
       }
     | undefined;
+  /** What one of its hooks may take. */
+  readonly timeoutMs: number;
+  /** What becomes of a request when one of its hooks fails or takes longer. */
+  readonly onError: "refuse" | "pass";
   /** A third party's claim that nothing is kept where it sends things counts only under this. */
   readonly trustPolicy: boolean;
 }

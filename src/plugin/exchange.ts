@@ -40,6 +40,12 @@ export type Arrival = Readonly<{
    */
   header(name: string, value: string): void;
   /**
+   * Notes something on the ledger rows of this request that are still to come, and in its record for observers. A key's own
+   * label of that name stays as it is. At most 32, a name and a value of at most 256 characters each: more throws, and the
+   * request is a 500. Never what people wrote.
+   */
+  label(name: string, value: string): void;
+  /**
    * Reads the body, if it has not been read: size, UTF-8, duplicate keys, schema. Resolves to the same object, with more of it;
    * rejects with the fault that the client is told. Called again it gives the same promise.
    */

@@ -14,11 +14,13 @@ import type { Limit } from "./store.ts";
 export const HOOKS = {
   admit: "each",
   rewrite: "fold",
+  inspect: "each",
   route: "filter",
   charge: "merge",
   prepare: "each",
   attempt: "onion",
   event: "pipe",
+  watch: "each",
   settle: "observe",
 } as const satisfies { [H in keyof Required<Hooks>]: string };
 
@@ -40,16 +42,30 @@ export interface MiddlewareRoutes {
 }
 
 /**
- * The points at which a middleware takes part. A request meets them from top to bottom. A throw with `fail()` ends the
- * request with that fault in the client's own protocol; any other throw is a 500 with a fixed text, and the log has
- * the rest. All fail closed, except `settle`, whose failure is only logged. Objects that a hook is handed are
+ * The points at which a middleware takes part. A request meets them from top to bottom. Objects that a hook is handed are
  * read-only.
+ *
+ * A throw with `fail()` is the hook's word: it ends the request with that fault, in the client's own protocol. Any other throw
+ * is a failure: a 500 with a fixed text, and the log has the rest. So is what `ctx.fetch` throws and the hook does not catch. A
+ * hook that is waited for and takes longer than `timeout` in gateway.yaml (30 s if absent) has failed too: a 503. What it
+ * does after that is not looked at.
+ *
+ * With `on_error: pass` in gateway.yaml the request goes on after a failure of `rewrite`, `inspect`, `route`, `attempt` or
+ * `watch` as if that hook were not there, and the log has a warning. The others fail closed whatever is written: an identity,
+ * a limit or the bytes themselves depend on them. A failure of `settle` is always logged and nothing more.
  */
 export interface Hooks {
   /** On the head. The secret, out of whatever header, is here and nowhere else. */
   admit?(x: Arrival, credential: string | undefined): void | Promise<void>;
   /** Once, before routing. Its presence closes the verbatim lane. */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
+  /**
+   * Once, after every `rewrite` and before routing: the request as a provider will be asked, in the form of no protocol. What no
+   * protocol knows of the client's words stands in its `rest`. It may refuse, and note what it found with `x.label`. It changes
+   * nothing, so the verbatim lane stays open. Not called for what is only found again by its id. A request that cannot be read
+   * in this form is refused.
+   */
+  inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
   /** Fewer, in another order, or excluded with a reason. */
   route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
   /** All of them and the reserve row are one atomic store call. */
@@ -57,7 +73,7 @@ export interface Hooks {
   /** Both lanes: the last word on what leaves. */
   prepare?(out: Outgoing, call: Call): Sync;
   /** `next()` at most once: the host owns retries. After it, upstream's head is here and no content has left. */
-  attempt?(call: Call, next: () => Promise<Reply>): Promise<Reply | RecordedAnswer>;
+  attempt?(call: Call, next: () => Promise<Reply>): Promise<AttemptResult>;
   /**
    * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out.
    * Its presence closes the verbatim lane.
@@ -67,9 +83,22 @@ export interface Hooks {
     next: (event: ModelEvent) => void,
     stop: (fault: Fault) => void,
   ): (event: ModelEvent) => Sync;
+  /**
+   * Made once per call. It is shown each event of the answer, in its place among the `event` stages, and changes none of
+   * them, so the verbatim lane stays open: there the answer is decoded beside the bytes, and bytes pass after the events in
+   * them were shown. Of an event that comes in several lines, those before the last may have left.
+   *
+   * Nothing waits for it. `stop()` ends the answer, at once or from a promise of its own: before the first content as a
+   * refusal, after it in the protocol's own error, and after the finish not at all. What was made so far is billed. A throw
+   * ends the answer in the same way, or with `on_error: pass` ends the watching.
+   */
+  watch?(call: Call, stop: (fault: Fault) => void): (event: ModelEvent) => Sync;
   /** Exactly once, in reverse order, refused requests too. */
   settle?(x: Arrival & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }
+
+/** What an `attempt` hook answers: what `next()` gave it, or an answer in its place. */
+export type AttemptResult = Reply | RecordedAnswer;
 
 /**
  * What a `route` hook answers: the candidates that stay, in the order to try them, and those it leaves out with a

@@ -86,7 +86,7 @@ export type RequestRecord = Readonly<{
   key: Opt<string>;
   /** Where its key stands among the accounts: "acme/research". Undefined: in none. */
   account?: Opt<string>;
-  /** Of its key and of its accounts. */
+  /** Of its key and of its accounts, and what hooks noted with `x.label`. */
   labels: HeadersOut;
   privacy: Privacy;
   /** What a translation could not carry, counted. */

@@ -15,6 +15,7 @@ export interface PretendResult {
   readonly identified: readonly Identity[];
   readonly tightened: readonly Privacy[];
   readonly set: ReadonlyMap<string, string>;
+  readonly labels: ReadonlyMap<string, string>;
 }
 
 const HELLO: Body = { model: "provider/model", messages: [{ role: "user", content: "Hello" }] };
@@ -26,6 +27,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
   const identified: Identity[] = of.identity ? [of.identity] : [];
   const tightened: Privacy[] = [of.privacy ?? "off"];
   const set = new Map<string, string>();
+  const labels = new Map<string, string>();
   const never = new AbortController();
   const made = {
     id: "req_test",
@@ -51,15 +53,16 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     tighten: (to: Privacy) => void tightened.push(to),
     occupy() {},
     header: (name: string, value: string) => void set.set(name, value),
+    label: (name: string, value: string) => void labels.set(name, value),
     read: async (): Promise<Exchange> => made as unknown as Exchange,
-    done: { identified, tightened, set },
+    done: { identified, tightened, set, labels },
   };
   const { identified: who, tightened: how } = made.done;
   Object.defineProperties(made, {
     identity: { get: () => who.at(-1), enumerable: true },
     privacy: { get: () => strictest(how), enumerable: true },
     // What is noted must stay open when the rest is frozen.
-    done: { get: () => ({ identified, tightened, set }) },
+    done: { get: () => ({ identified, tightened, set, labels }) },
   });
   return freeze(made) as unknown as Exchange & { readonly done: PretendResult };
 }

@@ -31,6 +31,10 @@ const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "x-goog-api-key",
 ]);
 
+/** Of a label's name, and of its value. */
+const LABEL_MOST = 256;
+const LABELS_MOST = 32;
+
 /** What the body turned out to be. */
 export interface ReceivedBody {
   raw: Buffer;
@@ -72,6 +76,8 @@ export interface ExchangeState {
   /** What was promised of the candidate that was asked last. */
   promised: string | undefined;
   headers: Map<string, string> | undefined;
+  /** What hooks noted of it. */
+  labels: Record<string, string> | undefined;
   limits: readonly LimitState[];
   calls: CallRecord[];
   fault: Fault | undefined;
@@ -125,6 +131,7 @@ export class HostExchange implements Exchange {
       tightened: false,
       promised: undefined,
       headers: undefined,
+      labels: undefined,
       limits: [],
       calls: [],
       fault: undefined,
@@ -217,6 +224,15 @@ export class HostExchange implements Exchange {
     (this["~"].headers ??= new Map()).set(name.toLowerCase(), value);
   }
 
+  label(name: string, value: string): void {
+    const labels = (this["~"].labels ??= Object.create(null) as Record<string, string>);
+    if (name.length > LABEL_MOST || value.length > LABEL_MOST)
+      fail("internal", `A label may have ${LABEL_MOST} characters.`);
+    if (!Object.hasOwn(labels, name) && Object.keys(labels).length >= LABELS_MOST)
+      fail("internal", `A request may have ${LABELS_MOST} labels.`);
+    labels[name] = value;
+  }
+
   occupy(scope: string, most: number): void {
     // What is no call is not counted among them.
     if (this["~"].route && !this.#reading) this["~"].stay.occupy(scope, most);
@@ -224,6 +240,12 @@ export class HostExchange implements Exchange {
 
   read(): Promise<Exchange> {
     return (this.#reading ??= this.#receive(this).then(() => this));
+  }
+
+  /** Its body is asked for and is not here: whatever waits for that waits for the client. */
+  get uploading(): boolean {
+    const { received, req } = this["~"];
+    return this.#reading !== undefined && received === undefined && !req.destroyed;
   }
 
   get protocol(): string {

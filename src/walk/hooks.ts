@@ -2,13 +2,17 @@
 import type { Call, Outgoing } from "../plugin/call.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { DataPolicy } from "../model/facts.ts";
+import type { ModelRequest } from "../model/request.ts";
+import type { Arrival } from "../plugin/exchange.ts";
 import { matches } from "./candidates/pattern.ts";
+import { tolerated, toleratedAttempt, toleratedWatch, type Tolerance } from "./hook-failures.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
 export interface MountedMiddleware {
   /** "middleware.guard" */
   readonly id: string;
   readonly hooks: Hooks;
+  readonly tolerance: Tolerance;
   readonly sends: "nowhere" | DataPolicy;
   /** Whether what it says of that is believed. */
   readonly trusted: boolean;
@@ -23,6 +27,8 @@ export interface MountedMiddleware {
 
 export interface Hook<H extends keyof Hooks> {
   readonly id: string;
+  /** Its failure is passed over, where such a hook's may be. Absent: it is not. */
+  readonly passes?: boolean;
   readonly run: NonNullable<Hooks[H]>;
   applies(model: string | undefined, provider: string | undefined): boolean;
 }
@@ -30,29 +36,67 @@ export interface Hook<H extends keyof Hooks> {
 export type Chain = { readonly [H in keyof Required<Hooks>]: readonly Hook<H>[] } & {
   /** Those that send what people wrote somewhere. */
   readonly senders: readonly MountedMiddleware[];
+  /** Both kinds of stages that events pass, in the order of gateway.yaml. */
+  readonly stages: readonly Stage[];
 };
+
+/** What an answer's events pass: a stage that may change them, or one that only looks. */
+export type Stage =
+  | { readonly event: Hook<"event">; readonly watch?: never }
+  | { readonly watch: Hook<"watch">; readonly event?: never };
 
 export function compile(middleware: readonly MountedMiddleware[], frontend: string): Chain {
   const here = middleware.filter((m) => m.for?.frontends?.includes(frontend) ?? true);
+  const one = <H extends keyof Hooks>(m: MountedMiddleware, name: H): Hook<H>[] => {
+    const hook = m.hooks[name];
+    if (!hook) return [];
+    const run = hook.bind(m.hooks) as NonNullable<Hooks[H]>;
+    const passes = m.tolerance.onError === "pass";
+    return [{ id: m.id, passes, run: enduring(m.tolerance, name, run), applies: scope(m) }];
+  };
   const list = <H extends keyof Hooks>(name: H): readonly Hook<H>[] =>
-    here.flatMap((m) => {
-      const hook = m.hooks[name];
-      return hook
-        ? [{ id: m.id, run: hook.bind(m.hooks) as NonNullable<Hooks[H]>, applies: scope(m) }]
-        : [];
-    });
+    here.flatMap((m) => one(m, name));
   return {
     admit: list("admit"),
     rewrite: list("rewrite"),
+    inspect: list("inspect"),
     route: list("route"),
     charge: list("charge"),
     prepare: list("prepare"),
     attempt: list("attempt"),
     event: list("event"),
+    watch: list("watch"),
+    stages: here.flatMap((m): Stage[] => [
+      ...one(m, "event").map((event) => ({ event })),
+      ...one(m, "watch").map((watch) => ({ watch })),
+    ]),
     settle: list("settle").toReversed(),
     senders: here.filter((m) => m.sends !== "nowhere"),
   };
 }
+
+/** A hook, and what the host does when it fails. */
+function enduring<H extends keyof Hooks>(
+  of: Tolerance,
+  name: H,
+  run: NonNullable<Hooks[H]>,
+): NonNullable<Hooks[H]> {
+  const as = { [name]: run } as Hooks;
+  const made: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
+    admit: as.admit && tolerated(of, name, as.admit, { busy: uploads }),
+    rewrite: as.rewrite && tolerated(of, name, as.rewrite, { instead: same<ModelRequest> }),
+    inspect: as.inspect && tolerated(of, name, as.inspect, { instead: () => undefined }),
+    route: as.route && tolerated(of, name, as.route, { instead: same }),
+    attempt: as.attempt && toleratedAttempt(of, as.attempt),
+    watch: as.watch && toleratedWatch(of, as.watch),
+    settle: as.settle && tolerated(of, name, as.settle),
+  };
+  return made[name] ?? run;
+}
+
+const same = <T>(one: T): T => one;
+/** A hook that reads the body waits for as long as the client takes to send it. */
+const uploads = (x: Arrival): boolean => (x as Arrival & { uploading: boolean }).uploading;
 
 const everywhere = () => true;
 

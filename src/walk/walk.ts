@@ -9,6 +9,7 @@ import { dispatch } from "./stations/dispatch.ts";
 import { nextId, HostExchange } from "./exchange.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedRoute } from "./mounted.ts";
+import { inspect } from "./stations/inspect.ts";
 import { present } from "./stations/present.ts";
 import { receive } from "./stations/receive.ts";
 import { refuse } from "./stations/refuse.ts";
@@ -47,6 +48,8 @@ async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void>
   if (rewriting) await rewriting;
   const { gen, frontend, received } = x["~"];
   const { survey, pinned } = received!;
+  const inspecting = inspect(x);
+  if (inspecting) await inspecting;
   const routing = route({ gen, frontend, x, work: x.work, survey, pinned });
   const plan = "candidates" in routing ? routing : await routing;
   if (x.op === "count") return count(x, plan);

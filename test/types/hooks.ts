@@ -14,6 +14,7 @@ import {
   type Fault,
   type Media,
   type ModelEvent,
+  type ModelRequest,
   type Outgoing,
   type Reply,
 } from "tollgate/plugin";
@@ -36,6 +37,16 @@ export const usual = defineMiddleware({
       arrival.header("x-served-by", "us");
     },
     rewrite: (request) => (request.kind === "chat" ? { ...request, user: undefined } : request),
+    async inspect(request, exchange) {
+      is<Same<typeof request, ModelRequest>>();
+      exchange.label("verdict", request.kind);
+      if (request.kind === "chat" && request.turns.length > 100)
+        fail("too_large", "Too many turns.");
+    },
+    watch: (_call, stop) => (e) => {
+      if (e.type === "delta" && e.text.includes("no"))
+        stop({ kind: "content_policy", message: "No." });
+    },
     route: (list) =>
       list.map((candidate) => ({
         candidate,
@@ -88,6 +99,28 @@ export const asyncCharge = defineMiddleware({
   setup: () => ({
     // @ts-expect-error  one store call is made of all of them
     charge: async () => ({ limits: [] }),
+  }),
+});
+
+export const asyncWatch = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  nothing waits for a watcher
+    watch: () => async () => {},
+  }),
+});
+export const changingWatch = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  a watcher changes nothing: there is no next
+    watch: (_call, next: (e: ModelEvent) => void) => next,
+  }),
+});
+export const rewritingInspect = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  what it reads it cannot give back changed
+    inspect: (request: ModelRequest) => ({ ...request, model: "other" }),
   }),
 });
 
@@ -152,6 +185,8 @@ export function hands(
   candidate.model = "y";
   // @ts-expect-error  not a level of privacy
   arrival.tighten("paranoid");
+  // @ts-expect-error  a label is a text
+  arrival.label("size", 3);
   // @ts-expect-error  the method is the protocol's
   out.method = "PUT";
   // @ts-expect-error  a date is not JSON

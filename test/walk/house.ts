@@ -26,6 +26,7 @@ import {
   defineFrontend,
   defineMiddleware,
   defineProvider,
+  type Context,
   type StoreCommand,
   type ErrorKind,
   type Hooks,
@@ -50,13 +51,24 @@ const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
   connectionsPerAddress: BOUNDS.connectionsPerAddress.most,
 };
 
+const TOLERANT: Pick<MiddlewareConfig, "timeoutMs" | "onError"> = {
+  timeoutMs: 30_000,
+  onError: "refuse",
+};
+
 export interface Scene {
   frontend?: Protocol;
   providers: Record<
     string,
     Provider<any> & Partial<ProviderConfig> & { exceptions?: readonly PolicyException[] }
   >;
-  hooks?: (Hooks & { id?: string; for?: MiddlewareConfig["for"]; sends?: any })[];
+  hooks?: (Hooks &
+    Partial<Pick<MiddlewareConfig, "for" | "timeoutMs" | "onError">> & {
+      id?: string;
+      sends?: any;
+      /** Hands out what its setup is lent. */
+      lent?: (ctx: Context) => void;
+    })[];
   models?: Record<string, string[]>;
   /** After which failures the routes of `models` go on. */
   on?: readonly ErrorKind[];
@@ -196,8 +208,9 @@ export async function scene(of: Scene) {
           sends: "nowhere",
           setup: () => ({ admit: (x) => x.identify({ id: "k1", ...of.identity }) }),
         }),
+        TOLERANT,
       ),
-      ...(of.hooks ?? []).map(({ id, for: only, sends, ...hooks }, i) =>
+      ...(of.hooks ?? []).map(({ id, for: only, sends, timeoutMs, onError, lent, ...hooks }, i) =>
         mounted(
           `middleware.${id ?? `m${i}`}`,
           defineMiddleware({
@@ -205,9 +218,16 @@ export async function scene(of: Scene) {
             name: "m",
             summary: "m",
             sends: sends ?? "nowhere",
-            setup: () => hooks,
+            setup: (_options, ctx) => {
+              lent?.(ctx);
+              return hooks;
+            },
           }),
-          { for: only },
+          {
+            for: only,
+            timeoutMs: timeoutMs ?? TOLERANT.timeoutMs,
+            onError: onError ?? TOLERANT.onError,
+          },
         ),
       ),
     ],

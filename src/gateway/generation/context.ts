@@ -4,6 +4,7 @@ import type { Scope } from "../../lib/scope.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import type { Context } from "../../plugin/context.ts";
 import { matches } from "../../walk/candidates/pattern.ts";
+import { lent } from "../../walk/hook-failures.ts";
 import type { ContextServices, Services } from "../services/services.ts";
 
 export interface ContextOptions {
@@ -44,7 +45,11 @@ export function createContext({
       const { createLine } = await import("./provider-access.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
       const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.signal };
-      return createLine({ ...line, origins }).fetch(to, init);
+      return createLine({ ...line, origins })
+        .fetch(to, init)
+        .catch((problem: unknown) => {
+          throw lent(problem);
+        });
     },
     keys: services.keys!,
     catalogue: view(catalogue),

@@ -5,6 +5,7 @@ import type { MiddlewareRoutes } from "../../plugin/middleware.ts";
 import type { Observer } from "../../plugin/observer.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
+import { PASSABLE } from "../../walk/hook-failures.ts";
 import type { MountedObserver } from "../observers/audience.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 import type { ServedRoutes } from "./served-routes.ts";
@@ -22,15 +23,24 @@ export async function mountMiddleware(
 ): Promise<MountedMiddlewares> {
   const middleware: MountedMiddleware[] = [];
   const serving: { mounted: MountConfig<any>; routes: readonly Route[] }[] = [];
+  const { services } = setup;
   for (const mounted of config.middleware) {
     const hooks = await setup.run<MountedMiddleware["hooks"] & MiddlewareRoutes>(mounted);
     if (!hooks) continue;
     checkNarrowing(mounted, hooks, setup);
     const routes = served.sorted({ mounted, routes: hooks.routes ?? [], usual: "admin" });
     if (routes.length > 0) serving.push({ mounted, routes });
+    checkPassing(mounted, hooks, setup);
     middleware.push({
       id: mounted.id,
       hooks,
+      tolerance: {
+        id: mounted.id,
+        timeoutMs: mounted.timeoutMs,
+        onError: mounted.onError,
+        log: services.log,
+        watchdog: services.watchdog,
+      },
       sends: mounted.definition.sends,
       trusted: mounted.from === "built-in" || mounted.trustPolicy,
       for: mounted.for,
@@ -49,7 +59,7 @@ function checkNarrowing(
   hooks: MountedMiddleware["hooks"],
   setup: PluginSetup,
 ): void {
-  const early = (["admit", "rewrite", "route"] as const).find((hook) => hooks[hook]);
+  const early = (["admit", "rewrite", "inspect", "route"] as const).find((hook) => hooks[hook]);
   if (early && mounted.for?.providers)
     setup.refuse(
       mounted,
@@ -59,6 +69,19 @@ function checkNarrowing(
     setup.refuse(
       mounted,
       "its admit hook runs before the model is known, so for.models cannot narrow it",
+    );
+}
+
+/** Who may, what it costs and which bytes leave is never passed over. */
+function checkPassing(
+  mounted: GatewayConfig["middleware"][number],
+  hooks: MountedMiddleware["hooks"],
+  setup: PluginSetup,
+): void {
+  if (mounted.onError === "pass" && !PASSABLE.some((hook) => hooks[hook]))
+    setup.refuse(
+      mounted,
+      `none of its hooks may be passed over, so on_error: pass changes nothing (${PASSABLE.join(", ")} may)`,
     );
 }
 

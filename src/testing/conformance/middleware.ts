@@ -1,6 +1,6 @@
 // A middleware: each hook by its one rule, over things that nobody may change.
 import assert from "node:assert/strict";
-import { fail, faultOf } from "../../model/error.ts";
+import { fail, faultOf, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Candidate, RecordedAnswer, Reply } from "../../plugin/call.ts";
 import { HOOKS, type Hooks } from "../../plugin/middleware.ts";
@@ -19,11 +19,13 @@ export function middleware(subject: Subject): Check[] {
     each("has hooks, and only those there are", shape),
     each("admit: lets in or says why not", admit),
     each("rewrite: gives a request, and changes none", rewrite),
+    each("inspect: lets pass or says why not, and changes nothing", inspect),
     each("route: gives fewer, in another order, or reasons", route),
     each("charge: declares limits that can be counted", charge),
     each("prepare: edits what leaves, at once", prepare),
     each("attempt: asks at most once, and passes failures on", attempt),
     each("event: passes on a stream that obeys the grammar", events),
+    each("watch: looks at a stream at once, and changes nothing", watch),
     each("settle: never fails, whatever became of the request", settle),
   ];
 }
@@ -76,6 +78,17 @@ async function rewrite({ rewrite: hook }: Hooks): Promise<void> {
   assert.equal(request.kind, x.request.kind, "a chat stays a chat");
   for (const field of ["model", "stream", "rest", "ext"] as const)
     assert.ok(field in request, `the request has lost its ${field}`);
+}
+
+async function inspect({ inspect: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  const x = pretend.exchange({ identity: { id: "someone" } });
+  const said: unknown = await orFault<unknown>("inspect", () => hook(x.request, x));
+  assert.equal(
+    said,
+    undefined,
+    "inspect refuses or does nothing; what it returns is not looked at",
+  );
 }
 
 async function route({ route: hook }: Hooks): Promise<void> {
@@ -183,6 +196,16 @@ async function events({ event: hook }: Hooks): Promise<void> {
   const late = setTimeout(() => done.reject(new Error("The finish never came out.")), 5000);
   await done.promise.finally(() => clearTimeout(late));
   if (!stopped) judge.end();
+}
+
+function watch({ watch: hook }: Hooks): void {
+  if (!hook) return;
+  let stopped: Fault | undefined;
+  const see = hook(pretend.call(), (fault) => (stopped = fault));
+  assert.ok(typeof see === "function", "watch gives a function that is shown each event");
+  for (const e of STREAM)
+    assert.equal(see(e), undefined, "a watcher answers at once, and nothing: it changes nothing");
+  if (stopped) assert.ok(stopped.kind && stopped.message, "a stop says why");
 }
 
 async function settle({ settle: hook }: Hooks): Promise<void> {

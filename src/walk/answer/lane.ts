@@ -6,38 +6,19 @@ import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../../mod
 import { folding } from "../../model/fold.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Body, HeadersIn } from "../../model/values.ts";
-import type { AnswerContext, Decoder, Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
+import type { AnswerContext, Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
 import type { ClientAnswer } from "./client-answer.ts";
 import type { HostCall } from "../call.ts";
+import type { LaneDecoder, LaneSink } from "./lane-sink.ts";
 import { HeldBytes, weight } from "./held-bytes.ts";
 import { inWantedForm, withBytes } from "./pictures.ts";
+import { staged, watching } from "./stages.ts";
+import { shownWhole, Watched } from "./watched.ts";
 import type { UpstreamResponse } from "../upstream/response.ts";
 import type { Tally } from "../money/tally.ts";
 
 /** Where a call's answer comes from. */
 export type AnswerSource = { response: UpstreamResponse } | { events: AsyncIterable<ModelEvent> };
-
-/** What a lane tells of the answer that passes through it. */
-export interface LaneSink {
-  readonly answer: ClientAnswer;
-  readonly tally: Tally;
-  /** It has ended, one way or another: what still comes is for nobody. */
-  readonly over: boolean;
-  content(): void;
-  /** Before the terminal is written: what is written from here on waits for the bill. */
-  finishing(reason: FinishReason): void;
-  /** The terminal has been written. */
-  finished(): void;
-  /** A stage of the event pipe ends the answer. */
-  stop(fault: Fault): void;
-  broke(problem: unknown): void;
-}
-
-export interface LaneDecoder extends Decoder {
-  /** The client protocol's own error, inside a stream that has begun. */
-  fail(fault: Fault): void;
-  readonly between: boolean;
-}
 
 /** What a relay gives out counts for a little more than what it took in: it may have written a name anew, shorter. */
 const GIVEN = 1.5;
@@ -74,9 +55,19 @@ class To implements AnswerContext {
 }
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
-export function relayed(call: HostCall, course: LaneSink): LaneDecoder {
+export function relayed(call: HostCall, course: LaneSink, headers: HeadersIn): LaneDecoder {
   const passage = new Verbatim(call, course);
-  return call.exchange.stream ? passage : whole(call, passage, (body) => passage.whole(body));
+  const watchers = watching(call, course);
+  if (!watchers)
+    return call.exchange.stream
+      ? passage
+      : whole(call, course, passage, (body) => passage.whole(body));
+  const of = { watching: watchers, headers };
+  if (call.exchange.stream) return new Watched(call, course, passage, of);
+  return whole(call, course, passage, (body) => {
+    shownWhole(call, course, body, of);
+    if (!course.over) passage.whole(body);
+  });
 }
 
 /** Both ends of a relay in one object: with a thousand streams, each thing that an event touches comes from far away. */
@@ -147,7 +138,7 @@ export function translated(
   const client = source.protocol.client!;
   if (!source.stream) {
     const passage = { push() {}, end() {}, fail: failed, between: true };
-    return whole(call, passage, (body) => client.whole(body, emit, call, source.headers));
+    return whole(call, course, passage, (body) => client.whole(body, emit, call, source.headers));
   }
   // What brings no event the decoder keeps: the rest of one, or a whole answer where a stream was expected.
   const unread = new HeldBytes(call);
@@ -234,20 +225,18 @@ export function written(
     if (encoder) encoder.event(event);
     else folded!.event(event);
   };
-  const emit = x["~"].frontend.chain.event.reduceRight<(event: ModelEvent) => void>(
-    (next, hook) =>
-      hook.applies(x.model, call.provider)
-        ? hook.run(call, next, (fault) => course.stop(fault))
-        : next,
-    encoder ? withBytes(call, last, course) : last,
-  );
   return {
-    emit,
+    emit: staged(call, course, encoder ? withBytes(call, last, course) : last),
     fail: (fault) => encoder?.fail(fault),
   };
 }
 
-function whole(call: HostCall, passage: LaneDecoder, take: (body: Buffer) => void): LaneDecoder {
+function whole(
+  call: HostCall,
+  course: LaneSink,
+  passage: LaneDecoder,
+  take: (body: Buffer) => void,
+): LaneDecoder {
   const held = new HeldBytes(call);
   const chunks: Buffer[] = [];
   return {
@@ -257,7 +246,7 @@ function whole(call: HostCall, passage: LaneDecoder, take: (body: Buffer) => voi
     },
     end() {
       take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-      passage.end();
+      if (!course.over) passage.end();
     },
     fail: (fault) => passage.fail(fault),
     between: true,

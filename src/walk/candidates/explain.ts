@@ -92,6 +92,7 @@ function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Ex
     },
     occupy() {},
     header() {},
+    label() {},
     read: () => Promise.resolve(x),
     protocol: frontend.protocol?.id ?? "",
     kind,

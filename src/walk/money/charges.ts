@@ -21,7 +21,7 @@ export interface Charges {
 export function chargesOf(call: HostCall): Charges {
   const x = call.exchange;
   const limits = standing(x, call.n);
-  const labels: Record<string, string | undefined> = { ...x.identity!.labels };
+  const labels: Record<string, string | undefined> = { ...x["~"].labels, ...x.identity!.labels };
   let mode: Ask["mode"] | undefined;
   for (const hook of x["~"].frontend.chain.charge) {
     const charge = hook.applies(x.model, call.provider) ? hook.run(call) : undefined;

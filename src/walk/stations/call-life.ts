@@ -75,7 +75,7 @@ export class CallLife {
     for (let i = from; i < attempt.length; i++) {
       const hook = attempt[i]!;
       if (hook.applies(call.exchange.model, call.provider))
-        return waited(() => hook.run(call, () => unheeded(this.#hooked(i + 1) as Promise<Reply>)));
+        return hook.run(call, () => this.#hooked(i + 1) as Promise<Reply>);
     }
     return this.#next();
   }
@@ -174,19 +174,4 @@ function keepWord(call: HostCall, head: SentHead): void {
     fail("unsupported", "Another provider would answer on other terms than those already told.", {
       code: "head_already_sent",
     });
-}
-
-/** Those around a hook get a promise, whatever it does before its first wait. */
-function waited<T>(hook: () => Promise<T>): Promise<T> {
-  try {
-    return Promise.resolve(hook());
-  } catch (problem) {
-    return Promise.reject(problem as Error);
-  }
-}
-
-/** A hook that does not look at what it asked for would end the process with its failure. */
-function unheeded<T>(asked: Promise<T>): Promise<T> {
-  asked.catch(() => {});
-  return asked;
 }

@@ -6,15 +6,8 @@ import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
 import { blame } from "../upstream/blame.ts";
 import { shown } from "../upstream/heed.ts";
 import type { HostCall } from "../call.ts";
-import {
-  internal,
-  relayed,
-  translated,
-  written,
-  type LaneSink,
-  type LaneDecoder,
-  type AnswerSource,
-} from "../answer/lane.ts";
+import { internal, relayed, translated, written, type AnswerSource } from "../answer/lane.ts";
+import type { LaneDecoder, LaneSink } from "../answer/lane-sink.ts";
 import type { UpstreamResponse, ResponseSink } from "../upstream/response.ts";
 import type { Tally } from "../money/tally.ts";
 import type { Watchable } from "../bounds/watchdog.ts";
@@ -108,7 +101,8 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
         code: "bad_content_type",
       });
     const stream = form === undefined ? call.stream : form === "stream";
-    if (call.lane === "verbatim" && stream === call.stream) return relayed(call, this);
+    if (call.lane === "verbatim" && stream === call.stream)
+      return relayed(call, this, response.headers);
     return translated(call, this, { protocol, headers: response.headers, stream });
   }
 

@@ -26,13 +26,19 @@ export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
     cached: outcome.cached,
     key: x.identity?.id,
     account: x["~"].branch?.path,
-    labels: x.identity?.labels ?? NO_LABELS,
+    labels: labelsOf(x),
     privacy: x.privacy,
     losses: outcome.losses.length,
     bytesOut: outcome.bytesOut,
     ms: outcome.ms,
     calls: outcome.calls.map(callOf),
   };
+}
+
+/** Its key's, and what hooks noted of it. */
+function labelsOf(x: HostExchange): RequestRecord["labels"] {
+  const { labels } = x["~"];
+  return labels ? { ...labels, ...x.identity?.labels } : (x.identity?.labels ?? NO_LABELS);
 }
 
 const callOf = ({

@@ -2,7 +2,8 @@ import type { HostExchange } from "../exchange.ts";
 
 /** What was asked, as the rewrite hooks would have it: once, before routing. Only their presence costs a decoding. */
 export function rewrite(x: HostExchange): Promise<void> | undefined {
-  return x["~"].frontend.chain.rewrite.length > 0 ? rewritten(x) : undefined;
+  const hooks = x["~"].frontend.chain.rewrite;
+  return hooks.length > 0 && x.op !== "relay" ? rewritten(x) : undefined;
 }
 
 async function rewritten(x: HostExchange): Promise<void> {

@@ -128,6 +128,8 @@ describe("print", () => {
           with:
             anonymous: false
             keys: []
+          timeout: 30s
+          on_error: refuse
         - use: guard
           with:
             words: [ "$\${not a variable}" ]
@@ -138,6 +140,8 @@ describe("print", () => {
                 x-two: "[secret]"
           for:
             models: [ fast ]
+          timeout: 30s
+          on_error: refuse
       observers:
         - use: watch
           with:

@@ -410,6 +410,8 @@ describe("a middleware", () => {
     admit: (x: any, credential: any) =>
       credential === "tg_nobody" ? x.identify({ id: "nobody" }) : fail("unauthenticated", "Who?"),
     rewrite: (request: any) => ({ ...request, user: "x" }),
+    inspect: (request: any, x: any) => x.label("kind", request.kind),
+    watch: () => () => {},
     route: (list: any) => list.toReversed(),
     charge: () => ({ limits: [{ scope: "key", unit: "tokens", max: 5, per: "day" }] }),
     prepare: (out: any) => out.set("user", "x"),
@@ -461,6 +463,18 @@ describe("a middleware", () => {
       "rewrite:",
     ],
     ["a request that lost parts", { rewrite: ({ rest: _rest, ...r }: any) => r }, "rewrite:"],
+    [
+      "a request that it changed while it looked",
+      { inspect: (r: any) => void (r.turns = []) },
+      "inspect:",
+    ],
+    ["a request that it gives back", { inspect: (r: any) => ({ ...r }) }, "inspect:"],
+    ["a watcher that waits", { watch: () => async () => {} }, "watch:"],
+    [
+      "an event that a watcher changed",
+      { watch: () => (e: any) => void (e.type === "delta" && (e.text = "")) },
+      "watch:",
+    ],
     [
       "a candidate of its own",
       { route: (list: any) => list.map((c: any) => ({ ...c })) },

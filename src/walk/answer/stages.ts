@@ -1,0 +1,76 @@
+// What an answer's events pass on their way: stages that may change them, and those that only look, in gateway.yaml's order.
+import type { Fault } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { HostCall } from "../call.ts";
+import { blame } from "../upstream/blame.ts";
+import type { LaneSink } from "./lane-sink.ts";
+
+/** Where events go. */
+export type EventStage = (event: ModelEvent) => void;
+
+/**
+ * The stages before `last`. What a hook throws is its own, and what comes after the hooks is the answer's: neither throws
+ * through the other.
+ */
+export function staged(call: HostCall, course: LaneSink, last: EventStage): EventStage {
+  const { stages } = call.exchange["~"].frontend.chain;
+  if (stages.length === 0) return last;
+  const stop = stopping(course);
+  return stages.reduceRight<EventStage>(
+    (next, { event, watch }) => {
+      const hook = event ?? watch;
+      if (!hook.applies(call.exchange.model, call.provider)) return next;
+      if (event) return broken(course, event.run(call, next, stop));
+      const see = broken(course, watch.run(call, stop));
+      return (e) => {
+        see(e);
+        if (!course.over) next(e);
+      };
+    },
+    (e) => {
+      try {
+        if (!course.over) last(e);
+      } catch (problem) {
+        course.broke(blame(problem, "answer", call.provider));
+      }
+    },
+  );
+}
+
+/** The watchers alone, for an answer whose bytes pass as they came; nothing where there is none. */
+export function watching(call: HostCall, course: LaneSink): Watching | undefined {
+  const { watch } = call.exchange["~"].frontend.chain;
+  if (watch.length === 0) return undefined;
+  const hooks = watch.filter((hook) => hook.applies(call.exchange.model, call.provider));
+  if (hooks.length === 0) return undefined;
+  const stop = stopping(course);
+  const stages = hooks.map((hook) => broken(course, hook.run(call, stop)));
+  return {
+    must: hooks.some(({ passes }) => !passes),
+    show(event) {
+      for (const see of stages) if (!course.over) see(event);
+    },
+  };
+}
+
+/** Those that look at one answer. */
+export interface Watching {
+  /** One of them has to see all of it, or none of it passes. */
+  readonly must: boolean;
+  show(event: ModelEvent): void;
+}
+
+/** After its finish an answer is not stopped any more. */
+const stopping = (course: LaneSink) => (fault: Fault) => {
+  if (!course.tally.ended) course.stop(fault);
+};
+
+const broken =
+  (course: LaneSink, stage: EventStage): EventStage =>
+  (event) => {
+    try {
+      stage(event);
+    } catch (problem) {
+      course.broke(problem);
+    }
+  };

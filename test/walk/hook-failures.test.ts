@@ -1,0 +1,227 @@
+// What becomes of a request when a hook fails, hook by hook: it throws what is no refusal, or it takes too long.
+// By the clock: what is tried here is how long a hook may take, against waits that are several times as long.
+import { setTimeout as sleep } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { fail, type Context, type Hooks, type Reply } from "tollgate/plugin";
+import { backend, scene, type Scene } from "./house.ts";
+import { toy } from "./toy.ts";
+
+const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };
+const PASSABLE = ["rewrite", "inspect", "route", "attempt"] as const;
+type Passable = (typeof PASSABLE)[number];
+const forever = () => new Promise<never>(() => {});
+const mistake = (): never => {
+  throw new TypeError("a mistake in a plugin");
+};
+
+async function asked(
+  hook: NonNullable<Scene["hooks"]>[number],
+  of: { slow?: number; body?: object; upstream?: number } = {},
+) {
+  await using up = await backend(async (_req, res) => {
+    await sleep(of.slow ?? 0);
+    res.writeHead(of.upstream ?? 200, { "content-type": "application/json" });
+    res.end(of.upstream ? '{"error":"busy"}' : JSON.stringify(ANSWER));
+  });
+  await using s = await scene({
+    frontend: toy(),
+    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+    hooks: [hook],
+  });
+  const res = await s.ask({ model: "p/m", text: "hi", ...of.body });
+  const text = await res.text();
+  return {
+    status: res.status,
+    text,
+    asked: up.asked.length,
+    rows: s.journal.filter((row) => row.do === "settle").map((row) => row.state),
+    log: s.log.map(({ fields, message }) => ({
+      message,
+      hook: fields.hook,
+      plugin: fields.plugin,
+    })),
+    rests: s.house.rests.list(),
+  };
+}
+
+const failing = (name: Passable, run: () => unknown): Hooks => ({ [name]: run }) as Hooks;
+const ways: readonly (readonly [string, () => unknown])[] = [
+  ["throws at once", mistake],
+  ["throws later", async () => mistake()],
+  ["hangs", forever],
+];
+
+describe.each(PASSABLE)("%s", (name) => {
+  describe.each(ways)("that %s", (how, run) => {
+    const hangs = how === "hangs";
+    const timeoutMs = hangs ? 100 : 30_000;
+
+    it("ends the request, unless the operator says otherwise", async () => {
+      const got = await asked({ ...failing(name, run), timeoutMs });
+      expect(got).toMatchObject({ status: hangs ? 503 : 500, asked: 0, rows: [], rests: [] });
+      expect(got.text).not.toMatch(/a mistake|middleware\.m0/);
+      if (hangs)
+        expect(got.log).toContainEqual({
+          message: "a hook took too long",
+          hook: name,
+          plugin: "middleware.m0",
+        });
+    });
+
+    it("is passed over with on_error: pass, and the log says so once", async () => {
+      const got = await asked({ ...failing(name, run), timeoutMs, onError: "pass" });
+      expect(got).toMatchObject({ status: 200, asked: 1, rows: ["unpriced"] });
+      expect(got.log.filter(({ message }) => message.includes("passed over"))).toEqual([
+        { message: "a hook failed and was passed over", hook: name, plugin: "middleware.m0" },
+      ]);
+    });
+  });
+
+  it("that refuses has spoken, whatever the operator says of failures", async () => {
+    for (const run of [() => fail("forbidden", "No."), async () => fail("forbidden", "No.")])
+      expect(await asked({ ...failing(name, run), onError: "pass" })).toMatchObject({
+        status: 403,
+        asked: 0,
+      });
+  });
+
+  it("whose own fetch fails has refused nothing", async () => {
+    let ctx: Context | undefined;
+    const run = async () => ctx!.fetch("http://127.0.0.1:1/moderate");
+    const of = { ...failing(name, run), lent: (c: Context) => void (ctx = c) };
+    expect(await asked({ ...of, onError: "pass" })).toMatchObject({ status: 200, asked: 1 });
+    expect(await asked(of)).toMatchObject({ status: 502, asked: 0, rests: [] });
+  });
+});
+
+describe("an attempt", () => {
+  const around = (after: (reply: Reply) => unknown): Hooks => ({
+    attempt: async (_call, next) => (await after(await next())) as Reply,
+  });
+
+  it("has all its time again after the provider's head, however long that took", async () => {
+    const slow = { ...around(async (reply) => (await sleep(50), reply)), timeoutMs: 250 };
+    expect(await asked(slow, { slow: 900 })).toMatchObject({ status: 200, rows: ["unpriced"] });
+  });
+
+  it("that fails after the head ends the call, and what was sent is billed", async () => {
+    for (const [run, status] of [
+      [mistake, 500],
+      [forever, 503],
+    ] as const)
+      expect(await asked({ ...around(run), timeoutMs: 100 })).toMatchObject({
+        status,
+        asked: 1,
+        rows: ["estimated"],
+        rests: [],
+      });
+  });
+
+  it("or lets the answer pass that is there, under on_error: pass", async () => {
+    for (const run of [mistake, forever])
+      expect(await asked({ ...around(run), timeoutMs: 100, onError: "pass" })).toMatchObject({
+        status: 200,
+        asked: 1,
+        rows: ["unpriced"],
+      });
+  });
+
+  it("passes the provider's failure on, under on_error: pass too", async () => {
+    const hook: Hooks = { attempt: (_call, next) => next() };
+    expect(await asked({ ...hook, onError: "pass" }, { upstream: 503 })).toMatchObject({
+      status: 503,
+      asked: 1,
+      rows: ["void"],
+    });
+  });
+
+  it("that wakes up late asks nothing any more", async () => {
+    let late: Promise<unknown> | undefined;
+    const hook: Hooks = {
+      attempt: (_call, next) =>
+        new Promise((_, reject) => {
+          const wake = async () => {
+            await sleep(700);
+            return next();
+          };
+          late = wake().catch((error: Error) => error.message);
+          void late.then(reject);
+        }),
+    };
+    for (const [onError, count] of [
+      ["refuse", 0],
+      ["pass", 1],
+    ] as const) {
+      expect((await asked({ ...hook, timeoutMs: 100, onError })).asked).toBe(count);
+      expect(await late).toMatch(/given up/);
+    }
+  });
+});
+
+describe("admit", () => {
+  it("waits as long as a client takes to send its body, when it reads it", async () => {
+    await using up = await backend((_req, res) => {
+      res.setHeader("content-type", "application/json");
+      res.end(JSON.stringify(ANSWER));
+    });
+    let read = false;
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+      hooks: [
+        {
+          admit: async (x) => ((read = (await x.read()).model === "p/m"), undefined),
+          timeoutMs: 100,
+        },
+      ],
+    });
+    const body = new ReadableStream<Uint8Array>({
+      async start(to) {
+        to.enqueue(Buffer.from('{"model":"p/m",'));
+        await sleep(800);
+        to.enqueue(Buffer.from('"text":"hi"}'));
+        to.close();
+      },
+    });
+    const res = await fetch(`${s.url}/toy`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: "Bearer x" },
+      body,
+      duplex: "half",
+    } as RequestInit);
+    expect([res.status, read]).toEqual([200, true]);
+  });
+
+  it("is cut when it hangs by itself", async () =>
+    expect(await asked({ admit: forever, timeoutMs: 100 })).toMatchObject({
+      status: 503,
+      asked: 0,
+    }));
+});
+
+describe("what is never passed over", () => {
+  it.each([
+    ["admit", 500],
+    ["charge", 500],
+    ["prepare", 500],
+  ] as const)("%s", async (name, status) => {
+    const hooks = { [name]: mistake, inspect() {} } as Hooks;
+    expect(await asked({ ...hooks, onError: "pass" })).toMatchObject({ status, asked: 0 });
+  });
+
+  it("an event stage, which may have held back half", async () => {
+    const hooks: Hooks = { event: () => mistake, inspect() {} };
+    expect(await asked({ ...hooks, onError: "pass" })).toMatchObject({ status: 500 });
+  });
+
+  it("so an operator is told where on_error: pass would change nothing", async () => {
+    await expect(asked({ prepare() {}, onError: "pass" })).rejects.toThrow(
+      /none of its hooks may be passed over.*rewrite, inspect, route, attempt, watch may/,
+    );
+  });
+});
+
+it("a settle hook that hangs holds nothing up for longer, and the client not at all", async () => {
+  const got = await asked({ settle: forever, timeoutMs: 100 });
+  expect(got).toMatchObject({ status: 200, rows: ["unpriced"] });
+});
