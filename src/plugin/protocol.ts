@@ -60,17 +60,26 @@ export interface ServerHalf<K extends Kind> {
    * `stop_sequences` to some. Errors and warnings name the client's own. Absent: as it is.
    */
   spelling?(field: string, body: Body): string;
-  /** Makes the encoder of one streamed answer: it writes whole events in the client's dialect. */
-  stream(write: (text: string) => void, to: AnswerContext): Encoder;
-  /** Writes an answer that goes out in one piece. Called once for an answer. */
-  whole(answer: ModelAnswer, to: AnswerContext): JsonObject;
+  /**
+   * Makes the encoder of one streamed answer: it writes whole events in the client's dialect, or the bytes of an answer that has
+   * no events.
+   */
+  stream(write: (piece: string | Buffer) => void, to: AnswerContext): Encoder;
+  /**
+   * Writes an answer that goes out in one piece. Called once for an answer. JSON is written as JSON. A Buffer is the answer as it
+   * is; `type` says what it is.
+   */
+  whole(answer: ModelAnswer, to: AnswerContext): JsonObject | Buffer;
   /** Writes an error before the head of an answer is out. A throw in it is told as a plain error of the host's. */
   fault(fault: Fault, x: { id: string }): ErrorAnswer;
   /** Writes the answer to a token count. Absent: counts are refused. */
   count?(tokens: number): JsonObject;
   /** Request id and rate limits, by this protocol's names. `now`: Unix milliseconds, for names that count from it; codecs have no clock. */
   head?(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut;
-  /** Written between events during silence. */
+  /**
+   * Written between events during silence. Empty: nothing may be, and the head of a stream waits for its first content, so that
+   * a relay can still say its type.
+   */
   ping: string;
 }
 
@@ -111,8 +120,11 @@ export interface ClientHalf<K extends Kind> {
    * for it. Absent: it may.
    */
   thinks?(out: Outgoing, of: CallContext): boolean;
-  /** The verbatim lane. Without it, same protocol in and out is translated. */
-  relay?(sink: RelaySink, to: AnswerContext): Relay;
+  /**
+   * The verbatim lane: called once for each answer, when upstream's head is there. Without it, same protocol in and out is
+   * translated. `headers`: upstream's, all of them.
+   */
+  relay?(sink: RelaySink, to: AnswerContext, headers: HeadersIn): Relay;
 }
 
 /** One answer of a provider on its way in. `end()` without a finish throws: truncated is not complete. */
@@ -138,6 +150,11 @@ export interface Relay extends Decoder {
 
 /** What a relay reports while bytes pass. A JSON answer is one push() of the whole body. What is passed on within one push() leaves in one write. */
 export interface RelaySink {
+  /**
+   * The media type of what the client gets, where it is another than the server half's `type` says: upstream's own, for sound or
+   * plain text. Said before the first bytes. Once the head has left with another type, the call fails.
+   */
+  type(mime: string): void;
   /**
    * On to the client: the same Buffer or subarrays. Held before content(), and after finish() until the settle row is durable,
    * for 2 s at most.

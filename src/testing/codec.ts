@@ -52,13 +52,20 @@ function judged(rules: Parameters<typeof grammar>[0] = {}) {
 }
 
 /** Events as a server half streams them. As the host does: one usage, the settled one, just before the finish. */
-export function encode(
+export const encode = (
   server: ServerHalf<Kind>,
   events: readonly ModelEvent[],
   to: AnswerContext,
-): string {
-  let text = "";
-  const encoder = server.stream((more) => (text += more), to);
+): string => encoded(server, events, to).toString();
+
+/** The same as bytes: what a server half writes need not be text. */
+export function encoded(
+  server: ServerHalf<Kind>,
+  events: readonly ModelEvent[],
+  to: AnswerContext,
+): Buffer {
+  const pieces: Buffer[] = [];
+  const encoder = server.stream((more) => void pieces.push(Buffer.from(more as string)), to);
   let usage: Usage | undefined;
   let seen: UsageSeen | undefined;
   for (const e of events) {
@@ -70,12 +77,24 @@ export function encode(
     if (e.type === "finish" && seen) encoder.event({ ...seen, usage: usage! });
     encoder.event(e);
   }
-  return text;
+  return Buffer.concat(pieces);
+}
+
+/** A whole answer as a server half writes it, in bytes. */
+export function wholeBytes(
+  server: ServerHalf<Kind>,
+  events: readonly ModelEvent[],
+  to: AnswerContext,
+): Buffer {
+  const said = server.whole(fold(events), to);
+  return Buffer.isBuffer(said) ? said : Buffer.from(JSON.stringify(said));
 }
 
 /** What a relay did with the bytes it was handed. */
 export interface RelayResult {
   readonly bytes: Buffer;
+  /** What it said of the bytes' media type. */
+  readonly type: string | undefined;
   readonly usage: Usage;
   readonly id: string | undefined;
   readonly finish: string | undefined;
@@ -90,7 +109,9 @@ export function relay(
   chunks: Iterable<Buffer>,
   to: AnswerContext,
   settled?: Usage,
+  headers: HeadersIn = {},
 ): RelayResult {
+  let type: string | undefined;
   const out: Buffer[] = [];
   let length = 0;
   let usage: Usage = {};
@@ -100,6 +121,7 @@ export function relay(
   let finishAt: number | undefined;
   const tap = client.relay!(
     {
+      type: (mime) => void (type = mime),
       bytes(chunk) {
         // A copy: what comes later must not reach back into what has left.
         out.push(Buffer.from(chunk));
@@ -115,10 +137,11 @@ export function relay(
       },
     },
     to,
+    headers,
   );
   for (const chunk of chunks) tap.push(chunk);
   tap.end();
-  return { bytes: Buffer.concat(out), usage, id, finish, contentAt, finishAt };
+  return { bytes: Buffer.concat(out), type, usage, id, finish, contentAt, finishAt };
 }
 
 /** A value without what is absent: `undefined` members are as good as none. */

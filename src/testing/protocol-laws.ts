@@ -9,7 +9,16 @@ import type { ClientHalf, Protocol, ServerHalf } from "../plugin/protocol.ts";
 import { answering, asking } from "./asking.ts";
 import { check, type Check } from "./check.ts";
 import { cut, type Chunks } from "./chunks.ts";
-import { decode, decodeWhole, encode, essence, plain, relay, type RelayResult } from "./codec.ts";
+import {
+  decode,
+  decodeWhole,
+  encoded,
+  essence,
+  plain,
+  relay,
+  wholeBytes,
+  type RelayResult,
+} from "./codec.ts";
 import { freeze } from "./freeze.ts";
 import { isStream, recordings, type Recording } from "./recording.ts";
 
@@ -210,10 +219,10 @@ function faults(client: ClientHalf<Kind>, { recording }: Case): void {
 function streamAndWhole(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): void {
   const said = events(client, of);
   const asked = { body: of.recording.request };
-  const streamed = encode(server, said, answering({ ...asked, stream: true }));
-  const whole = JSON.stringify(server.whole(fold(said), answering(asked)));
-  const inStream = decode(client, [Buffer.from(streamed)], asking({ stream: true }));
-  const inOne = decodeWhole(client, Buffer.from(whole), asking());
+  const streamed = encoded(server, said, answering({ ...asked, stream: true }));
+  const whole = wholeBytes(server, said, answering(asked));
+  const inStream = decode(client, [streamed], asking({ stream: true }));
+  const inOne = decodeWhole(client, whole, asking());
   // Some wires tell a stream's counts only to those who ask for them.
   const told = inStream.some((e) => e.type === "usage");
   const view = told ? essence : essenceWithoutUsage;
@@ -224,15 +233,16 @@ function streamAndWhole(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: 
 function lanes(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): void {
   const said = events(client, of);
   const to = answeringOf(of);
-  const relayed = relay(client, [of.recording.body], to);
+  const { headers } = of.recording;
+  const relayed = relay(client, [of.recording.body], to, undefined, headers);
   const read = (bytes: Buffer) =>
     of.stream
       ? decode(client, [bytes], asking({ stream: true }))
       : decodeWhole(client, bytes, asking());
   const translated = of.stream
-    ? encode(server, said, answering({ stream: true, body: of.recording.request }))
-    : JSON.stringify(server.whole(fold(said), answering({ body: of.recording.request })));
-  assert.deepEqual(essence(read(relayed.bytes)), essence(read(Buffer.from(translated))));
+    ? encoded(server, said, answering({ stream: true, body: of.recording.request }))
+    : wholeBytes(server, said, answering({ body: of.recording.request }));
+  assert.deepEqual(essence(read(relayed.bytes)), essence(read(translated)));
 
   const { usage, finish } = fold(said);
   assert.deepEqual(plain(relayed.usage), plain(usage), "both lanes count the same");
@@ -240,7 +250,7 @@ function lanes(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: Case): vo
   assert.ok(relayed.finishAt! < relayed.bytes.length, "the finish is said before its bytes leave");
   if (!of.stream) return;
   for (const chunks of splits(of)) {
-    const other = relay(client, cut([of.recording.body], chunks), to);
+    const other = relay(client, cut([of.recording.body], chunks), to, undefined, headers);
     assert.deepEqual(comparable(other), comparable(relayed), `cut ${JSON.stringify(chunks)}`);
   }
 }

@@ -18,6 +18,7 @@ import counter from "../../examples/counter.ts";
 import lines from "../../examples/lines.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import receipts from "../../examples/receipts.ts";
+import uploads from "../../examples/uploads.ts";
 import redactor from "../../examples/redactor.ts";
 import { foreign, importsOf } from "../floors.ts";
 import { worked } from "../processor.ts";
@@ -31,6 +32,7 @@ const plugins: Readonly<Record<string, Definition>> = {
   lines,
   receipts,
   redactor,
+  uploads,
 };
 
 describe("every example", () => {
@@ -228,6 +230,21 @@ describe("the receipts", () => {
       headers: { authorization: `Bearer ${"t".repeat(24)}` },
     });
     expect(await list.json()).toEqual({ kept: 2 });
+  });
+});
+
+describe("uploads", () => {
+  it("number the lines of a file, piece by piece, for a key in the address too", async () => {
+    await using it = await stage("frontends: [uploads]\nmiddleware: [cut]");
+    const send = (form: FormData) =>
+      fetch(`${it.at.url}/uploads?key=tester`, { method: "POST", body: form });
+    const form = new FormData();
+    form.set("file", new Blob(["a\nb"]), "x.txt");
+    const res = await send(form);
+    expect([res.status, await res.text()]).toEqual([200, "1 a\n2 b\n"]);
+    expect(res.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    form.set("file", "a text");
+    expect((await send(form)).status).toBe(400);
   });
 });
 

@@ -1,60 +1,20 @@
 // A kind that the gateway does not know comes in a package: it compiles against the public exports alone, keeps the
 // contract, and is routed, metered to the last token, and listed.
-import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Check, conformance, upstream } from "tollgate/testing";
 import { startGateway } from "../gateway.ts";
+import { compiled, packaged, removed } from "../kit/package.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
 let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "embedding-"));
-  mkdirSync(join(folder, "node_modules"));
-  symlinkSync(ROOT, join(folder, "node_modules/tollgate"));
-  cpSync(join(ROOT, "test/embedding"), join(folder, "src"), { recursive: true });
-  writeFileSync(
-    join(folder, "package.json"),
-    JSON.stringify({ name: "tollgate-embedding", type: "module" }),
-  );
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
-/** What the compiler says of the package, one line a problem. */
-function compiled(options: object): Promise<string[]> {
-  const compilerOptions = {
-    target: "es2024",
-    module: "nodenext",
-    strict: true,
-    skipLibCheck: true,
-    noEmit: true,
-    allowImportingTsExtensions: true,
-    customConditions: ["tollgate-source"],
-    types: ["node"],
-    typeRoots: [join(ROOT, "node_modules/@types")],
-    ...options,
-  };
-  writeFileSync(
-    join(folder, "tsconfig.json"),
-    JSON.stringify({ compilerOptions, include: ["src"] }),
-  );
-  return new Promise((resolve) => {
-    execFile(
-      join(ROOT, "node_modules/.bin/tsc"),
-      ["-p", ".", "--pretty", "false"],
-      { cwd: folder },
-      (_error, out) => resolve(out.split("\n").filter((line) => line.includes("error TS"))),
-    );
-  });
-}
+beforeAll(() => void (folder = packaged("embedding", "tollgate-embedding")));
+afterAll(() => removed(folder));
 
 describe("a kind from a package", () => {
   it.each([
     ["with every strictness", { exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true }],
     ["with neither, and declares itself", { declaration: true }],
-  ])("compiles %s", async (_name, options) => expect(await compiled(options)).toEqual([]));
+  ])("compiles %s", async (_name, options) => expect(await compiled(folder, options)).toEqual([]));
 
   it("keeps the contract, as provider and as frontend", async () => {
     const failed: string[] = [];

@@ -25,6 +25,7 @@ function decoded(client: ClientHalf<"chat">, body: Buffer, stream: boolean): num
 function told(client: ClientHalf<"chat">, body: Buffer, stream: boolean, step: number): number {
   let bytes = 0;
   const sink: RelaySink = {
+    type() {},
     bytes() {},
     start() {},
     usage() {},
@@ -33,7 +34,7 @@ function told(client: ClientHalf<"chat">, body: Buffer, stream: boolean, step: n
       bytes += more;
     },
   };
-  const relay = client.relay!(sink, answering({ stream }));
+  const relay = client.relay!(sink, answering({ stream }), {});
   for (let at = 0; at < body.length; at += stream ? step : body.length)
     relay.push(body.subarray(at, stream ? at + step : undefined));
   relay.end();

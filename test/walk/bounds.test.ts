@@ -313,8 +313,8 @@ describe("an upstream that does not end", () => {
   it("is billed once, even by a codec that finds no words for it", async () => {
     const mute = toy();
     const relay = mute.client!.relay!;
-    mute.client!.relay = (sink, answering) => ({
-      ...relay(sink, answering),
+    mute.client!.relay = (sink, answering, headers) => ({
+      ...relay(sink, answering, headers),
       fail() {
         throw new Error("no words");
       },

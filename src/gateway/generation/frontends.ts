@@ -89,9 +89,15 @@ function withRoutes(frontend: Frontend, routes: readonly Route[]): Frontend {
 }
 
 function checkSpoken(mounted: MountConfig<any>, frontend: Frontend, setup: PluginSetup): void {
-  for (const route of frontend.routes)
+  for (const route of frontend.routes) {
     if ("op" in route && !allSpokenAt(route, frontend).every((protocol) => protocol?.server))
       setup.refuse(mounted, "it has a route to models, and its protocol has no server half");
+    if ("op" in route && route.protocols?.length && !route.read)
+      setup.refuse(
+        mounted,
+        "one of its routes speaks several protocols, and no `read` chooses one",
+      );
+  }
 }
 
 function noteDoors({ routes, protocol }: Frontend, doors: Map<Kind, string>): void {

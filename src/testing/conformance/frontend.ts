@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { ERRORS, faultOf, type ErrorKind } from "../../model/error.ts";
 import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Protocol } from "../../plugin/protocol.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import * as pretend from "../pretend.ts";
@@ -18,19 +19,31 @@ export function frontend(subject: Subject): Check[] {
     each("every error has words", refusals),
     each("the look at secrets is a look", secret),
     each("reading says what is asked for", reads),
-    each("its protocol keeps the laws of protocols", async ({ protocol }) => {
-      if (!protocol) return;
+    each("its protocols keep the laws of protocols", async (made) => {
       const folder = subject.recordings;
-      const laws = protocolLaws(protocol, { trials: 10, ...(folder && { recordings: folder }) });
-      for (const law of laws)
-        await law.run().catch((error: Error) => {
-          throw new Error(`${law.name}: ${error.message}`, { cause: error });
-        });
+      for (const protocol of protocolsOf(made))
+        for (const law of protocolLaws(protocol, {
+          trials: 10,
+          ...(folder && { recordings: folder }),
+        }))
+          await law.run().catch((error: Error) => {
+            throw new Error(`${protocol.id}: ${law.name}: ${error.message}`, { cause: error });
+          });
     }),
   ];
 }
 
 const pathsOf = ({ path }: Route): readonly string[] => [path].flat() as readonly string[];
+
+const protocolsOf = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
+  new Set(
+    [
+      protocol,
+      ...routes.flatMap((route) =>
+        "op" in route ? [route.protocol, ...(route.protocols ?? [])] : [],
+      ),
+    ].filter((one) => one !== undefined),
+  );
 
 function shape({ routes, protocol }: Frontend): void {
   assert.ok(routes.length > 0, "a frontend has a route");
@@ -43,10 +56,13 @@ function shape({ routes, protocol }: Frontend): void {
       assert.ok(!seen.has(one), `${one} is there twice`);
       seen.add(one);
     }
+    const forms = ["json", "multipart", "either", ...("serve" in route ? ["bytes"] : [])];
+    assert.ok(forms.includes(route.body ?? "json"), `a body does not come as ${route.body}`);
     if ("serve" in route) continue;
     assert.ok(["generate", "count", "relay"].includes(route.op), `there is no op ${route.op}`);
-    const spoken = route.protocol ?? protocol;
-    assert.ok(spoken?.server, "a route that walks needs a protocol with a server half");
+    for (const spoken of [route.protocol ?? protocol, ...(route.protocols ?? [])])
+      assert.ok(spoken?.server, "a route that walks needs a protocol with a server half");
+    assert.ok(route.read || !route.protocols?.length, "of several protocols `read` chooses one");
   }
 }
 

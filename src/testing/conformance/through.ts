@@ -11,7 +11,7 @@ import type { Settle } from "../../plugin/store.ts";
 import type { ScriptedAnswer } from "../answer.ts";
 import { answering, asking } from "../asking.ts";
 import { cut, type Chunks } from "../chunks.ts";
-import { decode, decodeWhole, encode, essence, plain, relay } from "../codec.ts";
+import { decode, decodeWhole, encoded, essence, plain, relay, wholeBytes } from "../codec.ts";
 import type { TestGateway } from "../gateway.ts";
 import { isStream, replay } from "../recording.ts";
 import { upstream, type UpstreamRequest, type TestUpstream } from "../upstream.ts";
@@ -177,9 +177,10 @@ function expected(of: Case): unknown {
   const to = answering({ stream, body: recording.request });
   const all = events(of, recording.body);
   if (lane === "verbatim")
-    return meaning(events(of, relay(client, [recording.body], to, fold(all).usage).bytes));
-  const text = stream ? encode(server, all, to) : JSON.stringify(server.whole(fold(all), to));
-  return meaning(events(of, Buffer.from(text)));
+    return meaning(
+      events(of, relay(client, [recording.body], to, fold(all).usage, recording.headers).bytes),
+    );
+  return meaning(events(of, (stream ? encoded : wholeBytes)(server, all, to)));
 }
 
 /** After how many bytes the codec alone has written something of what the model said; undefined where that is only at its end. */
@@ -195,6 +196,7 @@ function contentAt({ client, server, recording, lane }: Case): number | undefine
     if (!over) encoder.event(event);
   };
   const sink: RelaySink = {
+    type() {},
     bytes: (chunk) => (written += chunk.length),
     content: () => (content = true),
     start() {},
@@ -203,7 +205,7 @@ function contentAt({ client, server, recording, lane }: Case): number | undefine
   };
   const { push } =
     lane === "verbatim"
-      ? binding(client.relay!(sink, to))
+      ? binding(client.relay!(sink, to, recording.headers))
       : binding(client.stream(emit, asking({ stream: true }), recording.headers));
   for (const [i, byte] of cut([recording.body], "bytes").entries()) {
     push(byte);

@@ -1,6 +1,7 @@
 // The client's side of an exchange: what may leave, and when. Two gates: nothing leaves before the first content
 // (until then another candidate may still answer), and nothing leaves after the finish until the bill is durable.
 import type { ServerResponse } from "node:http";
+import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ExchangeState, HostExchange } from "../exchange.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
@@ -8,6 +9,7 @@ import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 const OPEN_AFTER_MS = 10_000;
 const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
+const MIME = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
 /** A client that takes nothing for this long is not coming back. */
 const STALLED_MS = 60_000;
@@ -32,8 +34,9 @@ export class ClientAnswer implements Watchable {
   readonly #dog: Watchdog;
   readonly #inner: ExchangeState;
   readonly #ping: string;
-  /** The media type of what the client gets. */
-  readonly mime: string;
+  /** What the protocol says that it writes; a relay, and a cache, may know better. */
+  readonly #usual: string;
+  #mime: string;
   #upstream: Pausable | undefined;
   #waiting: (() => void)[] = [];
   #headers: HeadersOut = {};
@@ -52,7 +55,7 @@ export class ClientAnswer implements Watchable {
     this.#dog = this.#inner.gen.watchdog;
     const { server } = this.#inner.frontend;
     this.#ping = server?.ping ?? "";
-    this.mime =
+    this.#mime = this.#usual =
       server?.type?.(x) ?? (x.stream ? "text/event-stream; charset=utf-8" : "application/json");
     this.#dog.watch(this);
   }
@@ -61,6 +64,7 @@ export class ClientAnswer implements Watchable {
   begin(upstream: Pausable | undefined, headers: HeadersOut): void {
     this.#upstream = upstream;
     this.#headers = headers;
+    if (!this.opened) this.#mime = this.#usual;
     this.#held = [];
     this.#heldBytes = 0;
     this.#finishing = false;
@@ -68,6 +72,21 @@ export class ClientAnswer implements Watchable {
       r.parts = [];
       r.size = 0;
     }
+  }
+
+  /** The media type of what the client gets. */
+  get mime(): string {
+    return this.#mime;
+  }
+
+  /** What has left cannot be said in another way. */
+  type(mime: string): void {
+    if (mime === this.#mime) return;
+    if (this.opened || !MIME.test(mime))
+      fail("upstream", `The provider's answer is of a type that cannot be passed on.`, {
+        code: "bad_content_type",
+      });
+    this.#mime = mime;
   }
 
   commit(): void {
@@ -156,10 +175,10 @@ export class ClientAnswer implements Watchable {
     if (this.#blockedSince !== undefined && now - this.#blockedSince > STALLED_MS)
       return void this.#res.destroy();
     if (!this.#stream) return;
+    if (this.#ping === "") return;
     if (!this.opened && now - this.#began > OPEN_AFTER_MS) this.#open();
     if (this.opened && !this.#finishing && now - this.#lastWrite > PING_EVERY_MS) {
-      if (this.#ping !== "" && (!this.committed || (this.writer?.between ?? true)))
-        this.#put(this.#ping);
+      if (!this.committed || (this.writer?.between ?? true)) this.#put(this.#ping);
     }
   }
 
@@ -172,7 +191,7 @@ export class ClientAnswer implements Watchable {
     this.opened = true;
     const inner = this.#inner;
     if (inner.res.headersSent) return;
-    const list: string[] = ["content-type", this.mime];
+    const list: string[] = ["content-type", this.#mime];
     if (length === undefined) list.push("cache-control", "no-cache", "x-accel-buffering", "no");
     else list.push("content-length", String(length));
     for (const name in this.#headers) {

@@ -56,7 +56,7 @@ class To implements AnswerContext {
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
 export function relayed(call: HostCall, course: LaneSink, headers: HeadersIn): LaneDecoder {
-  const passage = new Verbatim(call, course);
+  const passage = new Verbatim(call, course, headers);
   const watchers = watching(call, course);
   if (!watchers)
     return call.exchange.stream
@@ -78,13 +78,13 @@ class Verbatim implements LaneDecoder, RelaySink {
   readonly #tally: Tally;
   readonly #held: HeldBytes;
 
-  constructor(call: HostCall, course: LaneSink) {
+  constructor(call: HostCall, course: LaneSink, headers: HeadersIn) {
     this.#course = course;
     this.#held = new HeldBytes(call);
     this.#answer = course.answer;
     this.#tally = course.tally;
     const client = call.candidate["~"].endpoint.protocol!.client!;
-    this.#relay = client.relay!(this, answering(call));
+    this.#relay = client.relay!(this, answering(call), headers);
   }
 
   /** What a relay takes in and does not give out it keeps. */
@@ -106,6 +106,9 @@ class Verbatim implements LaneDecoder, RelaySink {
     this.#relay.fail(fault);
   }
 
+  type(mime: string): void {
+    this.#answer.type(mime);
+  }
   bytes(chunk: Buffer): void {
     this.#tally.passedBytes += chunk.length;
     this.#held.add(-GIVEN * chunk.length);
@@ -167,7 +170,7 @@ export function written(
   const { answer, tally } = course;
   const server = x["~"].frontend.server!;
   const to = answering(call);
-  const encoder = x.stream ? server.stream((text) => answer.write(text), to) : undefined;
+  const encoder = x.stream ? server.stream((piece) => answer.write(piece), to) : undefined;
   const folded = encoder ? undefined : folding();
   const held = new HeldBytes(call);
   let events = 0;
@@ -214,7 +217,7 @@ export function written(
           if (course.over) return;
           course.finishing(event.reason);
           const body = server.whole({ ...said, usage: tally.usage().usage }, to);
-          answer.write(Buffer.from(JSON.stringify(body)));
+          answer.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
           course.finished();
         };
         const turning = inWantedForm(call, whole);

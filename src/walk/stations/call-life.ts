@@ -149,6 +149,7 @@ export class CallLife {
     const answer = this.#answer;
     this.#call.exchange["~"].cached = true;
     answer.begin(undefined, headOf(this.#call, {}));
+    answer.type(got.mime);
     answer.write(got.body);
     answer.commit();
     answer.end();

@@ -98,7 +98,7 @@ function giveUp(x: HostExchange, answer: ClientAnswer, failure: Fault): void {
   answer.begin(undefined, {} satisfies HeadersOut);
   answer.commit();
   inner.frontend
-    .server!.stream((text) => answer.write(text), {
+    .server!.stream((piece) => answer.write(piece), {
       id: x.id,
       model: x.model,
       created: Math.floor(Date.now() / 1000),

@@ -16,6 +16,7 @@ function heard(chunks: readonly Buffer[]) {
   const said = { words: 0, ids: [] as string[], usage: [] as unknown[], finish: "", fault: "" };
   const relay = client!.relay!(
     {
+      type() {},
       bytes: (b) => void out.push(Buffer.from(b)),
       content: (bytes = 0) => void (said.words += bytes),
       start: (id) => void said.ids.push(id),
@@ -26,6 +27,7 @@ function heard(chunks: readonly Buffer[]) {
       },
     },
     answering({ stream: true, body: {} }),
+    {},
   );
   try {
     for (const chunk of chunks) relay.push(Buffer.from(chunk));

@@ -99,13 +99,14 @@ test("several choices pass, each whole", () => {
 test("an event without changes is not copied: one write holds all that came at once", () => {
   const out: Buffer[] = [];
   const sink = {
+    type() {},
     bytes: (b: Buffer) => void out.push(b),
     content() {},
     start() {},
     usage() {},
     finish: () => undefined,
   };
-  const tap = client!.relay!(sink, answering({ stream: true, body: asked }));
+  const tap = client!.relay!(sink, answering({ stream: true, body: asked }), {});
   const chunk = (content: string) =>
     Buffer.from(
       `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]}\n\n`,
@@ -125,13 +126,14 @@ test("an event without changes is not copied: one write holds all that came at o
 test("a failure after the commit ends in an error and no [DONE]", () => {
   const out: Buffer[] = [];
   const sink = {
+    type() {},
     bytes: (b: Buffer) => void out.push(b),
     content() {},
     start() {},
     usage() {},
     finish: () => undefined,
   };
-  const tap = client!.relay!(sink, answering({ stream: true, body: asked }));
+  const tap = client!.relay!(sink, answering({ stream: true, body: asked }), {});
   tap.push(Buffer.from('data: {"id":"c","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'));
   tap.fail({ kind: "upstream", message: "gone", code: "upstream_disconnected" });
   expect(datas(Buffer.concat(out)).at(-1)).toEqual({

@@ -293,7 +293,7 @@ describe("a whole answer", () => {
     fc.assert(
       fc.property(fc.array(item, { minLength: 1, maxLength: 4 }), fc.boolean(), (data, counted) => {
         const events = decode({ created: 1, data, ...(counted && { usage: USAGE }) });
-        const answer = server.whole(fold(events), answering());
+        const answer = server.whole(fold(events), answering()) as JsonObject;
         expect(answer["data"]).toEqual(data);
         expect(answer["usage"]).toEqual(counted ? USAGE : undefined);
         expect(answer["created"]).toBe(1_795_000_000);
@@ -303,7 +303,10 @@ describe("a whole answer", () => {
 
   it("claims only what is true of the bytes", () => {
     const of = (...data: JsonObject[]) => {
-      const { size, output_format } = server.whole(fold(decode({ data })), answering());
+      const { size, output_format } = server.whole(
+        fold(decode({ data })),
+        answering(),
+      ) as JsonObject;
       return [size, output_format];
     };
     expect(of({ b64_json: b64(4, 2) }, { b64_json: b64(4, 2) })).toEqual(["4x2", "png"]);
@@ -315,7 +318,7 @@ describe("a whole answer", () => {
     const answer = server.whole(
       fold(decode({ data: [{ b64_json: b64(4, 2) }] })),
       answering({ response_format: "url" }),
-    );
+    ) as JsonObject;
     expect(answer["data"]).toEqual([{ url: `data:image/png;base64,${b64(4, 2)}` }]);
   });
 
@@ -478,7 +481,7 @@ describe("a stream", () => {
         const text = written(events) + (done ? "data: [DONE]\n\n" : ": bye\n\n");
         const to = answering({ stream: true, n });
         const s = sink();
-        const relay = client.relay!(s, to);
+        const relay = client.relay!(s, to, {});
         for (const chunk of cut([Buffer.from(text)], { seed, max: 400 })) relay.push(chunk);
         relay.end();
         expect(s.text()).toBe(text);
@@ -498,7 +501,7 @@ describe("a stream", () => {
   it("the relay refuses what is cut and what says an error", () => {
     const relay = (text: string) =>
       caught(() => {
-        const r = client.relay!(sink(), answering({ stream: true }));
+        const r = client.relay!(sink(), answering({ stream: true }), {});
         r.push(Buffer.from(text));
         r.end();
       });
@@ -512,7 +515,7 @@ describe("a stream", () => {
 describe("the relay of a whole answer", () => {
   const run = (text: string, more = {}) => {
     const s = sink();
-    const relay = client.relay!(s, answering({}, more));
+    const relay = client.relay!(s, answering({}, more), {});
     relay.push(Buffer.from(text));
     relay.end();
     return s;

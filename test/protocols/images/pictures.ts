@@ -79,6 +79,7 @@ export function sink(): RelaySink & { log: string[]; bytes(b: Buffer): void; tex
   const chunks: Buffer[] = [];
   return {
     log,
+    type() {},
     bytes(b) {
       chunks.push(Buffer.from(b));
       log.push("bytes");

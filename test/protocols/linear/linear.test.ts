@@ -146,8 +146,16 @@ type Relaying = NonNullable<NonNullable<Protocol["client"]>["relay"]>;
 
 function passed(relay: Relaying, chunks: readonly Buffer[], stream: boolean): void {
   const tap = relay(
-    { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({ input: 1, output: 1 }) },
+    {
+      type() {},
+      bytes() {},
+      content() {},
+      start() {},
+      usage() {},
+      finish: () => ({ input: 1, output: 1 }),
+    },
     answering({ stream, body: { stream_options: { include_usage: true } } }),
+    {},
   );
   for (const chunk of chunks) tap.push(chunk);
   tap.end();

@@ -62,8 +62,9 @@ describe("is an error on both lanes", () => {
   test("what came before an error has been passed on, and the error itself has not", () => {
     const out: Buffer[] = [];
     const tap = client.relay!(
-      { bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
+      { type() {}, bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
       to,
+      {},
     );
     expect(() =>
       tap.push(Buffer.from(START + HI + event("error", { error: { message: "x" } }) + STOP)),
@@ -78,7 +79,11 @@ describe("is an error on both lanes", () => {
     const piece = Buffer.alloc(1024 * 1024, "a");
     for (const push of [
       client.stream(() => {}, of, {}),
-      client.relay!({ bytes() {}, content() {}, start() {}, usage() {}, finish() {} }, to),
+      client.relay!(
+        { type() {}, bytes() {}, content() {}, start() {}, usage() {}, finish() {} },
+        to,
+        {},
+      ),
     ]) {
       push.push(Buffer.from(`${START}event: content_block_delta\ndata: {"x":"`));
       expect(

@@ -98,8 +98,9 @@ test("a chunk that needs no change leaves as the Buffer that came", () => {
     .split("\n\n");
   const out: Buffer[] = [];
   const tap = client.relay!(
-    { bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
+    { type() {}, bytes: (b) => out.push(b), content() {}, start() {}, usage() {}, finish() {} },
     to,
+    {},
   );
   tap.push(Buffer.from(`${first}\n\n`));
   const chunk = Buffer.from(`${others.slice(0, 3).join("\n\n")}\n\n`);

@@ -276,6 +276,7 @@ describe("the verbatim lane", () => {
   it("ends a broken stream in this protocol's own words, numbered on", () => {
     const chunks: Buffer[] = [];
     const sink = {
+      type() {},
       bytes: (b: Buffer) => void chunks.push(Buffer.from(b)),
       content() {},
       start() {},
@@ -291,7 +292,7 @@ describe("the verbatim lane", () => {
       `${text}event: respo`,
     ]) {
       chunks.length = 0;
-      const tap = client.relay!(sink, to());
+      const tap = client.relay!(sink, to(), {});
       if (said) tap.push(Buffer.from(said));
       expect(tap.between).toBe(!said.endsWith("respo"));
       tap.fail({ kind: "upstream", message: "It broke." });
@@ -317,6 +318,7 @@ describe("the verbatim lane", () => {
   it("keeps what a failed answer cost", () => {
     let seen: unknown;
     const sink = {
+      type() {},
       bytes() {},
       content() {},
       start() {},
@@ -331,7 +333,7 @@ describe("the verbatim lane", () => {
         usage: { input_tokens: 3, output_tokens: 1 },
       }),
     };
-    const tap = client.relay!(sink, to());
+    const tap = client.relay!(sink, to(), {});
     expect(faultFrom(() => tap.push(sse(created, failed))).message).toBe("No.");
     expect(seen).toMatchObject({ usage: { input: 3, output: 1 } });
   });

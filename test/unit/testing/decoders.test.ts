@@ -127,9 +127,10 @@ describe("a decoder with recordings", () => {
       ...good,
       client: {
         ...good.client!,
-        relay: (sink, to) =>
+        relay: (sink, to, headers) =>
           good.client!.relay!(
             {
+              type: (mime) => sink.type(mime),
               bytes: (chunk) => sink.bytes(chunk),
               content: (bytes) => sink.content(bytes),
               start: (id) => sink.start(id),
@@ -137,6 +138,7 @@ describe("a decoder with recordings", () => {
               finish: (reason) => sink.finish(reason),
             },
             to,
+            headers,
           ),
       },
     };

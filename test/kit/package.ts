@@ -1,0 +1,48 @@
+// A folder outside of the tree with a package in it, as a third party has it: `tollgate` installed beside it, and nothing else
+// in reach.
+import { execFile } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "../..");
+
+/** `from`: a folder of `test`. Its sources stand in `src` of the one that is answered. */
+export function packaged(from: string, name: string): string {
+  const folder = mkdtempSync(join(tmpdir(), `${from}-`));
+  mkdirSync(join(folder, "node_modules"));
+  symlinkSync(ROOT, join(folder, "node_modules/tollgate"));
+  cpSync(join(ROOT, "test", from), join(folder, "src"), { recursive: true });
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ name, type: "module" }));
+  return folder;
+}
+
+export const removed = (folder: string): void => rmSync(folder, { recursive: true, force: true });
+
+/** What the compiler says of the package, one line a problem. */
+export function compiled(folder: string, options: object): Promise<string[]> {
+  const compilerOptions = {
+    target: "es2024",
+    module: "nodenext",
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+    allowImportingTsExtensions: true,
+    customConditions: ["tollgate-source"],
+    types: ["node"],
+    typeRoots: [join(ROOT, "node_modules/@types")],
+    ...options,
+  };
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({ compilerOptions, include: ["src"] }),
+  );
+  return new Promise((resolve) => {
+    execFile(
+      join(ROOT, "node_modules/.bin/tsc"),
+      ["-p", ".", "--pretty", "false"],
+      { cwd: folder },
+      (_error, out) => resolve(out.split("\n").filter((line) => line.includes("error TS"))),
+    );
+  });
+}
