@@ -5,7 +5,8 @@ import { parse } from "yaml";
 import { expect, test } from "vitest";
 import { plural } from "../../src/lib/text.ts";
 import { digest, mint } from "../../src/lib/key.ts";
-import { folder, root, SMALL } from "./cli.ts";
+import { folder, SMALL } from "../kit/command-line.ts";
+import { root } from "../kit/program.ts";
 
 const BROKEN = SMALL.replace("use: demo", "use: dmeo").replace("port: 0", "prot: 0");
 const exists = (path: string) =>
@@ -21,27 +22,27 @@ test("--version, and what nobody knows", async () => {
   };
   expect(await here.tollgate(["--version"])).toEqual({
     code: 0,
-    stdout: `${version}\n`,
-    stderr: "",
+    out: `${version}\n`,
+    err: "",
   });
   const unknown = await here.tollgate(["chek"]);
-  expect([unknown.code, unknown.stdout]).toEqual([1, ""]);
-  expect(unknown.stderr).toContain('There is no command "chek". Did you mean "check"?');
+  expect([unknown.code, unknown.out]).toEqual([1, ""]);
+  expect(unknown.err).toContain('There is no command "chek". Did you mean "check"?');
   const json = await here.tollgate(["chek", "--json"]);
-  expect(JSON.parse(json.stdout)).toMatchObject({ error: { code: "usage" } });
+  expect(JSON.parse(json.out)).toMatchObject({ error: { code: "usage" } });
 });
 
 test("check: every mistake at once, and nothing is made", async () => {
   await using here = await folder({ "gateway.yaml": BROKEN });
-  const { code, stdout, stderr } = await here.tollgate(["check"]);
-  expect([code, stderr]).toEqual([1, ""]);
-  expect(stdout).toMatch(/gateway\.yaml:1:11 {2}error {2}listen.*: unknown key "prot".*"port"/);
-  expect(stdout).toMatch(/gateway\.yaml:6:16 {2}error .*"dmeo"/);
-  expect(stdout).toContain("> 6 |   demo: { use: dmeo }");
-  expect(stdout).toMatch(/\n\ngateway\.yaml: 2 errors\n$/);
+  const { code, out, err } = await here.tollgate(["check"]);
+  expect([code, err]).toEqual([1, ""]);
+  expect(out).toMatch(/gateway\.yaml:1:11 {2}error {2}listen.*: unknown key "prot".*"port"/);
+  expect(out).toMatch(/gateway\.yaml:6:16 {2}error .*"dmeo"/);
+  expect(out).toContain("> 6 |   demo: { use: dmeo }");
+  expect(out).toMatch(/\n\ngateway\.yaml: 2 errors\n$/);
   const json = await here.tollgate(["check", "--json"]);
   expect(json.code).toBe(1);
-  const said = JSON.parse(json.stdout) as { ok: boolean; problems: { line: number }[] };
+  const said = JSON.parse(json.out) as { ok: boolean; problems: { line: number }[] };
   expect([said.ok, said.problems.map(({ line }) => line)]).toEqual([false, [1, 6]]);
 });
 
@@ -63,8 +64,8 @@ models:
 
 test("check: none of fourteen mistakes waits for another to be mended", async () => {
   await using here = await folder({ "gateway.yaml": TEN });
-  const { stdout } = await here.tollgate(["check", "--json"]);
-  const { problems } = JSON.parse(stdout) as { problems: { line: number; path: string }[] };
+  const { out } = await here.tollgate(["check", "--json"]);
+  const { problems } = JSON.parse(out) as { problems: { line: number; path: string }[] };
   expect(problems.map(({ line, path }) => `${line} ${path}`)).toEqual([
     "1 listen.port",
     "2 workers",
@@ -92,10 +93,10 @@ test("check: a good file, setup and all, leaves no trace; warnings count under -
   });
   const fine = await here.tollgate(["check"]);
   expect(fine.code).toBe(0);
-  expect(fine.stdout).toMatch(
+  expect(fine.out).toMatch(
     /gateway\.yaml is fine: 2 providers, 2 frontends, 0 model names \(1 warning\)\n$/,
   );
-  expect(fine.stdout).not.toContain("sk-ant-1234567890");
+  expect(fine.out).not.toContain("sk-ant-1234567890");
   expect((await here.tollgate(["check", "--strict"])).code).toBe(1);
   expect(await exists(join(here.path, ".tollgate"))).toBe(false);
 });
@@ -109,33 +110,33 @@ test("check: what only setup finds, at its line", async () => {
     "bad.mjs": `export default { "~tollgate": "middleware", api: 1, name: "bad", summary: "Bad", sends: "nowhere",
       setup() { throw new Error("no such region"); } };`,
   });
-  const { code, stdout } = await here.tollgate(["check"]);
+  const { code, out } = await here.tollgate(["check"]);
   expect(code).toBe(1);
-  expect(stdout).toMatch(/gateway\.yaml:4:\d+ {2}error .*no such region/);
+  expect(out).toMatch(/gateway\.yaml:4:\d+ {2}error .*no such region/);
   // With what was known before, in one order.
-  expect(stdout.match(/^gateway\.yaml:\d+/gm)).toEqual(["gateway.yaml:4", "gateway.yaml:7"]);
+  expect(out.match(/^gateway\.yaml:\d+/gm)).toEqual(["gateway.yaml:4", "gateway.yaml:7"]);
   expect((await here.tollgate(["check", "--no-setup"])).code).toBe(0);
 });
 
 test("print: a config that means the same, secrets hidden", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
   const yaml = await here.tollgate(["print"]);
-  expect([yaml.code, yaml.stderr]).toEqual([0, ""]);
-  const said = parse(yaml.stdout) as Record<string, unknown>;
+  expect([yaml.code, yaml.err]).toEqual([0, ""]);
+  const said = parse(yaml.out) as Record<string, unknown>;
   expect(said).toMatchObject({ listen: { host: "127.0.0.1", port: 0 }, drain: "5m" });
   const json = await here.tollgate(["print", "--json"]);
-  expect(JSON.parse(json.stdout)).toEqual(said);
+  expect(JSON.parse(json.out)).toEqual(said);
   await here.write("gateway.yaml", BROKEN);
   const broken = await here.tollgate(["print"]);
-  expect([broken.code, broken.stdout]).toEqual([1, ""]);
-  expect(broken.stderr).toContain("2 errors");
+  expect([broken.code, broken.out]).toEqual([1, ""]);
+  expect(broken.err).toContain("2 errors");
 });
 
 test("explain: without a gateway, from the file", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
   const words = await here.tollgate(["explain", "demo/echo"]);
-  expect([words.code, words.stderr]).toEqual([0, ""]);
-  expect(words.stdout).toMatch(
+  expect([words.code, words.err]).toEqual([0, ""]);
+  expect(words.out).toMatch(
     /demo\/echo on chat-completions[\s\S]*1 {2}demo\/echo {2}credential default/,
   );
   const json = await here.tollgate([
@@ -145,7 +146,7 @@ test("explain: without a gateway, from the file", async () => {
     "chat-completions",
     "--json",
   ]);
-  expect(JSON.parse(json.stdout)).toMatchObject({
+  expect(JSON.parse(json.out)).toMatchObject({
     frontend: "chat-completions",
     candidates: [{ id: "demo/echo" }],
     hooks: { admit: ["middleware.auth"] },
@@ -162,12 +163,12 @@ test("list: what comes with us, and what the file brings", async () => {
     "own.mjs": `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
       setup: () => ({}) };`,
   });
-  const { code, stdout, stderr } = await here.tollgate(["list", "middlewares"]);
-  expect([code, stderr]).toEqual([0, ""]);
-  expect(stdout).toMatch(/middleware {2}\.\/own\.mjs +experimental +\/.*own\.mjs +Our own/);
-  expect(stdout).not.toMatch(/^provider/m);
+  const { code, out, err } = await here.tollgate(["list", "middlewares"]);
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/middleware {2}\.\/own\.mjs +experimental +\/.*own\.mjs +Our own/);
+  expect(out).not.toMatch(/^provider/m);
   const json = await here.tollgate(["list", "--json"]);
-  const { plugins } = JSON.parse(json.stdout) as { plugins: Record<string, unknown>[] };
+  const { plugins } = JSON.parse(json.out) as { plugins: Record<string, unknown>[] };
   expect(plugins).toContainEqual(
     expect.objectContaining({ kind: "provider", name: "demo", api: 1 }),
   );
@@ -177,10 +178,10 @@ test("list: what comes with us, and what the file brings", async () => {
 test("schema: written where editors look, fresh or stale, and it judges", async () => {
   await using here = await folder();
   const written = await here.tollgate(["schema"]);
-  expect(written.stdout).toMatch(/^schemas\/gateway\.schema\.json: \d+ plugins\n$/);
+  expect(written.out).toMatch(/^schemas\/gateway\.schema\.json: \d+ plugins\n$/);
   expect((await here.tollgate(["schema", "--check"])).code).toBe(0);
   const text = await readFile(join(here.path, "schemas/gateway.schema.json"), "utf8");
-  expect((await here.tollgate(["schema", "--out", "-"])).stdout).toBe(text);
+  expect((await here.tollgate(["schema", "--out", "-"])).out).toBe(text);
   await here.write("schemas/gateway.schema.json", `${text} `);
   expect((await here.tollgate(["schema", "--check"])).code).toBe(1);
   const valid = new Ajv({ strict: false, validateFormats: false }).compile(JSON.parse(text));
@@ -191,34 +192,27 @@ test("schema: written where editors look, fresh or stale, and it judges", async 
 test("init: what it prints passes check, bare and for every provider that comes with us", async () => {
   await using here = await folder();
   const bare = await here.tollgate(["init"]);
-  expect(bare.stdout).toBe(await readFile(join(root, "gateway.yaml"), "utf8"));
-  const { plugins } = JSON.parse((await here.tollgate(["list", "provider", "--json"])).stdout) as {
+  expect(bare.out).toBe(await readFile(join(root, "gateway.yaml"), "utf8"));
+  const { plugins } = JSON.parse((await here.tollgate(["list", "provider", "--json"])).out) as {
     plugins: { name: string }[];
   };
   const names = plugins.map(({ name }) => name);
-  const { code, stdout } = await here.tollgate([
-    "init",
-    names.slice(0, 2).join(),
-    ...names.slice(2),
-  ]);
+  const { code, out } = await here.tollgate(["init", names.slice(0, 2).join(), ...names.slice(2)]);
   expect(code).toBe(0);
-  expect(Object.keys((parse(stdout) as { providers: object }).providers)).toEqual(names);
-  await here.write("gateway.yaml", stdout);
+  expect(Object.keys((parse(out) as { providers: object }).providers)).toEqual(names);
+  await here.write("gateway.yaml", out);
   const empty = await here.tollgate(["check", "--json"]);
-  expect(JSON.parse(empty.stdout)).toMatchObject({ ok: true });
+  expect(JSON.parse(empty.out)).toMatchObject({ ok: true });
   const env = Object.fromEntries(
-    [...stdout.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => [
+    [...out.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => [
       name!,
       /URL|ENDPOINT/.test(name!) ? "https://models.test/v1" : "sk-0123456789",
     ]),
   );
   const filled = await here.tollgate(["check"], { env });
-  expect(filled.stdout).toContain(`gateway.yaml is fine: ${plural(names.length, "provider")}, `);
+  expect(filled.out).toContain(`gateway.yaml is fine: ${plural(names.length, "provider")}, `);
   const typo = await here.tollgate(["init", "antropic"]);
-  expect([typo.code, typo.stderr]).toEqual([
-    1,
-    expect.stringContaining('Did you mean "anthropic"?'),
-  ]);
+  expect([typo.code, typo.err]).toEqual([1, expect.stringContaining('Did you mean "anthropic"?')]);
 });
 
 const ACME = `
@@ -242,51 +236,51 @@ test("init and list know what is installed beside the file, and promise nothing 
     ["@acme/gate", "acme"],
     ["./mine.mjs", "mine"],
   ] as const) {
-    const { code, stdout, stderr } = await here.tollgate(["init", use, "demo"]);
-    expect([code, stderr]).toEqual([0, expect.not.stringContaining("no provider")]);
-    const made = parse(stdout) as { providers: Record<string, { use: string }> };
+    const { code, out, err } = await here.tollgate(["init", use, "demo"]);
+    expect([code, err]).toEqual([0, expect.not.stringContaining("no provider")]);
+    const made = parse(out) as { providers: Record<string, { use: string }> };
     expect(Object.keys(made.providers)).toEqual([key, "demo"]);
     expect(made.providers[key]!.use).toBe(use);
-    await here.write("gateway.yaml", stdout);
+    await here.write("gateway.yaml", out);
     const listed = await here.tollgate(["list", "provider", "--json"], {
       env: { [`${key.toUpperCase()}_API_KEY`]: "sk-0123456789" },
     });
-    const { plugins } = JSON.parse(listed.stdout) as { plugins: object[] };
+    const { plugins } = JSON.parse(listed.out) as { plugins: object[] };
     expect(plugins).toContainEqual(
       expect.objectContaining({ name: use, stability: "experimental" }),
     );
   }
   const none = await here.tollgate(["init", "tollgate-provider-nowhere"]);
-  expect([none.code, none.stderr]).toEqual([1, expect.stringMatching(/use: nowhere|no provider/)]);
+  expect([none.code, none.err]).toEqual([1, expect.stringMatching(/use: nowhere|no provider/)]);
 });
 
 test("status: nobody runs, and that is no success", async () => {
   await using here = await folder({ "gateway.yaml": BROKEN });
-  const { code, stderr } = await here.tollgate(["status"]);
-  expect([code, stderr]).toEqual([
+  const { code, err } = await here.tollgate(["status"]);
+  expect([code, err]).toEqual([
     1,
     expect.stringContaining(`No gateway is running on ${here.path}/.tollgate.`),
   ]);
   const missing = await here.tollgate(["status", "-c", "nowhere.yaml"]);
-  expect(missing.stderr).toContain("nowhere.yaml cannot be read");
+  expect(missing.err).toContain("nowhere.yaml cannot be read");
 });
 
 test("keys hash: from stdin alone, and only a whole key", async () => {
   await using here = await folder();
   const { secret } = mint();
-  const { code, stdout } = await here.tollgate(["keys", "hash"], { input: `${secret}\n` });
-  expect([code, stdout]).toEqual([0, `${digest(secret)}\n`]);
+  const { code, out } = await here.tollgate(["keys", "hash"], { input: `${secret}\n` });
+  expect([code, out]).toEqual([0, `${digest(secret)}\n`]);
   const typo = await here.tollgate(["keys", "hash"], { input: `${secret.slice(0, -1)}!` });
-  expect([typo.code, typo.stdout]).toEqual([1, ""]);
+  expect([typo.code, typo.out]).toEqual([1, ""]);
   // Another system's keys may begin as they like; one that can be guessed is warned of.
   for (const foreign of ["sk-proj-0123456789abcdef0123456789", "tg_bot_0123456789abcdef0123"]) {
     const args = ["keys", "hash", "--foreign", "--json"];
-    const said = JSON.parse((await here.tollgate(args, { input: foreign })).stdout) as unknown;
+    const said = JSON.parse((await here.tollgate(args, { input: foreign })).out) as unknown;
     expect(said).toEqual({ id: null, foreign: true, digest: digest(foreign) });
   }
   const short = await here.tollgate(["keys", "hash", "--foreign"], { input: "secret" });
-  expect([short.code, short.stderr]).toEqual([0, expect.stringContaining("can be guessed")]);
-  expect((await here.tollgate(["keys", "hash"])).stderr).toContain("no key on stdin");
+  expect([short.code, short.err]).toEqual([0, expect.stringContaining("can be guessed")]);
+  expect((await here.tollgate(["keys", "hash"])).err).toContain("no key on stdin");
   expect((await here.tollgate(["keys", "hash", secret])).code).toBe(1);
 });
 
@@ -303,17 +297,14 @@ test("keys: on the store itself while no gateway runs", async () => {
     "30d",
   ]);
   expect(made.code).toBe(0);
-  expect(made.stdout).toMatch(/^tg_[0-9A-Za-z]{59}\n$/);
+  expect(made.out).toMatch(/^tg_[0-9A-Za-z]{59}\n$/);
   const shown = await here.tollgate(["keys", "show", "laptop"]);
-  expect(shown.stdout).toMatch(/limits +usd=2\.5\/day/);
-  expect(shown.stdout + shown.stderr).not.toContain(digest(made.stdout.trim()));
+  expect(shown.out).toMatch(/limits +usd=2\.5\/day/);
+  expect(shown.out + shown.err).not.toContain(digest(made.out.trim()));
   const bad = await here.tollgate(["keys", "create", "--limit", "usd=5"]);
-  expect([bad.code, bad.stderr]).toEqual([1, expect.stringContaining("--limit is like")]);
+  expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is like")]);
   const gone = await here.tollgate(["keys", "revoke", "nobody"]);
-  expect([gone.code, gone.stderr]).toEqual([
-    1,
-    expect.stringContaining('There is no key "nobody"'),
-  ]);
+  expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('There is no key "nobody"')]);
 });
 
 test("keys: those of gateway.yaml are listed without their hashes, and what a new one can hardly mean is warned of", async () => {
@@ -323,25 +314,25 @@ test("keys: those of gateway.yaml are listed without their hashes, and what a ne
     "gateway.yaml": SMALL.replace("memory", "sqlite").replace("[auth]", `[${listed}]`),
   });
   await here.tollgate(["keys", "create", "--name", "laptop"]);
-  const { code, stdout } = await here.tollgate(["keys", "list"]);
-  expect([code, stdout]).toEqual([
+  const { code, out } = await here.tollgate(["keys", "list"]);
+  expect([code, out]).toEqual([
     0,
     expect.stringMatching(/laptop +valid[\s\S]*ci +builds +expired +middleware\.auth/),
   ]);
-  expect(stdout).not.toContain(hash);
+  expect(out).not.toContain(hash);
   const served = await here.serve();
-  const live = JSON.parse((await here.tollgate(["keys", "list", "--json"])).stdout) as {
+  const live = JSON.parse((await here.tollgate(["keys", "list", "--json"])).out) as {
     keys: { id: string; from?: string }[];
   };
   expect(live.keys.map(({ from }) => from)).toContain("middleware.auth");
 
   const grants = ["--models", "dmo/*,demo/*", "--frontends", "chatt"];
   const doubtful = await here.tollgate(["keys", "create", "--name", "laptop", ...grants]);
-  expect([doubtful.code, doubtful.stdout]).toEqual([0, expect.stringMatching(/^tg_\w{59}\n$/)]);
-  expect(doubtful.stderr.split("\n").filter((line) => line.startsWith("warning"))).toEqual([
+  expect([doubtful.code, doubtful.out]).toEqual([0, expect.stringMatching(/^tg_\w{59}\n$/)]);
+  expect(doubtful.err.split("\n").filter((line) => line.startsWith("warning"))).toEqual([
     expect.stringMatching(/^warning {2}\w+ is named "laptop" too: /),
     'warning  Nothing that is here matches the model "dmo/*".',
     'warning  No frontend that is here is named "chatt".',
   ]);
-  served.child.kill("SIGTERM");
+  served.kill("SIGTERM");
 });

@@ -8,7 +8,7 @@ import { COMMANDS, type CommandName } from "../../src/gateway/control/table.ts";
 import { faultOf } from "../../src/model/error.ts";
 import type { Json, JsonObject } from "../../src/model/values.ts";
 import { load, quietLog } from "../../src/cli/loading.ts";
-import { type Daemon, startGateway } from "../gateway.ts";
+import { type Daemon, startGateway } from "../kit/daemon.ts";
 
 let daemon: Daemon;
 const names = Object.keys(COMMANDS) as CommandName[];

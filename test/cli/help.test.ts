@@ -5,7 +5,7 @@ import { helpOf, overview } from "../../src/cli/help.ts";
 import { COMMANDS, main, read } from "../../src/cli/main.ts";
 import { faultOf } from "../../src/model/error.ts";
 import { version as VERSION } from "../../src/cli/loading.ts";
-import { folder } from "./cli.ts";
+import { folder } from "../kit/command-line.ts";
 
 const wide: [string, CliCommand][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),
@@ -152,12 +152,12 @@ test("an option of another part is not one of this", async () => {
 test("the overview names every command, in colour only where somebody sees it", async () => {
   await using here = await folder();
   const plain = await here.tollgate(["--help"]);
-  expect(colourless(plain.stdout)).toBe(true);
+  expect(colourless(plain.out)).toBe(true);
   for (const [name, { summary }] of Object.entries(COMMANDS)) {
-    expect(plain.stdout).toContain(`  ${name} `);
-    expect(plain.stdout).toContain(summary);
+    expect(plain.out).toContain(`  ${name} `);
+    expect(plain.out).toContain(summary);
   }
   const forced = await here.tollgate(["--help"], { env: { FORCE_COLOR: "1" } });
-  expect(colourless(forced.stdout)).toBe(false);
-  expect(stripVTControlCharacters(forced.stdout)).toBe(plain.stdout);
+  expect(colourless(forced.out)).toBe(false);
+  expect(stripVTControlCharacters(forced.out)).toBe(plain.out);
 });

@@ -1,6 +1,6 @@
 import { upstream, json } from "tollgate/testing";
 import { expect, test } from "vitest";
-import { folder, SMALL } from "./cli.ts";
+import { folder, SMALL } from "../kit/command-line.ts";
 
 const DAY_MS = 86_400_000;
 const soon = new Date(Date.now() + 20 * DAY_MS).toISOString().slice(0, 10);
@@ -29,38 +29,38 @@ test("models: without a gateway, as far as the file says", async () => {
   await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const list = await here.tollgate(["models"]);
   expect(list.code).toBe(0);
-  expect(list.stderr).toContain("No gateway is running");
-  expect(list.stdout).toMatch(/^model +kind +context +price, tokens by the million +retires\n/);
-  expect(list.stdout).toMatch(/\nfast +chat +as it is answered\n/);
-  expect(list.stdout).toMatch(/\ndemo\/echo +chat +200,000 +free\n/);
-  expect(list.stdout).toMatch(
+  expect(list.err).toContain("No gateway is running");
+  expect(list.out).toMatch(/^model +kind +context +price, tokens by the million +retires\n/);
+  expect(list.out).toMatch(/\nfast +chat +as it is answered\n/);
+  expect(list.out).toMatch(/\ndemo\/echo +chat +200,000 +free\n/);
+  expect(list.out).toMatch(
     new RegExp(`\\nopenai/gpt-5 +chat +400,000 +\\$2\\.50 in, \\$10 out +${soon}\\n`),
   );
-  expect(list.stdout).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
+  expect(list.out).toMatch(/\nbfl\/flux-pro-1\.1 +image +\$0\.04 an image\n/);
 
   const images = await here.tollgate(["models", "list", "--kind", "image", "--json"]);
-  const { models } = JSON.parse(images.stdout) as { models: { id: string; kind: string }[] };
+  const { models } = JSON.parse(images.out) as { models: { id: string; kind: string }[] };
   expect(models.map(({ id }) => id)).toContain("demo/image");
   expect(new Set(models.map(({ kind }) => kind))).toEqual(new Set(["image"]));
 
   const refresh = await here.tollgate(["models", "refresh"]);
   expect(refresh.code).toBe(1);
-  expect(refresh.stderr).toMatch(/No gateway is running on .*\.tollgate.*tollgate serve/);
+  expect(refresh.err).toMatch(/No gateway is running on .*\.tollgate.*tollgate serve/);
 });
 
 test("models explain: who says what, what it costs, until when", async () => {
   await using here = await folder({ "gateway.yaml": yaml("http://127.0.0.1:1") });
   const words = await here.tollgate(["models", "explain", "openai/gpt-5"]);
   expect(words.code).toBe(0);
-  expect(words.stdout).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; tokens by the/);
-  expect(words.stdout).toMatch(/\n {2}limits\.context +shipped, \d{4}-\d\d-\d\d +400,000\n/);
-  expect(words.stdout).toMatch(
+  expect(words.out).toMatch(/\n {2}price +gateway\.yaml +\$2\.50 in, \$10 out; tokens by the/);
+  expect(words.out).toMatch(/\n {2}limits\.context +shipped, \d{4}-\d\d-\d\d +400,000\n/);
+  expect(words.out).toMatch(
     /costs +10,000 tokens in, 1,000 out: \$0\.035 \(10,000 input \$0\.025 \+ 1,000 output \$0\.01\)/,
   );
-  expect(words.stdout).toMatch(new RegExp(`retires +${soon}, in 20 days`));
+  expect(words.out).toMatch(new RegExp(`retires +${soon}, in 20 days`));
 
   const picture = await here.tollgate(["models", "explain", "bfl/flux-pro-1.1", "--json"]);
-  expect(JSON.parse(picture.stdout)).toMatchObject({
+  expect(JSON.parse(picture.out)).toMatchObject({
     name: "bfl/flux-pro-1.1",
     models: [
       {
@@ -72,17 +72,17 @@ test("models explain: who says what, what it costs, until when", async () => {
   });
 
   const alias = await here.tollgate(["models", "explain", "fast"]);
-  expect(alias.stdout).toContain("fast stands for openai/gpt-5, then demo/echo");
+  expect(alias.out).toContain("fast stands for openai/gpt-5, then demo/echo");
 
   const typo = await here.tollgate(["models", "explain", "demo/ehco"]);
   expect(typo.code).toBe(1);
-  expect(typo.stdout).toMatch(/no source lists it.*forwarded all the same[\s\S]*unpriced/);
-  expect(typo.stdout).toContain("Near it: demo/echo");
+  expect(typo.out).toMatch(/no source lists it.*forwarded all the same[\s\S]*unpriced/);
+  expect(typo.out).toContain("Near it: demo/echo");
   const image = await here.tollgate(["models", "explain", "openai/gpt-image-2"]);
-  expect(image.stdout).toContain("it is refused until one does");
+  expect(image.out).toContain("it is refused until one does");
   const nobody = await here.tollgate(["models", "explain", "nobody/x"]);
-  expect([nobody.code, nobody.stdout]).toEqual([1, ""]);
-  expect(nobody.stderr).toContain("There is no model nobody/x");
+  expect([nobody.code, nobody.out]).toEqual([1, ""]);
+  expect(nobody.err).toContain("There is no model nobody/x");
   for (const args of [["explian"], ["explain"], ["list", "x"], ["--kind", "sound"]])
     expect((await here.tollgate(["models", ...args])).code).toBe(1);
 });
@@ -93,14 +93,14 @@ test("models: of a running gateway, its providers' own word first; asked again o
   await using other = await folder();
   const gateway = await here.serve();
   const fresh = await here.tollgate(["models", "refresh", "openai"]);
-  expect([fresh.code, fresh.stdout]).toEqual([
+  expect([fresh.code, fresh.out]).toEqual([
     0,
     expect.stringMatching(/^openai +default +2 models +said 20.* fresh\n$/),
   ]);
   const state = ["--state-dir", `${here.path}/.tollgate`];
   const explained = await other.tollgate(["models", "explain", "openai/gpt-5", "--json", ...state]);
-  expect(explained.stderr).toBe("");
-  const { models } = JSON.parse(explained.stdout) as {
+  expect(explained.err).toBe("");
+  const { models } = JSON.parse(explained.out) as {
     models: { facts: { field: string; value: unknown; source: object }[] }[];
   };
   const fact = (field: string) => models[0]!.facts.find((f) => f.field === field);
@@ -110,7 +110,7 @@ test("models: of a running gateway, its providers' own word first; asked again o
   });
   expect(fact("price")).toMatchObject({ source: { from: "operator" } });
   expect(fact("limits.output")).toMatchObject({ source: { from: "shipped" } });
-  expect((await other.tollgate(["models", ...state])).stdout).toContain("openai/gpt-image-2");
+  expect((await other.tollgate(["models", ...state])).out).toContain("openai/gpt-image-2");
 
   await fetch(`${gateway.url}/v1/images/generations`, {
     method: "POST",
@@ -123,28 +123,28 @@ test("models: of a running gateway, its providers' own word first; asked again o
     }),
   });
   const status = await here.tollgate(["status"]);
-  expect(status.stdout).toMatch(/\nmodels of openai +2\n/);
-  const { lists } = JSON.parse((await here.tollgate(["status", "--json"])).stdout) as {
+  expect(status.out).toMatch(/\nmodels of openai +2\n/);
+  const { lists } = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
     lists: object[];
   };
   expect(lists).toMatchObject([{ lastOk: expect.stringMatching(/^20.*Z$/) }]);
-  expect(status.stdout).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times refused/);
+  expect(status.out).toMatch(/\nimage files +1 \(0\.0 MB\), 0 times fetched, 0 times refused/);
 
   up.script({ "GET /v1/models": json({ error: "no" }, 503) });
   const stale = await here.tollgate(["models", "refresh", "openai"]);
   expect(stale.code).toBe(1);
-  expect(stale.stdout).toMatch(/openai +default +2 models +said .*503/);
-  const failing = JSON.parse((await here.tollgate(["status", "--json"])).stdout) as {
+  expect(stale.out).toMatch(/openai +default +2 models +said .*503/);
+  const failing = JSON.parse((await here.tollgate(["status", "--json"])).out) as {
     lists: object[];
   };
   const aDate = expect.stringMatching(/^20.*Z$/);
   expect(failing.lists).toMatchObject([{ lastOk: aDate, nextAt: aDate, lastError: { at: aDate } }]);
-  expect((await here.tollgate(["models", "refresh", "opnai"])).stderr).toContain("There are: demo");
-  gateway.child.kill("SIGTERM");
-  await gateway.ended;
+  expect((await here.tollgate(["models", "refresh", "opnai"])).err).toContain("There are: demo");
+  gateway.kill("SIGTERM");
+  await gateway.exit;
   // What was heard last is still known.
   const after = await here.tollgate(["models", "--provider", "openai"]);
-  expect(after.stdout).toMatch(/\nopenai\/gpt-image-2 /);
+  expect(after.out).toMatch(/\nopenai\/gpt-image-2 /);
 });
 
 test("a model in use that retires soon gets a line in the log, once a day", async () => {
@@ -171,5 +171,5 @@ test("a model in use that retires soon gets a line in the log, once a day", asyn
     retires: soon,
     days: 20,
   });
-  expect(gateway.lines.filter(({ msg }) => /retires/.test(String(msg)))).toHaveLength(1);
+  expect(gateway.log.filter(({ msg }) => /retires/.test(String(msg)))).toHaveLength(1);
 });

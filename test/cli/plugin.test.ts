@@ -1,9 +1,9 @@
 // The commands that plugins bring, as options of the command line: on the files, in a running gateway, in one of several
 // processes. The same answers everywhere.
 import { expect, test } from "vitest";
-import { tollgate } from "../e2e/tollgate.ts";
-import { startGateway } from "../gateway.ts";
-import { folder } from "./cli.ts";
+import { tollgate } from "../kit/command-line.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { folder } from "../kit/command-line.ts";
 
 const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
   setup(_, ctx) {
@@ -35,20 +35,16 @@ const ADD = ["plugin", "middleware.own", "add"];
 test("what is mounted, and what each brings, without a gateway", async () => {
   await using here = await folder(FILES);
   const all = await here.tollgate(["plugin"]);
-  expect([all.code, all.stderr]).toEqual([0, ""]);
-  expect(all.stdout).toMatch(/^store +sqlite +head, holds$/m);
-  expect(all.stdout).toMatch(/^middleware\.own +\.\/own\.mjs +add, boom, where$/m);
-  expect(all.stdout).toMatch(/^providers\.demo +demo +no commands$/m);
+  expect([all.code, all.err]).toEqual([0, ""]);
+  expect(all.out).toMatch(/^store +sqlite +head, holds$/m);
+  expect(all.out).toMatch(/^middleware\.own +\.\/own\.mjs +add, boom, where$/m);
+  expect(all.out).toMatch(/^providers\.demo +demo +no commands$/m);
   const one = await here.tollgate(["plugin", "store"]);
-  expect(one.stdout).toMatch(
-    /tollgate plugin store holds --hash <text>\n.+\n +--hash <text>  From/,
-  );
+  expect(one.out).toMatch(/tollgate plugin store holds --hash <text>\n.+\n +--hash <text>  From/);
   const help = await here.tollgate([...ADD, "--help"]);
-  expect([help.code, help.stderr]).toEqual([0, ""]);
-  expect(help.stdout).toMatch(
-    /^Usage: tollgate plugin middleware\.own add --count <number> --unit/,
-  );
-  expect(help.stdout).toMatch(/--dry-run +Only look; false by default\n/);
+  expect([help.code, help.err]).toEqual([0, ""]);
+  expect(help.out).toMatch(/^Usage: tollgate plugin middleware\.own add --count <number> --unit/);
+  expect(help.out).toMatch(/--dry-run +Only look; false by default\n/);
 });
 
 test("options become what the schema wants, or an error says which one is wrong, all at once", async () => {
@@ -58,8 +54,8 @@ test("options become what the schema wants, or an error says which one is wrong,
     ..."--count 3 --unit tokens --dry-run --tags 1 --tags 2 --json --more".split(" "),
     '{"a":["1"]}',
   ]);
-  expect([made.code, made.stderr]).toEqual([0, ""]);
-  expect(JSON.parse(made.stdout)).toEqual({
+  expect([made.code, made.err]).toEqual([0, ""]);
+  expect(JSON.parse(made.out)).toEqual({
     count: 3,
     unit: "tokens",
     dry_run: true,
@@ -69,12 +65,12 @@ test("options become what the schema wants, or an error says which one is wrong,
   const piped = await here.tollgate([...ADD, "--input", "-", "--count", "4"], {
     input: '{"unit":"requests","count":9}',
   });
-  expect(piped.stdout).toMatch(/^count +4$/m);
+  expect(piped.out).toMatch(/^count +4$/m);
 
   const says = async (args: string[], ...texts: string[]) => {
-    const { code, stdout, stderr } = await here.tollgate(args);
-    expect([code, stdout]).toEqual([1, ""]);
-    for (const text of texts) expect(stderr).toContain(text);
+    const { code, out, err } = await here.tollgate(args);
+    expect([code, out]).toEqual([1, ""]);
+    for (const text of texts) expect(err).toContain(text);
   };
   await says(
     [...ADD, "--count", "some", "--unit", "tokns"],
@@ -97,8 +93,8 @@ test("options become what the schema wants, or an error says which one is wrong,
 test("on a memory store there is nothing to work on", async () => {
   await using here = await folder({ ...FILES, "gateway.yaml": `store: { use: memory }\n${YAML}` });
   expect((await here.tollgate(["plugin"])).code).toBe(0);
-  const { code, stderr } = await here.tollgate(["plugin", "middleware.usage", "today"]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining("none runs. Start it first.")]);
+  const { code, err } = await here.tollgate(["plugin", "middleware.usage", "today"]);
+  expect([code, err]).toEqual([1, expect.stringContaining("none runs. Start it first.")]);
 });
 
 test.each([1, 2])("in a running gateway of %s, and on what it left", async (workers) => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { startGateway } from "../gateway.ts";
-import { folder, SMALL } from "./cli.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { folder, SMALL } from "../kit/command-line.ts";
 
 const yaml = SMALL.replace("[auth]", "[auth, zdr]").replace(
   "  demo: { use: demo }\n",
@@ -24,46 +24,44 @@ test("policy explain: each way, each level, on which evidence, and whether it wo
 
   const claude = await explain("anthropic/claude-opus-5", "--zdr");
   expect(claude.code).toBe(0);
-  expect(claude.stdout).toMatch(
-    /claude-opus-5 {2}credential plain, messages {2}would be refused\n/,
-  );
-  expect(claude.stdout).toMatch(/claude-opus-5 {2}credential signed, messages {2}would do\n/);
-  expect(claude.stdout).toContain("credential_not_declared, retention_days:30");
-  expect(claude.stdout).toContain(
+  expect(claude.out).toMatch(/claude-opus-5 {2}credential plain, messages {2}would be refused\n/);
+  expect(claude.out).toMatch(/claude-opus-5 {2}credential signed, messages {2}would do\n/);
+  expect(claude.out).toContain("credential_not_declared, retention_days:30");
+  expect(claude.out).toContain(
     "https://platform.claude.com/docs/en/manage-claude/api-and-data-retention",
   );
-  expect(claude.stdout).toContain('keeps nothing, "MSA 2026-03", until 2099-03-01');
+  expect(claude.out).toContain('keeps nothing, "MSA 2026-03", until 2099-03-01');
 
   // What a model needs to keep no declaration takes away, whatever its name ends in.
   for (const model of ["claude-fable-5", "claude-fable-5-1", "claude-fable-5-20260609"]) {
     const fable = await explain(`anthropic/${model}`, "--zdr");
     expect(fable.code, model).toBe(1);
-    expect(fable.stdout).toContain("model_excluded");
-    expect(fable.stdout).toMatch(
+    expect(fable.out).toContain("model_excluded");
+    expect(fable.out).toMatch(
       /\n {2}model claude-fable-5\* +kept for 30 days, zero requires: unavailable\n/,
     );
   }
 
   const router = await explain("openrouter/some/model", "--zdr");
   expect(router.code).toBe(0);
-  expect(router.stdout).toContain('"provider":{"zdr":true,"data_collection":"deny"}');
+  expect(router.out).toContain('"provider":{"zdr":true,"data_collection":"deny"}');
   expect((await explain("openrouter/some/model:online", "--zdr")).code).toBe(1);
 
   expect((await explain("fireworks/some/model", "--zdr")).code).toBe(0);
   expect((await explain("fireworks/some/model", "--strict")).code).toBe(1);
   const moved = await explain("elsewhere/some/model", "--zdr");
   expect(moved.code).toBe(1);
-  expect(moved.stdout).toContain("not believed");
+  expect(moved.out).toContain("not believed");
 
   expect((await explain("mixed", "--strict")).code).toBe(0);
   expect((await explain("nobody/model", "--zdr")).code).toBe(1);
-  expect((await here.tollgate(["policy", "forget", "x"])).stderr).toContain('cannot "forget"');
+  expect((await here.tollgate(["policy", "forget", "x"])).err).toContain('cannot "forget"');
 });
 
 test("policy explain: the running gateway says the same", async () => {
   await using gateway = await startGateway({ yaml });
   await using here = await folder({});
-  const { code, stdout } = await here.tollgate([
+  const { code, out } = await here.tollgate([
     "policy",
     "explain",
     "demo/echo",
@@ -73,7 +71,7 @@ test("policy explain: the running gateway says the same", async () => {
     gateway.stateDir,
   ]);
   expect(code).toBe(0);
-  const { ways } = JSON.parse(stdout) as any;
+  const { ways } = JSON.parse(out) as any;
   expect(ways[0]).toMatchObject({
     id: "demo/echo",
     would: { required: true, strict: true },

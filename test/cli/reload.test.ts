@@ -1,7 +1,7 @@
 // `tollgate reload`: what it says, and how it exits, with all processes changed or none.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startGateway, type Daemon } from "../gateway.ts";
-import { tollgate } from "../e2e/tollgate.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { tollgate } from "../kit/command-line.ts";
 
 const yaml = (more = "") => `workers: 2\nproviders:\n  demo: { use: demo }\n${more}`;
 let daemon: Daemon;

@@ -2,7 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, SMALL } from "./cli.ts";
+import { folder, SMALL } from "../kit/command-line.ts";
 import { quiet, until } from "../kit/waits.ts";
 
 const ask = (url: string, key: string, model = "demo/echo") =>
@@ -14,37 +14,35 @@ const ask = (url: string, key: string, model = "demo/echo") =>
 
 test("a first start: one line says where, a file holds the key, a request is answered, SIGTERM ends it", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
-  const { url, child, lines, ended } = await here.serve();
-  const listening = lines.find(({ msg }) => msg === "listening")!;
-  expect(listening).toMatchObject({ level: "info", pid: child.pid, generation: 1 });
+  const { url, kill, log, exit, pid } = await here.serve();
+  const listening = log.find(({ msg }) => msg === "listening")!;
+  expect(listening).toMatchObject({ level: "info", pid: pid, generation: 1 });
   const path = join(here.path, ".tollgate/first-key");
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const key = (await readFile(path, "utf8")).trim();
-  expect(JSON.stringify(lines)).not.toContain(key);
-  expect(lines).toContainEqual(expect.objectContaining({ path }));
+  expect(JSON.stringify(log)).not.toContain(key);
+  expect(log).toContainEqual(expect.objectContaining({ path }));
   expect((await ask(url, key)).status).toBe(200);
   expect((await ask(url, `${key}x`)).status).toBe(401);
-  child.kill("SIGTERM");
-  expect(await ended).toBe(0);
+  kill("SIGTERM");
+  expect((await exit).code).toBe(0);
 });
 
 test("without a file it runs what ships, and says so", async () => {
   await using here = await folder();
-  const { lines, child, ended } = await here.serve();
-  expect(lines.map(({ msg }) => msg)).toContainEqual(
-    expect.stringContaining("no gateway.yaml here"),
-  );
-  child.kill("SIGINT");
-  expect(await ended).toBe(0);
+  const { log, kill, exit } = await here.serve();
+  expect(log.map(({ msg }) => msg)).toContainEqual(expect.stringContaining("no gateway.yaml here"));
+  kill("SIGINT");
+  expect((await exit).code).toBe(0);
 });
 
 test("a fresh machine: what is left out is said with its variable, and the shipped alias answers", async () => {
   await using here = await folder();
   const said = "openai (OPENAI_API_KEY is not set), anthropic (ANTHROPIC_API_KEY is not set)";
   const env = { ANTHROPIC_API_KEY: "" };
-  expect((await here.tollgate(["check"])).stdout).toMatch(/is fine: .*\nleft out: .*\n$/);
-  expect((await here.tollgate(["check"])).stdout).toContain(`left out: ${said}`);
-  const check = JSON.parse((await here.tollgate(["check", "--json"], { env })).stdout) as unknown;
+  expect((await here.tollgate(["check"])).out).toMatch(/is fine: .*\nleft out: .*\n$/);
+  expect((await here.tollgate(["check"])).out).toContain(`left out: ${said}`);
+  const check = JSON.parse((await here.tollgate(["check", "--json"], { env })).out) as unknown;
   expect(check).toMatchObject({
     leftOut: [
       { provider: "openai", why: "OPENAI_API_KEY is not set" },
@@ -53,7 +51,7 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
   });
   const { url, line } = await here.serve();
   await line(/^left out: openai \(OPENAI_API_KEY is not set\), anthropic/);
-  expect((await here.tollgate(["status"])).stdout).toContain(said);
+  expect((await here.tollgate(["status"])).out).toContain(said);
   const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
   const fast = await ask(url, key, "fast");
   expect([fast.status, ((await fast.json()) as { model: string }).model]).toEqual([
@@ -64,16 +62,16 @@ test("a fresh machine: what is left out is said with its variable, and the shipp
   const none = await ask(url, key, "openai/gpt-6");
   expect(none.status).toBe(404);
   expect(await none.text()).not.toMatch(/OPENAI_API_KEY|when:/);
-  expect((await here.tollgate(["explain", "openai/gpt-6"])).stderr).toContain(
+  expect((await here.tollgate(["explain", "openai/gpt-6"])).err).toContain(
     "Left out: openai/gpt-6: OPENAI_API_KEY is not set.",
   );
 });
 
 test("a config with errors starts nothing: 78", async () => {
   await using here = await folder({ "gateway.yaml": SMALL.replace("demo }", "dmo }") });
-  const { code, stderr } = await here.tollgate(["serve"]);
+  const { code, err } = await here.tollgate(["serve"]);
   expect(code).toBe(78);
-  expect(stderr).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. Nothing was started\.\n$/);
+  expect(err).toMatch(/gateway\.yaml:6:16 {2}error[\s\S]*1 error\. Nothing was started\.\n$/);
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 
@@ -84,20 +82,18 @@ test("a port that is taken, a second gateway on one state folder: errors in word
   const { port } = other.address() as AddressInfo;
   const taken = await here.tollgate(["serve", "--port", `${port}`]);
   other.close();
-  expect([taken.code, taken.stderr]).toEqual([
+  expect([taken.code, taken.err]).toEqual([
     1,
     expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`),
   ]);
-  const { child } = await here.serve();
+  const { pid } = await here.serve();
   const second = await here.tollgate(["serve", "--port", "0"]);
-  expect([second.code, second.stderr]).toEqual([
+  expect([second.code, second.err]).toEqual([
     1,
-    expect.stringContaining(
-      `Another gateway (pid ${child.pid}) is running on ${here.path}/.tollgate`,
-    ),
+    expect.stringContaining(`Another gateway (pid ${pid}) is running on ${here.path}/.tollgate`),
   ]);
   const wrong = await here.tollgate(["serve", "--port", "http"]);
-  expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringContaining("--port is a number")]);
+  expect([wrong.code, wrong.err]).toEqual([1, expect.stringContaining("--port is a number")]);
 });
 
 test("a state folder that cannot be one: in words, by every command that needs it", async () => {
@@ -110,8 +106,8 @@ test("a state folder that cannot be one: in words, by every command that needs i
     ["keys", "list"],
     ["plugin", "store", "head"],
   ]) {
-    const { code, stderr } = await here.tollgate(args);
-    expect([code, stderr]).toEqual([
+    const { code, err } = await here.tollgate(args);
+    expect([code, err]).toEqual([
       1,
       `error  The state folder ${here.path}/state cannot be used: it is a file. Mend that, or choose another folder with state_dir.\n`,
     ]);
@@ -120,50 +116,50 @@ test("a state folder that cannot be one: in words, by every command that needs i
 
 test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
-  const { url, child, line, ended } = await here.serve();
-  const status = JSON.parse((await here.tollgate(["status", "--json"])).stdout) as Record<
+  const { url, kill, line, exit, pid } = await here.serve();
+  const status = JSON.parse((await here.tollgate(["status", "--json"])).out) as Record<
     string,
     unknown
   >;
-  expect(status).toMatchObject({ url, pid: child.pid, generation: 1, state: "serving" });
-  expect((await here.tollgate(["status"])).stdout).toContain(`serving at ${url}`);
+  expect(status).toMatchObject({ url, pid: pid, generation: 1, state: "serving" });
+  expect((await here.tollgate(["status"])).out).toContain(`serving at ${url}`);
 
   const made = await here.tollgate(["keys", "create", "--name", "ci", "--models", "demo/*"]);
-  const key = made.stdout.trim();
+  const key = made.out.trim();
   expect((await ask(url, key)).status).toBe(200);
-  const rotated = (await here.tollgate(["keys", "rotate", "ci", "--overlap", "1h"])).stdout.trim();
+  const rotated = (await here.tollgate(["keys", "rotate", "ci", "--overlap", "1h"])).out.trim();
   expect([(await ask(url, key)).status, (await ask(url, rotated)).status]).toEqual([200, 200]);
   expect((await here.tollgate(["keys", "revoke", "ci"])).code).toBe(0);
   expect([(await ask(url, key)).status, (await ask(url, rotated)).status]).toEqual([401, 401]);
-  expect((await here.tollgate(["keys", "list"])).stdout).toMatch(/ci +revoked[\s\S]*ci +revoked/);
+  expect((await here.tollgate(["keys", "list"])).out).toMatch(/ci +revoked[\s\S]*ci +revoked/);
 
   await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
   await line(/^reloaded$/);
   const explained = await here.tollgate(["explain", "quick"]);
-  expect([explained.code, explained.stderr]).toEqual([0, "The running gateway says:\n"]);
-  expect(explained.stdout).toContain("demo/echo");
+  expect([explained.code, explained.err]).toEqual([0, "The running gateway says:\n"]);
+  expect(explained.out).toContain("demo/echo");
 
   await here.write("gateway.yaml", SMALL.replace("demo }", "dmo }"));
-  const { problems } = (await line(/^reload refused/)) as { problems: string[] };
+  const { problems } = (await line(/^reload refused/)) as unknown as { problems: string[] };
   expect(problems).toEqual([expect.stringMatching(/gateway\.yaml:6:16 {2}providers\.demo/)]);
   const refused = await here.tollgate(["status"]);
-  expect(refused.stdout).toMatch(
+  expect(refused.out).toMatch(
     /last reload +refused: the config has errors[\s\S]*gateway\.yaml:6:16 {2}error/,
   );
   // The file has errors now, and the gateway is found all the same.
   expect((await here.tollgate(["explain", "quick"])).code).toBe(0);
   await here.write("gateway.yaml", `${SMALL}models: { quick: [demo/echo] }\n`);
-  await until(async () => (await here.tollgate(["explain", "quick"])).stdout.includes("demo/echo"));
-  child.kill("SIGHUP");
+  await until(async () => (await here.tollgate(["explain", "quick"])).out.includes("demo/echo"));
+  kill("SIGHUP");
   await line(/nothing has changed/);
-  child.kill("SIGTERM");
-  expect(await ended).toBe(0);
+  kill("SIGTERM");
+  expect((await exit).code).toBe(0);
 });
 
 test("what is in flight finishes; a second signal cuts it off", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
   for (const again of [false, true]) {
-    const { url, child, line, ended } = await here.serve(["--no-watch"]);
+    const { url, kill, line, exit } = await here.serve(["--no-watch"]);
     const key = (await readFile(join(here.path, ".tollgate/first-key"), "utf8")).trim();
     const body = JSON.stringify({
       model: "demo/echo",
@@ -182,14 +178,14 @@ test("what is in flight finishes; a second signal cuts it off", async () => {
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n${body.slice(0, 20)}`);
     const inFlight = async () =>
-      JSON.parse((await here.tollgate(["status", "--json"])).stdout).generations[0].inFlight;
+      JSON.parse((await here.tollgate(["status", "--json"])).out).generations[0].inFlight;
     await until(async () => (await inFlight()) === 1);
-    child.kill("SIGTERM");
+    kill("SIGTERM");
     await line(/stopping when what is in flight is over/);
     await quiet(400);
-    if (again) child.kill("SIGTERM");
+    if (again) kill("SIGTERM");
     else socket.write(body.slice(20));
-    expect(await ended).toBe(again ? 1 : 0);
+    expect((await exit).code).toBe(again ? 1 : 0);
     expect(answer).toMatch(
       again ? /^$/ : /^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*"content":"Hi"/i,
     );

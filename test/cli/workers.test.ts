@@ -1,7 +1,7 @@
 // The command line beside a gateway of several processes: nothing about it is different but what it says of them.
 import { expect, test } from "vitest";
-import { startGateway } from "../gateway.ts";
-import { tollgate } from "../e2e/tollgate.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { tollgate } from "../kit/command-line.ts";
 
 test("check takes it, status tells of each process", async () => {
   await using gateway = await startGateway({

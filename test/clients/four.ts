@@ -15,7 +15,7 @@ import {
   type ScriptedRoutes,
   type Speech,
 } from "tollgate/testing";
-import { startGateway } from "../gateway.ts";
+import { startGateway } from "../kit/daemon.ts";
 import { speakingGemini } from "../protocols/gemini/speech.ts";
 import { heard, refusal, type Heard } from "./heard.ts";
 import { PICTURE, USAGE } from "./scripts.ts";

@@ -5,20 +5,20 @@ import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject, Outcome } from "tollgate/plugin";
 import {
   say,
   speaking,
   spokenAt,
-  upstream,
   type ScriptedAnswer,
   type UpstreamRequest,
   type ScriptedRoutes,
   type Speech,
   type SpokenProtocol,
 } from "tollgate/testing";
-import { startGateway, type Line } from "../gateway.ts";
+import { staged } from "../kit/daemon.ts";
+import type { Line } from "../kit/program.ts";
+import { quiet } from "../kit/waits.ts";
 
 /** What became of one request, as the daemon itself has it. */
 export interface Served extends Pick<Outcome, "status" | "lane" | "losses"> {
@@ -99,12 +99,9 @@ ${names
 
 export async function stage(names: readonly string[]): Promise<Stage> {
   const home = await mkdtemp(join(tmpdir(), "tollgate-stage-"));
-  const up = await upstream(speaking(say("")));
-  const gateway = await startGateway({
-    yaml: yaml(up.url, names),
-    files: { "witness.js": WITNESS },
-    env: { UP_KEY: "sk-upstream" },
-  });
+  const more = { files: { "witness.js": WITNESS }, env: { UP_KEY: "sk-upstream" } };
+  const at = await staged(speaking(say("")), (url) => yaml(url, names), more);
+  const { gateway, up } = at;
   let folders = 0;
 
   return {
@@ -123,8 +120,8 @@ export async function stage(names: readonly string[]): Promise<Stage> {
       const asked = up.requests.filter(({ path }) => spokenAt(path) !== undefined);
       const news = () => gateway.log.slice(from);
       const served = () => news().filter((line) => line["served"] !== undefined);
-      // The last line may still be on its way.
-      for (let i = 0; i < 100 && served().length < asked.length; i++) await sleep(10);
+      // The last line may still be on its way; a request that never ends is told by its absence.
+      for (let i = 0; i < 100 && served().length < asked.length; i++) await quiet(10);
       return {
         ...ended,
         asked,
@@ -133,8 +130,7 @@ export async function stage(names: readonly string[]): Promise<Stage> {
       };
     },
     async [Symbol.asyncDispose]() {
-      await gateway[Symbol.asyncDispose]();
-      await up.close();
+      await at[Symbol.asyncDispose]();
       await rm(home, { recursive: true, force: true });
     },
   };

@@ -21,7 +21,7 @@ import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
 import redactor from "../../examples/redactor.ts";
 import { foreign, importsOf } from "../floors.ts";
-import { worked } from "../processor.ts";
+import { worked } from "../kit/processor.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
 

@@ -1,7 +1,7 @@
 // Accounts in the real daemon: all budgets of a branch hold at once over two workers, on both stores, and a refusal says whose it was.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 
 /** What one picture costs, held and billed alike. */
 const EACH = 0.04;

@@ -5,9 +5,9 @@ import { existsSync, statSync, writeFileSync } from "node:fs";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
-import { tollgate } from "./tollgate.ts";
+import { tollgate } from "../kit/command-line.ts";
 
 const example = (name: string) =>
   readFileSync(join(import.meta.dirname, "../../examples", `${name}.ts`), "utf8");

@@ -2,7 +2,7 @@
 // takes longer than a test may.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { startGateway } from "../gateway.ts";
+import { startGateway } from "../kit/daemon.ts";
 
 const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\nworkers: 2\n";
 

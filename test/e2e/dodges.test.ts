@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Entry, JsonObject } from "tollgate/plugin";
 import { parse } from "../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { biller, priced, type Biller, wished } from "../rig/biller.ts";
 import { quiet, until } from "../kit/waits.ts";
 

@@ -3,17 +3,13 @@ import {
   say,
   speaking,
   spokenAt,
-  upstream,
   type UpstreamRequest,
   type ScriptedRoutes,
   type SpokenProtocol,
-  type TestUpstream,
 } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { staged, type Staged } from "../kit/daemon.ts";
 
-export interface House extends AsyncDisposable {
-  readonly gateway: Daemon;
-  readonly up: TestUpstream;
+export interface House extends Staged {
   /** What upstream was asked to generate, without lists and counts. */
   asked(): readonly UpstreamRequest[];
 }
@@ -48,21 +44,8 @@ export async function house(
   routes: ScriptedRoutes = speaking(say("Hello")),
   more = "middleware: [auth]\nstore: memory\n",
 ): Promise<House> {
-  const up = await upstream(routes);
-  try {
-    const gateway = await startGateway({ yaml: FRONTENDS + more + providers(up.url) });
-    return {
-      gateway,
-      up,
-      asked: () =>
-        up.requests.filter(({ method, path }) => method === "POST" && spokenAt(path) !== undefined),
-      async [Symbol.asyncDispose]() {
-        await gateway[Symbol.asyncDispose]();
-        await up.close();
-      },
-    };
-  } catch (error) {
-    await up.close();
-    throw error;
-  }
+  const at = await staged(routes, (url) => FRONTENDS + more + providers(url));
+  const asked = () =>
+    at.up.requests.filter(({ method, path }) => method === "POST" && spokenAt(path) !== undefined);
+  return { ...at, asked };
 }

@@ -7,7 +7,7 @@ import { json, upstream, type TestUpstream } from "tollgate/testing";
 import { digest } from "../../src/lib/key.ts";
 import { sniff } from "../../src/protocols/images/index.ts";
 import { png } from "../protocols/images/pictures.ts";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 
 const KEY = "alice-key";
 const yaml = (up: string) => `

@@ -3,9 +3,9 @@ import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { parse } from "../../src/lib/key.ts";
-import { tollgate } from "./tollgate.ts";
+import { tollgate } from "../kit/command-line.ts";
 import { until } from "../kit/waits.ts";
 
 const yaml = (url: string, hold = "expected", more = "") => `
@@ -260,7 +260,7 @@ describe("budgets", () => {
   const EACH = 3_300_000;
   const worth = (answers: number) => ({ unit: "nano_usd", max: EACH * answers, per: "day" });
   const budgeted = async (hold: string) => {
-    await at.rewrite(yaml(up.url, hold));
+    await at.write(yaml(up.url, hold));
     await at.line((line) => line.msg === "reloaded" && (line["generation"] as number) > generation);
     generation = Number(((await at.ask("status")) as any).generation);
   };
@@ -312,7 +312,7 @@ describe("budgets", () => {
     expect(error.code).toBe("unpriced_model");
     const [, line] = /under providers\.up: (models: \{.*\} \} \})/.exec(error.message)!;
     const entry = line!.replaceAll('"…"', '"1.25"').replace(/^models: \{ (.*) \}$/, "$1");
-    await at.rewrite(yaml(up.url).replace("      model:", `      ${entry}\n      model:`));
+    await at.write(yaml(up.url).replace("      model:", `      ${entry}\n      model:`));
     await at.line((l) => l.msg === "reloaded" && (l["generation"] as number) > generation);
     expect((await ask(key, { model: "up/strange:1" })).status).toBe(200);
     // Who has no budget was never refused.

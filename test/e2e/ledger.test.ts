@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
-import { tollgate } from "./tollgate.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { tollgate } from "../kit/command-line.ts";
 import { until } from "../kit/waits.ts";
 
 const yaml = (url: string) => `

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { startGateway } from "../gateway.ts";
+import { startGateway } from "../kit/daemon.ts";
 
 const WITNESS = `
 import { setFlagsFromString } from "node:v8";

@@ -1,7 +1,7 @@
 // An observer counts what several processes serve, in one place and exactly; it is told of what the gateway does by itself;
 // and neither its slowness nor its failure is felt by a client.
 import { describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** Counts in what outlives a reload, and says which process it is in. */

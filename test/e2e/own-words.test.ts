@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 let up: TestUpstream;

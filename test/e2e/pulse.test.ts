@@ -1,6 +1,6 @@
 // A loop that stands, and an end that hangs: the process is not there for ever, and says where it was.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { quiet, until } from "../kit/waits.ts";
 
 /** Stands when it is asked to, and never lets go of an outcome when it is asked to. */

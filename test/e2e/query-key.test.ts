@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { upstream, json, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { spellings } from "../rig/canary.ts";
 
 const NAMES = ["key", "api_key", "access_token", "%6bey", "API_KEY", "access%5ftoken"];

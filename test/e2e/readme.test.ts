@@ -15,7 +15,7 @@ import { COMMANDS } from "../../src/cli/main.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { printProblems } from "../../src/config/report.ts";
 import { createLoader } from "../../src/loader/load.ts";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");

@@ -2,7 +2,7 @@ import { writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
-import { startGateway } from "../gateway.ts";
+import { startGateway } from "../kit/daemon.ts";
 import { quiet, until } from "../kit/waits.ts";
 
 /** More by hand (`SAVES=1000`). */

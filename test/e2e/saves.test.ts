@@ -1,7 +1,7 @@
 // A gateway.yaml is saved while requests come: whatever program saves it, no request meets half of it.
 import { open, rename, rm, writeFile } from "node:fs/promises";
 import { expect, it } from "vitest";
-import { type Daemon, startGateway } from "../gateway.ts";
+import { type Daemon, startGateway } from "../kit/daemon.ts";
 import { quiet } from "../kit/waits.ts";
 
 /** With the one provider at the end: whatever part of it is read in its place has none, or is no YAML. */

@@ -9,7 +9,7 @@ import fc from "fast-check";
 import OpenAI, { toFile } from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Check, conformance } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { compiled, packaged, removed } from "../kit/package.ts";
 import { until } from "../kit/waits.ts";
 

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Check, conformance, upstream } from "tollgate/testing";
-import { startGateway } from "../gateway.ts";
+import { startGateway } from "../kit/daemon.ts";
 import { compiled, packaged, removed } from "../kit/package.ts";
 
 let folder: string;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startGateway } from "../gateway.ts";
+import { startGateway } from "../kit/daemon.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");

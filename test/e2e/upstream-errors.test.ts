@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, upstream, type ScriptedAnswer, type TestUpstream } from "tollgate/testing";
 import type { JsonObject } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 
 /** Signs that JSON escapes, and one that few expect: a provider may write it in any of many ways. */
 const SECRET = 'sk-"é/upstream\\0123456789';

@@ -6,8 +6,8 @@ import type { AddressInfo } from "node:net";
 import type { Entry } from "tollgate/plugin";
 import { describe, expect, it } from "vitest";
 import type { Status } from "../../src/gateway/types.ts";
-import { startGateway, type Daemon, type DaemonOptions } from "../gateway.ts";
-import { tollgate } from "./tollgate.ts";
+import { startGateway, type Daemon, type DaemonOptions } from "../kit/daemon.ts";
+import { tollgate } from "../kit/command-line.ts";
 import { quiet, until } from "../kit/waits.ts";
 
 /** Answers whole at once; streams a word every 50 ms until it is let go of. */

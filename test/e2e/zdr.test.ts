@@ -1,7 +1,7 @@
 // Service-ZDR through a whole daemon: every value, every default, every protocol, and what upstream really hears.
 import { request } from "node:http";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import {
   DOORS,
   headersOf,

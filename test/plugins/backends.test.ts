@@ -15,7 +15,7 @@ import {
   type UpstreamRequest,
   type TestUpstream,
 } from "../../src/testing/index.ts";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** By row and protocol: how the key is sent and where to, written down from the documentation. */

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/model/values.ts";
 import { plain, returned, strangersIn, type KnownFields } from "../../src/protocols/strangers.ts";
-import { worked } from "../processor.ts";
+import { worked } from "../kit/processor.ts";
 
 const KNOWN: KnownFields = { thinking: { ...plain("type"), deep: plain("type") } };
 

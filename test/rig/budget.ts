@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { json, upstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 
 /** What one answer costs, in nano-dollars, held and billed alike: a picture has one price. */

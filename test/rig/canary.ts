@@ -17,7 +17,7 @@ import {
   type UpstreamRequest,
   type ScriptedAnswer,
 } from "tollgate/testing";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { DOORS, headersOf, providersOf, type Door } from "./twins.ts";
 

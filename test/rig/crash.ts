@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry, Store } from "tollgate/plugin";
 import sqlite from "../../plugins/stores/sqlite.ts";
 import { context } from "../../src/testing/context.ts";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { biller, DRAINED, DRAWN, PRICED } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
 import naive from "./plants/naive.ts";

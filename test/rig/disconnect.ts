@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Entry } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { biller, priced, PRICED, wished } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { PROVIDERS } from "./traffic.ts";

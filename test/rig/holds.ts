@@ -7,7 +7,7 @@ import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { DOCUMENTED } from "../walk/foreign.ts";
-import { backend, scene } from "../walk/house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 type Fields = Record<string, Json>;

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json, say, think, upstream, type Speech } from "tollgate/testing";
 import type { Entry, Usage } from "tollgate/plugin";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { priced, PRICED, spoken } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
 import { PROVIDERS } from "./traffic.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DataPolicy, Feature, Privacy, Retention } from "tollgate/plugin";
 import { effectivePolicy, satisfies, type PolicyFacts } from "../../src/catalogue/policy.ts";
-import { startGateway, type Daemon } from "../gateway.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 import { DOORS, headersOf, PROTOCOLS, providersOf, twins, type Door, type Twins } from "./twins.ts";
 

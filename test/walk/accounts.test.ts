@@ -5,7 +5,7 @@ import { fail, type Identity, type ModelEvent, type Reserve } from "tollgate/plu
 import type { AccountConfig } from "../../src/config/types.ts";
 import { Accounts } from "../../src/walk/accounts.ts";
 import { common, matches } from "../../src/walk/candidates/pattern.ts";
-import { scene, type Scene } from "./house.ts";
+import { scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const answering = {

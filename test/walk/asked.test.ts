@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ERRORS, fail, type ErrorKind, type Protocol } from "tollgate/plugin";
-import { backend, scene, type Scene } from "./house.ts";
+import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const ASKED = (Object.keys(ERRORS) as ErrorKind[]).filter((kind) => ERRORS[kind][1] === "asked");

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
 import { quiet } from "../kit/waits.ts";
-import { backend, scene, type Scene } from "./house.ts";
+import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const endpoint = (base: string, protocol: ReturnType<typeof toy>) => ({

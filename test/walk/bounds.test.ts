@@ -8,7 +8,7 @@ import { BOUNDS } from "../../src/lib/bounds.ts";
 import { Room } from "../../src/walk/bounds/room.ts";
 import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
 import { until } from "../kit/waits.ts";
-import { backend, scene, type Scene } from "./house.ts";
+import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;

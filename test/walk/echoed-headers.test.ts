@@ -4,7 +4,7 @@ import type { Protocol } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
 import { chats } from "../protocols/codecs.ts";
 import { upstreamAnswers } from "../protocols/linear/answers.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 
 /** As the scene has it for a provider named p. */
 const KEY = "secret-p";

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { fail, type Context, type Hooks, type Reply } from "tollgate/plugin";
-import { backend, scene, type Scene } from "./house.ts";
+import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const ANSWER = { id: "u", model: "m", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" };

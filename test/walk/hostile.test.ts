@@ -6,7 +6,7 @@ import { fail } from "tollgate/plugin";
 import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
 import { clock } from "../kit/clock.ts";
 import { quiet, until } from "../kit/waits.ts";
-import { backend, scene, TIMEOUTS } from "./house.ts";
+import { backend, scene, TIMEOUTS } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { fail, type Hooks, type ModelRequest } from "tollgate/plugin";
 import { json, say, spokenAt, upstream } from "tollgate/testing";
-import { backend, scene, type Scene } from "./house.ts";
+import { backend, scene, type Scene } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 import { toy } from "./toy.ts";
 

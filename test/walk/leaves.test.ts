@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
 import type { Price, Reserve } from "tollgate/plugin";
 import { chats, upstreams } from "../protocols/codecs.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 
 const price: Price = {
   lines: [

@@ -1,7 +1,7 @@
 // What a translation loses is named, once each, however much it is.
 import { expect, it } from "vitest";
 import { HostCall } from "../../src/walk/call.ts";
-import { worked } from "../processor.ts";
+import { worked } from "../kit/processor.ts";
 
 const attempt = (): HostCall =>
   new HostCall({ strict: false } as never, { "~": { endpoint: { endpoint: {} } } } as never, 1);

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { Price, Reserve, Settle } from "tollgate/plugin";
 import { chats } from "../protocols/codecs.ts";
 import { HOSTILE } from "../rig/attack/upstream.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 
 const price: Price = {
   lines: [

@@ -1,7 +1,7 @@
 // How an answer comes is said by its media type: a document is held whole, everything else is read as it was asked for.
 import { describe, expect, it } from "vitest";
 import { formOf } from "../../src/lib/media.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const STREAMS = [

@@ -16,7 +16,7 @@ import {
 import { ERRORS } from "../../src/model/error.ts";
 import { priceHash } from "../../src/money/price.ts";
 import { until } from "../kit/waits.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const price: Price = {

@@ -1,7 +1,7 @@
 // A route's name leads to the path that an endpoint has for it; an endpoint that has none is never asked for something else.
 import { describe, expect, it } from "vitest";
 import { upstream } from "tollgate/testing";
-import { scene } from "./house.ts";
+import { scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const answer = {

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { faultOf } from "../../src/model/error.ts";
-import { scene } from "./house.ts";
+import { scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const SECRET = "its when: is empty (${env:ACME_PRIVATE_KEY:-})";

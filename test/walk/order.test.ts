@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../src/walk/mounted.ts";
 import { spread } from "../../src/walk/candidates/spread.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const seat = (id: string, credential: string, weight: number, protocol = "chat"): HostCandidate =>

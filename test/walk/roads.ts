@@ -8,7 +8,7 @@ import { responses } from "tollgate/protocols/responses";
 import { json, say, spokenAt, upstream, type TestUpstream } from "tollgate/testing";
 import type { DataPolicy, Hooks, Identity, Protocol, WalkRoute } from "tollgate/plugin";
 import { mark } from "./foreign.ts";
-import { scene } from "./house.ts";
+import { scene } from "../kit/scene.ts";
 
 const hi = { role: "user", content: "Hi" };
 /** What a client of each protocol sends at least. */

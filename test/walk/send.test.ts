@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { UpstreamResponse } from "../../src/walk/upstream/response.ts";
 import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
 import { quiet } from "../kit/waits.ts";
-import { backend, TIMEOUTS } from "./house.ts";
+import { backend, TIMEOUTS } from "../kit/scene.ts";
 
 it("whoever takes it and cannot hold what has come already gets no more", async () => {
   await using up = await backend((_req, res) => {

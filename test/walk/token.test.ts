@@ -3,7 +3,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, type Auth, type AuthRefusal, type Protocol } from "tollgate/plugin";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 import { quiet } from "../kit/waits.ts";
 

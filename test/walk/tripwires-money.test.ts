@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { Reserve } from "tollgate/plugin";
 import { BASES, CHAT_FACTS, CHATS, TARGETS, worst } from "../rig/holds.ts";
 import { DOCUMENTED, FOREIGN } from "./foreign.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 
 const limit = { scope: "key", unit: "nano_usd", max: 10n ** 18n, per: "total" } as const;
 const hooks = [{ charge: () => ({ hold: "hard" as const, limits: [limit] }) }];

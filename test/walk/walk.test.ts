@@ -3,7 +3,7 @@ import type { Settle } from "tollgate/plugin";
 import { fail } from "tollgate/plugin";
 import { clock } from "../kit/clock.ts";
 import { quiet, until } from "../kit/waits.ts";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const line = (o: object) => `${JSON.stringify(o)}\n`;

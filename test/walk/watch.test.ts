@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { fail, folding, type Hooks, type ModelEvent } from "tollgate/plugin";
 import { grammar, say, think, upstream, type Chunks, type Speech } from "tollgate/testing";
 import type { SpokenProtocol } from "tollgate/testing";
-import { backend, scene, type Scene } from "./house.ts";
+import { backend, scene, type Scene } from "../kit/scene.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 import { toy } from "./toy.ts";
 

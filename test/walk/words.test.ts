@@ -1,7 +1,7 @@
 // What a client sends and what upstream answers may break us in any way: the engine's words about it reach no client.
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { backend, scene } from "./house.ts";
+import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
 const ENGINE =

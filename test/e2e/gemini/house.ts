@@ -1,14 +1,7 @@
 // The real daemon in front of a fake Gemini API. It lists its models on two pages, and judges what it is asked as the
 // documented one does: roles that take turns, results in order, signatures where the newer models demand them.
-import {
-  json,
-  say,
-  upstream,
-  type UpstreamRequest,
-  type Speech,
-  type TestUpstream,
-} from "tollgate/testing";
-import { startGateway, type Daemon } from "../../gateway.ts";
+import { json, say, type UpstreamRequest, type Speech } from "tollgate/testing";
+import { staged, type Staged } from "../../kit/daemon.ts";
 import { judged } from "../../protocols/gemini/judge.ts";
 import { speakingGemini } from "../../protocols/gemini/speech.ts";
 
@@ -17,9 +10,7 @@ export const IMAGE = "google/gemini-3-pro-image";
 export const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
 export const API_KEY = "AIza-secret";
 
-export interface House extends AsyncDisposable {
-  readonly gateway: Daemon;
-  readonly up: TestUpstream;
+export interface House extends Staged {
   /** What upstream was asked to generate. */
   asked(): readonly UpstreamRequest[];
   /** From now on it says this, and has forgotten what it was asked. */
@@ -50,19 +41,19 @@ const LIST = { "GET /v1beta/models": paged };
 
 /** `more`: what else stands in gateway.yaml, below the providers. */
 export async function house(more: (url: string) => string = () => ""): Promise<House> {
-  const up = await upstream({ ...speakingGemini(say("Hi")), ...LIST });
-  const gateway = await startGateway({
-    yaml: `
+  const at = await staged(
+    { ...speakingGemini(say("Hi")), ...LIST },
+    (url) => `
 frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth]
 store: memory
 providers:
-  google: { use: google, with: { api_key: ${API_KEY}, base_url: "${up.url}" } }
-${more(up.url)}`,
-  });
+  google: { use: google, with: { api_key: ${API_KEY}, base_url: "${url}" } }
+${more(url)}`,
+  );
+  const { up } = at;
   return {
-    gateway,
-    up,
+    ...at,
     asked: () => up.requests.filter(({ method, path }) => method === "POST" && !/count/.test(path)),
     speak(what) {
       up.forget();
@@ -71,10 +62,6 @@ ${more(up.url)}`,
         return typeof what === "function" ? what(asked) : what;
       });
       up.script({ ...speaking, ...LIST });
-    },
-    async [Symbol.asyncDispose]() {
-      await gateway[Symbol.asyncDispose]();
-      await up.close();
     },
   };
 }

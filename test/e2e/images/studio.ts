@@ -2,7 +2,7 @@
 import { json, upstream, type Reaction, type TestUpstream } from "tollgate/testing";
 import OpenAI from "openai";
 import { digest } from "../../../src/lib/key.ts";
-import { startGateway, type Daemon } from "../../gateway.ts";
+import { startGateway, type Daemon } from "../../kit/daemon.ts";
 import { png } from "../../protocols/images/pictures.ts";
 
 export const KEYS = { alice: "alice-key", bob: "bob-key" } as const;

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import type { Entry } from "tollgate/plugin";
 import { say, speaking, upstream } from "tollgate/testing";
-import { startGateway } from "../../gateway.ts";
+import { startGateway } from "../../kit/daemon.ts";
 import { quiet, until } from "../../kit/waits.ts";
 
 /** So long that a busy machine, which keeps an answer for a hundred times what it takes, does not look like a commit. */

@@ -8,7 +8,7 @@ import { defaultText, packageRoot } from "../../../src/config/default.ts";
 import { loadConfig, type LoadOptions } from "../../../src/config/load.ts";
 import { problem } from "../../../src/config/problems.ts";
 import { load } from "./stubs.ts";
-import { worked } from "../../processor.ts";
+import { worked } from "../../kit/processor.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tollgate-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { Mask } from "../../../src/lib/mask.ts";
-import { worked } from "../../processor.ts";
+import { worked } from "../../kit/processor.ts";
 
 it.each([
   ["blanks", " ".repeat(1 << 16)],

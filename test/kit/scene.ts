@@ -39,7 +39,7 @@ import {
   type Verdict,
   type WalkRoute,
 } from "tollgate/plugin";
-import { quiet } from "../kit/waits.ts";
+import { quiet } from "./waits.ts";
 
 export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 40_000 };
 

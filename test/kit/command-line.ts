@@ -1,0 +1,80 @@
+// The command line in another process, without a terminal: in a folder of its own, or beside a daemon.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Daemon } from "./daemon.ts";
+import { program, serve, type ProgramOptions, type Served } from "./program.ts";
+
+export interface Ran {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface Folder extends AsyncDisposable {
+  readonly path: string;
+  write(name: string, text: string): Promise<void>;
+  tollgate(
+    args: readonly string[],
+    more?: { env?: NodeJS.ProcessEnv; input?: string },
+  ): Promise<Ran>;
+  /** A gateway that listens; killed with the folder if it still runs. */
+  serve(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Served>;
+}
+
+export async function folder(files: Readonly<Record<string, string>> = {}): Promise<Folder> {
+  const path = await mkdtemp(join(tmpdir(), "tollgate-cli-"));
+  const running: Served[] = [];
+  const made: Folder = {
+    path,
+    write: (name, text) => writeFile(join(path, name), text),
+    tollgate: (args, { env, input } = {}) => ran({ cwd: path, args, env }, { input }),
+    async serve(args = [], env) {
+      const served = await serve({ cwd: path, args, env });
+      running.push(served);
+      return served;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const served of running) served.kill("SIGKILL");
+      await rm(path, { recursive: true, force: true, maxRetries: 3 });
+    },
+  };
+  for (const [name, text] of Object.entries(files)) await made.write(name, text);
+  return made;
+}
+
+/** Beside a running daemon, in its own folder. `stopAfter` is asked at each piece of output. */
+export function tollgate(
+  { dir, file }: Pick<Daemon, "file" | "dir">,
+  args: readonly string[],
+  stopAfter?: (out: string) => boolean,
+): Promise<Ran> {
+  return ran({ cwd: dir, args: [...args, "-c", file], env: { NO_COLOR: "1" } }, { stopAfter });
+}
+
+function ran(
+  of: ProgramOptions,
+  {
+    input = "",
+    stopAfter,
+  }: { input?: string | undefined; stopAfter?: ((out: string) => boolean) | undefined },
+): Promise<Ran> {
+  const child = program(of);
+  child.stdin.on("error", () => {}).end(input);
+  let [out, err] = ["", ""];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    out += text;
+    if (stopAfter?.(out)) child.kill("SIGINT");
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+  return new Promise((resolve) => child.on("close", (code) => resolve({ code, out, err })));
+}
+
+/** A config that needs no other machine and no secret. */
+export const SMALL = `listen: { port: 0 }
+store: { use: memory }
+frontends: [chat-completions, models]
+middleware: [auth]
+providers:
+  demo: { use: demo }
+`;

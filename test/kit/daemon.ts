@@ -1,0 +1,94 @@
+// The real daemon in a folder of its own, as an operator would run it: a gateway.yaml, a process, a port.
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Json, JsonObject } from "tollgate/plugin";
+import { upstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
+import { askControl } from "../../src/gateway/control/asking.ts";
+import { serve, type Served } from "./program.ts";
+
+export interface Daemon extends Served, AsyncDisposable {
+  /** The first key. */
+  readonly key: string;
+  readonly dir: string;
+  readonly file: string;
+  readonly stateDir: string;
+  /** Its control socket. */
+  ask(command: string, input?: JsonObject): Promise<Json>;
+  /** Rewrites gateway.yaml, which the daemon watches. */
+  write(yaml: string): Promise<void>;
+}
+
+export interface DaemonOptions {
+  yaml: string;
+  /** More under `listen:`, in YAML's flow style. */
+  listen?: string;
+  env?: Record<string, string>;
+  files?: Record<string, string>;
+  /** Keep an earlier one's folder. */
+  dir?: string;
+  args?: readonly string[];
+  /** What `npm run build` made, which starts in two thirds of the time. */
+  built?: boolean;
+}
+
+export async function startGateway(of: DaemonOptions): Promise<Daemon> {
+  const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-")));
+  const file = join(dir, "gateway.yaml");
+  const write = (yaml: string) =>
+    writeFile(file, of.listen ? `listen: { ${of.listen} }\n${yaml}` : yaml);
+  await write(of.yaml);
+  for (const [name, text] of Object.entries(of.files ?? {})) {
+    await mkdir(dirname(join(dir, name)), { recursive: true });
+    await writeFile(join(dir, name), text);
+  }
+  const args = ["-c", file, ...(of.args ?? [])];
+  const served = await serve({ cwd: dir, args, env: of.env, built: of.built });
+  const stateDir = String(served.log.find(({ msg }) => msg === "listening")!["stateDir"]);
+  const key = await readFile(join(stateDir, "first-key"), "utf8").then(
+    (text) => text.trim(),
+    () => "",
+  );
+  return {
+    ...served,
+    key,
+    dir,
+    file,
+    stateDir,
+    ask: (command, input) => askControl(stateDir, command, input),
+    write,
+    async [Symbol.asyncDispose]() {
+      await served.stop("SIGKILL");
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A daemon and the upstream behind it. */
+export interface Staged extends AsyncDisposable {
+  readonly gateway: Daemon;
+  readonly up: TestUpstream;
+}
+
+/** Both end together, the upstream too where the daemon does not come up. */
+export async function staged(
+  routes: ScriptedRoutes,
+  yaml: (url: string) => string,
+  more: Omit<DaemonOptions, "yaml"> = {},
+): Promise<Staged> {
+  const up = await upstream(routes);
+  try {
+    const gateway = await startGateway({ ...more, yaml: yaml(up.url) });
+    return {
+      gateway,
+      up,
+      async [Symbol.asyncDispose]() {
+        await gateway[Symbol.asyncDispose]();
+        await up.close();
+      },
+    };
+  } catch (error) {
+    await up.close();
+    throw error;
+  }
+}

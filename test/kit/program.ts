@@ -1,0 +1,93 @@
+// Tollgate as a program in a process of its own, in the environment that a test gives it and no other.
+import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { until } from "./waits.ts";
+
+export const root = join(import.meta.dirname, "../..");
+
+/** Which program: the source, or what `npm run build` made of it, which starts in two thirds of the time. */
+const PROGRAMS = {
+  source: [
+    "--conditions=tollgate-source",
+    "--disable-warning=ExperimentalWarning",
+    "src/cli/bin.ts",
+  ],
+  built: ["dist/src/cli/bin.js"],
+} as const;
+
+export interface ProgramOptions {
+  cwd: string;
+  args: readonly string[];
+  env?: NodeJS.ProcessEnv | undefined;
+  built?: boolean | undefined;
+}
+
+export function program({ cwd, args, env, built }: ProgramOptions): ChildProcessWithoutNullStreams {
+  const words = PROGRAMS[built ? "built" : "source"].map((word) =>
+    word.startsWith("-") ? word : join(root, word),
+  );
+  return spawn(join(root, "node_modules/.bin/node"), [...words, ...args], {
+    cwd,
+    env: { PATH: process.env["PATH"] ?? "", HOME: cwd, TMPDIR: process.env["TMPDIR"], ...env },
+  });
+}
+
+/** A line of the log. */
+export interface Line {
+  level: string;
+  msg: string;
+  [field: string]: unknown;
+}
+
+/** A gateway that serves, seen from outside. */
+export interface Served {
+  readonly url: string;
+  readonly pid: number;
+  /** What it has logged so far. */
+  readonly log: readonly Line[];
+  /** The first line that is so, or says so, now or later. */
+  line(is: RegExp | ((line: Line) => boolean)): Promise<Line>;
+  /** Everything it wrote, to the letter. */
+  output(): string;
+  readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  kill(signal: NodeJS.Signals): void;
+  /** SIGTERM unless told, and the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** `tollgate serve` on a free port, as soon as it listens. */
+export async function serve({ args, ...of }: ProgramOptions): Promise<Served> {
+  const child = program({ ...of, args: ["serve", "--port", "0", ...args] });
+  let [output, rest, over] = ["", "", false];
+  const log: Line[] = [];
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+    const lines = (rest + text).split("\n");
+    rest = lines.pop()!;
+    for (const line of lines) if (line.startsWith("{")) log.push(JSON.parse(line) as Line);
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (output += text));
+  // What it said last is here only then.
+  child.once("close", () => (over = true));
+  const exit = once(child, "exit").then(([code, signal]) => ({
+    code: code as number | null,
+    signal: signal as NodeJS.Signals | null,
+  }));
+  const line: Served["line"] = async (is) => {
+    const found = () => log.find((one) => (is instanceof RegExp ? is.test(one.msg) : is(one)));
+    await until(
+      () => found() !== undefined || over,
+      () => `a line in\n${output}`,
+    );
+    return found() ?? Promise.reject(new Error(`It ended with ${child.exitCode}:\n${output}`));
+  };
+  const kill = (signal: NodeJS.Signals) => void child.kill(signal);
+  const stop = async (signal: NodeJS.Signals = "SIGTERM") => {
+    kill(signal);
+    return (await exit).code;
+  };
+  const { url } = await line(/^listening$/);
+  const seen = { url: String(url), pid: child.pid!, log, line, exit, kill, stop };
+  return { ...seen, output: () => output };
+}
