@@ -25,7 +25,7 @@ export default defineProvider({
         protocol: chatCompletions({ maxTokens: "max_tokens" }),
         base: base_url,
         auth: { header: "authorization", prefix: "Bearer ", field: "api_key" },
-        // The quirk: Acme refuses `user`, and wants to know who asks in a header.
+        // The quirk: Acme refuses `user`, and wants the user in a header.
         prepare(out) {
           const user = out.get("user");
           if (typeof user === "string" && /^[\x21-\x7e]{1,64}$/.test(user))

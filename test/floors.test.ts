@@ -12,6 +12,7 @@ import {
   hurried,
   importsOf,
   packageOf,
+  roleless,
   twice,
   undocumented,
   upward,
@@ -197,6 +198,25 @@ describe("tests", () => {
   });
 });
 
+describe("words that name no role", () => {
+  it("stand in no comment", () => {
+    expect([...src, ...plugins].flatMap((file) => roleless(file, read(file)))).toEqual([]);
+  });
+
+  it("stand on no page", () => {
+    const folders = ["docs", "examples", "plugins", "src"];
+    const pages = folders.flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith(".md") && !path.includes("node_modules"))
+        .map((path) => join(folder, path)),
+    );
+    const top = readdirSync(root).filter((path) => path.endsWith(".md"));
+    const vague = /\b(?:nobody|whoever|somebody|anybody|everybody)\b/i;
+    expect(pages.length).toBeGreaterThan(10);
+    expect([...top, ...pages].filter((file) => vague.test(read(file)))).toEqual([]);
+  });
+});
+
 describe("functions", () => {
   it("have at most 80 lines, blank ones and comments not counted", async () => {
     const long = await longFunctions();
@@ -279,6 +299,23 @@ describe("the judge of words and circles", () => {
     expect(hurried("a.test.ts", "await until(() => told.length === 1);\nawait quiet(20);")).toEqual(
       [],
     );
+  });
+  it("finds a word that names no role, and passes over code, names and roles", () => {
+    const said = (line: string) => roleless("a.ts", line).length;
+    for (const line of [
+      "// Nobody waits.",
+      " * whoever asks, and whom",
+      "const x = 1; // who",
+      "/** For anybody. */",
+    ])
+      expect(said(line), line).toBeGreaterThan(0);
+    for (const line of [
+      "// An author who writes JavaScript.",
+      "/** `who`: the key. */",
+      "const who = x.identity;",
+      "// Whose it is.",
+    ])
+      expect(said(line), line).toBe(0);
   });
   it("finds a circle, over folders and within one, through types and through others", () => {
     const of = {

@@ -157,6 +157,22 @@ export function hurried(file: string, source: string): string[] {
   });
 }
 
+const NO_ROLE = /\b(?:nobody|whoever|somebody|someone|anybody|anyone|everybody|everyone|whom?)\b/gi;
+/** "an author who" has named the role. */
+const ROLE = /\b(?:author|client|operator|owner|people|person|reader|user)s? whom?$/i;
+
+/** Comments that speak of somebody and name no role. Code between backticks is no word. */
+export function roleless(file: string, source: string): string[] {
+  return source.split("\n").flatMap((line, i) => {
+    const [, comment] =
+      /^\s*(?:\/\/|\/\*\*|\*)(.*)$/.exec(line) ?? /\s\/[/*]\*? (.*)$/.exec(line) ?? [];
+    const words = (comment ?? "").replace(/`[^`]*`/g, "");
+    return [...words.matchAll(NO_ROLE)]
+      .filter((word) => !ROLE.test(words.slice(0, word.index + word[0].length)))
+      .map((word) => `${file}:${i + 1} says "${word[0]}": name the role`);
+  });
+}
+
 /** Groups of files that import each other in a circle. Types count: a reader of one has to read all. */
 export function circles(files: ReadonlyMap<string, string>): string[][] {
   const arrows = new Map<string, string[]>();

@@ -16,7 +16,7 @@ const names = (description: string) =>
 export default defineMiddleware({
   api: 1,
   name: "auth",
-  summary: "Who is asking, and may they",
+  summary: "Which key a request has, and what it may do",
   stability: "beta",
   sends: "nowhere",
   options: {

@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 export default defineMiddleware({
   api: 1,
   name: "usage",
-  summary: "What was used, by whom and for what",
+  summary: "What was used, by which key and for what",
   stability: "beta",
   sends: "nowhere",
   options: {

@@ -1,5 +1,5 @@
-// The catalogue: which models exist right now, and what is known of each, with who says so and since when.
-// May import: lib, model, money. Calls nobody: lists are brought by refresh.ts, facts are handed in as data. A question
+// The catalogue: which models exist right now, and what is known of each, with the source of it and since when.
+// May import: lib, model, money. Makes no call: lists are brought by refresh.ts, facts are handed in as data. A question
 // is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
 import { chatWork } from "../model/chat-work.ts";
 import { OWN_WORKS } from "../model/own-works.ts";
@@ -26,7 +26,7 @@ export interface ProviderFacts {
 
 export interface CatalogueEntry {
   readonly info: ModelInfo;
-  /** It exists, as far as anybody can tell. A chat model that does not is forwarded all the same, an image model is not. */
+  /** It exists, as far as is known. A chat model that does not is forwarded all the same, an image model is not. */
   readonly listed: boolean;
   readonly sources: FactSources;
 }
@@ -68,7 +68,7 @@ export interface CatalogueParts {
 /** Policies carry dates, so nothing computed from them is kept for longer. */
 const KEEP_MS = 60_000;
 const MAX_BORROWS = 4;
-const NOBODY: FactSources = {};
+const NO_SOURCES: FactSources = {};
 const NOTHING: ReadonlyMap<string, CatalogueEntry> = new Map();
 
 /** Disposed with its generation: until then it follows the live lists. */
@@ -92,7 +92,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
     const stock = providers.get(name);
     if (!stock) return;
     stated.set(name, stocktake(stock, lists.of(name), works));
-    // A price may be borrowed across providers, so whoever borrows is worked out again.
+    // A price may be borrowed across providers, so models that borrow are worked out again.
     for (const [other, models] of stated)
       if (other === name || [...models.values()].some((f) => f.info.pricedAs !== undefined))
         known.set(other, borrowed(other, stated));
@@ -127,7 +127,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
       known.get(provider)?.get(model) ?? {
         info: { model, kind: chatWork.kind },
         listed: false,
-        sources: NOBODY,
+        sources: NO_SOURCES,
       },
     shelf: (provider) => known.get(provider) ?? NOTHING,
     list({ kind, provider, privacy = "off", may } = {}) {
@@ -153,7 +153,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
 const byName = (a: CatalogueEntry, b: CatalogueEntry): number =>
   a.info.model < b.info.model ? -1 : 1;
 
-/** All that anybody says of one provider's models. */
+/** All that the sources say of one provider's models. */
 function stocktake(
   stock: ProviderFacts,
   heard: ReturnType<Lists["of"]>,

@@ -3,10 +3,10 @@ import type { ModelInfo, Price } from "../model/facts.ts";
 import type { Opt } from "../model/values.ts";
 import { FREE } from "../money/price.ts";
 
-/** Who says so. */
+/** The source that says so. */
 export interface FactSource {
   from: "operator" | "live" | "shipped";
-  /** ISO. For a live list, when it was heard; for shipped facts, when somebody last looked. */
+  /** ISO. For a live list, when it was heard; for shipped facts, when the source was last read. */
   at?: Opt<string>;
   /** Whose list. */
   credential?: Opt<string>;
@@ -14,7 +14,7 @@ export interface FactSource {
   as?: Opt<string>;
 }
 
-/** Field → who says so. Of what is a set of facts itself, each fact: "limits.context". */
+/** Field → the source that says so. Of what is a set of facts itself, each fact: "limits.context". */
 export type FactSources = { readonly [field: string]: FactSource };
 
 /** `free` says that zero is the price; an absent price is unknown, never zero. */
@@ -26,14 +26,14 @@ export interface FactLayer extends FactSource {
   said: StatedFacts;
 }
 
-/** Taken whole: half a price from one list and half from another is nobody's price, and a promise goes with its evidence. */
+/** Taken whole: half a price from one list and half from another is no price, and a promise goes with its evidence. */
 const WHOLE = ["name", "protocols", "refuses", "data", "released", "retires"] as const;
 /** Sets of facts, each fact by itself. */
 const SETS = ["can", "limits", "image"] as const;
 
 /**
  * What is known of one model. Layers stand strongest first, and a fact is taken from the first layer that states it.
- * The law: a weaker layer never changes what a stronger one says, and what nobody says stays absent.
+ * The law: a weaker layer never changes what a stronger one says, and what no layer says stays absent.
  */
 export function merge(
   model: string,

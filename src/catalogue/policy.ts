@@ -11,7 +11,7 @@ export interface PolicyFacts {
   /** The operator's own word about this credential. */
   credential?: { declared: boolean; note?: string; until?: string } | undefined;
   features?: readonly Feature[] | undefined;
-  /** What is spoken there: what is to be set in another protocol is never sent. null: native, and nobody knows what is sent. */
+  /** What is spoken there: what is to be set in another protocol is never sent. null: native, and what is sent is not known. */
   protocol?: string | null | undefined;
   /** Shipped with the gateway, or vouched for by the operator. */
   trusted: boolean;
@@ -94,7 +94,7 @@ const controlled = (level: Partial<DataPolicy>, protocol: string | null | undefi
   protocol !== null &&
   (level.controls ?? []).some((c) => c.protocol === undefined || c.protocol === protocol);
 
-/** Who keeps nothing learns from nothing; who says that he does learn is believed. */
+/** A provider that keeps nothing learns from nothing; one that says that it does learn is believed. */
 const untrained = (trains: DataPolicy["trains"]): DataPolicy["trains"] =>
   trains === "yes" ? "yes" : "no";
 
@@ -115,7 +115,7 @@ export function satisfies(wanted: Privacy, policy: EffectivePolicy): boolean {
   );
 }
 
-/** What a level says, less what nobody has to believe: expired claims, and zero without evidence or without trust. */
+/** What a level says, less what is not to be believed: expired claims, and zero without evidence or without trust. */
 function believed(
   level: Partial<DataPolicy>,
   of: PolicyFacts,

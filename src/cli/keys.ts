@@ -137,7 +137,7 @@ async function inStore(given: CliInput): Promise<readonly ListedKey[]> {
   return ((await door.ask("keys.list", {})) as unknown as { keys: ShownKey[] }).keys;
 }
 
-/** Whatever plugin has a command `keys` says with it whom it lets in. */
+/** A plugin that has a command `keys` lists with it the keys that it lets in. */
 async function inFile(given: CliInput): Promise<readonly ListedKey[]> {
   const found: ListedKey[] = [];
   for (const { id, commands } of await mounted(given))

@@ -1,4 +1,4 @@
-// Where operators' programs reach the gateway, and who may: the part of gateway.yaml under `admin:`. Absent, there is no such
+// Where operators' programs reach the gateway, and with which tokens: the part of gateway.yaml under `admin:`. Absent, there is no such
 // listener. What a schema cannot say of it is checked here.
 import { dirname, resolve } from "node:path";
 import { isLoopback } from "../lib/egress.ts";
@@ -36,7 +36,7 @@ export const ADMIN = closed(
       minProperties: 1,
       propertyNames: name("a token's name"),
       description:
-        "Who may ask, by name. No key for models is one of these, and the other way round",
+        "Tokens that are accepted, by name. No key for models is one of these, and the other way round",
       additionalProperties: closed(
         {
           role: { enum: [...ROLES], description: "What its holder may: metrics is the least" },

@@ -55,7 +55,7 @@ export interface ImageFacts {
 
 /** What ships beside a provider's code. */
 export interface Facts {
-  /** When somebody last looked, as an ISO date. */
+  /** When the source was last read, as an ISO date. */
   asOf: string;
   models: readonly ModelInfo[];
 }

@@ -141,7 +141,7 @@ export type Media = { mime?: Opt<string> } & (
   | { fileId: string; origin: string }
 );
 
-/** What a provider signed or encrypted, opaque to everybody else; it goes back to its origin only. */
+/** What a provider signed or encrypted, opaque to all others; it goes back to its origin only. */
 export interface Proof {
   origin: string;
   kind: string;

@@ -67,7 +67,7 @@ export interface Work<K extends Kind = Kind> {
   readonly modality: string;
   /**
    * Its models are asked for only where a list, shipped facts or the operator have their exact names. Otherwise a name that
-   * nobody lists is forwarded as this kind, and upstream decides; that holds for chat alone, which is what an unknown name is
+   * no list has is forwarded as this kind, and upstream decides; that holds for chat alone, which is what an unknown name is
    * taken to be.
    */
   readonly listed: boolean;

@@ -51,7 +51,7 @@ export const compare = (a: Fraction, b: Fraction): number => {
   return difference < 0n ? -1 : difference > 0n ? 1 : 0;
 };
 
-/** To the nearest whole, ties to the even one: over many rows nobody gains. Of amounts that are not negative. */
+/** To the nearest whole, ties to the even one: over many rows the sum neither gains nor loses. Of amounts that are not negative. */
 export function halfEven({ n, d }: Fraction): bigint {
   const whole = n / d;
   const twice = (n % d) * 2n;

@@ -71,7 +71,7 @@ const TOKENS_A_MEDIUM = 1_600;
 const TOLD_OF_TOOLS = 1_024;
 /** Where nothing says how much a model reads: no model of today reads more. */
 const MOST_CONTEXT = 2_097_152;
-/** More than anybody means, and small enough for every sum. */
+/** More than any request means, and small enough for every sum. */
 const MOST_TOKENS = 1e9;
 const MOST_ANSWERS = 1e6;
 /** A billion dollars: more than any budget has left, and a number that every ledger holds. */

@@ -86,7 +86,7 @@ export interface RouteInput {
 }
 
 /**
- * A route that its plugin answers itself, and who may ask it. `Usual` is what an absent `on` means: "public" for a
+ * A route that its plugin answers itself, and what its client must present. `Usual` is what an absent `on` means: "public" for a
  * frontend's, "admin" for a middleware's and an observer's.
  */
 export type ServeRoute<Usual extends "public" | "admin" = "public" | "admin"> = ServedWork &
@@ -102,7 +102,7 @@ export type PublicAccess<Usual> = On<"public", Usual> & { open?: true; role?: ne
 
 /**
  * On the admin listener alone, where gateway.yaml has `admin:`, and in the primary process alone, like commands. Admit hooks do
- * not run: who asks presents an admin token, whose role must be `role` or more, owner where it is absent. Then
+ * not run: the client presents an admin token, whose role must be `role` or more, owner where it is absent. Then
  * `x.identity.id` is "admin:" and the token's name. Observers and `settle` hooks do not hear of it.
  */
 export type AdminAccess<Usual> = On<"admin", Usual> & { role?: Role; open?: never };
@@ -114,7 +114,7 @@ export type PluginRoute = RouteAddress & ServeRoute<"admin">;
 export type ObserverRoute = RouteAddress & ServedWork & AdminAccess<"admin">;
 
 /**
- * How a served route answers. Who asks is found out first; then, where `body` says in which form, the body is read and checked;
+ * How a served route answers. The client is identified first; then, where `body` says in which form, the body is read and checked;
  * then `serve` is called, once. A `fail()` in it is told in words, any other throw is a 500. Without `body` none is read.
  */
 export type ServedWork =

@@ -1,5 +1,5 @@
 // tollgate/plugin: the public contract, api 1. The only module, with tollgate/protocols/*, that a plugin imports.
-// May import: the model floor. May not: anything above. A change here is a change for everybody who published a plugin.
+// May import: the model floor. May not: anything above. A change here is a change for every published plugin.
 export * from "../model/values.ts";
 export * from "../model/error.ts";
 export * from "../model/usage.ts";

@@ -1,5 +1,5 @@
 // What is looked for in a body, before it is routed and again when it leaves: what it names that is not its own, and what of it
-// nobody has reviewed. The tables and the walks are in tollgate/protocols/look.
+// was not reviewed. The tables and the walks are in tollgate/protocols/look.
 import type { Feature } from "../model/facts.ts";
 import type { Json, JsonObject, Opt } from "../model/values.ts";
 
@@ -16,7 +16,7 @@ export interface StateWord {
   readonly does: Does | ((value: Json) => Does);
   /**
    * Where the operator relays state. carried: by a client of the upstream's own protocol · bound: only what the host has
-   * bound to the key · never: it goes on after the answer, or is found again by everybody.
+   * bound to the key · never: it goes on after the answer, or is found again by every client.
    */
   readonly relay: "carried" | "bound" | "never";
   /** What to send in its place. */
@@ -49,7 +49,7 @@ export type Named = readonly Finding[];
 
 /**
  * What may stand in a member that was reviewed. plain: values and lists of values · free: the client's own words, in which
- * nobody looks for an order · members by name · or, as a pair, by the `type` that an object says it is: the one that an
+ * no provider looks for an order · members by name · or, as a pair, by the `type` that an object says it is: the one that an
  * object without a type is, and all that were reviewed, with `_*` for a date at the end.
  */
 export type Inside =

@@ -20,7 +20,7 @@ export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
    */
   sends: "nowhere" | DataPolicy;
   /**
-   * Called once for each generation, in the primary process alone, before that generation answers anybody. A throw, or
+   * Called once for each generation, in the primary process alone, before that generation answers any client. A throw, or
    * more than 10 s, refuses the config. What is counted goes into `ctx.shared`, which outlives a reload.
    */
   setup: Setup<O, Observer>;
@@ -82,7 +82,7 @@ export type RequestRecord = Readonly<{
   finish?: Opt<FinishReason>;
   /** Answered by a middleware's recording: nothing was asked of a provider. */
   cached: boolean;
-  /** The id of its key; undefined for what nobody was identified for. */
+  /** The id of its key; undefined for a request that was not identified. */
   key: Opt<string>;
   /** Where its key stands among the accounts: "acme/research". Undefined: in none. */
   account?: Opt<string>;

@@ -13,7 +13,7 @@ export interface Plugin<O extends ObjectSchema> {
   summary: string;
   /** What an author promises of it. Absent: experimental. */
   stability?: Stability;
-  /** What it says of others that nobody has tried or read at the source, a word each: `tollgate list` names them. */
+  /** What it says of others that was neither tried nor read at the source, a word each: `tollgate list` names them. */
   unchecked?: readonly string[];
   /** Draft-07. Every option described, secrets `x-secret: true`; absent = takes none. */
   options?: O;
@@ -45,9 +45,9 @@ export interface Problem {
 }
 
 /**
- * What the giver of a command, or who asks an admin route, must be at least. Each may what those before it may: metrics reads
- * counts and times, a viewer reads everything, an operator changes what can be changed back, an owner may do all. Who may open
- * the state folder, and so its control socket, is an owner.
+ * What the giver of a command, or the client of an admin route, must be at least. Each may what those before it may: metrics reads
+ * counts and times, a viewer reads everything, an operator changes what can be changed back, an owner may do all. A user who may
+ * open the state folder, and so its control socket, is an owner.
  */
 export type Role = "metrics" | "viewer" | "operator" | "owner";
 

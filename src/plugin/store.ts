@@ -46,7 +46,7 @@ export interface Store {
 /** What sums are grouped by. */
 export type TotalsBy = "key" | "account" | "provider" | "model" | "day" | "label";
 
-/** `signal`: nobody waits for it any more. A store that can stops; one that cannot goes on, and the host waits for it. */
+/** `signal`: the answer is not wanted any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {
   signal?: Opt<AbortSignal>;
 }
@@ -123,7 +123,7 @@ export interface BillPart {
   costNano: bigint | null;
 }
 
-/** Who is asked: the provider as mounted, the provider's own name of the model, the wire, and the credential's name. */
+/** What is asked: the provider as mounted, the provider's own name of the model, the wire, and the credential's name. */
 export interface Target {
   provider: string;
   model: string;

@@ -23,7 +23,7 @@ function losing<T extends object>(told: T, strict: boolean): T & LossReporter & 
   return Object.defineProperty({ lose, ...told }, "losses", { get }) as T & LossReporter & LossLog;
 }
 
-/** What a client half is told of a call, for those who run one without a host. It notes what is declared lost. */
+/** What a client half is told of a call, for tests that run one without a host. It notes what is declared lost. */
 export function asking(of: Partial<CallContext> = {}, strict = false): CallContext & LossLog {
   const model = of.model ?? "model";
   const told: Omit<CallContext, "lose"> = {

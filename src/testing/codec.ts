@@ -154,7 +154,7 @@ export function plain(value: unknown): unknown {
   );
 }
 
-/** What an answer says, whoever asked and however it travelled: without ids of the answer, and counts by what clients see. */
+/** What an answer says, for any client and on any lane: without ids of the answer, and counts by what clients see. */
 export function essence(answer: ModelAnswer | Iterable<ModelEvent>): unknown {
   const { blocks, usage, finish } = Symbol.iterator in answer ? fold(answer) : answer;
   return plain({

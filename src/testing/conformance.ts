@@ -1,4 +1,4 @@
-// The contract as checks, for whoever writes a plugin:
+// The contract as checks, for authors of plugins:
 //
 //     import { conformance } from "tollgate/testing";
 //     import plugin from "./index.ts";

@@ -19,7 +19,7 @@ export interface LogLine {
 export interface TestContextOptions {
   /** "test.plugin" unless told. */
   readonly id?: string;
-  /** Who answers `ctx.fetch`; unless told, nobody: a plugin that calls out during setup is caught. */
+  /** What answers `ctx.fetch`. Absent: nothing does, and a plugin that calls out during setup is caught. */
   readonly fetch?: Context["fetch"];
   /** Secret → key. */
   readonly keys?: Readonly<Record<string, KeyRecord>>;
@@ -70,7 +70,7 @@ export function context(lent: TestContextOptions = {}): TestContext {
     peers: () => async () => undefined,
     async fetch(url, init) {
       fetched.push(String(url));
-      if (!lent.fetch) throw new Error(`Nobody answers ${String(url)} in this test.`);
+      if (!lent.fetch) throw new Error(`Nothing answers ${String(url)} in this test.`);
       return outside(() => lent.fetch!(url, init));
     },
     keys: { find: async (secret) => lent.keys?.[secret] },

@@ -120,7 +120,7 @@ const journal = (rows: StoreCommand[]): Definition =>
         return batch.map(() => ({ ok: true }));
       },
       key: async () => undefined,
-      // One that nobody has: without any, a first start makes one.
+      // A key that no test presents: without any, a first start makes one.
       keys: async () => ({ items: [{ id: "tester", digest: "0".repeat(64), created: 0 }] }),
       entries: async () => ({ items: [] }),
       totals: async () => [],

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage, createHook } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What stays until somebody ends it: timers that repeat, sockets, servers, watchers, workers, children. */
+/** What stays until it is ended: timers that repeat, sockets, servers, watchers, workers, children. */
 const LASTING =
   /^(Timeout|TCPWRAP|TCPSERVERWRAP|TCPSocketWrap|PIPEWRAP|PIPESERVERWRAP|UDPWRAP|TTYWRAP|TLSWRAP|FSEVENTWRAP|STATWATCHER|PROCESSWRAP|WORKER|MESSAGEPORT|SIGNALWRAP|HTTPINCOMINGMESSAGE|FILEHANDLE|DIRHANDLE)$/;
 
@@ -52,5 +52,5 @@ export function watch(): Watch {
   };
 }
 
-/** The kit's own work, which is nobody's leak. */
+/** The kit's own work, which is no leak. */
 export const outside = <T>(work: () => T): T => inside.exit(work);

@@ -115,7 +115,7 @@ export function call(of: Partial<Call> = {}): Call & LossLog {
       ...whose,
       signal: of1.signal,
       fetch: async (url: string | URL) => {
-        throw new Error(`Nobody answers ${String(url)} in this test.`);
+        throw new Error(`Nothing answers ${String(url)} in this test.`);
       },
       attempt: "att_test",
       n: 1,

@@ -1,4 +1,4 @@
-// What holds for every protocol, whoever wrote it: checked over recordings of what its upstreams really send.
+// What holds for every protocol, ours and others': checked over recordings of what its upstreams really send.
 import assert from "node:assert/strict";
 import { ERRORS, faultOf, type ErrorKind } from "../model/error.ts";
 import type { ModelEvent } from "../model/event.ts";
@@ -223,7 +223,7 @@ function streamAndWhole(client: ClientHalf<Kind>, server: ServerHalf<Kind>, of: 
   const whole = wholeBytes(server, said, answering(asked));
   const inStream = decode(client, [streamed], asking({ stream: true }));
   const inOne = decodeWhole(client, whole, asking());
-  // Some wires tell a stream's counts only to those who ask for them.
+  // Some wires tell a stream's counts only to clients that ask for them.
   const told = inStream.some((e) => e.type === "usage");
   const view = told ? essence : essenceWithoutUsage;
   assert.deepEqual(view(inStream), view(inOne));

@@ -8,7 +8,7 @@ import type { ScriptedAnswer } from "./answer.ts";
 
 /**
  * One exchange as it happened, in a folder of its own: `request.json`, `upstream.http` (status line, headers, a blank
- * line, then the raw body) and, where somebody looked at it, `events.json`.
+ * line, then the raw body) and, where its events were checked by hand, `events.json`.
  */
 export interface Recording {
   readonly name: string;

@@ -269,7 +269,7 @@ async function bodyOf(message: IncomingMessage): Promise<Buffer | undefined> {
   try {
     for await (const part of message) parts.push(part as Buffer);
   } catch {
-    // Gone while it was still asking: there is nobody to answer and nothing to note.
+    // Gone while it was still asking: there is no client to answer and nothing to note.
     return undefined;
   }
   return Buffer.concat(parts);

@@ -31,7 +31,7 @@ export class HostCall implements Call {
   /** Each is named once, and a hostile body has a hundred thousand. */
   #lost: Set<string> | undefined;
   readonly started = performance.now();
-  /** It left, and nobody said what became of it: its input is billed as if it had been read. */
+  /** It left, and what became of it is not known: its input is billed as if it had been read. */
   unanswered = false;
   readonly #ending: ((reason: Error) => void)[] = [];
   #over: Error | undefined;

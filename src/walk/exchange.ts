@@ -47,7 +47,7 @@ export interface ReceivedBody {
   body: Body;
   survey: Survey;
   model: string;
-  /** Set when a route read pins the answer to who made it. */
+  /** Set when a route's `read` names the candidate that must answer. */
   pinned: Pick<Target, "provider" | "model" | "credential"> | undefined;
   stream: boolean;
   op: Op;

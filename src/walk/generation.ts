@@ -40,7 +40,7 @@ export interface Generation {
   readonly watchdog: Watchdog;
   /** Where observers hear of a request that is over; undefined: there are none. */
   readonly seen: ((record: RequestRecord) => void) | undefined;
-  /** What may be held and who may come in at once, of the whole process. */
+  /** How many bytes may be held and how many requests may be inside at once, in the whole process. */
   readonly room: Room;
   readonly turnstile: Turnstile;
   readonly pictures: PictureFiles;

@@ -41,7 +41,7 @@ export interface MountedProvider {
   readonly exceptions: readonly PolicyException[];
   readonly trusted: boolean;
   readonly state: "refuse" | "relay";
-  /** Fields that may leave under Service-ZDR though nobody has reviewed them: "min_p", "messages[].new". */
+  /** Fields that may leave under Service-ZDR though they were not reviewed: "min_p", "messages[].new". */
   readonly zdrFields: readonly string[];
   readonly onDisconnect: "cancel" | "drain";
   readonly timeouts: Timeouts;

@@ -295,7 +295,7 @@ describe.concurrent("a job that does not end well", () => {
     const moved = await service({
       "GET /poll": json({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
     });
-    await expect(draw(moved)).rejects.toThrow(/Nobody answers/);
+    await expect(draw(moved)).rejects.toThrow(/Nothing answers/);
     expect(other.requests).toEqual([]);
   });
 

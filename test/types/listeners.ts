@@ -59,7 +59,7 @@ export const where: PluginRoute = { method: "GET", path: "/x", on: "private", se
 export const who: PluginRoute = { method: "GET", path: "/x", role: "boss", serve };
 // @ts-expect-error  roles are the admin listener's; on the public port there are keys
 export const both: PluginRoute = { method: "GET", path: "/", on: "public", role: "viewer", serve };
-// @ts-expect-error  the admin listener is open to nobody
+// @ts-expect-error  the admin listener is always asks for a token
 export const open: PluginRoute = { method: "GET", path: "/x", open: true, serve };
 // @ts-expect-error  only a frontend leads to models
 export const walks: PluginRoute = { method: "POST", path: "/x", op: "generate" };

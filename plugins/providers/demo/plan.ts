@@ -38,7 +38,7 @@ const SAY: Readonly<Record<Model, (r: ChatRequest) => Plan>> = {
   think(r) {
     if (r.reasoning.mode === "off") return { text: echo(r) };
     return {
-      reasoning: `Somebody said ${digits(echo(r))} characters. The best answer is to say them again.`,
+      reasoning: `The client said ${digits(echo(r))} characters. The best answer is to say them again.`,
       hidden: r.reasoning.show === "none",
       text: echo(r),
     };

@@ -1,4 +1,4 @@
-// Who may ask a route of the admin listener: the holder of a token of gateway.yaml, if its role is high enough. Keys for models
+// A route of the admin listener is for the holder of a token of gateway.yaml, if its role is high enough. Keys for models
 // are no tokens, and tokens are no keys.
 import { ROLES } from "../../config/admin.ts";
 import type { AdminToken } from "../../config/types.ts";
@@ -10,7 +10,7 @@ import type { Role } from "../../plugin/plugin.ts";
 /** Each role may what those before it may. */
 const rank = (role: Role): number => ROLES.indexOf(role);
 
-/** As an `admit` hook: it says who is asking, or why not. */
+/** As an `admit` hook: it identifies the token, or says why not. */
 export function admitting(
   tokens: readonly AdminToken[],
   least: Role,

@@ -1,4 +1,4 @@
-// Routes that plugins answer themselves, beside those of frontends to models: which listener each is on, and who may ask.
+// Routes that plugins answer themselves, beside those of frontends to models: which listener each is on, and what a client must present.
 import { ROLES } from "../../config/admin.ts";
 import { problem } from "../../config/problems.ts";
 import type { AdminConfig, GatewayConfig, MountConfig } from "../../config/types.ts";
@@ -120,7 +120,7 @@ function flaw(route: AnyRoute, on: Listener, only: Brought["only"]): string | un
   if (on === "public" && role !== undefined)
     return "has a role, and roles are the admin listener's";
   if (on === "admin" && open !== undefined)
-    return "is open, and the admin listener is open to nobody";
+    return "is open, and a route of the admin listener always asks for a token";
   if (role !== undefined && !(ROLES as readonly unknown[]).includes(role))
     return `has the role ${JSON.stringify(role)}; there are ${ROLES.join(", ")}`;
   return undefined;

@@ -5,7 +5,7 @@ import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
 import type { Route } from "../../plugin/frontend.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
-import { NOBODY } from "../../walk/candidates/privacy.ts";
+import { NO_PROVIDER } from "../../walk/candidates/privacy.ts";
 import { plain } from "../../walk/stations/refuse.ts";
 import { walk } from "../../walk/walk.ts";
 import { nextId } from "../../walk/exchange.ts";
@@ -179,7 +179,7 @@ function refuse(
     "content-length": Buffer.byteLength(body),
     "x-request-id": id,
     "service-zdr": res.req.headers["service-zdr"] === undefined ? "not-requested" : "enforced",
-    "service-zdr-policy": NOBODY,
+    "service-zdr-policy": NO_PROVIDER,
     ...(!res.req.complete && { connection: "close" }),
   });
   res.end(body);

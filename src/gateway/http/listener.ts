@@ -59,7 +59,7 @@ export interface Listening {
   inflight(): number;
   /** Of connections, from now on. */
   limit(limits: CrowdLimits): void;
-  /** Accepts nobody new and waits for those in flight; how many were cut when the time was over. */
+  /** Accepts no new client and waits for requests in flight; how many were cut when the time was over. */
   close(graceMs: number): Promise<number>;
   /** Cuts every client off. */
   kill(): void;

@@ -65,7 +65,7 @@ export function downloads(through: Guard = guard()): Downloads {
   };
 }
 
-/** An address that may be dialled, and by whom. */
+/** An address that may be dialled, and the agent that dials it. */
 interface Way {
   url: URL;
   dispatcher: Agent;

@@ -27,10 +27,10 @@ export type WorkerCommands = {
   lists(provider: string, heard: readonly LiveList[] | undefined): void;
   /** Keys have changed: nothing remembered of them counts any more. */
   forget(): void;
-  /** What a plugin's twin in another process wants to know. */
+  /** What the same plugin in another process wants to know. */
   peer(id: string, question: unknown): unknown;
   status(): WorkerStatus;
-  /** Accepts nobody new, and ends when those in flight are over; how many were cut off. */
+  /** Accepts no new client, and ends when the requests in flight are over; how many were cut off. */
   stop(drainMs: number): Promise<number>;
 };
 

@@ -186,7 +186,7 @@ export const ACCOUNTS: readonly string[] = [
   "workspace_id",
 ];
 
-/** Names by which a body could choose where it goes, or as whom. */
+/** Names by which a body could choose where it goes, or on which account. */
 export const ROUTING: readonly string[] = [
   "api_base",
   "api_key",

@@ -1,4 +1,4 @@
-// L6, innocence: an import does nothing, a setup calls nobody, and nothing is left when it is over.
+// L6, innocence: an import does nothing, a setup calls no upstream, and nothing is left when it is over.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,7 @@ export function innocence(subject: Subject): Check[] {
     ...(module === undefined
       ? []
       : [check("an import does nothing", () => importing(module, subject.definition.name))]),
-    check("setup calls nobody and changes nothing it was given", () => quiet(subject)),
+    check("setup calls no upstream and changes nothing it was given", () => quiet(subject)),
     check("nothing survives its end", () => lasting(subject)),
     check("two generations live side by side", () => twice(subject)),
   ];
@@ -85,7 +85,7 @@ async function quiet(subject: Subject): Promise<void> {
   assert.deepEqual(
     lent.fetched,
     [],
-    "setup calls nobody: what a plugin needs of upstream it asks later",
+    "setup calls no upstream: what a plugin needs of one it asks later",
   );
   await lent.end();
   const fresh = Reflect.ownKeys(globalThis).filter((key) => !globals.has(key));

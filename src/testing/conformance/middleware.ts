@@ -1,4 +1,4 @@
-// A middleware: each hook by its one rule, over things that nobody may change.
+// A middleware: each hook by its one rule, over things that no hook may change.
 import assert from "node:assert/strict";
 import { fail, faultOf, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
@@ -66,7 +66,7 @@ async function admit({ admit: hook }: Hooks): Promise<void> {
     for (const headers of [{}, { "service-zdr": "required" }, { "service-zdr": "???" }]) {
       const x = pretend.arrival({ headers });
       await orFault("admit", () => hook(x, secret));
-      assert.ok(x.done.identified.length <= 1, "somebody is identified once");
+      assert.ok(x.done.identified.length <= 1, "a request is identified once");
     }
 }
 
@@ -138,7 +138,7 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
       return pretend.reply();
     }),
   );
-  assert.ok(asked <= 1, `next() was called ${asked} times; who tries again is the host's to say`);
+  assert.ok(asked <= 1, `next() was called ${asked} times; trying again is the host's`);
   if (answer)
     assert.ok(isReply(answer) || isRecorded(answer), "an attempt gives a reply or a recording");
   const failed = await hook(pretend.call(), async () => fail("overloaded", "Busy.")).then(

@@ -42,7 +42,7 @@ const SERVED: RequestRecord = {
   ],
 };
 
-/** Refused before anybody was asked, unpriced, private, and with what this contract does not know. */
+/** Refused before a provider was asked, unpriced, private, and with what this contract does not know. */
 const RECORDS: readonly RequestRecord[] = [
   SERVED,
   {

@@ -41,7 +41,7 @@ const around = (text: string, clothes: string) => {
   return `…${text.slice(Math.max(0, at - 150), at + clothes.length + 50)}…`;
 };
 
-/** What an author is told who gives nothing to judge a decoder by. */
+/** For an author who gives nothing to judge a decoder by. */
 export const notChecked = (what: string, folder: string): string =>
   `${what} is not checked: record what its upstream says (${folder}/<name>/request.json and upstream.http) and give the ` +
   "folder as `recordings`, or say `recordings: false` where there is none to be had.";

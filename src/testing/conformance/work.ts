@@ -131,7 +131,7 @@ export async function native(of: Provider, subject: Subject): Promise<void> {
   }
 }
 
-/** One that it has, where that is known without asking anybody. */
+/** One that it has, where that is known without asking an upstream. */
 async function modelOf(
   of: Provider,
   endpoint: NativeEndpoint<any, any>,
@@ -163,7 +163,7 @@ async function run(
   }
 }
 
-/** One that asks nobody shows what it can; one that asks needs something that answers. */
+/** An endpoint that asks no upstream shows what it can; one that asks needs an upstream that answers. */
 async function alone(endpoint: Native, model: string, subject: Subject): Promise<void> {
   await using up = await upstream();
   try {

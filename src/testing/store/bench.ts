@@ -68,7 +68,7 @@ export const claim = (limit: Partial<Limit>, take: bigint): Limit & { take: bigi
   take,
 });
 
-/** The owner under whom a law begins. */
+/** The owner with which a law begins. */
 export const first = { instance: "first", leaseMs: 10_000 };
 /** The owner who comes after a crash. */
 export const second = { instance: "second", leaseMs: 10_000 };

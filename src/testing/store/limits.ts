@@ -1,4 +1,4 @@
-// What limits and budgets count, and when they let somebody in again.
+// What limits and budgets count, and when they let a key in again.
 import assert from "node:assert/strict";
 import { claim, left, NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
@@ -75,7 +75,7 @@ export function limitLaws(law: Law): void {
     assert.deepEqual(await states(), [300n, 65n, 7n], "void costs a request and nothing else");
   });
 
-  law("what nobody reported counts as it was taken", async (store) => {
+  law("what was not reported counts as it was taken", async (store) => {
     const tokens = { unit: "tokens", per: "day", max: 1_000 } as const;
     await one(store, reserve("a", { claims: [claim({}, 600n), claim(tokens, 300n)] }));
     await one(store, settle("a", { state: "unpriced", costNano: null, usage: {} }));
@@ -119,7 +119,7 @@ export function limitLaws(law: Law): void {
     assert.equal(denied.retryAfterMs, 60_000);
   });
 
-  law("a clock that is set back locks nobody out", async (store) => {
+  law("a clock that is set back locks no key out", async (store) => {
     const rate = { unit: "requests", per: "minute", max: 2 } as const;
     const ask = (attempt: string, at: number) =>
       one(store, reserve(attempt, { at, claims: [claim(rate, 1n)] }));

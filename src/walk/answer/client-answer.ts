@@ -25,7 +25,7 @@ export class ClientAnswer implements Watchable {
   committed = false;
   /** The head has left. */
   opened = false;
-  /** Who writes into it, and knows whether a ping may go here. */
+  /** What writes into it, and knows whether a ping may go here. */
   writer: { readonly between: boolean } | undefined;
   #recorders: Recorder[] | undefined;
   // What a write needs stands here, not behind the visit: an event of one stream in a thousand finds nothing in a cache.
@@ -123,7 +123,7 @@ export class ClientAnswer implements Watchable {
     if (this.#finishing && this.#heldBytes > COMMIT_AFTER_BYTES) this.#upstream?.pause();
   }
 
-  /** For whoever makes the answer here and has no upstream to pause: resolves when the client reads again. */
+  /** For an endpoint that makes the answer here and has no upstream to pause: resolves when the client reads again. */
   room(): Promise<void> | undefined {
     if (this.#blockedSince === undefined || this.#muted) return undefined;
     return new Promise((resolve) => this.#waiting.push(resolve));
@@ -164,7 +164,7 @@ export class ClientAnswer implements Watchable {
     return new Promise((done) => (this.#recorders ??= []).push({ max, size: 0, parts: [], done }));
   }
 
-  /** Given up before anything left: whoever refuses writes the answer. */
+  /** Given up before anything left: the refusal writes the answer. */
   abandon(): void {
     for (const r of this.#recorders ?? []) r.done(null);
     this.#dog.leave(this);

@@ -35,7 +35,7 @@ export class HeldBytes {
   }
 }
 
-/** About how many bytes of it stay with whoever keeps the answer; a partial picture is not kept. */
+/** About how many bytes of it stay where the answer is kept; a partial picture is not kept. */
 export function weight(event: ModelEvent): number {
   switch (event.type) {
     case "delta":

@@ -45,7 +45,7 @@ class To implements AnswerContext {
   }
 
   // Methods, not closures in fields, which would keep the call in memory (`let-go.test.ts`).
-  /** Hardly anybody asks, and taking it apart is dear. */
+  /** Few protocols ask for it, and taking it apart is dear. */
   get query(): URLSearchParams {
     return this.#call.exchange.query;
   }
@@ -178,7 +178,7 @@ export function written(
   const last = (event: ModelEvent): void => {
     if (course.over) return undefined;
     if (++events > BOUNDS.events.most) exceed("events");
-    // Whoever writes an answer anew may have to say all of it once more at its end.
+    // A protocol that writes an answer anew may have to say all of it once more at its end.
     held.add(weight(event));
     switch (event.type) {
       case "usage":
@@ -256,7 +256,7 @@ function whole(
   };
 }
 
-/** A throw that is nobody's fault in words: the log has it, the client gets a fixed text. */
+/** A throw that is no fault: the log has it, the client gets a fixed text. */
 export function internal(call: HostCall, problem: unknown): Fault {
   const x = call.exchange;
   x["~"].gen.log.error(

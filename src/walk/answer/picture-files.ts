@@ -1,9 +1,9 @@
-/** Where pictures are kept for those who want an address, and fetched for those who want bytes. */
+/** Where pictures are kept for clients that want an address, and fetched for clients that want bytes. */
 export interface PictureFiles {
   /** The address at which these bytes are found for a while; `who` is the key whose share of the room they take. */
   keep(bytes: Buffer, mime: string | undefined, who: string | undefined): Promise<string>;
   /**
-   * From somebody else's address, through the egress guard, without any credential. `own` is an origin that the
+   * From an address that a provider wrote, through the egress guard, without any credential. `own` is an origin that the
    * operator wrote: an address there is dialled as it is, wherever a redirect then leads.
    */
   get(

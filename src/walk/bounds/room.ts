@@ -1,5 +1,5 @@
 // What a process may hold at once: bytes of bodies and of answers that are held whole. Asked before anything is read, so
-// that many large requests are refused one by one and not ended together with everybody else's.
+// that many large requests are refused one by one, and do not end the process for all clients.
 
 /** Below this a key's own share is not looked at: a small request costs one addition. */
 const SMALL = 64 * 1024;
@@ -32,7 +32,7 @@ export class Room {
     const more = counted(held + bytes) - counted(held);
     if (more > 0) {
       const others = (this.#by.get(who) ?? 0) - counted(held);
-      // One key alone keeps nobody else out.
+      // A key without other requests keeps no other key out.
       if (others > 0 && others + held + bytes > this.#most / 2) return false;
       this.#by.set(who, others + held + bytes);
     }

@@ -28,7 +28,7 @@ export class Stay {
     this.#bounds = bounds;
   }
 
-  /** What was held before anybody was known is nobody's. */
+  /** What was held before the key was known counts for no key. */
   belongs(who: string): void {
     if (this.#held === 0) this.#who = who;
   }

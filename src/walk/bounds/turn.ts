@@ -1,5 +1,5 @@
-// A large body is worked on in turns: what has to be done with it at once takes less than anybody notices, and between two of
-// its steps the others have theirs.
+// A large body is worked on in turns: what has to be done with it at once is short, and between two of its steps other
+// requests have their turn.
 
 /** From here on. */
 export const LARGE = 1024 * 1024;

@@ -13,7 +13,7 @@ const EVERY_MS = 250;
 
 export class Watchdog implements Disposable {
   /**
-   * Each knows its own place, and the last takes the place of whoever leaves. A Set would hold every request in memory
+   * Each knows its own place, and the last takes the place of one that leaves. A Set would hold every request in memory
    * until a full collection: its tables, made anew after every so many changes, hang together.
    */
   readonly #watched: Watchable[] = [];
@@ -30,7 +30,7 @@ export class Watchdog implements Disposable {
     this.#timer.unref();
   }
 
-  /** From the end: whoever leaves meanwhile is followed by one who has had their turn. */
+  /** From the end: the place of one that leaves meanwhile is taken by one that has had its turn. */
   #round(): void {
     this.now = performance.now();
     for (let i = this.#watched.length - 1; i >= 0; i--) {

@@ -29,14 +29,14 @@ export function noneLeft(of: Refused, out: readonly LeftOut[], may: May): never 
     out.find((e) => e.kind === "privacy") ??
     out[0];
   if (!worst)
-    return fail("unavailable", `Nobody is left to serve ${x.model}.`, { code: "no_candidates" });
+    return fail("unavailable", `No candidate is left for ${x.model}.`, { code: "no_candidates" });
   const considered = out.filter((e) => worst.kind !== "privacy" || e.code !== "model_not_allowed");
   const others = worst.kind === "privacy" ? alternatives(of, out, may) : undefined;
   // Which credentials there are is the operator's: to a client, those that are alike are one.
   const reasons = [...new Set(considered.map((e) => e.message))].join("; ");
   const kept = keptBy(worst.candidate as HostCandidate, x.features);
   const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";
-  return fail(worst.kind, `Nobody may serve ${x.model}: ${reasons}.${instead}`, {
+  return fail(worst.kind, `No candidate may serve ${x.model}: ${reasons}.${instead}`, {
     code: worst.code,
     ...(worst.kind === "privacy" && { param: "Service-ZDR" }),
     ...(worst.code === "zdr_feature_conflict" &&

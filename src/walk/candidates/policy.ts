@@ -24,7 +24,7 @@ export function policyOf(
   });
 }
 
-/** Each level that speaks, by name and with its own words: for whoever asks why. */
+/** Each level that speaks, by name and with its own words: for an operator that asks why. */
 export function sayingsOf(
   way: HostCandidate["~"],
   info: ModelInfo,

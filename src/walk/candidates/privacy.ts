@@ -1,4 +1,4 @@
-// Service-ZDR, as the walk keeps it: what may not be asked, who may hear of it, and what the answer says about that. The zdr
+// Service-ZDR, as the walk keeps it: what may not be asked, which providers may hear of it, and what the answer says about that. The zdr
 // middleware decides what holds for a request; nothing that any middleware does afterwards can loosen it.
 import { effectivePolicy, lasts, satisfies } from "../../catalogue/policy.ts";
 import { fail } from "../../model/error.ts";
@@ -13,7 +13,7 @@ import type { HostCandidate } from "../mounted.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { policyOf } from "./policy.ts";
 
-/** On the head: a wish that nobody here can grant is refused, never ignored. */
+/** On the head: a wish that this gateway cannot grant is refused, never ignored. */
 export function keepPrivate(x: HostExchange): void {
   const inner = x["~"];
   if (!inner.tightened && inner.req.headers["service-zdr"] !== undefined)
@@ -43,7 +43,7 @@ export function keepPrivate(x: HostExchange): void {
   }
 }
 
-/** On the body, before anybody is looked for: nothing under privacy asks to be kept. */
+/** On the body, before candidates are looked for: nothing under privacy asks to be kept. */
 export function keepsNothing(x: HostExchange, { features, named = [] }: Survey): void {
   if (x.op === "relay") conflict(x.path, "What was kept cannot be asked for under Service-ZDR.");
   lasting(named);
@@ -80,7 +80,7 @@ const conflict = (param: string, message = `${param}${KEEPS}`): never =>
   fail("invalid", message, { code: "zdr_feature_conflict", param });
 
 /**
- * What of a request is there for this seat to keep, as far as it is known before it is written. A tool that is lost on the
+ * What of a request is there for this candidate to keep, as far as it is known before it is written. A tool that is lost on the
  * way there keeps nothing; what does leave is looked at when it does.
  */
 export const reaching = (
@@ -100,8 +100,8 @@ export function keptBy(
 }
 
 /**
- * Before every call: what holds at this moment for the one who is about to hear of it. A policy that a plugin, an
- * earlier call or the routing brought along is not asked.
+ * Before every call: what holds at this moment for the provider that is about to hear of it. A policy that a plugin,
+ * an earlier call or the routing brought along is not asked.
  */
 export function promise(call: HostCall): void {
   const x = call.exchange;
@@ -123,7 +123,7 @@ export function promise(call: HostCall): void {
   x["~"].promised = receiptOf(call, policy);
 }
 
-/** Of the request as it will leave: what was promised is in it, and nothing of it asks to be kept, whoever wrote it there. */
+/** Of the request as it will leave: what was promised is in it, and nothing of it asks to be kept, the client's words and the plugins' alike. */
 export function keptPromise(call: HostCall, out: OutgoingRequest): void {
   const { privacy } = call.exchange;
   if (privacy === "off") return;
@@ -139,7 +139,7 @@ export function keptPromise(call: HostCall, out: OutgoingRequest): void {
     ...(protocol?.server?.survey(body).features ?? []),
   ]);
   for (const feature of features) {
-    // Where it would be lost on the way, somebody else may still serve it.
+    // Where it would be lost on the way, another candidate may still serve it.
     const field = paramOf(feature, named);
     if (lasts(feature, call.policy.stateful))
       fail("unsupported", `${field}${KEEPS}`, { code: "zdr_feature_conflict", param: field });
@@ -150,7 +150,7 @@ export function keptPromise(call: HostCall, out: OutgoingRequest): void {
   reviewed(call, body, protocol);
 }
 
-/** What nobody has reviewed may ask for anything: it does not leave, unless the operator says that it may. */
+/** A field that was not reviewed may ask for anything: it does not leave, unless the operator says that it may. */
 export function reviewed(call: HostCall, body: Body, protocol: Protocol | null | undefined): void {
   const { provider } = call.candidate["~"];
   const controls = call.policy.controls ?? [];
@@ -211,18 +211,18 @@ function holds(there: Json | undefined, wanted: Json): boolean {
   );
 }
 
-/** On every answer and every error: what held, and what the last one who was asked does with it. */
+/** On every answer and every error: what held, and what the provider that was asked last does with it. */
 export function receipts(x: HostExchange): { readonly [name: string]: string } {
   const { tightened, req, promised } = x["~"];
   const asked = !tightened && req.headers["service-zdr"] !== undefined;
   return {
     "service-zdr": asked || x.privacy !== "off" ? "enforced" : "not-requested",
-    "service-zdr-policy": promised ?? NOBODY,
+    "service-zdr-policy": promised ?? NO_PROVIDER,
   };
 }
 
-/** Nobody but the gateway has seen it. */
-export const NOBODY = "none";
+/** No provider has seen it. */
+export const NO_PROVIDER = "none";
 
 const written = new WeakMap<EffectivePolicy, string>();
 
@@ -242,7 +242,7 @@ const receiptOf = (call: HostCall, policy: EffectivePolicy): string =>
 const sayRetention = ({ retention }: EffectivePolicy): string =>
   retention.kind === "days" ? `days:${retention.days}` : retention.kind;
 
-/** For whoever is refused. */
+/** For a client that is refused. */
 export const told = (policy: EffectivePolicy) => ({
   retention: sayRetention(policy),
   trains: policy.trains,

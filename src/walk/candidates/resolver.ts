@@ -1,6 +1,6 @@
-// From what a client wrote in `model` to the seats that could serve it, in the order in which they are tried.
+// From what a client wrote in `model` to the candidates that could serve it, in the order in which they are tried.
 // What is found depends on the config and the catalogue alone, so it is worked out once per name and kept. That nothing is
-// found is said to each who asks anew: it names others, and only those that they may use.
+// found is said to each client anew: it names others, and only those that this client may use.
 import type { ModelRoute } from "../../config/types.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { fail, type ErrorKind } from "../../model/error.ts";
@@ -36,7 +36,7 @@ const KEEP = 10_000;
 const MAX_ALIASES = 16;
 const MODEL = /^[!#-~]{1,256}$/;
 
-const ANYBODY: May = () => true;
+const ANY_CLIENT: May = () => true;
 const workOf = (frontend: MountedFrontend): Work => frontend.protocol?.work ?? chatWork;
 
 export class CandidateResolver {
@@ -57,7 +57,7 @@ export class CandidateResolver {
     frontend: MountedFrontend,
     model: string,
     stream: boolean,
-    may: May = ANYBODY,
+    may: May = ANY_CLIENT,
   ): Resolution {
     const now = this.#lines.now();
     if (this.#version !== this.#lines.catalogue.version || now - this.#since > KEEP_MS) {

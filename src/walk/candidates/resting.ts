@@ -3,7 +3,7 @@ import type { Candidate } from "../../plugin/call.ts";
 
 const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
 const MOST_MS = 300_000;
-/** A broken promise is not mended in a minute, and each try costs somebody their privacy. */
+/** A broken promise is not mended in a minute, and each try would break it for one more client. */
 const DISTRUST_MS = 3_600_000;
 
 /** What rests, why, and until when. `model` null: all of the credential's. */
@@ -15,7 +15,7 @@ export interface Rest {
   until: number;
 }
 
-/** Who is given a rest after a failure: candidates that rest are tried last, never dropped. One per process, read live. */
+/** Candidates that rest after a failure: they are tried last, never dropped. One per process, read live. */
 export class RestingTargets {
   readonly #until = new Map<string, number>();
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
@@ -51,7 +51,7 @@ export class RestingTargets {
     if (this.#until.size > 0) this.#until.delete(modelKey(candidate));
   }
 
-  /** For whom nothing private is meant, not even as the last resort. */
+  /** It gets nothing private, not even as the last resort. */
   distrusted(candidate: Candidate): boolean {
     return (
       this.#distrusted.size > 0 &&

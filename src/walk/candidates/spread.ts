@@ -1,4 +1,4 @@
-// Who is tried first. Credentials share load by their weights: under `ordered` those of one provider and model, and the order of
+// Which candidate is tried first. Credentials share load by their weights: under `ordered` those of one provider and model, and the order of
 // models stays; under `weighted` those of all candidates.
 import type { HostCandidate } from "../mounted.ts";
 import type { Resolution } from "./resolution.ts";

@@ -7,7 +7,7 @@ export type PriceTerms = Pick<Circumstances, "tier" | "size" | "quality" | "fact
 
 export function termsOf(call: HostCall, { tier, size, quality, facts }: Survey): PriceTerms {
   const { region } = call.policy;
-  // Of several regions nobody knows which one it will be.
+  // Of several regions it is not known which one it will be.
   return {
     tier,
     size,

@@ -28,13 +28,13 @@ const BYTES_A_TOKEN = 3;
  */
 const AHEAD = { seconds: 2.5, tokens: 256 };
 /**
- * Work that nobody sees (hidden thought, an answer that comes whole) is bounded by the request's own limit, and by time:
+ * Work that does not pass by here (hidden thought, an answer that comes whole) is bounded by the request's own limit, and by time:
  * no provider writes faster than this many tokens a second (the fastest advertise about 3,000).
  */
 const FASTEST = 4_000;
-/** Until upstream has noticed that nobody listens any more. */
+/** Until upstream has noticed that its connection is closed. */
 const NOTICED_SECONDS = 0.5;
-/** Beyond this a count is a fault of who reported it. */
+/** Beyond this a count is a mistake of the provider's. */
 const SANE = 100_000_000;
 /** And beyond a million dollars an amount; a ledger would refuse the whole bill for one that it cannot hold. */
 const SANE_NANO = 10n ** 15n;
@@ -207,7 +207,7 @@ export class Tally {
   /** Of a call that broke off: what was seen, by that guess, and what upstream may have made unseen. */
   #least(usage: Usage, estimated: boolean, ahead: number): bigint | null {
     const seen = this.#cost(usage, estimated) ?? this.#setAside;
-    // Who bills the rest anyway has not billed all of it yet.
+    // A provider that bills the rest anyway has not billed all of it yet.
     if (this.call.candidate["~"].provider.onDisconnect === "drain")
       return larger(seen, this.holdNano);
     if (this.ended || !this.call.exchange.work.written) return seen;

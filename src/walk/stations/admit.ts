@@ -3,7 +3,7 @@ import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange.ts";
 import { keepPrivate } from "../candidates/privacy.ts";
 
-/** Who is asking, may they, and what may be kept of it: decided on the head, before a byte of the body is read. */
+/** Which key it is, what it may do and what may be kept of it: decided on the head, before a byte of the body is read. */
 export async function admit(x: HostExchange): Promise<void> {
   const { frontend, req } = x["~"];
   const secret = frontend.secret(req.headers, queryOf(req));
@@ -13,7 +13,7 @@ export async function admit(x: HostExchange): Promise<void> {
   }
   const who = x.identity;
   if (!who)
-    return fail("unauthenticated", "Nobody here knows this request. Send a valid key.", {
+    return fail("unauthenticated", "No key was accepted. Send a valid key.", {
       code: "invalid_api_key",
     });
   if (who.frontends && !who.frontends.includes(x.frontend))

@@ -2,7 +2,7 @@ import { fail } from "../../model/error.ts";
 import { isFilePart, type Body, type Json, type Opt } from "../../model/values.ts";
 import { ROUTING } from "../../protocols/look/index.ts";
 
-/** Members whose names are the client's own: nobody between it and the model reads them. */
+/** Members whose names are the client's own: nothing between the client and the model reads them. */
 const FREE: ReadonlySet<string> = new Set([
   "_meta",
   "arguments",
@@ -30,8 +30,8 @@ interface Words {
 const known = new WeakMap<object, Words>();
 
 /**
- * Parsers that fold case (Go's, for one) would read "Model" as "model" and "File_ID" as "file_id". A name that somebody
- * acts on may be written one way only: at the top, and inside of what the schema describes wherever it stands.
+ * Parsers that fold case (Go's, for one) would read "Model" as "model" and "File_ID" as "file_id". A name that
+ * decides something may be written one way only: at the top, and inside of what the schema describes wherever it stands.
  */
 export function oneReading(body: Body, schema: unknown): void {
   if (typeof schema !== "object" || schema === null) return;

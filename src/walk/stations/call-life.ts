@@ -164,7 +164,7 @@ export class CallLife {
   }
 }
 
-/** After the head only those may answer of whom it is true: the same losses, and under privacy the same receipt. */
+/** The head has left: only a candidate of which it is true may answer: the same losses, and under privacy the same receipt. */
 function keepWord(call: HostCall, head: SentHead): void {
   const promised = ({ provider, protocol, policy }: HostCandidate) =>
     JSON.stringify([provider, protocol, policy.retention, policy.basis, policy.verifiedAt]);

@@ -11,7 +11,7 @@ import { gather, type UpstreamResponse } from "../upstream/response.ts";
 
 const GONE = "The client went away.";
 
-/** A by-id operation of a protocol, to the one who holds the id: the client's method, upstream's words. Verbatim or nothing. */
+/** A by-id operation of a protocol, to the provider that holds the id: the client's method, upstream's words. Verbatim or nothing. */
 export async function carry(x: HostExchange, plan: Plan): Promise<void> {
   const candidate = plan.candidates.find(
     (s) => s.lane === "verbatim" && s["~"].provider.state === "relay",
@@ -58,7 +58,7 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
   return stream(x, response);
 }
 
-/** Whoever reads it again is told the same name as the first time. */
+/** A client that reads it again is told the same name as the first time. */
 function named(body: Buffer, call: HostCall): Buffer {
   const seen = scan(body);
   const span = seen.flaw ? undefined : seen.spans.get("model");

@@ -14,7 +14,7 @@ import { gather } from "../upstream/response.ts";
 const MAX = 64 * 1024;
 
 /**
- * How many tokens a request would be: asked of who can tell, else estimated and said so. It counts like any
+ * How many tokens a request would be: asked of a provider that can tell, else estimated and said so. It counts like any
  * request, and nothing is billed.
  */
 export async function count(x: HostExchange, plan: Plan): Promise<void> {

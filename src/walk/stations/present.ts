@@ -73,7 +73,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.answer.writer = this;
     if (x.stream) x["~"].gen.watchdog.watch(this);
     if ("events" in source) {
-      // Nobody else keeps the time of an endpoint that sends by itself.
+      // An endpoint that sends by itself has no other timer.
       this.#watch(this.#call.candidate["~"].provider.timeouts.totalMs);
       return void this.#run(source.events);
     }

@@ -6,7 +6,7 @@ import type { HostExchange } from "../exchange.ts";
 
 const NO_LABELS = Object.freeze({});
 
-/** What observers are told of a request: plain data, and no word that somebody wrote. */
+/** What observers are told of a request: plain data, and no word of a client or a provider. */
 export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
   return {
     at: Date.now(),

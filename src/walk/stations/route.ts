@@ -136,7 +136,7 @@ function sifted(
   });
 }
 
-/** A hook that gives back the list that it got has said nothing, and nobody waits. */
+/** A hook that gives back the list that it got has said nothing, and costs no wait. */
 function hooked(
   { x, frontend }: RouteInputs,
   candidates: readonly HostCandidate[],
@@ -145,7 +145,7 @@ function hooked(
   const hooks = frontend.chain.route;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
-    // Its own copy: who writes into it has said something too.
+    // Its own copy: a hook that writes into it has said something too.
     const own = [...candidates];
     const said = hook.run(own, x);
     if (said !== own || !alike(own, candidates))

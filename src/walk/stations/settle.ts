@@ -32,7 +32,7 @@ export async function settled(
   report(x, outcome);
 }
 
-/** Even a refusal that cannot be written is an end: the line is closed, and who must know of it is told. */
+/** Even a refusal that cannot be written is an end: the connection is closed, and hooks and observers hear of it. */
 function told(
   x: HostExchange,
   problem: unknown,
@@ -62,7 +62,7 @@ function outcomeOf(x: HostExchange): Outcome {
   };
 }
 
-/** Kinds of failure about which nobody has words but the gateway. */
+/** Kinds of failure whose words are the gateway's own. */
 const OURS: readonly Fault["kind"][] = [
   "unauthenticated",
   "forbidden",

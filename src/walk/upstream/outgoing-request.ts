@@ -1,5 +1,5 @@
-// The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what nobody
-// edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
+// The request about to leave. Edits are kept by top-level field and spliced into the client's own bytes: what was
+// not edited stays byte for byte, numbers beyond 2^53 and the order of keys included.
 import type { Span } from "../../lib/json.ts";
 import {
   isFilePart,
@@ -117,7 +117,7 @@ export class OutgoingRequest implements Outgoing {
     return this.#spliced(this.#raw, this.#spans);
   }
 
-  /** Fields that nobody edited are as they were looked at when they came. */
+  /** Fields that were not edited are as they were looked at when they came. */
   named(): Named {
     if (!this.#body) return [];
     this.#came ??= look(this.#body);
@@ -125,7 +125,7 @@ export class OutgoingRequest implements Outgoing {
       this.#edits.size === 0 ? this.#came : lookAgain(this.#came, this.#edits));
   }
 
-  /** As whoever gets it will read it. */
+  /** As the provider will read it. */
   whole(): Body | null {
     if (!this.#body) return null;
     if (this.#edits.size === 0) return this.#body;

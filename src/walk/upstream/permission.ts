@@ -12,7 +12,7 @@ import { matches } from "../candidates/pattern.ts";
 import { policyOf } from "../candidates/policy.ts";
 import { keptPromise, reviewed } from "../candidates/privacy.ts";
 
-/** Before a request is written for somebody: what cannot be said there must not be what the answer depends on. */
+/** Before a request is written for a provider: the answer must not depend on what cannot be said there. */
 export function mayBegin(call: HostCall): void {
   const x = call.exchange;
   const { survey } = x["~"].received!;
@@ -22,7 +22,7 @@ export function mayBegin(call: HostCall): void {
     relayed(call, named);
     if (call.protocol !== x.protocol) served(named);
   }
-  // Nobody sees what leaves there but the plugin: what it is given is what may leave.
+  // Only the plugin sees what leaves there: so what it is given must be what may leave.
   if (native && x.privacy !== "off") reviewed(call, x.body, x["~"].frontend.protocol);
 }
 
@@ -56,7 +56,7 @@ export function mayLeave(call: HostCall, out: OutgoingRequest): void {
   keptPromise(call, out);
 }
 
-/** Whoever speaks another protocol than the one who keeps it means somebody else's state, or nobody's. */
+/** A client that speaks another protocol than the provider cannot mean state of that provider. */
 function relayed(call: HostCall, named: Named): void {
   const x = call.exchange;
   const own = call.protocol === x.protocol;

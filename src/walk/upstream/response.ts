@@ -9,7 +9,7 @@ import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const ERROR_BODY_MS = 5_000;
 
-/** Who takes an answer's bytes. */
+/** What takes an answer's bytes. */
 export interface ResponseSink {
   data(chunk: Buffer): void;
   /** Without an error: upstream ended its message well. */
@@ -37,7 +37,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   #refused: Error | undefined;
   #head: { resolve(): void; reject(error: unknown): void } | undefined;
 
-  /** `hinted`: the total is the client's own, and nobody else's fault. */
+  /** `hinted`: the total is the client's own wish. */
   constructor(dog: Watchdog, timeouts: Timeouts & { hinted?: boolean }) {
     this.#dog = dog;
     this.#timeouts = timeouts;
@@ -45,7 +45,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     this.#due = this.#started + timeouts.firstByteMs;
   }
 
-  /** Bytes may have left, and nothing came back: whether there is work to pay for, nobody knows. */
+  /** Bytes may have left, and nothing came back: whether there is work to pay for is not known. */
   get unanswered(): boolean {
     return this.#controller !== undefined && this.status === 0;
   }
@@ -139,8 +139,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 
   /**
-   * What one read of the socket brought goes on in one piece, however many chunks of HTTP it was: whoever looks at it, and
-   * whoever writes it, does so once.
+   * What one read of the socket brought goes on in one piece, however many chunks of HTTP it was: it is looked at
+   * once and written once.
    */
   give(): void {
     const came = this.#came;
@@ -167,7 +167,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 }
 
-/** As much of an error as comes: what it means is in its head, and nobody waits for more words than these. */
+/** As much of an error as comes: what it means is in its head, and more words than these are not waited for. */
 export function glance(response: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];

@@ -110,7 +110,7 @@ function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: 
 const isPromise = (signing: HeadersOut | Promise<HeadersOut>): signing is Promise<HeadersOut> =>
   typeof (signing as { then?: unknown }).then === "function";
 
-/** SDKs say how long they wait; nobody is served after that. */
+/** SDKs say how long they wait; an answer after that reaches no client. */
 function hinted(timeouts: Timeouts, x: HostExchange): Timeouts & { hinted?: boolean } {
   const { req, started } = x["~"];
   const said = Number(req.headers["x-stainless-timeout"]) * 1000;

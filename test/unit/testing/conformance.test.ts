@@ -286,10 +286,14 @@ describe("a provider", () => {
     [
       "a call upstream",
       (_o, ctx) => ctx.fetch("https://acme.test/models").catch(() => {}),
-      "setup calls nobody",
+      "setup calls no upstream",
     ],
-    ["a global", () => ((globalThis as any)[`acme${Math.random()}`] = 1), "setup calls nobody"],
-    ["options that it changed", (o) => (o.region = "us"), "setup calls nobody"],
+    [
+      "a global",
+      () => ((globalThis as any)[`acme${Math.random()}`] = 1),
+      "setup calls no upstream",
+    ],
+    ["options that it changed", (o) => (o.region = "us"), "setup calls no upstream"],
     [
       "a key in the log",
       (_o, ctx) => ctx.log.info({ key: CANARY }, "Ready."),

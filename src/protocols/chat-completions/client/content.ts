@@ -7,7 +7,7 @@ import { object, present, text } from "../../json.ts";
 import { base64Of, urlOf } from "../../media.ts";
 import { ID } from "../words.ts";
 
-/** What is being said, to whom: a loss is declared once, not once a message. */
+/** What is being said, and to which provider: a loss is declared once, not once a message. */
 export interface ContentContext {
   of: CallContext;
   traits: ChatTraits;
