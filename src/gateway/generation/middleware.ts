@@ -72,7 +72,7 @@ function checkNarrowing(
     );
 }
 
-/** Who may, what it costs and which bytes leave is never passed over. */
+/** Hooks that decide what a key may, what it costs and which bytes leave are never passed over. */
 function checkPassing(
   mounted: GatewayConfig["middleware"][number],
   hooks: MountedMiddleware["hooks"],

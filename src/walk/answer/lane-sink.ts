@@ -9,7 +9,7 @@ import type { ClientAnswer } from "./client-answer.ts";
 export interface LaneSink {
   readonly answer: ClientAnswer;
   readonly tally: Tally;
-  /** It has ended, one way or another: what still comes is for nobody. */
+  /** It has ended, one way or another: what still comes is dropped. */
   readonly over: boolean;
   content(): void;
   /** Before the terminal is written: what is written from here on waits for the bill. */
