@@ -49,13 +49,13 @@ for (const [kind, modules] of Object.entries(builtin))
   }
 
 const schema = editorSchema(known);
-/** As an editor has it: plain draft-07, strict about what it does not know but for our one mark. */
+/** As an editor has it: plain draft-07, strict about what it does not know but for our own marks. */
 const ajv = new Ajv({
   strict: true,
   strictTypes: false,
   strictRequired: false,
   allErrors: true,
-  keywords: ["x-secret"],
+  keywords: ["x-secret", "x-account"],
   formats: { uri: true, date: true },
 });
 const validate = ajv.compile(schema);
