@@ -164,6 +164,7 @@ async function idleServices(
     mask,
     stateDir,
     store,
+    writes: store,
     ledger: createLedger(store),
     reports: store,
     keys: createKeys(store),

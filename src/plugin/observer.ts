@@ -11,6 +11,7 @@ import type { ObserverRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Op } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
+import type { LimitCrossing } from "./store.ts";
 
 /** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
 export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
@@ -139,7 +140,33 @@ export type Notice = Readonly<{ at: number }> &
         until: number;
       }>
     | Readonly<{
-        /** False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
+        /**
+         * What has rested answers again: told once, by the first answer after the failure. Each process has its own view of
+         * what rests, so with several workers a rest and its end may be told by each.
+         */
+        type: "recovered";
+        provider: string;
+        credential: string;
+        /** null: it was all of its models. */
+        model: string | null;
+      }>
+    | (Readonly<{
+        /**
+         * What a limit has counted went over 50, 80, 95 or 100 per cent of it, by day, week, month or in total. Once for each
+         * crossing, over all processes and restarts: the settle that did it tells of it. A kill in that moment may lose it.
+         */
+        type: "budget_crossed";
+      }> &
+        Readonly<LimitCrossing>)
+    | Readonly<{
+        /** A key was made, given a new secret, or ended, while the gateway ran. */
+        type: "key";
+        change: "made" | "rotated" | "revoked";
+        /** Its id; no name, for that may be a person. */
+        key: string;
+      }>
+    | Readonly<{
+        /** Once for all processes. False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
         type: "ledger";
         ok: boolean;
       }>

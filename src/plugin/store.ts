@@ -109,9 +109,12 @@ export interface Settle {
   ms?: Opt<{ head?: Opt<number>; content?: Opt<number>; total: number }>;
 }
 
-/** The answer to one command of a batch, at the same place in the list. A denial names the limit that refused. */
+/**
+ * The answer to one command of a batch, at the same place in the list. A denial names the limit that refused. `crossed`: on the
+ * command that did it, and on no other, so that each crossing is told once.
+ */
 export type Verdict =
-  | { ok: true; limits?: readonly LimitState[] }
+  | { ok: true; limits?: readonly LimitState[]; crossed?: readonly LimitCrossing[] }
   | { ok: false; denied: LimitState; retryAfterMs: number };
 
 /** When billed at another model's or tier's price, or at several. */
@@ -138,6 +141,19 @@ export interface Limit {
   max: number | bigint;
   per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
 }
+/**
+ * What a limit by day, week, month or in total has counted went over this much of it: what was used, without what open calls
+ * hold. `max` is the one that was claimed last.
+ */
+export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
+  percent: (typeof CROSSINGS)[number];
+  used: bigint;
+  max: bigint;
+  /** Unix milliseconds, as of a LimitState. */
+  resetsAt: number;
+}
+/** In per cent of a limit. A store looks at each. */
+export const CROSSINGS = [50, 80, 95, 100] as const;
 /** A limit as it stood when the store looked: what is left, and when the window ends. */
 export interface LimitState extends Limit {
   left: number | bigint;

@@ -103,7 +103,7 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
       statuses: { 200: 60, 401: 12, 404: 8 },
       calls: 60,
       pids: [gateway.pid],
-      notices: ["reloaded true"],
+      notices: ["key", "reloaded true"],
     });
     expect(now.keys).toHaveLength(1);
     expect(now.most).toBeGreaterThan(1);
@@ -123,7 +123,11 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
 
     await gateway.write("providers: {");
     await gateway.line(({ msg }) => msg.startsWith("reload refused"));
-    expect((await settled(gateway, 80)).notices).toEqual(["reloaded true", "reloaded false"]);
+    expect((await settled(gateway, 80)).notices).toEqual([
+      "key",
+      "reloaded true",
+      "reloaded false",
+    ]);
     expect(await gateway.stop()).toBe(0);
   });
 });
@@ -139,5 +143,5 @@ it("hears that a worker is gone, and goes on counting for its successor", async 
   const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, "demo/echo")));
   expect(statuses).toEqual(Array.from({ length: 20 }, () => 200));
   const now = await settled(gateway, 20);
-  expect(now).toMatchObject({ told: 20, notices: ["worker_gone"] });
+  expect(now).toMatchObject({ told: 20, notices: ["key", "worker_gone"] });
 });

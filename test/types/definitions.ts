@@ -339,6 +339,14 @@ export const observer = defineObserver({
         }
       },
       async told(notice) {
+        if (notice.type === "budget_crossed") {
+          is<Same<typeof notice.used, bigint>>();
+          is<Same<typeof notice.percent, 50 | 80 | 95 | 100>>();
+          // @ts-expect-error  a key's name may be a person
+          void notice.name;
+        }
+        // @ts-expect-error  keys are not shown
+        if (notice.type === "key" && notice.change === "shown") return;
         if (notice.type === "rests") is<Same<typeof notice.model, string | null>>();
         if (notice.type === "dropped") is<Same<typeof notice.records, number>>();
       },

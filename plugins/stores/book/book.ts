@@ -3,7 +3,15 @@
 //
 // A batch is all or nothing: after a throw, or when the journal could not commit, undo() takes every change back.
 import { fail } from "tollgate/plugin";
-import type { StoreCommand, KeyRecord, Price, Reserve, Settle, Verdict } from "tollgate/plugin";
+import type {
+  StoreCommand,
+  KeyRecord,
+  LimitCrossing,
+  Price,
+  Reserve,
+  Settle,
+  Verdict,
+} from "tollgate/plugin";
 import { createCalls, type Named, type OpenCalls } from "./calls.ts";
 import * as meters from "./meter.ts";
 import type { Claim, Meter, Taken } from "./meter.ts";
@@ -64,6 +72,12 @@ export interface Book<
 
 const OK: Verdict = { ok: true };
 const NOTHING: readonly Taken[] = [];
+const NO_CROSSINGS: readonly LimitCrossing[] = [];
+/** Mostly there are none, and then nothing is made. */
+const both = (some: readonly LimitCrossing[], more: readonly LimitCrossing[]) =>
+  more.length === 0 ? some : [...some, ...more];
+const fine = (crossed: readonly LimitCrossing[]): Verdict =>
+  crossed.length === 0 ? OK : { ok: true, crossed };
 /** Commands of several writers come a little out of order; more than this is a clock that was set back. */
 const DISORDER_MS = 10_000;
 
@@ -152,11 +166,14 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
     open.remove(call);
     ended.push(call);
     const t = now(c.at);
+    let crossed = NO_CROSSINGS;
     for (const [id, amount] of call.taken) {
       const meter = touch(all.get(id) ?? meters.newMeter(id));
+      const before = meter.level;
       meters.trueUp(meter, amount, used(meter.unit, amount, c), t);
+      crossed = both(crossed, meters.crossings(meter, before));
     }
-    return OK;
+    return fine(crossed);
   }
 
   /** No call is open: a repeat, the truth about a call that was presumed, or a mistake. */
@@ -181,12 +198,16 @@ export function createBook<R extends Reserving, S extends Settling, C extends Ca
 
   function correct(c: Parameters<typeof adjusted>[1], past: Past): Verdict {
     now(c.at);
+    let crossed = NO_CROSSINGS;
     if (journal.adjust(adjusted(past.reserve, c, instance)))
       for (const [id] of past.reserve.taken) {
         const meter = all.get(id);
-        if (meter) meters.correct(touch(meter), c.costNano);
+        if (!meter) continue;
+        const before = meter.level;
+        meters.correct(touch(meter), c.costNano);
+        crossed = both(crossed, meters.crossings(meter, before));
       }
-    return OK;
+    return fine(crossed);
   }
 
   function progress(c: Told<"progress">): Verdict {

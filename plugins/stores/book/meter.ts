@@ -6,7 +6,7 @@
 //
 // All of it is whole numbers. A bucket's level is in units × the period's milliseconds, so that it drains by
 // exactly `max` a millisecond, whatever the limit is.
-import type { Limit, LimitState } from "tollgate/plugin";
+import { CROSSINGS, type Limit, type LimitCrossing, type LimitState } from "tollgate/plugin";
 import { isCalendar, NEVER, windowOf } from "./calendar.ts";
 
 /** A claim on one meter; `most` is the strictest limit that was claimed on it. */
@@ -28,7 +28,7 @@ export interface Meter {
   level: bigint;
   /** Rate: when the level was right. */
   at: number;
-  /** Rate: the limit it drained by last. */
+  /** The limit that was claimed last: a rate drains by it, a window is told of when it nears it. */
   max: bigint;
   /** What open calls hold here; for a rate the takes are in the level. */
   held: bigint;
@@ -135,8 +135,8 @@ export function take(claim: Claim, now: number): void {
   if (period) {
     meter.level = drained(meter, claim.most, now) + amount * period;
     meter.at = now;
-    meter.max = claim.most;
   } else meter.held += amount;
+  meter.max = claim.most;
 }
 
 /** A call taken up again after a restart: its takes are in a rate's level already. */
@@ -164,6 +164,19 @@ export function trueUp(meter: Meter, amount: bigint, used: bigint, now: number):
 export function correct(meter: Meter, nano: bigint): void {
   if (meter.unit === "nano_usd" && isCalendar(meter.per)) meter.level += nano;
 }
+
+/** What a window's level has gone over, since it was `before`. */
+export function crossings(meter: Meter, before: bigint): readonly LimitCrossing[] {
+  const { unit, per, level: used, max, end: resetsAt } = meter;
+  if (used <= before || max <= 0n || !isCalendar(per)) return NONE;
+  const under = (level: bigint, percent: number) => level * 100n < max * BigInt(percent);
+  const over = CROSSINGS.filter((percent) => under(before, percent) && !under(used, percent));
+  if (over.length === 0) return NONE;
+  const scope = meter.id.split("|").slice(3).join("|");
+  return over.map((percent) => ({ scope, unit, per, percent, used, max, resetsAt }));
+}
+
+const NONE: readonly LimitCrossing[] = [];
 
 /** Windows stay two days longer than they last, for clocks that are set back. */
 export const KEPT_MS = 172_800_000;

@@ -7,7 +7,15 @@
 //   x  another     all of it, as JSON
 //
 // Text in JSON holds neither tabs nor line ends. Amounts are integers beyond its numbers, and travel as decimal text.
-import type { StoreCommand, Limit, LimitState, Reserve, Settle, Verdict } from "tollgate/plugin";
+import type {
+  StoreCommand,
+  Limit,
+  LimitCrossing,
+  LimitState,
+  Reserve,
+  Settle,
+  Verdict,
+} from "tollgate/plugin";
 import type { Rare, Reserving, Settling } from "../book/book.ts";
 import { check } from "../book/check.ts";
 import { fromJson, toJson } from "./tagged.ts";
@@ -197,10 +205,17 @@ export type Verdicts = number | string;
 
 /** Which claim of the command, what is left of it, and when it is back; after them, for a denial, when to come again. */
 type Left = readonly [claim: number, left: string, resetsAt: number];
-type Told = 0 | readonly Left[] | { denied: Left; retryAfterMs: number };
+type Told =
+  | 0
+  | readonly Left[]
+  | { denied: Left; retryAfterMs: number }
+  | { crossed: CrossingText[] };
+/** Amounts as text. */
+type CrossingText = Omit<LimitCrossing, "used" | "max"> & { used: string; max: string };
 
 export function told(batch: readonly Line[], verdicts: readonly Verdict[]): Verdicts {
-  if (verdicts.every((v) => v.ok && v.limits === undefined)) return verdicts.length;
+  if (verdicts.every((v) => v.ok && v.limits === undefined && v.crossed === undefined))
+    return verdicts.length;
   return JSON.stringify(
     verdicts.map((verdict, i): Told => {
       const claims = (batch[i] as ReserveLine).claims;
@@ -209,6 +224,14 @@ export function told(batch: readonly Line[], verdicts: readonly Verdict[]): Verd
         String(limit.left),
         limit.resetsAt,
       ];
+      if (verdict.ok && verdict.crossed)
+        return {
+          crossed: verdict.crossed.map(({ used, max, ...rest }) => ({
+            ...rest,
+            used: String(used),
+            max: String(max),
+          })),
+        };
       return verdict.ok
         ? (verdict.limits?.map(left) ?? 0)
         : { denied: left(verdict.denied), retryAfterMs: verdict.retryAfterMs };
@@ -239,6 +262,15 @@ export function heard(batch: readonly StoreCommand[], verdicts: Verdicts): reado
         resetsAt,
       };
     };
+    if ("crossed" in one)
+      return {
+        ok: true,
+        crossed: one.crossed.map(({ used, max, ...rest }) => ({
+          ...rest,
+          used: BigInt(used),
+          max: BigInt(max),
+        })),
+      };
     return "denied" in one
       ? { ok: false, denied: limit(one.denied), retryAfterMs: one.retryAfterMs }
       : { ok: true, limits: one.map(limit) };

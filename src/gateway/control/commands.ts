@@ -14,7 +14,7 @@ import type { Gateway } from "../types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  services: Pick<Services, "store" | "ledger" | "mask">;
+  services: Pick<Services, "store" | "ledger" | "mask" | "observing">;
   /** Resolves when no process remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;
@@ -42,6 +42,8 @@ export const commandsOf = (of: {
       {
         list: (page) => services.store.keys(page),
         write: (record) => services.ledger.key(record).then(forget),
+        changed: (change, key) =>
+          services.observing.told({ type: "key", at: Date.now(), change, key }),
       },
       Date.now,
       () =>

@@ -11,6 +11,8 @@ export interface KeyShelf {
   list(page: PageRequest): Promise<ResultPage<KeyRecord>>;
   /** Durable, and known everywhere, when it resolves. */
   write(record: KeyRecord): Promise<void>;
+  /** Hears, when it is so, of a key that was made, given a new secret or ended. */
+  changed?(change: "made" | "rotated" | "revoked", id: string): void;
 }
 
 /** What a key's grants are compared with. Nothing is refused: what they name may come later. */
@@ -83,6 +85,7 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
       mustStand(record.account, around?.());
       const warnings = [...(await sameName(record)), ...meansNothing(record, around?.())];
       await shelf.write(record);
+      shelf.changed?.("made", record.id);
       return { secret: key.secret, key: shown(record), warnings };
     },
     "keys.list": async () => ({ keys: (await all()).map(shown) }),
@@ -90,6 +93,7 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
     "keys.revoke": async (input) => {
       const keys = (await find(input)).map((key) => ({ ...key, revoked: key.revoked ?? now() }));
       for (const key of keys) await shelf.write(key);
+      shelf.changed?.("revoked", keys[0]!.id);
       return { keys: keys.map(shown) };
     },
     /** The same key to the ledger and its limits, under a new secret; the old one lives on for a while. */
@@ -105,6 +109,7 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
       await shelf.write(record);
       for (const old of [latest, ...older].filter((each) => !ended(each.revoked)))
         await shelf.write({ ...old, expires: Math.min(old.expires ?? Infinity, until) });
+      shelf.changed?.("rotated", record.id);
       return { secret: key.secret, key: shown(record) };
     },
   });

@@ -6,7 +6,10 @@ import type { Notice, Observer, ObserverDef, RequestRecord } from "../../plugin/
 /** Where records and notices go in a process: to its observers, or to the process that has them. */
 export interface Observing {
   seen(record: RequestRecord): void;
-  told(notice: Notice): void;
+  /** `from`: the process that says so, when it is another one. */
+  told(notice: Notice, from?: object): void;
+  /** That process has ended: what was wrong with it alone is over. */
+  gone(from: object): void;
   /** From here on these are told, and those before get what is left for them. */
   mount(observers: readonly MountedObserver[]): void;
   /** Resolves when these have got what is left for them, or have had their time. */
@@ -28,6 +31,8 @@ const END_MS = 5_000;
 export class Audience implements Observing {
   readonly #log: Log;
   #candidates: readonly Subscriber[] = [];
+  /** Processes whose ledger takes no rows. */
+  readonly #down = new Set<object>();
   readonly #all = new Map<MountedObserver, Subscriber>();
 
   constructor(log: Log) {
@@ -38,8 +43,21 @@ export class Audience implements Observing {
     for (const candidate of this.#candidates) candidate.seen(record);
   }
 
-  told(notice: Notice): void {
+  told(notice: Notice, from: object = this): void {
+    if (notice.type === "ledger" && !this.#isNews(notice.ok, from)) return;
     for (const candidate of this.#candidates) candidate.told(notice);
+  }
+
+  gone(from: object): void {
+    if (this.#down.has(from)) this.told({ type: "ledger", at: Date.now(), ok: true }, from);
+  }
+
+  /** Each process finds out by itself whether the ledger takes rows: it does not as soon as one says so, until none does. */
+  #isNews(ok: boolean, from: object): boolean {
+    const before = this.#down.size;
+    if (ok) this.#down.delete(from);
+    else this.#down.add(from);
+    return (before === 0) !== (this.#down.size === 0);
   }
 
   mount(observers: readonly MountedObserver[]): void {

@@ -25,6 +25,7 @@ export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
       else timer ??= setTimeout(flush, EVERY_MS).unref();
     },
     told: (notice) => link().tell("told", notice),
+    gone() {},
     mount() {},
     end: async () => {},
     flush,

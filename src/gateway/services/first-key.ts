@@ -21,5 +21,6 @@ export async function firstKey(
     created: Date.now(),
   });
   services.keys.forget();
+  services.observing.told({ type: "key", at: Date.now(), change: "made", key: key.id });
   return key.secret;
 }

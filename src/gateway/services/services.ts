@@ -18,6 +18,7 @@ import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type LedgerQueue } from "./ledger-queue.ts";
 import { Audience, type Observing } from "../observers/audience.ts";
+import { hearingCrossings } from "../observers/crossings.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import type { Peers } from "./peers.ts";
@@ -32,6 +33,8 @@ export interface Services {
   readonly shared: Shared;
   readonly pools: Pools;
   readonly store: Store;
+  /** The store's way in; observers hear of budgets that a batch has crossed. */
+  readonly writes: Pick<Store, "apply" | "reach">;
   readonly ledger: LedgerQueue;
   /** The store's readings, as clients get them. */
   readonly reports: Pick<Store, "entries" | "totals">;
@@ -78,9 +81,10 @@ export async function openServices(
     ...contextServices,
     mask,
     observing,
-    rests: new RestingTargets(Date.now, (rest) =>
-      observing.told({ type: "rests", at: Date.now(), ...rest }),
-    ),
+    rests: new RestingTargets(Date.now, {
+      rests: (rest) => observing.told({ type: "rests", at: Date.now(), ...rest }),
+      recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),
+    }),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
@@ -105,7 +109,9 @@ export async function openServices(
     get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
   services.store = await of.store;
-  services.ledger = createLedger(services.store, {
+  // The process that owns the store tells of it; a worker only carries what it was answered.
+  services.writes = of.observing ? services.store : hearingCrossings(services.store, observing);
+  services.ledger = createLedger(services.writes, {
     tell(trouble) {
       const ok = trouble === undefined;
       if (ok) log.info({}, "the ledger takes rows again");

@@ -59,7 +59,7 @@ export class WorkerPool {
   constructor(of: WorkerPoolOptions, order: WorkerConfig) {
     this.#of = of;
     this.#order = order;
-    this.#apply = carrying(of.services.store);
+    this.#apply = carrying(of.services.writes);
     this.#follow = of.services.lists.onChange((provider) => {
       for (const member of this.#all) tellList(member, of.services.lists, provider);
     });

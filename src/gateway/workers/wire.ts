@@ -136,7 +136,7 @@ export function unpack({ text, others }: PackedBatch): StoreCommand[] {
 export type WireReply = number | readonly Verdict[];
 
 export const told = (verdicts: readonly Verdict[]): WireReply =>
-  verdicts.every((verdict) => verdict.ok && verdict.limits === undefined)
+  verdicts.every((verdict) => verdict.ok && !verdict.limits && !verdict.crossed)
     ? verdicts.length
     : verdicts;
 

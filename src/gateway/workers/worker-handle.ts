@@ -47,7 +47,7 @@ export function spawn(
     /** It does not answer, and is ended. */
     late: (asked: string, withinMs: number) => void;
     /** What it has to tell observers. */
-    observing: Pick<Observing, "seen" | "told">;
+    observing: Pick<Observing, "seen" | "told" | "gone">;
     /** It asks on behalf of a plugin what that plugin's others know. */
     peers: (id: string, question: unknown) => Promise<unknown>;
   },
@@ -62,9 +62,10 @@ export function spawn(
     ailing: of.ailing,
     peers: of.peers,
     seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
-    told: (notice: Notice) => of.observing.told(notice),
+    told: (notice: Notice) => of.observing.told(notice, child),
   });
   const over = ending(child);
+  void over.then(() => of.observing.gone(child));
   return {
     place,
     pid: child.pid!,

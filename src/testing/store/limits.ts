@@ -46,6 +46,38 @@ export function limitLaws(law: Law): void {
     assert.equal(verdict.denied.max, 500n);
   });
 
+  law("what a settle takes a window over is told with it, once", async (store) => {
+    const crossed = async (attempt: string, costNano: bigint) => {
+      await one(store, reserve(attempt, { claims: [claim({ max: 1_000n }, 900n)] }));
+      const done = settle(attempt, { costNano });
+      const [verdict, again] = [await one(store, done), await one(store, done)];
+      assert.ok(verdict.ok && again.ok && again.crossed === undefined);
+      return (verdict.crossed ?? []).map(({ percent, used, max }) => [percent, used, max]);
+    };
+    // What is held crosses nothing.
+    assert.deepEqual(await crossed("a", 100n), []);
+    assert.deepEqual(await crossed("b", 0n), []);
+    assert.deepEqual(await crossed("c", 850n), [
+      [50, 950n, 1_000n],
+      [80, 950n, 1_000n],
+      [95, 950n, 1_000n],
+    ]);
+    const over = await one(store, {
+      do: "adjust",
+      at: NOON,
+      attempt: "a",
+      costNano: 50n,
+      reason: "dearer",
+      actor: "test",
+    });
+    assert.ok(over.ok);
+    const [crossing] = over.crossed ?? [];
+    assert.deepEqual(
+      [crossing?.percent, crossing?.used, crossing?.scope, crossing?.unit, crossing?.per],
+      [100, 1_000n, "key:alice", "nano_usd", "total"],
+    );
+  });
+
   law("a settle turns what was held into what was used", async (store) => {
     const money = { max: 10_000n };
     const tokens = { unit: "tokens", per: "day", max: 1_000 } as const;

@@ -1,4 +1,5 @@
 import { ERRORS, type Fault } from "../../model/error.ts";
+import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Candidate } from "../../plugin/call.ts";
 
 const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
@@ -15,16 +16,29 @@ export interface Rest {
   until: number;
 }
 
+/** What answers again. */
+export type Recovery = Pick<Rest, "provider" | "credential" | "model">;
+
+/** Hears of each rest that begins or grows, and of the first answer after it. */
+export interface RestListener {
+  rests(rest: Rest): void;
+  recovered(what: Recovery): void;
+}
+
+const SILENT: RestListener = { rests() {}, recovered() {} };
+const MOST = 10_000;
+
 /** Candidates that rest after a failure: they are tried last, never dropped. One per process, read live. */
 export class RestingTargets {
   readonly #until = new Map<string, number>();
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
   readonly #distrusted = new Map<string, number>();
+  /** What has failed and not answered since. A rest that is over by the clock is no recovery yet. */
+  readonly #ailing = new BoundedMap<string, Recovery>(MOST);
   readonly #now: () => number;
-  readonly #tell: (rest: Rest) => void;
+  readonly #tell: RestListener;
 
-  /** `tell`: hears of each rest that begins or grows. */
-  constructor(now: () => number = Date.now, tell: (rest: Rest) => void = () => {}) {
+  constructor(now: () => number = Date.now, tell: RestListener = SILENT) {
     this.#now = now;
     this.#tell = tell;
   }
@@ -41,14 +55,26 @@ export class RestingTargets {
       this.#until.set(key, until);
       const { provider, credential } = candidate;
       const model = what === "credential" ? null : candidate.model;
-      this.#tell({ provider, credential, model, kind: fault.kind, until });
+      this.#ailing.set(key, { provider, credential, model });
+      this.#tell.rests({ provider, credential, model, kind: fault.kind, until });
     }
-    if (this.#until.size > 10_000) this.#sweep();
+    if (this.#until.size > MOST) this.#sweep();
   }
 
   /** It answered: whatever it rested for is over. */
   answered(candidate: Candidate): void {
     if (this.#until.size > 0) this.#until.delete(modelKey(candidate));
+    if (this.#ailing.size > 0) this.#recovered(candidate);
+  }
+
+  #recovered(candidate: Candidate): void {
+    for (const key of [modelKey(candidate), credentialKey(candidate)]) {
+      const ailing = this.#ailing.get(key);
+      // A credential that rests may still answer where nothing else is left.
+      if (!ailing || this.#rests(key)) continue;
+      this.#ailing.delete(key);
+      this.#tell.recovered(ailing);
+    }
   }
 
   /** It gets nothing private, not even as the last resort. */

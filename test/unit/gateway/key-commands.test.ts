@@ -170,6 +170,7 @@ test("a name that a valid key has already, and grants that name nothing here, ar
       ["claude-*", {}],
     ]),
     frontends: [{ id: "frontends.messages", use: "messages" }],
+    middleware: [{ id: "middleware.receipts" }],
     accounts: new Map([["research", {}]]),
   };
   const around = aroundOf(config as never, ["demo/echo", "demo/image"]);
@@ -186,7 +187,7 @@ test("a name that a valid key has already, and grants that name nothing here, ar
   const first = await create({
     name: "laptop",
     models: ["demo/*", "*", "fast", "claude-opus-5", "openai/gpt-6", "local/any", "*/echo"],
-    frontends: ["messages"],
+    frontends: ["messages", "middleware.receipts"],
   });
   expect(first.warnings).toEqual([]);
   const second = await create({
