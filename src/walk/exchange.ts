@@ -105,7 +105,7 @@ export class HostExchange implements Exchange {
   #reading: Promise<Exchange> | undefined;
   #request: ModelRequest | undefined;
   #aborter: AbortController | undefined;
-  readonly #receive: (visit: HostExchange) => Promise<void>;
+  readonly #receive: (exchange: HostExchange) => Promise<void>;
 
   constructor(of: {
     id: string;

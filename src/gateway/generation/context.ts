@@ -11,7 +11,7 @@ export interface ContextOptions {
   /** The path in gateway.yaml. */
   id: string;
   scope: Scope;
-  /** Of a store, which is the first to move in, the ground alone. */
+  /** A store is set up before the rest is there: it gets what does not need a store. */
   services: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
   /** Reached as they are: the operator's own options name them. */
   origins: ReadonlySet<string>;

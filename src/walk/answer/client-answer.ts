@@ -28,7 +28,7 @@ export class ClientAnswer implements Watchable {
   /** What writes into it, and knows whether a ping may go here. */
   writer: { readonly between: boolean } | undefined;
   #recorders: Recorder[] | undefined;
-  // What a write needs stands here, not behind the visit: an event of one stream in a thousand finds nothing in a cache.
+  // What a write needs stands here, not behind the exchange: an event of one stream in a thousand finds nothing in a cache.
   readonly #stream: boolean;
   readonly #res: ServerResponse;
   readonly #dog: Watchdog;

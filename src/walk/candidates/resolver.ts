@@ -40,15 +40,15 @@ const ANY_CLIENT: May = () => true;
 const workOf = (frontend: MountedFrontend): Work => frontend.protocol?.work ?? chatWork;
 
 export class CandidateResolver {
-  readonly #lines: ResolverInputs;
+  readonly #inputs: ResolverInputs;
   readonly #patterns: readonly ModelRoute[];
   readonly #kept = new Map<MountedFrontend, BoundedMap<string, Resolution>>();
   #version = -1;
   #since = 0;
 
-  constructor(lines: ResolverInputs) {
-    this.#lines = lines;
-    this.#patterns = [...lines.models.values()]
+  constructor(inputs: ResolverInputs) {
+    this.#inputs = inputs;
+    this.#patterns = [...inputs.models.values()]
       .filter((route) => route.name.includes("*"))
       .toSorted((a, b) => b.name.length - a.name.length);
   }
@@ -59,10 +59,10 @@ export class CandidateResolver {
     stream: boolean,
     may: May = ANY_CLIENT,
   ): Resolution {
-    const now = this.#lines.now();
-    if (this.#version !== this.#lines.catalogue.version || now - this.#since > KEEP_MS) {
+    const now = this.#inputs.now();
+    if (this.#version !== this.#inputs.catalogue.version || now - this.#since > KEEP_MS) {
       this.#kept.clear();
-      this.#version = this.#lines.catalogue.version;
+      this.#version = this.#inputs.catalogue.version;
       this.#since = now;
     }
     let mine = this.#kept.get(frontend);
@@ -88,7 +88,7 @@ export class CandidateResolver {
         param: "model",
         code: "invalid_model",
       });
-    if (model.endsWith("/") && this.#lines.providers.has(model.slice(0, -1)))
+    if (model.endsWith("/") && this.#inputs.providers.has(model.slice(0, -1)))
       fail("invalid", `${model} names a provider and no model: write ${model}<model>.`, {
         param: "model",
         code: "invalid_model",
@@ -98,7 +98,7 @@ export class CandidateResolver {
     if (candidates.length === 0) {
       const answers = (name: string) =>
         name !== model && this.#look(frontend, name, false, now).candidates.length > 0;
-      unanswered({ ...found, lines: this.#lines, work: workOf(frontend), model, answers, may });
+      unanswered({ ...found, inputs: this.#inputs, work: workOf(frontend), model, answers, may });
     }
     return {
       candidates,
@@ -119,8 +119,8 @@ export class CandidateResolver {
   #absent(ids: readonly string[]): Looked["absent"] {
     return ids.flatMap((id) => {
       const provider = id.slice(0, id.indexOf("/"));
-      if (this.#lines.providers.has(provider)) return [];
-      const why = this.#lines.unmounted.get(provider) ?? "no such provider";
+      if (this.#inputs.providers.has(provider)) return [];
+      const why = this.#inputs.unmounted.get(provider) ?? "no such provider";
       return [{ id, provider, why }];
     });
   }
@@ -140,7 +140,7 @@ export class CandidateResolver {
     };
     for (const id of ids) {
       const slash = id.indexOf("/");
-      const provider = this.#lines.providers.get(id.slice(0, slash));
+      const provider = this.#inputs.providers.get(id.slice(0, slash));
       if (provider)
         this.#candidate(frontend, model, id.slice(slash + 1), provider, stream, now, into);
     }
@@ -150,10 +150,10 @@ export class CandidateResolver {
   /** Exact name, else a mounted provider's own, else the longest pattern; aliases may name aliases. */
   #expand(model: string, ids: string[], depth: number): ModelRoute | undefined {
     if (depth > MAX_ALIASES) return undefined;
-    const exact = this.#lines.models.get(model);
+    const exact = this.#inputs.models.get(model);
     const slash = model.indexOf("/");
     const known = (name: string) =>
-      this.#lines.providers.has(name) || this.#lines.unmounted.has(name);
+      this.#inputs.providers.has(name) || this.#inputs.unmounted.has(name);
     if (!exact && slash > 0 && known(model.slice(0, slash))) {
       ids.push(model);
       return undefined;
@@ -163,7 +163,7 @@ export class CandidateResolver {
     const star = carried(route.name, model) ?? "";
     for (const candidate of route.candidates) {
       const id = candidate.replace("*", () => star);
-      if (id === model || (!this.#lines.models.has(id) && known(id.split("/", 1)[0]!)))
+      if (id === model || (!this.#inputs.models.has(id) && known(id.split("/", 1)[0]!)))
         ids.push(id);
       else this.#expand(id, ids, depth + 1);
     }
@@ -180,7 +180,7 @@ export class CandidateResolver {
     into: Looked,
   ): void {
     const id = `${provider.name}/${model}`;
-    const { info, listed } = this.#lines.catalogue.find(provider.name, model);
+    const { info, listed } = this.#inputs.catalogue.find(provider.name, model);
     const { kind, listed: mustBeListed } = workOf(frontend);
     if (info.kind !== kind) {
       if (listed) into.wrongKind.push({ id, kind: info.kind });

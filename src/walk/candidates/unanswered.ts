@@ -10,7 +10,7 @@ const SHOWN = 3;
 const KNOWN = 5;
 
 interface Unanswered extends Looked {
-  readonly lines: ResolverInputs;
+  readonly inputs: ResolverInputs;
   readonly work: Work;
   readonly model: string;
   readonly may: May;
@@ -19,12 +19,13 @@ interface Unanswered extends Looked {
 }
 
 export function unanswered(of: Unanswered): never {
-  const { model, work, may, lines } = of;
+  const { model, work, may, inputs } = of;
   const named = may(model);
   const other = of.wrongKind.find(({ id }) => named || may(id));
   if (other !== undefined) {
-    const right = lines.doors.get(other.kind);
-    const noun = lines.catalogue.works.get(other.kind)?.noun ?? `a model of the kind ${other.kind}`;
+    const right = inputs.doors.get(other.kind);
+    const noun =
+      inputs.catalogue.works.get(other.kind)?.noun ?? `a model of the kind ${other.kind}`;
     return fail("invalid", `${other.id} is ${noun}${right ? `: ask for it at ${right}` : ""}.`, {
       param: "model",
       code: "wrong_endpoint",
@@ -44,9 +45,9 @@ export function unanswered(of: Unanswered): never {
   });
 }
 
-function advice({ lines, model, work, may, answers }: Unanswered): string {
-  const names = [...lines.models.keys()].filter((name) => !name.includes("*") && may(name));
-  const likely = new Set([...near(model, names), ...lines.catalogue.near(model, work.kind, may)]);
+function advice({ inputs, model, work, may, answers }: Unanswered): string {
+  const names = [...inputs.models.keys()].filter((name) => !name.includes("*") && may(name));
+  const likely = new Set([...near(model, names), ...inputs.catalogue.near(model, work.kind, may)]);
   const nearest = [...likely].filter(answers);
   if (nearest.length > 0) return ` Near it: ${nearest.slice(0, SHOWN).join(", ")}.`;
   const known = names.slice(0, 2 * KNOWN).filter(answers);

@@ -42,7 +42,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   readonly #call: HostCall;
   readonly #resolve: () => void;
   readonly #reject: (error: unknown) => void;
-  #passage: LaneDecoder | undefined;
+  #decoder: LaneDecoder | undefined;
   #response: UpstreamResponse | undefined;
   #over = false;
   #finishing: FinishReason | undefined;
@@ -79,7 +79,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     }
     this.#response = source.response;
     try {
-      this.#passage = this.#choose(source.response);
+      this.#decoder = this.#choose(source.response);
       source.response.take(this);
     } catch (problem) {
       this.#failed(problem, "answer");
@@ -108,7 +108,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
 
   async #run(events: AsyncIterable<ModelEvent>): Promise<void> {
     const { emit, fail: failed } = written(this.#call, this);
-    this.#passage = { push() {}, end() {}, fail: failed, between: true };
+    this.#decoder = { push() {}, end() {}, fail: failed, between: true };
     try {
       for await (const event of events) {
         const room = this.answer.room();
@@ -133,7 +133,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (this.#over || this.#drained) return;
     // Node gathers what is written in one turn: corked here, each event would cost a system call of its own.
     try {
-      this.#passage!.push(chunk);
+      this.#decoder!.push(chunk);
     } catch (problem) {
       this.#failed(problem, "answer");
     }
@@ -145,7 +145,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.#drained = true;
     if (!this.#terminal && problem === undefined) {
       try {
-        this.#passage!.end();
+        this.#decoder!.end();
       } catch (thrown) {
         return this.#failed(thrown, "answer");
       }
@@ -161,7 +161,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   }
 
   get between(): boolean {
-    return this.#passage?.between ?? true;
+    return this.#decoder?.between ?? true;
   }
 
   get over(): boolean {
@@ -227,7 +227,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
       this.#close();
       return this.#response?.abort(fault("canceled", "given up"));
     }
-    // Over before the flight is: its end comes back here at once, as one more problem.
+    // Over before the response is: its end comes back here at once, as one more problem.
     this.#leave();
     this.#response?.abort(fault("canceled", "given up"));
     if (!this.answer.committed || !x.stream || x["~"].gone) return this.#reject(problem);
@@ -247,7 +247,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   /** It is over and billed, whether or not a codec can find words for it. */
   #say(failure: Fault): void {
     try {
-      this.#passage?.fail(failure);
+      this.#decoder?.fail(failure);
     } catch (problem) {
       internal(this.#call, problem);
     }

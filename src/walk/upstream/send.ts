@@ -29,13 +29,13 @@ export async function send(
   out: OutgoingRequest,
 ): Promise<UpstreamResponse> {
   try {
-    return await flown(call, wire, out);
+    return await sent(call, wire, out);
   } catch (problem) {
     throw blame(problem, "target", call.provider);
   }
 }
 
-async function flown(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<UpstreamResponse> {
+async function sent(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<UpstreamResponse> {
   const pause = breath(call.exchange["~"].received!.bytes);
   if (pause) await pause;
   const { credential, endpoint } = call.candidate["~"];
