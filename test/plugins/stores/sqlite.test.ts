@@ -175,6 +175,7 @@ describe("the chain finds", () => {
     ],
     ["a time that hides entries", "UPDATE segment SET till = since - 1 WHERE id = 5"],
     ["a key whose entries are not found", "DELETE FROM mention"],
+    ["a key whose entries are another one's", "UPDATE mention SET key = 'other'"],
     ["an attempt that is not found", "DELETE FROM call WHERE attempt = 'a3'"],
     ["an attempt that is found elsewhere", "UPDATE call SET first = 5 WHERE attempt = 'a3'"],
     ["a settle that is not found", "DELETE FROM done WHERE reserve = 7"],
