@@ -41,6 +41,7 @@ const LONG_FUNCTIONS: { readonly [name: string]: string } = {
   entryLaws: "a list of laws",
   recoveryLaws: "a list of laws",
   limitLaws: "a list of laws",
+  severalLaws: "a list of laws",
   createJournal: "the statements of one database, prepared together",
   createWriter: "the thread that writes: its commands share one connection",
   createAudit: "one walk over the chain, with what it adds up on the way",

@@ -36,7 +36,6 @@ function memoryStore(keep: number): Store {
   let epoch = 0;
 
   return {
-    reach: "process",
     async open({ instance }) {
       epoch++;
       if (book && instance === owner) return { epoch, presumed: 0 };

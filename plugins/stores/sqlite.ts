@@ -112,7 +112,6 @@ function sqliteStore(settings: () => Settings): SqliteStore {
   ): Promise<T> => (await reader()).thread.asked<T>(signal, method, ...args);
 
   return {
-    reach: "process",
     async open({ instance }) {
       if (owner !== undefined && owner !== instance) await stop(true);
       owner = instance;

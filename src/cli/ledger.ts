@@ -1,6 +1,8 @@
 import type { VerifyResult } from "../gateway/control/ledger-commands.ts";
 import { COMMANDS } from "../gateway/control/table.ts";
 import { plural } from "../lib/text.ts";
+import { formatUsd } from "../money/format.ts";
+import type { JsonObject } from "../model/values.ts";
 import { fail } from "../model/error.ts";
 import {
   type CliCommand,
@@ -32,6 +34,21 @@ const parts: Readonly<Record<string, Part>> = {
     },
     examples: ["tollgate ledger verify"],
     run: verify,
+  },
+  adjust: {
+    usage: "ledger adjust <attempt> [options]",
+    summary: COMMANDS["ledger.adjust"].summary,
+    about:
+      "Adds a row that changes what a call has cost, such as a refund, with the reason. The call's own rows stay as they are, " +
+      "and its budgets count the correction. The call is named by `attempt`, as tollgate tail --json shows it.",
+    options: {
+      usd: { value: "amount", about: "dollars on top of its cost; below zero takes some off" },
+      reason: { value: "words", about: "why; it stands in the row" },
+      ...BASIC,
+    },
+    words: { least: 1, most: 1 },
+    examples: ["tollgate ledger adjust r1x7-1 --usd=-0.25 --reason refund"],
+    run: adjust,
   },
   export: {
     usage: "ledger export [options]",
@@ -71,6 +88,18 @@ async function verify(given: CliInput): Promise<number> {
     if (head) say(`${paint("gray", "head")}  ${head.hash}`);
   }
   return fine ? EXIT.fine : EXIT.failed;
+}
+
+async function adjust(given: CliInput): Promise<number> {
+  await using door = await storeDoor(given);
+  const asked = { attempt: given.words[0], usd: given.text("usd"), reason: given.text("reason") };
+  const { attempt, costNano } = (await door.ask("ledger.adjust", asked as JsonObject)) as {
+    attempt: string;
+    costNano: string;
+  };
+  if (given.json) sayJson({ attempt, costNano });
+  else say(`${attempt}  ${formatUsd(BigInt(costNano))}`);
+  return EXIT.fine;
 }
 
 async function exported(given: CliInput): Promise<number> {

@@ -54,6 +54,10 @@ function inWords(of: Status): string {
       `worker ${i + 1}`,
       `pid ${pid}, since ${moment(startedAt)}, ${generations.reduce((sum, { inFlight }) => sum + inFlight, 0)} in flight`,
     ]),
+    ...(of.instances ?? []).map(({ instance, about, state, heard }) => [
+      "instance",
+      `${instance.slice(0, 8)}${about ? `, ${about.version}, pid ${about.pid} on ${about.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, heard of ${moment(heard)}`,
+    ]),
     ...of.resting.map(({ what, until }) => ["resting", `${what}, until ${moment(until)}`]),
   ];
   const problems =

@@ -44,7 +44,7 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
   const opened = await openStore({ loaded, config, ...quietLog() });
   const { store } = opened;
   const commands: ControlCommandsOf = {
-    ...ledgerCommands(store),
+    ...ledgerCommands(store, (command) => store.apply([command])),
     ...keyCommands(
       {
         list: (page) => store.keys(page),

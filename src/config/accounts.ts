@@ -86,7 +86,8 @@ function checkLimits(said: unknown, at: string, report: Report): void {
 function checkLevels(parents: ReadonlyMap<string, readonly NameUse[]>, report: Report): void {
   for (const [id, [use]] of parents) {
     const path = [id];
-    for (let up = use; up; up = parents.get(up.name)?.[0]) path.unshift(up.name);
+    for (let up: NameUse | undefined = use; up; up = parents.get(up.name)?.[0])
+      path.unshift(up.name);
     if (path.length === MOST_LEVELS + 1) report(problem.accountTooDeep(path), use!.pointer);
   }
 }

@@ -41,7 +41,10 @@ export async function createGateway(
       shared: new Shared(),
       peers: createPeers(async (id, question) => running?.peers(id, question)),
     };
-    const store = openStore(config, contextServices, scope);
+    const store = openStore(config, contextServices, scope, {
+      version: of.version,
+      hear: (news) => running?.hear(news),
+    });
     // A caller that waits for it hears of it; none does yet.
     store.catch(() => {});
     // An import begins with work that nothing interrupts: the thread has to be under way before.

@@ -132,7 +132,7 @@ export async function openStore(
   try {
     await makeStateFolder(of.config.stateDir);
     const services = await idleServices(of, scope, of.config.stateDir);
-    const store = await opened(of.config, services, scope);
+    const store = await opened(of.config, services, scope, { version: "" });
     return { store, services, [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose]() };
   } catch (error) {
     await scope[Symbol.asyncDispose]();
@@ -151,7 +151,6 @@ async function idleServices(
   const idle = () => fail("unavailable", "No gateway is running.");
   const lists = join(config.stateDir, "catalogue");
   const store: Store = {
-    reach: "process",
     open: async () => idle(),
     apply: async () => idle(),
     key: async () => undefined,

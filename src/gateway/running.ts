@@ -6,13 +6,14 @@ import { problem } from "../config/problems.ts";
 import { inFileOrder } from "../config/report.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
-import type { Store } from "../plugin/store.ts";
+import type { Store, StoreNews } from "../plugin/store.ts";
 import { commandsOf } from "./control/commands.ts";
 import { serveControl } from "./control/socket.ts";
 import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
 import { readConfigOf, type GatewayOptions } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
+import { within } from "./services/queued-command.ts";
 import { latest } from "./reload/latest.ts";
 import type { Listening } from "./http/listener.ts";
 import { linesOf, refreshing } from "./generation/live-lists.ts";
@@ -35,6 +36,7 @@ type Why = NonNullable<Status["lastReload"]>["why"];
 const ADMIN_MS = 1_000;
 
 /** After the drain time. Workers have theirs first. */
+const INSTANCES_MS = 2_000;
 const END_MS = { alone: 5_000, workers: 35_000 };
 
 export class Running implements Gateway {
@@ -113,6 +115,19 @@ export class Running implements Gateway {
     return undefined;
   }
 
+  /** What the store tells of other instances. Before anything is served, nothing is remembered. */
+  hear({ type }: StoreNews): void {
+    if (type !== "keys" || !this.#door) return;
+    this.#forget().catch((error: unknown) =>
+      this.#services.log.error({ err: error }, "not every worker has heard that keys have changed"),
+    );
+  }
+
+  async #forget(): Promise<void> {
+    this.#services.keys.forget();
+    await this.#workers?.forget();
+  }
+
   /** The same plugin in the other processes. */
   peers(id: string, question: unknown): Promise<unknown> | undefined {
     return this.#workers?.peers(id, question);
@@ -181,9 +196,16 @@ export class Running implements Gateway {
         lists: this.#refresh.status(),
         resting: this.#services.rests.list(),
         files: this.#services.files.counts(),
+        instances: await this.#instances(),
       },
       await this.#workers?.status(),
     );
+  }
+
+  /** One that the store does not name in time is not waited for. */
+  async #instances(): Promise<Status["instances"]> {
+    const { store } = this.#services;
+    return store.instances && within(INSTANCES_MS, store.instances()).catch(() => undefined);
   }
 
   async explain(model: string, frontend?: string): Promise<Explanation> {
@@ -255,10 +277,7 @@ export class Running implements Gateway {
     return commandsOf({
       gateway: this,
       services: this.#services,
-      forget: async () => {
-        this.#services.keys.forget();
-        await this.#workers?.forget();
-      },
+      forget: () => this.#forget(),
       refresh: this.#refresh,
       current: () => this.#stage.current,
     });

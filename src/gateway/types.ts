@@ -2,6 +2,7 @@
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
+import type { InstanceState } from "../plugin/store.ts";
 import type { FileCounts } from "./services/files.ts";
 
 export interface Gateway {
@@ -70,6 +71,8 @@ export interface Status {
   readonly generations: readonly { readonly generation: number; readonly inFlight: number }[];
   /** Where more than one process answers. What rests and what is in flight is told of all of them together. */
   readonly workers?: readonly WorkerStatus[];
+  /** Where the store is shared by several gateways: all of them, this one too. */
+  readonly instances?: readonly InstanceState[] | undefined;
 }
 
 /** One process of several. */

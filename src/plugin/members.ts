@@ -60,7 +60,7 @@ export const MADE = {
   observer: { ...COMMANDS, seen: true, told: true, routes: true },
   store: {
     ...COMMANDS,
-    reach: true,
+    lease: true,
     open: true,
     apply: true,
     key: true,
@@ -69,6 +69,8 @@ export const MADE = {
     totals: true,
     price: true,
     verify: true,
+    shared: true,
+    instances: true,
   },
 } as const satisfies {
   provider: Names<Provider & Commands>;

@@ -14,17 +14,35 @@ export interface StoreDef<O extends ObjectSchema = None> extends Plugin<O> {
 
 /**
  * Keeps keys, limits and the ledger. Only the primary process calls it; workers' batches are carried there. `open`
- * comes first and once; `apply` is never called again before the last one has ended; reads may overlap. A rejection of
+ * comes first; `apply` is never called again before the last one has ended; reads may overlap. A rejection of
  * `apply` means that nothing was written, and the host asks again or refuses new calls until the store answers.
+ *
+ * A store may belong to one process, which locks out all others, or to several gateways, its instances, at once. The members
+ * `lease`, `shared` and `instances` and what `hear` is told are for the second kind; a store of one process leaves them out.
  */
 export interface Store {
-  /** process: one owner, the host carries other workers' batches to it. fleet: every gateway opens it. */
-  reach: "process" | "fleet";
-  /** Lock, recover, presume what dead owners left open. `instance` is new with every process; the same one again is a re-open, and its calls stay open. */
-  open(owner: { instance: string; leaseMs: number }): Promise<{ epoch: number; presumed: number }>;
+  /**
+   * An instance is taken for dead when nothing was heard of it for `ms`; the host says `alive` every `beatMs`. Read once, when the
+   * store was opened. Absent: an instance lives until its process ends, and no sign of life is asked for.
+   */
+  lease?: Opt<{ readonly ms: number; readonly beatMs: number }>;
+  /**
+   * Lock, or join; recover, and presume what dead owners left open: `presumed` calls. The host calls it before all else, and again
+   * after it was fenced. `instance` is new with every process; the same one again is a re-open, and its calls stay open, unless
+   * they were presumed meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
+   * itself; it returns at once and never throws. A rejection ends the start, or is tried again after the fence.
+   */
+  open(
+    owner: StoreOwner,
+    hear?: (news: StoreNews) => void,
+  ): Promise<{ epoch: number; presumed: number }>;
   /**
    * One transaction, in order, durable when it resolves. A denial is a verdict, a rejection means nothing happened; repeats change nothing.
    * Rejected as `invalid`: a command that cannot be obeyed (a settle without its reserve). Rejected otherwise: try again later.
+   *
+   * The fence: an instance that was taken for dead while it lived is refused whatever it asks for, as `conflict` with the code
+   * `fenced`. The host opens the store again and tells the same batch again. What it settles then of calls that were presumed is
+   * the truth that comes late: a correction of each, once.
    */
   apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
   key(digest: string): Promise<KeyRecord | undefined>;
@@ -41,7 +59,53 @@ export interface Store {
   /** A pinned price row, so that any entry can be computed again. */
   price?(hash: string): Promise<Price | undefined>;
   verify?(): Promise<readonly Problem[]>;
+  /**
+   * A value that is decided once for all instances, and for good: the first one that asks for it has `make` called, and what that
+   * gives is the answer that all get, also after a restart. The host keeps the first key in it, by its digest. Two instances that ask
+   * at once may both make one; one of the two is kept. A `make` that rejects decides nothing, and its error is the caller's.
+   */
+  shared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
+  /** Those that live, and those that died of late; for `tollgate status`. A rejection leaves them out there. */
+  instances?(): Promise<readonly InstanceState[]>;
 }
+
+/** What opens a store: one gateway process. */
+export interface StoreOwner {
+  instance: string;
+  /** Where it runs; for people. */
+  about?: Opt<InstanceFacts>;
+}
+
+/** What an instance says of itself when it opens the store. */
+export interface InstanceFacts {
+  readonly version: string;
+  readonly host: string;
+  readonly pid: number;
+}
+
+/** An instance, as the store knows it. */
+export interface InstanceState {
+  readonly instance: string;
+  readonly about?: Opt<InstanceFacts>;
+  /** left: it ended in good order. dead: its lease was over, and what it had open is presumed. */
+  readonly state: "live" | "left" | "dead";
+  /** When a sign of life came last, in Unix milliseconds. */
+  readonly heard: number;
+}
+
+/** What a store tells a gateway. New types are added within api 1: one that the host does not know is passed over. */
+export type StoreNews =
+  /** Another instance has changed keys: nothing that is remembered of any key counts any more. */
+  | { readonly type: "keys" }
+  /** Calls of an instance that was taken for dead were settled as estimated. */
+  | { readonly type: "presumed"; readonly instance: string; readonly calls: number }
+  /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */
+  | {
+      readonly type: "lost";
+      readonly instance: string;
+      readonly from: number;
+      readonly to: number;
+    };
 
 /** What sums are grouped by. */
 export type TotalsBy = "key" | "account" | "provider" | "model" | "day" | "label";
@@ -51,7 +115,10 @@ export interface ReadOptions {
   signal?: Opt<AbortSignal>;
 }
 
-/** One command of a batch. Everything in it is plain data, so that it may cross a thread or a process. */
+/**
+ * One command of a batch. Everything in it is plain data, so that it may cross a thread or a process. `at` is what its row says; a
+ * store of several instances counts limits by a clock of its own, so that a gateway whose clock is wrong moves no limit.
+ */
 export type StoreCommand = { at: number } & (
   | Reserve
   /** What a crash would be presumed from. Best effort: an attempt that is not open is passed over. */
@@ -61,6 +128,7 @@ export type StoreCommand = { at: number } & (
   | { do: "key"; key: KeyRecord }
   /** The row behind a hash that reserves pin; rows never change. */
   | { do: "price"; hash: string; price: Price }
+  /** Renews the lease, and settles what instances whose lease is over have left open. Sent every `beatMs`, and to see whether the store answers. */
   | { do: "alive" }
 );
 
@@ -215,7 +283,10 @@ export interface LedgerQuery {
 }
 /** Which part of a listing is wanted. */
 export interface PageRequest {
-  /** A listing's `next`; for entries the seq of any entry will do. */
+  /**
+   * A listing's `next`; for entries the seq of any entry will do. Entries are listed in the order of their seq, and none is ever
+   * added below one that was listed: a caller that reads on from the last one misses nothing, whichever instance writes.
+   */
   after?: Opt<string>;
   limit?: Opt<number>;
 }

@@ -113,7 +113,6 @@ const journal = (rows: StoreCommand[]): Definition =>
     name: "journal",
     summary: "Notes what it is asked to write",
     setup: () => ({
-      reach: "process",
       open: async () => ({ epoch: 1, presumed: 0 }),
       async apply(batch) {
         rows.push(...batch);

@@ -4,6 +4,7 @@ import { first, type Law, type StoreUnderTest } from "./store/bench.ts";
 import { entryLaws } from "./store/entries.ts";
 import { limitLaws } from "./store/limits.ts";
 import { recordLaws } from "./store/records.ts";
+import { severalLaws } from "./store/several.ts";
 import { recoveryLaws } from "./store/recovery.ts";
 
 export { NOON, reserve, settle, type StoreUnderTest } from "./store/bench.ts";
@@ -19,15 +20,15 @@ export function storeConformance(make: () => Promise<StoreUnderTest>): readonly 
     checks.push({
       name,
       async run() {
-        const { store, crash, end } = await make();
+        const { store, crash, end, ...others } = await make();
         try {
           await store.open(first);
-          await run(store, crash);
+          await run(store, crash, others);
         } finally {
           await end();
         }
       },
     });
-  for (const laws of [entryLaws, limitLaws, recoveryLaws, recordLaws]) laws(law);
+  for (const laws of [entryLaws, limitLaws, recoveryLaws, recordLaws, severalLaws]) laws(law);
   return checks;
 }

@@ -13,7 +13,11 @@ import { type Daemon, startGateway } from "../kit/daemon.ts";
 let daemon: Daemon;
 const names = Object.keys(COMMANDS) as CommandName[];
 const onFiles = names.filter((name) => COMMANDS[name].onFiles);
+const writers = names.filter((name) => COMMANDS[name].cli && COMMANDS[name].writes);
+const readers = names.filter((name) => COMMANDS[name].cli && !COMMANDS[name].writes);
 
+/** A call that was made and settled. */
+let attempt = "";
 /** What each is given: as a program says it, and as a person does. */
 const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
   status: [{}],
@@ -27,6 +31,10 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   "ledger.totals": [{ by: ["key", "day"] }, "--by", "key,day"],
   "ledger.entries": [{ limit: 10 }, "--once"],
   "ledger.verify": [{}],
+  get "ledger.adjust"(): [JsonObject, ...string[]] {
+    const reason = "refund";
+    return [{ attempt, usd: "-0.25", reason }, attempt, "--usd=-0.25", "--reason", reason];
+  },
   "keys.create": [
     { name: "by-hand", models: ["demo/*"], limits: [{ unit: "requests", max: 6, per: "day" }] },
     "--name",
@@ -47,6 +55,15 @@ beforeAll(async () => {
     yaml: "frontends: [messages, chat-completions, models]\nproviders:\n  demo: { use: demo }\n",
   });
   for (const name of ["kept", "ended"]) await daemon.ask("keys.create", { name });
+  await fetch(`${daemon.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${daemon.key}` },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+  }).then((answer) => answer.text());
+  const { items } = (await daemon.ask("ledger.entries", { state: "exact" })) as never as {
+    items: readonly { attempt: string }[];
+  };
+  attempt = items[0]!.attempt;
 });
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
@@ -112,7 +129,8 @@ describe("at the control socket", () => {
 });
 
 describe("on the command line with a running gateway", () => {
-  it.each(names.filter((name) => COMMANDS[name].cli))("%s", async (name) => {
+  // What is read after what was written is what the files say, too.
+  it.each([...writers, ...readers])("%s", async (name) => {
     const { code, out } = await tollgate(name);
     expect([code, out]).toEqual([0, expect.anything()]);
     live.set(name, out);
@@ -122,12 +140,15 @@ describe("on the command line with a running gateway", () => {
 describe("on the command line and the files alone", () => {
   beforeAll(() => daemon.stop());
 
-  it.each(onFiles)("%s", async (name) => {
-    const { code, out } = await tollgate(name);
-    expect(code).toBe(0);
-    if (!COMMANDS[name].writes && name !== "keys.list" && name !== "keys.show")
-      expect(out).toBe(live.get(name));
-  });
+  it.each([...onFiles].sort((a, b) => Number(COMMANDS[a].writes) - Number(COMMANDS[b].writes)))(
+    "%s",
+    async (name) => {
+      const { code, out } = await tollgate(name);
+      expect(code).toBe(0);
+      if (!COMMANDS[name].writes && name !== "keys.list" && name !== "keys.show")
+        expect(out).toBe(live.get(name));
+    },
+  );
 
   it.each(names.filter((name) => !COMMANDS[name].onFiles && COMMANDS[name].cli))(
     "%s says that it needs a running gateway",

@@ -29,7 +29,6 @@ describe("with zero plugins", () => {
       name: "empty",
       summary: "Holds nothing",
       setup: () => ({
-        reach: "process",
         open: async () => ({ epoch: 1, presumed: 0 }),
         apply: async (batch) => batch.map(() => ({ ok: true })),
         key: async () => undefined,

@@ -172,7 +172,7 @@ async function read(stateDir: string, plant: string) {
           lent.ctx,
         )
   ) as Store;
-  await store.open({ instance: "reader", leaseMs: 60_000 });
+  await store.open({ instance: "reader" });
   const entries: Entry[] = [];
   let after: string | undefined;
   do {

@@ -114,7 +114,7 @@ export const half = defineStore({
   name: "x",
   summary: "x",
   // @ts-expect-error  a store does all that a store does
-  setup: () => ({ reach: "process" as const }),
+  setup: () => ({ lease: { ms: 1, beatMs: 1 } }),
 });
 // @ts-expect-error  a middleware must say where content goes
 export const secretive = defineMiddleware({ api: 1, name: "x", summary: "x", setup: () => ({}) });

@@ -37,7 +37,7 @@ export const commandsOf = (of: {
     ...modelCommands(built),
     ...policyCommands(built),
     ...pluginCommands(mounts),
-    ...ledgerCommands(services.store),
+    ...ledgerCommands(services.store, (command) => services.ledger.adjust(command)),
     ...keyCommands(
       {
         list: (page) => services.store.keys(page),

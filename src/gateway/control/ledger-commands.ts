@@ -1,8 +1,16 @@
 // The ledger, as an operator reads it: sums, rows, and whether they are what was written. The same on the control socket of
-// a running gateway and on the store itself. Nothing here writes.
+// a running gateway and on the store itself. Rows are never changed: a correction is one more.
+import { parseDecimal } from "../../money/decimal.ts";
 import { fail } from "../../model/error.ts";
 import type { Commands, Problem } from "../../plugin/plugin.ts";
-import type { Entry, LedgerQuery, ResultPage, Store, Total } from "../../plugin/store.ts";
+import type {
+  Entry,
+  LedgerQuery,
+  ResultPage,
+  Store,
+  StoreCommand,
+  Total,
+} from "../../plugin/store.ts";
 import { answering } from "./input.ts";
 import type { DIMENSIONS, InputOf } from "./table.ts";
 
@@ -32,7 +40,13 @@ export interface VerifyResult {
 /** Rows of one page. */
 const MOST = 1_000;
 
-export function ledgerCommands(store: Store & Commands) {
+type Adjust = Extract<StoreCommand, { do: "adjust" }>;
+
+/** `adjust`: durable when it resolves. */
+export function ledgerCommands(
+  store: Store & Commands,
+  adjust: (command: Adjust) => Promise<unknown>,
+) {
   async function sums(query: LedgerQuery, by: readonly Dimension[]): Promise<Sum[]> {
     const [all, guessed] = await Promise.all([
       store.totals({ ...query, by }),
@@ -55,6 +69,12 @@ export function ledgerCommands(store: Store & Commands) {
         after: input.after,
         limit: Math.min(input.limit ?? 100, MOST),
       }),
+    /** Its budgets count it too, in the windows that the call began in. */
+    "ledger.adjust": async ({ attempt, usd, reason }) => {
+      const costNano = parseDecimal(usd, 9);
+      await adjust({ do: "adjust", at: Date.now(), attempt, costNano, reason, actor: "operator" });
+      return { attempt, costNano };
+    },
     "ledger.verify": async ({ hash }): Promise<VerifyResult> => {
       const { head, holds } = store.commands ?? {};
       return {

@@ -1,6 +1,6 @@
 // Every command of a gateway: what it is for, what it takes and answers, which role may give it, and whether it changes
 // anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
-import type { JSONSchema } from "json-schema-to-ts";
+import { answer, KEY, LIMIT, MODEL, NONE, privacy, ROWS, text, whole, words } from "./fields.ts";
 import type { PluginCommand, Role } from "../../plugin/plugin.ts";
 import type { Infer } from "../../plugin/schema.ts";
 
@@ -13,70 +13,8 @@ interface CommandFacts extends Required<Omit<PluginCommand, "run">> {
   readonly onFiles: boolean;
 }
 
-const text = (description: string) =>
-  ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
-const whole = (description: string) =>
-  ({ type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description }) as const;
-const words = (description: string) =>
-  ({ type: "array", minItems: 1, items: text("one of them"), description }) as const;
-const privacy = {
-  enum: ["off", "required", "strict"],
-  description: "How private: off, required or strict",
-} as const;
-
-const NONE = { type: "object", additionalProperties: false, properties: {} } as const;
-/** What a caller may rely on; an answer may have more. */
-const answer = <const N extends readonly string[]>(...required: N) =>
-  ({
-    type: "object",
-    required,
-    properties: Object.fromEntries(required.map((name) => [name, {}])),
-  }) as const satisfies JSONSchema;
-
-const MODEL = {
-  type: "object",
-  additionalProperties: false,
-  required: ["model"],
-  properties: { model: text("The model, as a client writes it") },
-} as const;
-const KEY = {
-  type: "object",
-  additionalProperties: false,
-  required: ["id"],
-  properties: { id: text("The key: its id, as `tollgate keys list` shows it, or its name") },
-} as const;
-const ROWS = {
-  key: text("Of one key: its id or its name"),
-  account: text("Of one account and of all that stood below it"),
-  attempt: text("Of one call"),
-  upstreamId: text("Of the call that upstream knows by this id"),
-  from: whole("From this moment on, in Unix milliseconds"),
-  to: whole("Up to this moment, in Unix milliseconds"),
-  state: {
-    enum: ["open", "exact", "estimated", "unpriced", "void"],
-    description: "In this state",
-  },
-} as const;
-
 /** What usage can be summed up by. */
 export const DIMENSIONS = ["key", "account", "provider", "model", "day", "label"] as const;
-
-const LIMIT = {
-  type: "object",
-  additionalProperties: false,
-  required: ["unit", "max", "per"],
-  properties: {
-    unit: {
-      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "nano_usd"],
-      description: "What is counted",
-    },
-    max: whole("How much there may be of it"),
-    per: {
-      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
-      description: "The time in which it is counted; open, and only that, goes with concurrent",
-    },
-  },
-} as const;
 
 export const COMMANDS = {
   status: {
@@ -210,6 +148,24 @@ export const COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "ledger verify",
+    onFiles: true,
+  },
+  "ledger.adjust": {
+    summary: "correct what a call has cost, as a row of its own",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["attempt", "usd", "reason"],
+      properties: {
+        attempt: text("The call, as its rows name it; it must be settled"),
+        usd: text("Dollars on top of its cost: -0.25 takes a quarter off"),
+        reason: text("Why; it stands in the row"),
+      },
+    },
+    output: answer("attempt", "costNano"),
+    role: "owner",
+    writes: true,
+    cli: "ledger adjust",
     onFiles: true,
   },
   "keys.create": {

@@ -1,5 +1,6 @@
 import type { GatewayConfig } from "../../config/types.ts";
 import { digest, mint } from "../../lib/key.ts";
+import type { KeyRecord, Store } from "../../plugin/store.ts";
 import type { Services } from "./services.ts";
 
 /** A store without keys gets its first one, unless the file has keys of its own or lets every client in. */
@@ -14,13 +15,19 @@ export async function firstKey(
   const { items } = await services.store.keys({ limit: 1 });
   if (items.length > 0) return undefined;
   const key = mint();
-  await services.ledger.key({
-    id: key.id,
-    name: "first",
-    digest: digest(key.secret),
-    created: Date.now(),
-  });
+  const record = { id: key.id, name: "first", digest: digest(key.secret), created: Date.now() };
+  const first = await decided(record, services.store);
+  // Whichever instance made it may have ended since: that its record is there is each one's to see to.
+  await services.ledger.key(first);
   services.keys.forget();
+  if (first.digest !== record.digest) return undefined;
   services.observing.told({ type: "key", at: Date.now(), change: "made", key: key.id });
   return key.secret;
+}
+
+/** Of several gateways that start at once on one store, one makes the key, and it alone can show it. */
+async function decided(record: KeyRecord, store: Pick<Store, "shared">): Promise<KeyRecord> {
+  if (!store.shared) return record;
+  const bytes = await store.shared("first-key", async () => Buffer.from(JSON.stringify(record)));
+  return JSON.parse(Buffer.from(bytes).toString()) as KeyRecord;
 }

@@ -60,10 +60,9 @@ const HEAL_MS = 500;
 
 /** Reserves in the queue. */
 const MOST_WAITING = 20_000;
-const ALIVE_MS = 15_000;
 
 export const createLedger = (
-  store: Pick<Store, "apply" | "reach">,
+  store: Pick<Store, "apply" | "lease">,
   options: LedgerOptions = {},
 ): LedgerQueue => new BatchingLedger(store, options);
 
@@ -84,7 +83,7 @@ class BatchingLedger implements LedgerQueue {
   #ended = false;
 
   constructor(
-    store: Pick<Store, "apply" | "reach">,
+    store: Pick<Store, "apply" | "lease">,
     { now = Date.now, tell = () => {}, patienceMs = PATIENCE_MS }: LedgerOptions,
   ) {
     this.#store = store;
@@ -92,8 +91,8 @@ class BatchingLedger implements LedgerQueue {
     this.#patienceMs = patienceMs;
     this.#healMs = Math.min(HEAL_MS, patienceMs);
     this.#health = new LedgerHealth(tell);
-    if (store.reach === "fleet")
-      this.#beat = setInterval(() => this.#push(hint(this.#alive())), ALIVE_MS).unref();
+    if (store.lease)
+      this.#beat = setInterval(() => this.#push(hint(this.#alive())), store.lease.beatMs).unref();
   }
 
   reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict> {

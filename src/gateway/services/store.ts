@@ -1,15 +1,16 @@
 // A config's store: set up like every plugin, and opened. It is there before the gateway's other services, and has the context's alone.
+import { hostname } from "node:os";
 import { originsOf } from "../../config/origins.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Scope } from "../../lib/scope.ts";
-import { fail } from "../../model/error.ts";
+import { fail, faultOf } from "../../model/error.ts";
 import { strangerMade } from "../../plugin/members.ts";
-import type { Store } from "../../plugin/store.ts";
+import type { Logger } from "../../plugin/context.ts";
+import type { Commands } from "../../plugin/plugin.ts";
+import type { Store, StoreNews, StoreOwner } from "../../plugin/store.ts";
 import { createContext } from "../generation/context.ts";
 import type { ContextServices } from "./services.ts";
-
-const LEASE_MS = 60_000;
 
 export async function setUpStore(
   { store }: Pick<GatewayConfig, "store">,
@@ -29,18 +30,70 @@ export async function setUpStore(
   return made as Store;
 }
 
-/** Only while no other process has it. */
+/** `hear`: what it tells of other instances. */
 export async function openStore(
   config: Pick<GatewayConfig, "store">,
   contextServices: ContextServices,
   scope: Scope,
+  { version, hear }: { version: string; hear?: (news: StoreNews) => void },
 ): Promise<Store> {
+  const { log } = contextServices;
   const store = await setUpStore(config, contextServices, scope);
-  const { presumed } = await store.open({ instance: crypto.randomUUID(), leaseMs: LEASE_MS });
+  const owner: StoreOwner = {
+    instance: crypto.randomUUID(),
+    about: { version, host: hostname(), pid: process.pid },
+  };
+  const heard = (news: StoreNews): void => {
+    try {
+      tell(log, news);
+      hear?.(news);
+    } catch (error) {
+      log.error({ err: error }, "what the store told was not taken");
+    }
+  };
+  const { presumed } = await store.open(owner, heard);
   if (presumed > 0)
-    contextServices.log.warn(
-      { presumed },
-      "calls that a crash left open were settled as estimated",
+    log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+  return behindFence(store, async () => {
+    log.warn(
+      { instance: owner.instance },
+      "the store took this gateway for dead; it is opened again",
     );
-  return store;
+    await store.open(owner, heard);
+  });
+}
+
+/** A store of several instances may take this one for dead while it lives: then it is opened again, and hears the batch again. */
+function behindFence(store: Store & Commands, open: () => Promise<void>): Store & Commands {
+  if (!store.lease) return store;
+  let opening: Promise<void> | undefined;
+  return {
+    lease: store.lease,
+    commands: store.commands,
+    open: (owner, hear) => store.open(owner, hear),
+    async apply(batch) {
+      try {
+        return await store.apply(batch);
+      } catch (error) {
+        if (faultOf(error)?.code !== "fenced") throw error;
+        await (opening ??= open().finally(() => (opening = undefined)));
+        return store.apply(batch);
+      }
+    },
+    key: (digest) => store.key(digest),
+    keys: (page) => store.keys(page),
+    entries: (query, page, of) => store.entries(query, page, of),
+    totals: (query, of) => store.totals(query, of),
+    price: store.price && ((hash) => store.price!(hash)),
+    verify: store.verify && (() => store.verify!()),
+    shared: store.shared && ((name, make) => store.shared!(name, make)),
+    instances: store.instances && (() => store.instances!()),
+  } as Store & Commands;
+}
+
+function tell(log: Logger, news: StoreNews): void {
+  const { type, ...fields } = news;
+  if (type === "presumed")
+    log.warn(fields, "calls that another instance left open were settled as estimated");
+  if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
 }

@@ -7,9 +7,8 @@ import { heard, pack, told, unpack, type PackedBatch, type WireReply } from "./w
 /** What may be asked without changing anything. */
 const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
 
-/** `reach`: the owner sends signs of life for all. */
+/** Without a lease: the owner gives signs of life for all. */
 export const borrowed = (link: Pick<Link, "ask">): Store => ({
-  reach: "process",
   open: (owner) => link.ask("open", owner),
   apply: async (batch) => heard(await link.ask<WireReply>("apply", pack(batch))),
   ...(Object.fromEntries(

@@ -17,6 +17,10 @@ export interface StoreUnderTest {
   store: Store;
   /** The owner dies without a word; what a next owner finds, not yet open. A store of one process may be the same one. */
   crash(): Promise<Store>;
+  /** Of a store that several gateways open: one more on the same ledger, beside the first. Not yet open. */
+  another?(): Promise<Store>;
+  /** Of such a store: this instance's lease is over from now on, though it may live. */
+  bury?(instance: string): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -69,14 +73,18 @@ export const claim = (limit: Partial<Limit>, take: bigint): Limit & { take: bigi
 });
 
 /** The owner with which a law begins. */
-export const first = { instance: "first", leaseMs: 10_000 };
-/** The owner who comes after a crash. */
-export const second = { instance: "second", leaseMs: 10_000 };
+export const first = { instance: "first" };
+/** The owner that comes after a crash. */
+export const second = { instance: "second" };
 
-/** A law: its name, and what to do with an open store, and how to crash it. */
+/** A law: its name, and what to do with an open store, how to crash it, and what there is of other instances. */
 export type Law = (
   name: string,
-  run: (store: Store, crash: () => Promise<Store>) => Promise<void>,
+  run: (
+    store: Store,
+    crash: () => Promise<Store>,
+    others: Pick<StoreUnderTest, "another" | "bury">,
+  ) => Promise<void>,
 ) => void;
 
 /** The verdict on one command, applied alone. */

@@ -6,7 +6,7 @@ import { quiet } from "../../kit/waits.ts";
 
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });
-const { presumed } = await store.open({ instance: run, leaseMs: 1_000 });
+const { presumed } = await store.open({ instance: run });
 // Whatever else this machine is doing, nobody here gives up.
 const ledger = createLedger(store, { patienceMs: 30_000 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);

@@ -53,7 +53,7 @@ async function pull(kills: number, durability: "power" | "relaxed") {
 
   const { store, end } = await onFile(file);
   onTestFinished(() => end());
-  await store.open({ instance: "checker", leaseMs: 1_000 });
+  await store.open({ instance: "checker" });
   const rows = await everything(store);
   const reserves = rows.filter(({ kind }) => kind === "reserve").map(({ attempt }) => attempt);
   const settles = rows.filter(({ kind }) => kind === "settle");

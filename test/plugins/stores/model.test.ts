@@ -23,10 +23,10 @@ interface Real {
 async function memory(): Promise<Real> {
   const made = await makeMemory();
   let instance = 0;
-  await made.store.open({ instance: `i${instance}`, leaseMs: 1 });
+  await made.store.open({ instance: `i${instance}` });
   return {
     apply: (batch) => made.store.apply(batch),
-    crash: async () => (await made.store.open({ instance: `i${++instance}`, leaseMs: 1 })).presumed,
+    crash: async () => (await made.store.open({ instance: `i${++instance}` })).presumed,
     store: () => made.store,
     end: () => made.end(),
   };

@@ -145,7 +145,6 @@ export function postgresStore(db: PGlite): Store {
   };
 
   return {
-    reach: "process",
     open: (owner) =>
       inTurn(async () => {
         instance = owner.instance;

@@ -21,7 +21,7 @@ import { migrate } from "../../../plugins/stores/sqlite/schema.ts";
 import { onFile, type Options } from "./made.ts";
 import { quiet } from "../../kit/waits.ts";
 
-const owner = (instance: string) => ({ instance, leaseMs: 1_000 });
+const owner = (instance: string) => ({ instance });
 
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "tollgate-ledger-"));

@@ -92,7 +92,6 @@ export default defineStore({
     };
 
     return {
-      reach: "process",
       async open(owner) {
         instance = owner.instance;
         if (existsSync(path))

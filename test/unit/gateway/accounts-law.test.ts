@@ -36,12 +36,11 @@ describe.each(stores)("over the %s store", (_name, make) => {
   it("Σ bills ≤ each account's budget, and each refusal names one that was full", async () => {
     const made = await make();
     onTestFinished(() => made.end());
-    await made.store.open({ instance: "one", leaseMs: 60_000 });
+    await made.store.open({ instance: "one" });
     const apply = carrying(made.store);
     // As two workers have it: packed, carried together, and told.
     const workers = [0, 1].map(() =>
       createLedger({
-        reach: "process",
         apply: async (batch) => heard(told(await apply(unpack(pack(batch))))),
       }),
     );

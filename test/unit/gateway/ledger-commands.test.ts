@@ -13,7 +13,7 @@ beforeEach(async () => {
   const lent = context();
   onTestFinished(() => lent.end());
   store = await memory.setup({ keep: 1_000 }, lent.ctx);
-  await store.open({ instance: "i", leaseMs: 1_000 });
+  await store.open({ instance: "i" });
   const key = (id: string, name: string) =>
     ({ do: "key", at: 1, key: { id, name, digest: `d-${id}`, created: 1 } }) as const;
   const target = { provider: "demo", model: "echo", protocol: null, credential: "c" };
@@ -26,7 +26,9 @@ beforeEach(async () => {
       settle(`a${i}`),
     ]),
   ]);
-  const commands: Readonly<Record<string, ControlCommand>> = ledgerCommands(store);
+  const commands: Readonly<Record<string, ControlCommand>> = ledgerCommands(store, (command) =>
+    store.apply([command]),
+  );
   ask = async (name, input) => commands[name]!(input as never);
 });
 
@@ -53,4 +55,32 @@ describe.each([
 it("a model is said with its provider", async () => {
   const { rows } = await ask("ledger.totals", { by: ["model"] });
   expect(rows.map((row: any) => row.by)).toEqual([{ model: "demo/echo" }]);
+});
+
+it("a correction is a row of its own, exact, with its reason; what is no amount is refused", async () => {
+  const before = await ask("ledger.totals", { by: ["key"], key: "k1" });
+  expect(
+    await ask("ledger.adjust", { attempt: "a0", usd: "-0.000000300", reason: "refund" }),
+  ).toEqual({ attempt: "a0", costNano: -300n });
+  const { items } = await ask("ledger.entries", { attempt: "a0" });
+  expect(items.at(-1)).toMatchObject({
+    kind: "adjust",
+    costNano: -300n,
+    reason: "refund",
+    actor: "operator",
+  });
+  const after = await ask("ledger.totals", { by: ["key"], key: "k1" });
+  expect(after.total.costNano).toBe(before.total.costNano - 300n);
+  for (const usd of ["1e3", "five", "0.0000000001", ""])
+    expect(
+      await ask("ledger.adjust", { attempt: "a0", usd, reason: "r" }).catch(faultOf),
+    ).toMatchObject({
+      kind: "invalid",
+    });
+  for (const attempt of ["nothing"])
+    expect(
+      await ask("ledger.adjust", { attempt, usd: "1", reason: "r" }).catch(faultOf),
+    ).toMatchObject({
+      code: "unknown_attempt",
+    });
 });

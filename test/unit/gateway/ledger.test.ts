@@ -12,13 +12,12 @@ async function house(options: LedgerOptions = {}) {
   const lent = context();
   onTestFinished(() => lent.end());
   const store: Store = await memory.setup({ keep: 100_000 }, lent.ctx);
-  await store.open({ instance: "i", leaseMs: 1_000 });
+  await store.open({ instance: "i" });
   const batches: string[][] = [];
   let gate: (batch: readonly StoreCommand[]) => unknown = () => {};
   const told: (string | undefined)[] = [];
   const ledger = createLedger(
     {
-      reach: "process",
       async apply(batch): Promise<readonly Verdict[]> {
         batches.push(batch.map((c) => ("attempt" in c ? `${c.do} ${c.attempt}` : c.do)));
         await gate(batch);
@@ -117,7 +116,7 @@ describe("group commit", () => {
     open();
     await Promise.all([held, settled]);
     expect(h.batches.at(-1)).toEqual(["progress a", "settle b"]);
-    const next = await h.store.open({ instance: "j", leaseMs: 1 });
+    const next = await h.store.open({ instance: "j" });
     expect(next.presumed).toBe(1);
     expect((await h.store.entries({ attempt: "a" })).items[1]?.usage).toEqual({ output: 8 });
   });

@@ -98,7 +98,7 @@ describe("a member that nothing calls", () => {
   });
 
   it("of a store is refused before it is opened", async () => {
-    const made = { reach: "process", opne: async () => {}, apply: async () => [] };
+    const made = { opne: async () => {}, apply: async () => [] };
     const store = { definition: plugin("store", made), options: {}, use: "./mine.ts" };
     const ground = { log: { child() {} } };
     await expect(setUpStore({ store } as never, ground as never, new Scope())).rejects.toThrow(

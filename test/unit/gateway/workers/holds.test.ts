@@ -47,7 +47,7 @@ it("it is settled as recovery would have settled it", async () => {
   await fc.assert(
     fc.asyncProperty(batches, async (sent) => {
       const [mine, theirs] = [await makeMemory(), await makeMemory()];
-      for (const { store } of [mine, theirs]) await store.open({ instance: "one", leaseMs: 1 });
+      for (const { store } of [mine, theirs]) await store.open({ instance: "one" });
       const holds = createHolds((batch) => mine.store.apply(batch));
       for (const batch of sent)
         for (const apply of [holds.apply, theirs.store.apply])
@@ -57,7 +57,7 @@ it("it is settled as recovery would have settled it", async () => {
       // A clock that went from call to call would let rates drain by time that has not passed.
       expect(new Set(left.map(({ at }) => at)).size).toBeLessThanOrEqual(1);
       await mine.store.apply(left);
-      await theirs.store.open({ instance: "two", leaseMs: 1 });
+      await theirs.store.open({ instance: "two" });
       const [ours, recovered] = await Promise.all(
         [mine, theirs].map(async ({ store }) => plain((await store.entries({})).items)),
       );
@@ -69,7 +69,7 @@ it("it is settled as recovery would have settled it", async () => {
 
 it("what lands when nobody is there any more was never sent: it costs nothing", async () => {
   const { store } = await makeMemory();
-  await store.open({ instance: "one", leaseMs: 1 });
+  await store.open({ instance: "one" });
   let open = (): void => {};
   const gate = new Promise<void>((resolve) => (open = resolve));
   const holds = createHolds(async (batch) => {

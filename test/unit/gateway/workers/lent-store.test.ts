@@ -70,7 +70,7 @@ describe("a borrowed sqlite store", () => {
 describe("the way there and back", () => {
   it("a fault keeps its kind and its code; a dead owner is an error, now and later", async () => {
     const store = await lent("memory");
-    await store.open({ instance: "a", leaseMs: 1_000 });
+    await store.open({ instance: "a" });
     const fault = await store.apply([settle("nobody")]).catch(faultOf);
     expect(fault).toMatchObject({ kind: "invalid", code: "unknown_attempt" });
     owner!.child.kill("SIGSTOP");

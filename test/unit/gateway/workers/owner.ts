@@ -32,7 +32,7 @@ createLink(process as Channel, {
     end = made.end;
     current = {
       ...lending(made.store, made.store, createHolds(carrying(made.store)).apply),
-      open: (owner: { instance: string; leaseMs: number }) => made.store.open(owner),
+      open: (owner: { instance: string }) => made.store.open(owner),
     };
   },
 });

@@ -1,0 +1,64 @@
+// The members that inputs and answers of commands are made of.
+import type { JSONSchema } from "json-schema-to-ts";
+
+export const text = (description: string) =>
+  ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
+export const whole = (description: string) =>
+  ({ type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description }) as const;
+export const words = (description: string) =>
+  ({ type: "array", minItems: 1, items: text("one of them"), description }) as const;
+export const privacy = {
+  enum: ["off", "required", "strict"],
+  description: "How private: off, required or strict",
+} as const;
+
+export const NONE = { type: "object", additionalProperties: false, properties: {} } as const;
+/** What a caller may rely on; an answer may have more. */
+export const answer = <const N extends readonly string[]>(...required: N) =>
+  ({
+    type: "object",
+    required,
+    properties: Object.fromEntries(required.map((name) => [name, {}])),
+  }) as const satisfies JSONSchema;
+
+export const MODEL = {
+  type: "object",
+  additionalProperties: false,
+  required: ["model"],
+  properties: { model: text("The model, as a client writes it") },
+} as const;
+export const KEY = {
+  type: "object",
+  additionalProperties: false,
+  required: ["id"],
+  properties: { id: text("The key: its id, as `tollgate keys list` shows it, or its name") },
+} as const;
+export const ROWS = {
+  key: text("Of one key: its id or its name"),
+  account: text("Of one account and of all that stood below it"),
+  attempt: text("Of one call"),
+  upstreamId: text("Of the call that upstream knows by this id"),
+  from: whole("From this moment on, in Unix milliseconds"),
+  to: whole("Up to this moment, in Unix milliseconds"),
+  state: {
+    enum: ["open", "exact", "estimated", "unpriced", "void"],
+    description: "In this state",
+  },
+} as const;
+
+export const LIMIT = {
+  type: "object",
+  additionalProperties: false,
+  required: ["unit", "max", "per"],
+  properties: {
+    unit: {
+      enum: ["requests", "concurrent", "tokens", "input", "output", "images", "nano_usd"],
+      description: "What is counted",
+    },
+    max: whole("How much there may be of it"),
+    per: {
+      enum: ["minute", "hour", "day", "week", "month", "total", "open"],
+      description: "The time in which it is counted; open, and only that, goes with concurrent",
+    },
+  },
+} as const;

@@ -1,0 +1,70 @@
+// What a store may be, and what must not compile.
+import {
+  defineStore,
+  type InstanceState,
+  type KeyRecord,
+  type Store,
+  type StoreNews,
+  type StoreOwner,
+} from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+declare const rest: Omit<Store, "open" | "lease" | "shared" | "instances">;
+const plain = { api: 1, name: "x", summary: "x" } as const;
+
+// ── a store of one process asks for nothing of this ──
+export const alone = defineStore({
+  ...plain,
+  setup: () => ({
+    ...rest,
+    open: async ({ instance }) => ({ epoch: instance.length, presumed: 0 }),
+  }),
+});
+
+// ── a store of several gateways ──
+export const several = defineStore({
+  ...plain,
+  setup: () => ({
+    ...rest,
+    lease: { ms: 15_000, beatMs: 5_000 },
+    async open(owner: StoreOwner, hear) {
+      is<Same<typeof owner.instance, string>>();
+      hear?.({ type: "keys" });
+      hear?.({ type: "presumed", instance: "a", calls: 3 });
+      hear?.({ type: "lost", instance: "a", from: 1, to: 9 });
+      // @ts-expect-error  no such news
+      hear?.({ type: "rained" });
+      // @ts-expect-error  whose, and how many
+      hear?.({ type: "presumed" });
+      return { epoch: 1, presumed: 0 };
+    },
+    shared: async (_name, make) => make(),
+    instances: async () => [{ instance: "a", state: "live", heard: 1 }],
+  }),
+});
+
+// ── what must be said ──
+export const noBeat = defineStore({
+  ...plain,
+  // @ts-expect-error  how often the host says that it lives belongs to a lease
+  setup: () => ({ ...rest, lease: { ms: 1 }, open: async () => ({ epoch: 1, presumed: 0 }) }),
+});
+export const texts = defineStore({
+  ...plain,
+  setup: () => ({
+    ...rest,
+    open: async () => ({ epoch: 1, presumed: 0 }),
+    // @ts-expect-error  what is shared is bytes
+    shared: async () => "text",
+  }),
+});
+// @ts-expect-error  an instance lives, has left or is dead
+export const ill: InstanceState = { instance: "a", state: "ill", heard: 1 };
+
+export function heard(news: StoreNews): number {
+  // @ts-expect-error  what news have depends on their type
+  if (news.type === "keys") return news.calls;
+  if (news.type === "presumed") return news.calls;
+  return news.type === "lost" ? news.to - news.from : 0;
+}
+is<Same<NonNullable<KeyRecord["account"]>, string>>();
