@@ -2,7 +2,7 @@
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
-import type { InstanceState } from "../plugin/store.ts";
+import type { InstanceState } from "../plugin/instance.ts";
 import type { FileCounts } from "./services/files.ts";
 
 export interface Gateway {

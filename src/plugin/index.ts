@@ -21,6 +21,7 @@ export * from "./frontend.ts";
 export * from "./middleware.ts";
 export * from "./observer.ts";
 export * from "./store.ts";
+export * from "./instance.ts";
 export * from "./limit.ts";
 export * from "./context.ts";
 export * from "./define.ts";

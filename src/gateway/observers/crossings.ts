@@ -4,10 +4,10 @@ import type { Store } from "../../plugin/store.ts";
 import type { Observing } from "./audience.ts";
 
 export const hearingCrossings = (
-  store: Pick<Store, "apply" | "reach">,
+  store: Pick<Store, "apply" | "lease">,
   observing: Pick<Observing, "told">,
-): Pick<Store, "apply" | "reach"> => ({
-  reach: store.reach,
+): Pick<Store, "apply" | "lease"> => ({
+  lease: store.lease,
   async apply(batch) {
     const verdicts = await store.apply(batch);
     for (const verdict of verdicts)

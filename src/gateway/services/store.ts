@@ -8,7 +8,8 @@ import { fail, faultOf } from "../../model/error.ts";
 import { strangerMade } from "../../plugin/members.ts";
 import type { Logger } from "../../plugin/context.ts";
 import type { Commands } from "../../plugin/plugin.ts";
-import type { Store, StoreNews, StoreOwner } from "../../plugin/store.ts";
+import type { StoreNews, StoreOwner } from "../../plugin/instance.ts";
+import type { Store } from "../../plugin/store.ts";
 import { createContext } from "../generation/context.ts";
 import type { ContextServices } from "./services.ts";
 

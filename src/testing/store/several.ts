@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { faultOf } from "../../model/error.ts";
-import type { StoreNews } from "../../plugin/store.ts";
+import type { StoreNews } from "../../plugin/instance.ts";
 import { claim, first, left, NOON, one, reserve, rows, second, settle, type Law } from "./bench.ts";
 
 const SOON_MS = 2_000;
