@@ -34,7 +34,7 @@ export interface Services {
   readonly pools: Pools;
   readonly store: Store;
   /** The store's way in; observers hear of budgets that a batch has crossed. */
-  readonly writes: Pick<Store, "apply" | "reach">;
+  readonly writes: Pick<Store, "apply" | "lease">;
   readonly ledger: LedgerQueue;
   /** The store's readings, as clients get them. */
   readonly reports: Pick<Store, "entries" | "totals">;
