@@ -3,11 +3,13 @@ import { Agent, type Dispatcher } from "undici";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { guard } from "../../lib/egress.ts";
 import { fail, faultOf } from "../../model/error.ts";
-import type { HeadersOut } from "../../model/values.ts";
+import type { Body, HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Auth, AuthRefusal, Reach } from "../../plugin/provider.ts";
 import type { Credential } from "../../walk/mounted.ts";
 import type { Generation } from "../../walk/generation.ts";
+import { formBody } from "../../walk/form/body.ts";
+import { boundaryOf, isForm } from "../../walk/form/head.ts";
 import { credentialed, renewed, tokenAge } from "../../walk/upstream/credential.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";
@@ -80,26 +82,40 @@ function prepare(
     ...init.headers,
   };
   if (!of.prepare || !raw) return { headers, body: raw };
-  let body: unknown;
-  try {
-    body = JSON.parse(raw.toString());
-  } catch {
-    return { headers, body: raw };
-  }
-  if (typeof body !== "object" || body === null || Array.isArray(body))
-    return { headers, body: raw };
-  const seen = scan(raw);
+  const fields = fieldsOf(raw, headers);
+  if (!fields) return { headers, body: raw };
   const out = new OutgoingRequest({
     method: init.method ?? "POST",
     path: url.pathname,
-    body: body as never,
     raw,
-    spans: seen.flaw ? null : seen.spans,
+    ...fields,
   });
   for (const [name, value] of Object.entries(headers))
     if (value !== undefined) out.header(name, value);
   of.prepare(out);
-  return { headers: out.headers, body: out.bytes() };
+  const body = out.bytes();
+  return { headers: out.headers, body };
+}
+
+type Fields = Pick<ConstructorParameters<typeof OutgoingRequest>[0], "body" | "spans" | "form">;
+
+/** What hooks can look at and edit: JSON, or a form. */
+function fieldsOf(raw: Buffer, headers: HeadersOut): Fields | undefined {
+  const type = headers["content-type"] ?? "";
+  if (isForm(type)) {
+    const boundary = boundaryOf(type);
+    const seen = boundary === undefined ? undefined : formBody(raw, boundary);
+    return seen && !seen.flaw ? { body: seen.body, form: seen.layout } : undefined;
+  }
+  let body: unknown;
+  try {
+    body = JSON.parse(raw.toString());
+  } catch {
+    return undefined;
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  const seen = scan(raw);
+  return { body: body as Body, spans: seen.flaw ? null : seen.spans };
 }
 
 /** Bound: the base's own origin, and what the endpoint names besides; a * there is one or more labels of a host. */

@@ -15,13 +15,13 @@ export const isBodiless = (method: string): boolean =>
   method === "GET" || method === "DELETE" || method === "HEAD";
 export const NO_BYTES = Buffer.alloc(0);
 
-/** What was announced may be taken, and there is room for it. `bytes`: whatever is announced. */
-export function expect(x: HostExchange, form: BodyForm | "bytes"): void {
+/** What was announced may be taken, and there is room for it. "bytes": whatever is announced. "none": none is read. */
+export function expect(x: HostExchange, form: BodyForm | "bytes" | "none"): void {
   const { gone, req, res } = x["~"];
-  if (form !== "bytes") expectType(req, form);
+  if (form !== "bytes" && form !== "none") expectType(req, form);
   // A client that left while it was admitted sends no more events.
   if (gone || req.destroyed) fail("canceled", "The client went away.");
-  makeRoom(x);
+  if (form !== "none") makeRoom(x);
   if (req.headers.expect !== undefined) res.writeContinue();
 }
 

@@ -22,7 +22,7 @@ export async function receive(x: HostExchange): Promise<void> {
   const { route } = inner;
   if (!route) throw new Error(`${x.path} is answered by its frontend: it reads no body.`);
   const bodiless = isBodiless(x.method);
-  if (!bodiless) expect(x, route.body ?? "json");
+  expect(x, bodiless ? "none" : (route.body ?? "json"));
   const raw = bodiless ? NO_BYTES : await collect(x);
   const understood = bodiless
     ? NO_BODY

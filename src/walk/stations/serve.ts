@@ -32,7 +32,7 @@ export async function serve(
 async function answered(x: HostExchange, route: ServeRoute): Promise<ServedAnswer> {
   if (route.body === undefined) return route.serve(x);
   const bodiless = isBodiless(x.method);
-  if (!bodiless) expect(x, route.body);
+  expect(x, bodiless ? "none" : route.body);
   const raw = bodiless ? NO_BYTES : await collect(x);
   if (route.body === "bytes") return route.serve(x, raw);
   const { gen, req } = x["~"];

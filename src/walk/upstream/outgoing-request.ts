@@ -7,6 +7,7 @@ import {
   type Field,
   type HeadersOut,
   type Json,
+  type JsonObject,
   type Opt,
 } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/call.ts";
@@ -191,10 +192,13 @@ export class OutgoingRequest implements Outgoing {
 const text = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
 
 /** A file, or a list or an object of files. */
-const hasFile = (value: Opt<Field>): boolean =>
-  typeof value === "object" &&
-  value !== null &&
-  (isFilePart(value) || Object.values(value).some(isFilePart));
+function hasFile(value: Opt<Field>): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (isFilePart(value)) return true;
+  if (Array.isArray(value)) return value.some(isFilePart);
+  for (const member in value) if (isFilePart((value as JsonObject)[member])) return true;
+  return false;
+}
 
 function same(a: Opt<Field>, b: Opt<Field>): boolean {
   if (a === b) return true;
