@@ -36,7 +36,8 @@ const started = (plugins: GatewayOf["plugins"], more = ""): Promise<TestGateway>
 providers:
   p: { use: sounds, with: { base_url: "http://127.0.0.1:${(up.address() as AddressInfo).port}", api_key: k } }
   q: { use: sounds, with: { base_url: "http://127.0.0.1:${(up.address() as AddressInfo).port}", api_key: k } }
-models: { mouth: [p/mouth, q/mouth] }
+  r: { use: sounds, with: { base_url: "http://127.0.0.1:${(up.address() as AddressInfo).port}", api_key: k, passes: false } }
+models: { mouth: [p/mouth, q/mouth], other: [p/mouth, r/mouth] }
 ${more}`,
   });
 const speak = (at: TestGateway, model: string, body: object = {}) =>
@@ -130,6 +131,23 @@ it("one that cannot be a header is upstream's failure, and another candidate may
       .end("sound");
   const res = await speak(at, "mouth");
   expect([res.status, res.headers.get("content-type"), asked]).toEqual([200, "audio/ogg", 2]);
+});
+
+it("what one candidate said of its answer is not said of the next one's", async () => {
+  await using at = await started({});
+  asked = 0;
+  reply = (res) => {
+    res.writeHead(200, { "content-type": "audio/ogg" });
+    if (asked > 1) return void res.end("sound");
+    res.flushHeaders();
+    return void setImmediate(() => res.destroy());
+  };
+  const res = await speak(at, "other");
+  expect([res.headers.get("content-type"), await res.text(), asked]).toEqual([
+    "audio/basic",
+    "sound",
+    2,
+  ]);
 });
 
 it("an answer that a hook kept comes back under the type that it had", async () => {

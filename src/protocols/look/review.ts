@@ -85,7 +85,7 @@ class Search {
       // What is null says nothing, to every reader of these protocols.
       if (value === undefined || value === null || (typed && key === "type")) continue;
       const inside = Object.hasOwn(known, key) ? known[key] : undefined;
-      if (inside === "free" || (inside === "plain" && isValue(value))) continue;
+      if (inside === "free" || (inside === "plain" && typeof value !== "object")) continue;
       const here = place === "" ? key : `${place}.${key}`;
       if (this.#allowed.paths.has(here)) continue;
       const at = path === "" ? key : `${path}.${key}`;
@@ -108,6 +108,7 @@ class Search {
       }
       return undefined;
     }
+    // A file of a form is a value: what it is called and what it holds is the client's content.
     if (inside === "free" || isFilePart(value)) return undefined;
     // An object where a value was expected.
     if (inside === "plain") return this.members(value as JsonObject, NOTHING, path, place);
@@ -129,9 +130,6 @@ class Search {
     return Object.hasOwn(types, name) ? types[name] : undefined;
   }
 }
-
-/** A file of a form is a value: what it is called and what it holds is the client's content. */
-const isValue = (value: Json): boolean => typeof value !== "object" || isFilePart(value);
 
 const isPair = (
   inside: Inside,

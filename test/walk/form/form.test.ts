@@ -3,6 +3,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isFilePart, type Body, type Field } from "tollgate/plugin";
+import { allowing, look, stranger } from "../../../src/protocols/look/index.ts";
+import { oneReading } from "../../../src/walk/stations/ambiguous-keys.ts";
+import { worked } from "../../kit/processor.ts";
 import { formBody, pathOf } from "../../../src/walk/form/body.ts";
 import { edited } from "../../../src/walk/form/edit.ts";
 import { boundaryOf, formType, isForm } from "../../../src/walk/form/head.ts";
@@ -248,6 +251,11 @@ describe("what could be read in two ways", () => {
     ],
     ["a preamble", `hello\r\n${field("a")}${END}`, "invalid_form"],
     ["an epilogue", `${field("a")}${END}more`, "invalid_form"],
+    [
+      "a part behind a bare line feed",
+      `${field("a", 'x\n--b\r\nContent-Disposition: form-data; name="c"\r\n\r\ny')}${END}`,
+      "invalid_form",
+    ],
     ["a boundary after a bare line feed", `${field("a", "x\n--b\r\ny")}${END}`, "invalid_form"],
     ["a boundary in the middle of a line", `${field("a", "x --b y")}${END}`, "invalid_form"],
     ["a boundary with more behind it", `${field("a", "x\r\n--bc")}${END}`, "invalid_form"],
@@ -427,6 +435,22 @@ describe("a file", () => {
     expect(JSON.stringify(body).length).toBeLessThan(200);
     expect(JSON.stringify(body)).not.toBe(JSON.stringify(form("two").body));
     expect(JSON.stringify(body)).toBe(JSON.stringify(form("one").body));
+  });
+});
+
+describe("what looks over a body", () => {
+  it("does not look into its files", () => {
+    const data = Buffer.alloc(32 * 1024 * 1024, 7);
+    const raw = written({ file: { filename: "a", mime: "x/y", data }, Odd: "x" }, "b");
+    const { body, odd } = read(raw, "b");
+    expect(odd).toBe(true);
+    const before = worked();
+    oneReading(body, { type: "object", properties: { file: { type: "object" } } });
+    expect(look(body)).toEqual([]);
+    const reviewed = { file: "plain" } as const;
+    expect(stranger(body, reviewed, allowing([]))).toEqual({ path: "Odd", place: "Odd" });
+    expect(stranger({ file: body["file"] }, {}, allowing([]))?.path).toBe("file");
+    expect(worked() - before).toBeLessThan(100);
   });
 });
 
