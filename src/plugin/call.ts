@@ -2,10 +2,13 @@
 import type { Fault } from "../model/error.ts";
 import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
+import type { ModelAnswer } from "../model/event.ts";
+import type { Kind } from "../model/request.ts";
 import type { Field, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Named } from "./look.ts";
 import type { CallContext } from "./protocol.ts";
+import type { Limit } from "./store.ts";
 
 /** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
 export interface Candidate {
@@ -74,25 +77,67 @@ export interface Outgoing {
 /**
  * What `next()` of an `attempt` hook resolves to: the provider's head is here, no content has left. The hook may look,
  * wait, or throw; a throw before it returns ends the call and the host tries the next candidate where the kind of
- * failure allows it.
+ * failure allows it. Where a hook further in has answered by itself, `status` is 200 and `headers` are empty.
  */
 export interface Reply {
   readonly status: number;
   /** Upstream's, all of them. */
   readonly headers: HeadersIn;
-  /** What the client got, once settled; null: failed, cut, over max, or privacy is not off. */
+  /**
+   * What is left of limits: the gateway's own, as this call's reserve found them, and the provider's, as its head says them. The
+   * provider's are those of the operator's account, and no client's business.
+   */
+  readonly limits: readonly RateLimit[];
+  /**
+   * Resolves to what the client got, once settled; to null when it failed, was cut, is over `max` bytes, or privacy is not off.
+   * Never rejects. It is over after the hook has returned: do not wait for it before.
+   */
   record(max: number): Promise<RecordedAnswer | null>;
+  /**
+   * Resolves when this call's row is durable, to what it used and cost, a failure too. Never rejects. It is over after the hook
+   * has returned: do not wait for it before.
+   */
+  settled(): Promise<CallRecord>;
+}
+
+/** One limit, and what is left of it. */
+export interface RateLimit {
+  /** Whose it is: the gateway's of its client, or the provider's of the operator's account. */
+  readonly by: "gateway" | "provider";
+  readonly unit: Limit["unit"];
+  readonly left: number | bigint;
+  readonly max?: Opt<number | bigint>;
+  /** Unix milliseconds. */
+  readonly resetsAt?: Opt<number>;
+  /** Of the gateway's own: what shares it, and its window. */
+  readonly scope?: Opt<string>;
+  readonly per?: Opt<Limit["per"]>;
 }
 
 /**
- * A whole answer as the client got it. A cache keeps it and an `attempt` hook may return it in place of a `Reply`:
- * then the provider is not asked, and the ledger has no row.
+ * A whole answer as the client got it. A cache keeps it and an `attempt` hook may return it in place of a `Reply`: then the
+ * provider is not asked, and the ledger has no row. It is plain data. It is given only to a request of the same kind, protocol
+ * and form, and never under privacy: where it does not fit, the log has a warning and the provider is asked.
  */
 export interface RecordedAnswer {
+  kind: Kind;
+  protocol: string;
+  /** Whether it is a stream. */
+  stream: boolean;
   mime: string;
   body: Buffer;
   usage: Usage;
   model: string;
+}
+
+/**
+ * An answer of a hook's own making, which an `attempt` hook may return in place of a `Reply`: a polite refusal, a fixed text.
+ * The host writes it in whatever protocol and form the client asked for. If the provider was not asked, the ledger has one row
+ * of this call, void, at cost 0, with the outcome `middleware`; it takes from limits on requests and from nothing else. If it
+ * was asked, that call is ended and billed for what it was. The counts that the client is shown are the row's.
+ */
+export interface GivenAnswer {
+  answer: Omit<ModelAnswer, "id" | "usage">;
 }
 
 /**

@@ -3,7 +3,7 @@ import type { ModelEvent } from "../model/event.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { HeadersOut, Opt, Sync } from "../model/values.ts";
-import type { Call, Candidate, Outgoing, RecordedAnswer, Reply } from "./call.ts";
+import type { Call, Candidate, GivenAnswer, Outgoing, RecordedAnswer, Reply } from "./call.ts";
 import type { Arrival, Exchange, Outcome } from "./exchange.ts";
 import type { PluginRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
@@ -97,8 +97,8 @@ export interface Hooks {
   settle?(x: Arrival & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }
 
-/** What an `attempt` hook answers: what `next()` gave it, or an answer in its place. */
-export type AttemptResult = Reply | RecordedAnswer;
+/** What an `attempt` hook answers: what `next()` gave it, a recording, or an answer of its own. */
+export type AttemptResult = Reply | RecordedAnswer | GivenAnswer;
 
 /**
  * What a `route` hook answers: the candidates that stay, in the order to try them, and those it leaves out with a

@@ -133,7 +133,9 @@ export function reply(of: Partial<Reply> = {}, recorded: RecordedAnswer | null =
   return freeze({
     status: 200,
     headers: { "content-type": "application/json" },
+    limits: [],
     record: async () => recorded,
+    settled: async () => record(),
     ...of,
   });
 }

@@ -12,10 +12,13 @@ import {
   type ErrorKind,
   type Exchange,
   type Fault,
+  type GivenAnswer,
   type Media,
   type ModelEvent,
   type ModelRequest,
   type Outgoing,
+  type RateLimit,
+  type RecordedAnswer,
   type Reply,
 } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
@@ -63,6 +66,10 @@ export const usual = defineMiddleware({
     },
     async attempt(_call, next) {
       const reply = await next();
+      is<Same<typeof reply.limits, readonly RateLimit[]>>();
+      void reply.settled().then(({ costNano }) => is<Same<typeof costNano, bigint | null>>());
+      if (reply.status > 200)
+        return { answer: { blocks: [], finish: { type: "finish", reason: "refusal" } } };
       return (await reply.record(1000)) ?? reply;
     },
     event: (_call, next, stop) => (e) => {
@@ -132,6 +139,29 @@ export const noReply = defineMiddleware({
     attempt: async (_call: Call, next: () => Promise<Reply>) => void (await next()),
   }),
 });
+export const shapelessRecording = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  a recording says of what kind and form it is
+    attempt: async () => ({ mime: "text/plain", body: Buffer.alloc(0), usage: {}, model: "m" }),
+  }),
+});
+export const unfinishedAnswer = defineMiddleware({
+  ...x,
+  setup: () => ({
+    // @ts-expect-error  an answer of one's own has a finish
+    attempt: async () => ({ answer: { blocks: [{ type: "text", text: "No." }] } }),
+  }),
+});
+export const costlyAnswer = defineMiddleware({
+  ...x,
+  setup: () => ({
+    attempt: async (): Promise<GivenAnswer> => ({
+      // @ts-expect-error  what it counts is the ledger's to say
+      answer: { blocks: [], finish: { type: "finish", reason: "stop" }, usage: { output: 1 } },
+    }),
+  }),
+});
 export const misspeltHook = defineMiddleware({
   ...x,
   // @ts-expect-error  no such hook
@@ -155,12 +185,18 @@ export const ownKind = defineMiddleware({
 
 // ── what is handed out is read-only ──
 export function hands(
+  recorded: RecordedAnswer,
+  reply: Reply,
   exchange: Exchange,
   call: Call,
   out: Outgoing,
   arrival: Arrival,
   candidate: Candidate,
 ): void {
+  // @ts-expect-error  a recording says whether it is a stream, yes or no
+  recorded.stream = "sse";
+  // @ts-expect-error  limits are told, not set
+  reply.limits.push({ by: "gateway", unit: "requests", left: 0 });
   // @ts-expect-error  edits go through prepare
   exchange.body["model"] = "y";
   // @ts-expect-error  the head has no body

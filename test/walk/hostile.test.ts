@@ -339,6 +339,9 @@ describe("a hook", () => {
       res.writeHead(200, SSE).write(HELLO.join(""));
     });
     const cached = {
+      kind: "chat",
+      protocol: "toy",
+      stream: true,
       mime: "text/event-stream",
       body: Buffer.from(line({ say: "cached" })),
       usage: {},

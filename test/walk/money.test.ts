@@ -386,14 +386,29 @@ describe("what a hook makes of an answer is not what upstream bills", () => {
     await (await s.ask({ model: "p/m", text: "hi", stream: true })).text();
     return s.journal.filter((c) => c.do === "settle");
   };
-  const recorded = { mime: "text/event-stream", body: Buffer.from(spoken), usage: {}, model: "m" };
+  const recorded = {
+    kind: "chat",
+    protocol: "toy",
+    stream: true,
+    mime: "text/event-stream; charset=utf-8",
+    body: Buffer.from(spoken),
+    usage: {},
+    model: "m",
+  } as const;
   const HOOKS: readonly [string, NonNullable<Hooks["attempt"]>][] = [
     ...(Object.keys(ERRORS) as ErrorKind[]).map((kind): [string, NonNullable<Hooks["attempt"]>] => [
       `fails with ${kind}`,
       async (_call, next) => (await next(), fail(kind, "no")),
     ]),
     ["throws", async (_call, next) => (await next(), Promise.reject(new Error("no")))],
-    ["answers itself", async (_call, next) => (await next(), recorded)],
+    ["gives a recording", async (_call, next) => (await next(), recorded)],
+    [
+      "answers itself",
+      async (_call, next) => (
+        await next(),
+        { answer: { blocks: [], finish: { type: "finish", reason: "stop" } } }
+      ),
+    ],
   ];
 
   it.each(HOOKS)("where it %s after upstream has taken the work on", async (_how, attempt) => {

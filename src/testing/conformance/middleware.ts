@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { fail, faultOf, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Candidate, RecordedAnswer, Reply } from "../../plugin/call.ts";
-import { HOOKS, type Hooks } from "../../plugin/middleware.ts";
+import { type AttemptResult, HOOKS, type Hooks } from "../../plugin/middleware.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { grammar } from "../grammar.ts";
@@ -140,7 +140,10 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
   );
   assert.ok(asked <= 1, `next() was called ${asked} times; trying again is the host's`);
   if (answer)
-    assert.ok(isReply(answer) || isRecorded(answer), "an attempt gives a reply or a recording");
+    assert.ok(
+      isReply(answer) || isRecorded(answer) || "answer" in answer,
+      "an attempt gives a reply, a recording or an answer",
+    );
   const failed = await hook(pretend.call(), async () => fail("overloaded", "Busy.")).then(
     () => "an answer",
     (error: unknown) => faultOf(error)?.kind ?? String(error),
@@ -151,9 +154,9 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
   );
 }
 
-const isReply = (answer: Reply | RecordedAnswer): answer is Reply =>
+const isReply = (answer: AttemptResult): answer is Reply =>
   "status" in answer && "record" in answer;
-const isRecorded = (answer: Reply | RecordedAnswer): answer is RecordedAnswer =>
+const isRecorded = (answer: AttemptResult): answer is RecordedAnswer =>
   "mime" in answer && "body" in answer;
 
 const STREAM: readonly ModelEvent[] = freeze([

@@ -1,6 +1,15 @@
+// What `next()` of an attempt hook gives: the head of a provider's answer, or of one that a hook further in has given.
 import type { HeadersIn } from "../../model/values.ts";
-import type { RecordedAnswer, Reply } from "../../plugin/call.ts";
+import type {
+  CallRecord,
+  GivenAnswer,
+  RateLimit,
+  RecordedAnswer,
+  Reply,
+} from "../../plugin/call.ts";
+import type { HostCall } from "../call.ts";
 import type { Tally } from "../money/tally.ts";
+import { providerLimits } from "../upstream/rate-limits.ts";
 import type { ClientAnswer } from "./client-answer.ts";
 
 /** The head of a provider's answer, as `attempt` hooks get it. */
@@ -21,12 +30,55 @@ export class ProviderReply implements Reply {
     this.#tally = tally;
   }
 
+  get limits(): readonly RateLimit[] {
+    const own = this.#tally.call.exchange["~"].limits.map(
+      ({ unit, left, max, resetsAt, scope, per }): RateLimit => ({
+        by: "gateway",
+        unit,
+        left,
+        max,
+        resetsAt,
+        scope,
+        per,
+      }),
+    );
+    return [...own, ...providerLimits(this.headers, Date.now())];
+  }
+
   async record(max: number): Promise<RecordedAnswer | null> {
     const { exchange: x, id: model } = this.#tally.call;
     if (x.privacy !== "off") return null;
     const parts = await this.#answer.record(max);
     if (parts === null || x["~"].fault) return null;
     const { usage } = this.#tally.usage();
-    return { mime: this.#answer.mime, body: Buffer.concat(parts), usage, model };
+    const { kind, protocol, stream } = x;
+    const { mime } = this.#answer;
+    return { kind, protocol, stream, mime, body: Buffer.concat(parts), usage, model };
   }
+
+  settled(): Promise<CallRecord> {
+    return this.#tally.settled();
+  }
+}
+
+const NO_HEAD = { status: 200, headers: {} };
+
+/** The reply that stands for what a hook has answered by itself: hooks around it see a head like any other. */
+export class HookReply extends ProviderReply {
+  readonly given: RecordedAnswer | GivenAnswer;
+
+  constructor(given: RecordedAnswer | GivenAnswer, answer: ClientAnswer, tally: Tally) {
+    super(NO_HEAD, answer, tally);
+    this.given = given;
+  }
+}
+
+/** Whether a recorded answer may be given to the client of this call: what it asked for, in the form that it asked for. */
+export function fits(got: RecordedAnswer, { exchange: x }: HostCall): boolean {
+  return (
+    x.privacy === "off" &&
+    got.kind === x.kind &&
+    got.protocol === x.protocol &&
+    got.stream === x.stream
+  );
 }

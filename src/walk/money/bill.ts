@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
+import type { CallRecord } from "../../plugin/call.ts";
 import type { Settle } from "../../plugin/store.ts";
 import type { HostCall } from "../call.ts";
 import type { Stamped } from "./ledger.ts";
@@ -25,7 +26,32 @@ export function settleCall(
     cut: fault !== undefined,
   });
   tally.call.exchange["~"].calls.push(record);
-  return billed(tally.call, command, tally.otherPrices);
+  const row = billed(tally.call, command, tally.otherPrices);
+  tally.closed(record, row);
+  return row;
+}
+
+/** The record of a call that a hook answered, and whose provider was not asked. */
+export const unasked = ({ attempt, n, candidate, started }: HostCall): CallRecord => ({
+  attempt,
+  n,
+  candidate,
+  state: "void",
+  usage: {},
+  costNano: 0n,
+  ms: { total: Math.round(performance.now() - started) },
+});
+
+/** Settles such a call: nothing was used, nothing is billed, and the row says by what it was answered. Never rejects. */
+export function settleUnasked(tally: Tally, finish: FinishReason): Promise<void> {
+  const { call } = tally;
+  const record = unasked(call);
+  const { attempt, usage, costNano, ms } = record;
+  call.exchange["~"].calls.push(record);
+  const settle = { do: "settle", at: Date.now(), attempt, state: "void", usage, costNano } as const;
+  const row = billed(call, { ...settle, outcome: "middleware", finish, ms }, []);
+  tally.closed(record, row);
+  return row;
 }
 
 /** Its row; never rejects. */

@@ -39,6 +39,18 @@ function standing({ identity, "~": { branch } }: HostExchange, n: number): Limit
   return n === 1 ? limits : limits.filter(({ unit }) => unit !== "requests");
 }
 
+/** Nothing is generated: of rates and places it takes one, and no tokens and no money. */
+const COUNTED: readonly Limit["unit"][] = ["requests", "concurrent"];
+
+/** Reserves a row for what generates nothing. */
+export function takenAside(call: HostCall): Promise<void> {
+  const { limits, labels } = chargesOf(call);
+  const claims = limits
+    .filter(({ unit }) => COUNTED.includes(unit))
+    .map((limit) => ({ ...limit, take: 1n }));
+  return taken(call, { at: Date.now(), labels, claims, holdNano: 0n, price: undefined });
+}
+
 const ORDER = ["soft", "expected", "hard"] as const;
 const stricter = (a: Ask["mode"], b: Ask["mode"]): Ask["mode"] =>
   ORDER.indexOf(b) > ORDER.indexOf(a) ? b : a;

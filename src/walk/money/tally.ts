@@ -69,6 +69,9 @@ export class Tally {
   #upstreamCost: bigint | undefined;
   #record: CallRecord | undefined;
 
+  #over: { readonly record: CallRecord; readonly row: Promise<void> } | undefined;
+  #awaited: PromiseWithResolvers<CallRecord> | undefined;
+
   constructor(call: HostCall) {
     this.call = call;
     this.pricing = new Pricing(call);
@@ -124,6 +127,19 @@ export class Tally {
       n: this.call.exchange["~"].received?.survey.n ?? 1,
     });
     return { usage: guess, estimated: true };
+  }
+
+  /** Resolves to its record when its row is durable; never rejects. */
+  settled(): Promise<CallRecord> {
+    const over = this.#over;
+    if (over) return over.row.then(() => over.record);
+    return (this.#awaited ??= Promise.withResolvers<CallRecord>()).promise;
+  }
+
+  /** It is settled, by this row. */
+  closed(record: CallRecord, row: Promise<void>): void {
+    this.#over = { record, row };
+    if (this.#awaited) void row.then(() => this.#awaited!.resolve(record));
   }
 
   /** The settle row and the record of this call. `cut`: the answer did not reach its end. */

@@ -1,21 +1,13 @@
 // What is asked of upstream beside answers: how long a request would be, what an answer was. It costs no money, and it counts: a key
 // has so many requests a minute and so many at once, whatever they ask for.
 import { faultOf } from "../../model/error.ts";
-import type { Limit } from "../../plugin/store.ts";
 import { billed, inTime } from "../money/bill.ts";
 import type { HostCall } from "../call.ts";
-import { chargesOf, taken } from "../money/charges.ts";
-
-/** Nothing is generated, so no tokens and no money are taken. */
-const COUNTED: readonly Limit["unit"][] = ["requests", "concurrent"];
+import { takenAside } from "../money/charges.ts";
 
 /** One row in the ledger around it: reserved before, settled after, without a price. */
 export async function aside<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
-  const { limits, labels } = chargesOf(call);
-  const claims = limits
-    .filter(({ unit }) => COUNTED.includes(unit))
-    .map((limit) => ({ ...limit, take: 1n }));
-  await taken(call, { at: Date.now(), labels, claims, holdNano: 0n, price: undefined });
+  await takenAside(call);
   try {
     const got = await work();
     await over(call, "ok");

@@ -1,14 +1,18 @@
 // One call, from its hooks to its bill: prepared, reserved, sent, presented, closed. One reserve before it, one settle after it.
 import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
-import type { RecordedAnswer, Reply } from "../../plugin/call.ts";
+import type { Usage } from "../../model/usage.ts";
+import type { GivenAnswer, RecordedAnswer, Reply } from "../../plugin/call.ts";
+import type { AttemptResult } from "../../plugin/middleware.ts";
 import type { ClientAnswer } from "../answer/client-answer.ts";
 import type { AnswerSource } from "../answer/lane.ts";
-import { ProviderReply } from "../answer/provider-reply.ts";
+import { fits, HookReply, ProviderReply } from "../answer/provider-reply.ts";
+import { give, written } from "../answer/given-answer.ts";
 import { breath } from "../bounds/turn.ts";
 import type { HostCall } from "../call.ts";
 import { promise } from "../candidates/privacy.ts";
 import type { HostCandidate } from "../mounted.ts";
-import { inTime, settleCall } from "../money/bill.ts";
+import { inTime, settleCall, settleUnasked, unasked } from "../money/bill.ts";
+import { takenAside } from "../money/charges.ts";
 import { reserve } from "../money/reserve.ts";
 import { Tally } from "../money/tally.ts";
 import { heed } from "../upstream/heed.ts";
@@ -51,13 +55,11 @@ export class CallLife {
     const inner = call.exchange["~"];
     try {
       const got = await this.#hooked(0);
-      if ("body" in got) {
-        this.#replay(got);
-        return await this.#close({ kind: "canceled", message: "A hook answered." });
-      }
-      const source = this.#source!;
+      const reply = isReply(got) ? got : await this.#fitted(got);
+      if (reply instanceof HookReply) return await this.#give(reply.given);
+      const source = this.#source ?? fail("internal", "A hook gave a reply that next() did not.");
       const upstream = "response" in source ? source.response : undefined;
-      this.#answer.begin(upstream, headOf(call, got.headers));
+      this.#answer.begin(upstream, headOf(call, reply.headers));
       await present(call, source, this.#answer, this.#tally);
     } catch (problem) {
       await this.#close(faultOf(problem) ?? { kind: "internal", message: "" });
@@ -69,15 +71,34 @@ export class CallLife {
   }
 
   /** The attempt hooks from this one on; the last one's `next()` asks the provider. */
-  #hooked(from: number): Promise<Reply | RecordedAnswer> {
+  #hooked(from: number): Promise<AttemptResult> {
     const call = this.#call;
     const { attempt } = call.exchange["~"].frontend.chain;
     for (let i = from; i < attempt.length; i++) {
       const hook = attempt[i]!;
       if (hook.applies(call.exchange.model, call.provider))
-        return hook.run(call, () => this.#hooked(i + 1) as Promise<Reply>);
+        return hook.run(call, () => this.#within(i + 1));
     }
     return this.#next();
+  }
+
+  /** For a hook around others what they answer is a reply, whatever it was. */
+  async #within(from: number): Promise<Reply> {
+    const got = await this.#hooked(from);
+    return isReply(got) ? got : this.#fitted(got);
+  }
+
+  /** A recording that does not fit is none: the provider is asked, if it was not. */
+  #fitted(got: Exclude<AttemptResult, Reply>): Reply | Promise<Reply> {
+    const call = this.#call;
+    if (typeof got !== "object" || got === null || !("answer" in got || "body" in got))
+      return fail("internal", "An attempt gave no answer.");
+    if ("answer" in got || fits(got, call)) return new HookReply(got, this.#answer, this.#tally);
+    call.exchange["~"].gen.log.warn(
+      { request: call.exchange.id, recorded: [got.kind, got.protocol, got.stream] },
+      "a recorded answer does not fit the request that it was given to, and was not replayed",
+    );
+    return this.#asked ?? this.#next();
   }
 
   #next(): Promise<Reply> {
@@ -144,25 +165,54 @@ export class CallLife {
     return new ProviderReply({ status: 200, headers: {} }, this.#answer, this.#tally);
   }
 
-  /** A cache's answer: no provider was asked, nothing is billed. */
-  #replay(got: RecordedAnswer): void {
-    const answer = this.#answer;
-    this.#call.exchange["~"].cached = true;
-    answer.begin(undefined, headOf(this.#call, {}));
-    answer.type(got.mime);
-    answer.write(got.body);
-    answer.commit();
-    answer.end();
+  /** What a hook answered. A provider that was asked all the same is given up, and billed for what it did. */
+  async #give(given: RecordedAnswer | GivenAnswer): Promise<void> {
+    const { exchange: x } = this.#call;
+    if ("answer" in given) {
+      const usage = await this.#booked(given);
+      const body = written(this.#call, given, usage);
+      this.#answer.begin(undefined, headOf(this.#call, {}));
+      return give(this.#answer, body);
+    }
+    x["~"].cached = true;
+    this.#answer.begin(undefined, headOf(this.#call, {}));
+    this.#answer.type(given.mime);
+    give(this.#answer, given.body);
+    if (!this.#reserved) this.#tally.closed(unasked(this.#call), Promise.resolve());
+    return this.#close(ANSWERED);
+  }
+
+  /** The row of an answer that a hook made, before the client has a byte of it; and the counts that stand on it. */
+  async #booked({ answer }: GivenAnswer): Promise<Usage> {
+    const call = this.#call;
+    const inner = call.exchange["~"];
+    inner.finish = answer.finish.reason;
+    if (this.#asked) {
+      await this.#close(ANSWERED);
+      if (this.#reserved) return inner.calls.at(-1)!.usage;
+    }
+    this.#over = true;
+    await takenAside(call);
+    await inTime(settleUnasked(this.#tally, answer.finish.reason));
+    return NOTHING;
   }
 
   /** Nothing goes on behind a call that is over, and what it reserved is settled. */
   async #close(failure: Fault): Promise<void> {
+    if (this.#over) return;
     this.#over = true;
     this.#call.end(fault("canceled", "given up"));
     await this.#asked?.catch(() => {});
     if (this.#reserved) await inTime(settleCall(this.#tally, { fault: failure }));
   }
 }
+
+const ANSWERED: Fault = { kind: "canceled", message: "A hook answered." };
+/** What a client is shown of a call that used nothing. */
+const NOTHING: Usage = { input: 0, output: 0 };
+
+const isReply = (got: AttemptResult): got is Reply =>
+  typeof got === "object" && got !== null && "headers" in got;
 
 /** The head has left: only a candidate of which it is true may answer: the same losses, and under privacy the same receipt. */
 function keepWord(call: HostCall, head: SentHead): void {

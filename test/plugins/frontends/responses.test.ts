@@ -97,6 +97,15 @@ const refused = async (run: Promise<unknown>): Promise<Fault> =>
   );
 const hi: Body = { model: "fast", input: "Hi" };
 
+const RECORDED = {
+  kind: "chat",
+  protocol: "responses",
+  stream: false,
+  mime: "application/json",
+  usage: {},
+  model: "m",
+} as const;
+
 describe("a request", () => {
   it("goes where it says, unless it continues an answer", async () => {
     const { read } = await mounted();
@@ -207,7 +216,7 @@ describe("two keys", () => {
     const answer = await read("POST", "/v1/responses", "alice", hi);
     const text = "x".repeat(1 << 20);
     const body = JSON.stringify({ output: [{ type: "message", id: "msg_a", text }] });
-    answer.record!.to({ mime: "application/json", body: Buffer.from(body), usage: {}, model: "m" });
+    answer.record!.to({ ...RECORDED, body: Buffer.from(body) });
     const refer = (times: number) =>
       read("POST", "/v1/responses", "alice", {
         ...hi,
@@ -224,10 +233,8 @@ describe("two keys", () => {
     const { read } = await mounted();
     const answer = await read("POST", "/v1/responses", "alice", hi);
     answer.record!.to({
-      mime: "application/json",
+      ...RECORDED,
       body: Buffer.from(JSON.stringify({ output: [{ type: "message", id: "msg_a" }] })),
-      usage: {},
-      model: "m",
     });
     const refer = (who: string) => (id: string) =>
       read("POST", "/v1/responses", who, { ...hi, input: [{ type: "item_reference", id }] });
