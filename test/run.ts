@@ -134,7 +134,8 @@ function finished(): (text: string) => void {
     const lines = (rest + text).split("\n");
     rest = lines.pop()!;
     for (const line of lines) {
-      const [, mark, file, more = ""] = /^ ?(✓|❯|×|↓) (test\/\S+\.test\.ts) (.*)$/.exec(line) ?? [];
+      const [, mark, file, more = ""] =
+        /^ ?(✓|❯|×|↓) +(?:\|?\w+\|? +)?(test\/\S+\.test\.ts) (.*)$/.exec(line) ?? [];
       if (file === undefined) continue;
       const how = mark === "✓" ? "" : mark === "↓" ? " skipped" : " FAILED";
       console.log(`  ${String(++files).padStart(3)}  ${file}${how}  ${more.replace(/[()]/g, "")}`);
