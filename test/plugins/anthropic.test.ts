@@ -7,6 +7,7 @@ import type { ProviderAccess, Outgoing, Call } from "../../src/plugin/call.ts";
 import type { Provider, WireEndpoint } from "../../src/plugin/provider.ts";
 import { asking } from "../../src/testing/asking.ts";
 import { context, json, upstream, type TestUpstream } from "../../src/testing/index.ts";
+import { chatRequest } from "../kit/requests.ts";
 
 let up: TestUpstream;
 beforeAll(async () => void (up = await upstream()));
@@ -132,21 +133,12 @@ describe("what is known of Claude", () => {
   const sent = (model: string, more: Partial<ChatRequest> = {}) => {
     const { client } = endpointOf(made()).protocol;
     return client!.request(
-      {
-        kind: "chat",
+      chatRequest({
         model,
-        stream: false,
-        instructions: [],
-        turns: [{ role: "user", blocks: [{ type: "text", text: "x" }] }],
-        tools: [],
-        output: {},
         sampling: { temperature: 0.5, topP: 0.9 },
         reasoning: { mode: "effort", effort: "high" },
-        state: {},
-        rest: {},
-        ext: {},
         ...more,
-      },
+      }),
       asking({ model }),
     ) as Record<string, any>;
   };

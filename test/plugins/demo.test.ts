@@ -17,6 +17,7 @@ import type { Call } from "../../src/plugin/call.ts";
 import type { NativeEndpoint } from "../../src/plugin/provider.ts";
 import { sniff } from "../../src/protocols/images/index.ts";
 import { asking, context, freeze, grammar } from "../../src/testing/index.ts";
+import { chatRequest } from "../kit/requests.ts";
 
 const { endpoints } = await demo.setup({ pace_ms: 5 }, context().ctx);
 const chat = endpoints.find((e) => "kind" in e && e.kind === "chat") as NativeEndpoint<{}, "chat">;
@@ -44,21 +45,7 @@ const user = (...blocks: (Block | string)[]): Turn => ({
   blocks: blocks.map((b) => (typeof b === "string" ? { type: "text", text: b } : b)),
 });
 const request = (turns: readonly Turn[], more: Partial<ChatRequest> = {}): ChatRequest =>
-  freeze({
-    kind: "chat",
-    model: "demo/x",
-    stream: true,
-    instructions: [],
-    turns,
-    tools: [],
-    output: {},
-    sampling: {},
-    reasoning: { mode: "auto" },
-    state: {},
-    rest: {},
-    ext: {},
-    ...more,
-  });
+  freeze(chatRequest({ model: "demo/x", stream: true, turns, ...more }));
 
 async function run(events: AsyncIterable<ModelEvent>): Promise<ModelEvent[]> {
   const judge = grammar();

@@ -10,23 +10,11 @@ import { responses } from "tollgate/protocols/responses";
 import { asking, outgoing, sending } from "tollgate/testing";
 import openai from "../../plugins/providers/openai.ts";
 import type { WireEndpoint } from "../../src/plugin/provider.ts";
+import { chatRequest } from "../kit/requests.ts";
 
 const LADDER = ["minimal", "low", "medium", "high", "xhigh", "max"];
-const request = (more: Partial<ChatRequest>): ChatRequest => ({
-  kind: "chat",
-  model: "m",
-  stream: false,
-  instructions: [],
-  turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-  tools: [],
-  output: { maxTokens: 9000 },
-  sampling: {},
-  reasoning: { mode: "auto" },
-  state: {},
-  rest: {},
-  ext: {},
-  ...more,
-});
+const request = (more: Partial<ChatRequest>): ChatRequest =>
+  chatRequest({ output: { maxTokens: 9000 }, ...more });
 
 /** Every word that stands anywhere under these names. */
 function said(body: unknown, names: ReadonlySet<string>, found: Json[] = []): Json[] {

@@ -9,6 +9,7 @@ import {
 } from "tollgate/plugin";
 import { asking, sending } from "tollgate/testing";
 import { upstreams } from "./codecs.ts";
+import { chatRequest } from "../kit/requests.ts";
 
 /** What a row is about: its name, a request with it, and what that is compared with. */
 export type Row<T> = readonly [name: string, more: T, plain?: T];
@@ -94,21 +95,12 @@ export const fromAny = (rows: readonly Row<Partial<ChatRequest>>[]): string =>
     })),
   );
 
-export const asked = (more: Partial<ChatRequest> = {}): ChatRequest => ({
-  kind: "chat",
-  model: "m",
-  stream: false,
-  instructions: [],
-  turns: [{ role: "user", blocks: [{ type: "text", text: "?" }] }],
-  tools: [],
-  output: { maxTokens: 4000 },
-  sampling: {},
-  reasoning: { mode: "auto" },
-  state: {},
-  rest: {},
-  ext: {},
-  ...more,
-});
+export const asked = (more: Partial<ChatRequest> = {}): ChatRequest =>
+  chatRequest({
+    turns: [{ role: "user", blocks: [{ type: "text", text: "?" }] }],
+    output: { maxTokens: 4000 },
+    ...more,
+  });
 
 /** The same request without what is in question: marks off the texts, other blocks left out. */
 const neutral = (more: Partial<ChatRequest>): ChatRequest =>

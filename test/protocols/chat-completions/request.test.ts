@@ -13,6 +13,7 @@ import {
 } from "../../../src/plugin/index.ts";
 import { asking, outgoing, sending } from "../../../src/testing/index.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
+import { chatRequest } from "../../kit/requests.ts";
 
 const { server, client } = chatCompletions();
 const read = (body: JsonObject) => server!.request({ model: "m", ...body } as never, "generate");
@@ -36,21 +37,8 @@ const refusal = (run: () => unknown) => {
 };
 
 /** A request as another protocol's server half would have made it. */
-const asked = (more: Partial<ChatRequest>): ChatRequest => ({
-  kind: "chat",
-  model: "m",
-  stream: false,
-  instructions: [],
-  turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-  tools: [],
-  output: {},
-  sampling: {},
-  reasoning: { mode: "auto" },
-  state: {},
-  rest: {},
-  ext: { messages: {} },
-  ...more,
-});
+const asked = (more: Partial<ChatRequest>): ChatRequest =>
+  chatRequest({ ext: { messages: {} }, ...more });
 
 describe("the schema", () => {
   const valid = new Ajv({ strict: false }).compile(server!.schema as object);

@@ -13,6 +13,7 @@ import { gemini, type GeminiDialect } from "tollgate/protocols/gemini";
 import { asking, outgoing, sending } from "tollgate/testing";
 import { unfitting } from "../../../src/protocols/names.ts";
 import { judged } from "./judge.ts";
+import { chatRequest } from "../../kit/requests.ts";
 
 const NEW = "gemini-3.5-flash";
 const ask: Turn = { role: "user", blocks: [{ type: "text", text: "Hi" }] };
@@ -22,21 +23,7 @@ function sent(
   of: Parameters<typeof asking>[0] = {},
   dialect: GeminiDialect = {},
 ) {
-  const request: ChatRequest = {
-    kind: "chat",
-    model: "m",
-    stream: false,
-    instructions: [],
-    turns: [ask],
-    tools: [],
-    output: {},
-    sampling: {},
-    reasoning: { mode: "auto" },
-    state: {},
-    rest: {},
-    ext: {},
-    ...more,
-  };
+  const request = chatRequest(more);
   const call = asking({ model: NEW, ...of });
   const out = sending(gemini(dialect).client!, request, call);
   const body = JSON.parse(JSON.stringify(out.body));
@@ -276,21 +263,7 @@ describe("the conversation", () => {
     const call_ = asking({ model: NEW });
     const out = sending(
       gemini().client!,
-      {
-        ...({} as ChatRequest),
-        kind: "chat",
-        model: "m",
-        stream: false,
-        instructions: [],
-        tools: [],
-        output: {},
-        sampling: {},
-        reasoning: { mode: "auto" },
-        state: {},
-        rest: {},
-        ext: {},
-        turns: [ask, { role: "assistant", blocks: [call("a")] }, result("a")],
-      },
+      chatRequest({ turns: [ask, { role: "assistant", blocks: [call("a")] }, result("a")] }),
       call_,
     );
     expect(JSON.stringify(out.body)).toContain('"n":12345678901234567890');

@@ -1,26 +1,14 @@
 // Schemas for models that read a part of JSON Schema only: the same in other words, less and declared, or refused.
 import { describe, expect, it } from "vitest";
 import * as fc from "fast-check";
-import { faultOf, type ChatRequest, type JsonObject } from "tollgate/plugin";
+import { faultOf, type JsonObject } from "tollgate/plugin";
 import { gemini } from "tollgate/protocols/gemini";
 import { asking, sending } from "tollgate/testing";
+import { chatRequest } from "../../kit/requests.ts";
 
 function declared(schema: object) {
   const call = asking({ model: "gemini-2.0-flash" });
-  const request = {
-    kind: "chat",
-    model: "m",
-    stream: false,
-    instructions: [],
-    turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [{ type: "function", name: "f", schema }],
-    output: {},
-    sampling: {},
-    reasoning: { mode: "auto" },
-    state: {},
-    rest: {},
-    ext: {},
-  } as unknown as ChatRequest;
+  const request = chatRequest({ tools: [{ type: "function", name: "f", schema }] as never });
   const { body } = sending(gemini().client!, request, call);
   const [tool] = JSON.parse(JSON.stringify(body!["tools"]))[0].functionDeclarations;
   return {

@@ -8,6 +8,7 @@ import { messages, type MessagesDialect } from "../../../src/protocols/messages/
 import { asking } from "../../../src/testing/asking.ts";
 import { freeze } from "../../../src/testing/freeze.ts";
 import { server } from "./recorded.ts";
+import { chatRequest } from "../../kit/requests.ts";
 
 export const decode = (body: object): ChatRequest =>
   server.request(freeze(body) as Body, "generate") as ChatRequest;
@@ -37,20 +38,7 @@ export const refusal = (run: () => unknown): Fault => {
 };
 
 /** As another protocol's server half hands it over. */
-export const asked = (more: Partial<ChatRequest> = {}): ChatRequest => ({
-  kind: "chat",
-  model: "p/m",
-  stream: false,
-  instructions: [],
-  turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-  tools: [],
-  output: { maxTokens: 100 },
-  sampling: {},
-  reasoning: { mode: "auto" },
-  state: {},
-  rest: {},
-  ext: {},
-  ...more,
-});
+export const asked = (more: Partial<ChatRequest> = {}): ChatRequest =>
+  chatRequest({ model: "p/m", output: { maxTokens: 100 }, ...more });
 
 export const f: Tool = { type: "function", name: "f", schema: { type: "object", properties: {} } };

@@ -8,6 +8,7 @@ import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { asking, freeze, plain } from "tollgate/testing";
 import { faultFrom } from "./kit.ts";
+import { chatRequest } from "../../kit/requests.ts";
 
 const { server, client } = responses() as Required<ReturnType<typeof responses>>;
 const decode = (body: Body) => server.request(freeze(body), "generate");
@@ -287,20 +288,7 @@ describe("a request", () => {
 });
 
 describe("another protocol's request", () => {
-  const base: ChatRequest = {
-    kind: "chat",
-    model: "m",
-    stream: false,
-    instructions: [],
-    turns: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [],
-    output: {},
-    sampling: {},
-    reasoning: { mode: "auto" },
-    state: {},
-    rest: {},
-    ext: {},
-  };
+  const base = chatRequest();
   const refusal = (more: Partial<ChatRequest>) => faultFrom(() => encode({ ...base, ...more }));
   const losses = (more: Partial<ChatRequest>, info: any = {}) => {
     const of = asking({ info: { model: "m", kind: "chat", ...info } });
