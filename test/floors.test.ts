@@ -15,6 +15,7 @@ import {
   roleless,
   twice,
   undocumented,
+  unexplained,
   upward,
 } from "./floors.ts";
 
@@ -182,6 +183,11 @@ describe("the top level", () => {
 describe("words", () => {
   it("an exported type's name stands once", () => expect(twice(texts)).toEqual([]));
 
+  it("every method of the contract says when it is called", () => {
+    const contract = src.filter((file) => file.startsWith("src/plugin/"));
+    expect(contract.flatMap((file) => unexplained(file, read(file)))).toEqual([]);
+  });
+
   it("every export of the contract, of the vocabulary and of the kit has a doc comment", () => {
     const spoken = src.filter((file) => /^src\/(plugin|model|testing)\//.test(file));
     expect(spoken.flatMap((file) => undocumented(file, read(file)))).toEqual([]);
@@ -300,6 +306,12 @@ describe("the judge of words and circles", () => {
     expect(hurried("a.test.ts", "await until(() => told.length === 1);\nawait quiet(20);")).toEqual(
       [],
     );
+  });
+  it("finds a method without a word, and not one that has its own", () => {
+    const of = (line: string) => unexplained("a.ts", `export interface A {\n${line}\n}`);
+    expect(of("  run?(x: X): Y;")).toHaveLength(1);
+    expect(of("  list(of: {")).toHaveLength(1);
+    expect(of("  /** Once. */\n  run?(x: X): Y;")).toEqual([]);
   });
   it("finds a word that names no role, and passes over code, names and roles", () => {
     const said = (line: string) => roleless("a.ts", line).length;

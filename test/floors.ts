@@ -157,6 +157,16 @@ export function hurried(file: string, source: string): string[] {
   });
 }
 
+/** Methods of the contract's interfaces without a doc comment of their own: when it is called is said there. */
+export function unexplained(file: string, source: string): string[] {
+  const lines = source.split("\n");
+  return lines.flatMap((line, i) => {
+    const method = /^ {2,4}(?:readonly )?(\w+)\??(?:<[^>]*>)?\(/.exec(line)?.[1];
+    if (method === undefined || lines[i - 1]?.trimEnd().endsWith("*/")) return [];
+    return [`${file}:${i + 1} does not say when ${method} is called`];
+  });
+}
+
 const NO_ROLE = /\b(?:nobody|whoever|somebody|someone|anybody|anyone|everybody|everyone|whom?)\b/gi;
 /** "an author who" has named the role. */
 const ROLE = /\b(?:author|client|operator|owner|people|person|reader|user)s? whom?$/i;

@@ -64,9 +64,11 @@ export interface Outgoing {
   readonly method: string;
   readonly path: string;
   readonly headers: HeadersOut;
+  /** A top-level field as it will leave, edits included. */
   get(field: string): Opt<Field>;
   /** Without a body, set and drop do nothing. */
   set(field: string, value: Opt<Field>): void;
+  /** Takes a field out. */
   drop(field: string): void;
   /** No value: remove. */
   header(name: string, value?: string): void;

@@ -41,11 +41,13 @@ export type Context = Readonly<{
    */
   keys: { find(secret: string): Promise<KeyRecord | undefined> };
   catalogue: {
+    /** The models that this identity may ask for: aliases first, then by provider as gateway.yaml has them. */
     list(of: {
       identity?: Opt<Identity>;
       privacy?: Opt<Privacy>;
       kind?: Opt<Kind>;
     }): readonly ListedModel[];
+    /** One of them by its id, or by another name that the gateway has for it. */
     find(id: string): ListedModel | undefined;
     /** Every kind that is mounted, by its word. */
     works(): ReadonlyMap<string, Work>;

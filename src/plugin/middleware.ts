@@ -55,9 +55,16 @@ export interface MiddlewareRoutes {
  * a limit or the bytes themselves depend on them. A failure of `settle` is always logged and nothing more.
  */
 export interface Hooks {
-  /** On the head. The secret, out of whatever header, is here and nowhere else. */
+  /**
+   * On the head, before a byte of the body is read; one hook after the other, each waited for. `credential` is the client's secret
+   * as the frontend found it, and no other hook sees it. It identifies the client, tightens privacy, or refuses. Called for
+   * served routes too, unless they are open.
+   */
   admit?(x: Arrival, credential: string | undefined): void | Promise<void>;
-  /** Once, before routing. Its presence closes the verbatim lane. */
+  /**
+   * Once, before routing; each gets what the one before gave, and is waited for. What comes out is what providers are asked.
+   * Its presence closes the verbatim lane.
+   */
   rewrite?(request: ModelRequest, x: Exchange): ModelRequest | Promise<ModelRequest>;
   /**
    * Once, after every `rewrite` and before routing: the request as a provider will be asked, in the form of no protocol. What no
@@ -68,9 +75,15 @@ export interface Hooks {
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
   /** Fewer, in another order, or excluded with a reason. */
   route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
-  /** All of them and the reserve row are one atomic store call. */
+  /**
+   * Before each call is sent, for token counts and by-id operations too. It says which limits the call counts against and how
+   * much is held. All of them and the reserve row are one atomic store call; a limit that is full is a 429.
+   */
   charge?(call: Call): Charge | undefined;
-  /** Both lanes: the last word on what leaves. */
+  /**
+   * For each request that leaves, on both lanes and for a native endpoint's own fetches: the last word on it, but for the
+   * credential. It edits `out`. A field of an account, or of state that is not the client's, is refused after it all the same.
+   */
   prepare?(out: Outgoing, call: Call): Sync;
   /** `next()` at most once: the host owns retries. After it, upstream's head is here and no content has left. */
   attempt?(call: Call, next: () => Promise<Reply>): Promise<AttemptResult>;
@@ -93,7 +106,10 @@ export interface Hooks {
    * ends the answer in the same way, or with `on_error: pass` ends the watching.
    */
   watch?(call: Call, stop: (fault: Fault) => void): (event: ModelEvent) => Sync;
-  /** Exactly once, in reverse order, refused requests too. */
+  /**
+   * Exactly once for each request that reached a frontend, refused ones too, when its answer is over and billed; in reverse order,
+   * each waited for. It changes nothing any more. A throw is logged.
+   */
   settle?(x: Arrival & Partial<Exchange>, outcome: Outcome): void | Promise<void>;
 }
 

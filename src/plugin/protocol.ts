@@ -137,6 +137,7 @@ export interface Decoder {
 
 /** Gets usage twice: after `start` a guess of the input, for wires that tell counts at their beginning; and just before the finish the one that is settled. */
 export interface Encoder {
+  /** Writes one event, or keeps it until it can be written. Called in order; the last one is `finish`. */
   event(event: ModelEvent): void;
   /** The protocol's own error, inside a stream that has begun. Nothing follows it. */
   fail(fault: Fault): void;
@@ -144,6 +145,7 @@ export interface Encoder {
 
 /** Passes an upstream's bytes on and reports what it sees in them. `between`: no event is half written, so a ping may go here. */
 export interface Relay extends Decoder {
+  /** Writes the protocol's own error to the client, after bytes that have passed. Nothing follows it. */
   fail(fault: Fault): void;
   readonly between: boolean;
 }
@@ -164,6 +166,7 @@ export interface RelaySink {
   content(bytes?: number): void;
   /** Upstream's own id of this answer. */
   start(id: string): void;
+  /** Counts as the provider tells them; a later count of the same unit takes the place of the one before. */
   usage(seen: UsageSeen): void;
   /**
    * Said before the terminal bytes are passed on. What comes back is what was settled, estimates included: where upstream

@@ -132,6 +132,8 @@ export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
 export interface NativeEndpoint<C = unknown, K extends Kind = Kind>
   extends Partial<Reach<C>>, Offer {
   kind: K;
+  /** The events of one answer, ending with `finish`. Read as fast as the client reads. */
   run(request: ModelRequest<K>, call: Call, credential: C): AsyncIterable<ModelEvent>;
+  /** How many tokens the request would be, without making an answer. */
   count?(request: ModelRequest<K>, call: Call, credential: C): Promise<number>;
 }

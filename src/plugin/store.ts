@@ -46,8 +46,11 @@ export interface Store {
    * the truth that comes late: a correction of each, once.
    */
   apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
+  /** One key, by the SHA-256 of its secret. Asked while a client waits: after 5 s the host refuses it. */
   key(digest: string): Promise<KeyRecord | undefined>;
+  /** All keys, revoked ones too, in the order in which they were made. */
   keys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
+  /** Rows of the ledger that fit the query, in the order in which they were written. */
   entries(query: LedgerQuery, page?: PageRequest, of?: ReadOptions): Promise<ResultPage<Entry>>;
   /**
    * Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. A call
@@ -59,6 +62,7 @@ export interface Store {
   ): Promise<readonly Total[]>;
   /** A pinned price row, so that any entry can be computed again. */
   price?(hash: string): Promise<Price | undefined>;
+  /** Reads all that was written and says what of it cannot be true. Asked by `tollgate ledger verify`. */
   verify?(): Promise<readonly Problem[]>;
   /**
    * A value that is decided once for all instances, and for good: the first one that asks for it has `make` called, and what that

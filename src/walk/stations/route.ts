@@ -230,13 +230,13 @@ function first(list: readonly HostCandidate[]): HostCandidate[] {
 /** What a model that lacks it can be asked without: a stream is made, and codecs leave out what is said of thinking. */
 const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
-/** Absent is unknown, and unknown is forwarded. */
 /** What cannot be counted is estimated; an endpoint that sends by itself says what it does not do. */
 function answers({ "~": { endpoint } }: HostCandidate, { op, name }: Exchange): boolean {
   const { wire, protocol } = endpoint;
   return op === "count" || !wire || pathNamed(name, wire.endpoint, protocol!) !== undefined;
 }
 
+/** Absent is unknown, and unknown is forwarded. */
 function lacking(candidate: HostCandidate, features: readonly Feature[]): Feature | undefined {
   const can = candidate.info.can;
   const here = candidate["~"].endpoint.endpoint.can;
