@@ -2,7 +2,7 @@
 import { formatDecimal, parseDecimal } from "../money/decimal.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { Limit } from "../plugin/store.ts";
+import type { Limit } from "../plugin/limit.ts";
 
 const FORM =
   /^(requests|concurrent|tokens|input|output|images|usd)=(\d{1,15}(?:\.\d{1,9})?)(?:\/(minute|hour|day|week|month|total))?$/;

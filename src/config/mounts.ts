@@ -2,7 +2,7 @@
 // takes. Runs no plugin's `setup`; a plugin's `check` is pure.
 import { sayable } from "../model/error.ts";
 import type { PluginKind } from "../plugin/define.ts";
-import type { Problem } from "../plugin/plugin.ts";
+import type { Problem } from "../plugin/problem.ts";
 import { NOTHING, type Schema } from "./dialect.ts";
 import { isTemplate, parseTemplate } from "./interpolate.ts";
 import { originAt } from "./origins.ts";

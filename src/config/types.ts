@@ -9,7 +9,8 @@ import type { MiddlewareDef } from "../plugin/middleware.ts";
 import type { ObserverDef } from "../plugin/observer.ts";
 import type { Role } from "../plugin/plugin.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
-import type { Limit, StoreDef } from "../plugin/store.ts";
+import type { Limit } from "../plugin/limit.ts";
+import type { StoreDef } from "../plugin/store-definition.ts";
 
 export interface GatewayConfig {
   /** Absolute. */

@@ -4,11 +4,10 @@ import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { ModelAnswer } from "../model/event.ts";
 import type { Kind } from "../model/request.ts";
-import type { Field, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
+import type { HeadersIn, HeadersOut, Opt } from "../model/values.ts";
 import type { Exchange } from "./exchange.ts";
-import type { Named } from "./look.ts";
 import type { CallContext } from "./protocol.ts";
-import type { Limit } from "./store.ts";
+import type { Limit } from "./limit.ts";
 
 /** provider × endpoint × model × credential. Of those that survive `route`, the first endpoint of a provider, model and credential is used. */
 export interface Candidate {
@@ -57,23 +56,6 @@ export interface ProviderAccess {
       signal?: AbortSignal;
     },
   ): Promise<Response>;
-}
-
-/** The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, so that editing closes no lane. */
-export interface Outgoing {
-  readonly method: string;
-  readonly path: string;
-  readonly headers: HeadersOut;
-  /** A top-level field as it will leave, edits included. */
-  get(field: string): Opt<Field>;
-  /** Without a body, set and drop do nothing. */
-  set(field: string, value: Opt<Field>): void;
-  /** Takes a field out. */
-  drop(field: string): void;
-  /** No value: remove. */
-  header(name: string, value?: string): void;
-  /** What it names that is not its own, as it stands now. */
-  named?(): Named;
 }
 
 /**

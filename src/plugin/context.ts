@@ -3,7 +3,7 @@ import type { Kind } from "../model/request.ts";
 import type { Work } from "../model/work.ts";
 import type { Opt } from "../model/values.ts";
 import type { ProviderAccess } from "./call.ts";
-import type { Identity } from "./exchange.ts";
+import type { Identity } from "./identity.ts";
 import type { KeyRecord, Store } from "./store.ts";
 
 /**

@@ -1,13 +1,10 @@
 // One request: Arrival → Exchange → Candidate → Call → Outcome. What a plugin keeps of its own sits in a WeakMap.
 // Nothing handed to a plugin may be changed by it; the test kit deep-freezes it.
-import type { Feature, Lane, Privacy } from "../model/facts.ts";
-import type { FinishReason } from "../model/event.ts";
-import type { Fault } from "../model/error.ts";
+import type { Feature, Privacy } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
-import type { Body, HeadersIn, HeadersOut, Opt } from "../model/values.ts";
-import type { CallRecord } from "./call.ts";
+import type { Body, HeadersIn } from "../model/values.ts";
+import type { Identity } from "./identity.ts";
 import type { Op } from "./protocol.ts";
-import type { Limit } from "./store.ts";
 
 /** The head. The body of a request that is refused here is never read. */
 export type Arrival = Readonly<{
@@ -70,38 +67,3 @@ export type Exchange = Arrival &
     /** Decoded when first read; reading leaves the verbatim lane open. */
     request: ModelRequest;
   }>;
-
-/** What a client may do: data that the host enforces, so that every auth plugin gets all of it. */
-export interface Identity {
-  id: string;
-  name?: Opt<string>;
-  /** Patterns with one star; absent = all. */
-  models?: Opt<readonly string[]>;
-  frontends?: Opt<readonly string[]>;
-  privacy?: Opt<Privacy>;
-  /** Counted by the host for each call, in one step with its row, whichever middleware is mounted. */
-  limits?: Opt<readonly Limit[]>;
-  labels?: Opt<HeadersOut>;
-  /**
-   * The account that it draws on, by its name under `accounts:` in gateway.yaml. The host adds the limits of that account and of
-   * all accounts above it, and narrows the rest: models and frontends are those that all of them allow, privacy is the
-   * strictest, labels add up. `x.identity` is what comes of it. A name that is not there is a 403 for each of its requests.
-   */
-  account?: Opt<string>;
-}
-
-/**
- * How a request ended. Told once to every `settle` hook, when the client has its answer and the last ledger row is durable;
- * where the ledger takes longer than 2 s for that row, the hooks are not kept waiting either.
- */
-export type Outcome = Readonly<{
-  status: number;
-  lane: Lane | null;
-  calls: readonly CallRecord[];
-  cached: boolean;
-  finish?: FinishReason;
-  fault?: Fault;
-  losses: readonly { field: string; how: string; code: string }[];
-  bytesOut: number;
-  ms: number;
-}>;

@@ -1,8 +1,37 @@
-// A limit as an operator writes it: { unit: usd, max: 5, per: month }. One form for keys, for accounts, and for the options of
-// any plugin that takes limits.
-import type { Problem } from "./plugin.ts";
+// What is counted against a key, an account or whatever else a plugin counts; and the form in which an operator writes it:
+// { unit: usd, max: 5, per: month }. One form for keys, for accounts, and for the options of any plugin that takes limits.
+import type { Problem } from "./problem.ts";
 import type { Infer } from "./schema.ts";
-import type { Limit } from "./store.ts";
+
+/** At most `max` of a unit in a window, counted together for all that share `scope`. */
+export interface Limit {
+  scope: string;
+  unit: "requests" | "concurrent" | "tokens" | "input" | "output" | "images" | "nano_usd";
+  max: number | bigint;
+  per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
+}
+
+/**
+ * What a limit by day, week, month or in total has counted went over this much of it: what was used, without what open calls
+ * hold. `max` is the one that was claimed last.
+ */
+export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
+  percent: (typeof CROSSINGS)[number];
+  used: bigint;
+  max: bigint;
+  /** Unix milliseconds, as of a LimitState. */
+  resetsAt: number;
+}
+
+/** In per cent of a limit. A store looks at each. */
+export const CROSSINGS = [50, 80, 95, 100] as const;
+
+/** A limit as it stood when the store looked: what is left, and when the window ends. */
+export interface LimitState extends Limit {
+  left: number | bigint;
+  /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
+  resetsAt: number;
+}
 
 /** The schema of one limit, for a plugin's `options`. What it cannot say, `limitFlaw` says. */
 export const LIMIT = {

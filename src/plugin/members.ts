@@ -6,7 +6,8 @@ import type { Hooks, MiddlewareDef, MiddlewareRoutes } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
 import type { Commands } from "./plugin.ts";
 import type { NativeEndpoint, Provider, ProviderDef, WireEndpoint } from "./provider.ts";
-import type { Store, StoreDef } from "./store.ts";
+import type { Store } from "./store.ts";
+import type { StoreDef } from "./store-definition.ts";
 
 type Names<T> = { readonly [K in keyof Required<T>]: true };
 

@@ -3,12 +3,14 @@ import type { ModelEvent } from "../model/event.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { HeadersOut, Opt, Sync } from "../model/values.ts";
-import type { Call, Candidate, GivenAnswer, Outgoing, RecordedAnswer, Reply } from "./call.ts";
-import type { Arrival, Exchange, Outcome } from "./exchange.ts";
+import type { Call, Candidate, GivenAnswer, RecordedAnswer, Reply } from "./call.ts";
+import type { Outgoing } from "./outgoing.ts";
+import type { Arrival, Exchange } from "./exchange.ts";
+import type { Outcome } from "./outcome.ts";
 import type { PluginRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { None, ObjectSchema } from "./schema.ts";
-import type { Limit } from "./store.ts";
+import type { Limit } from "./limit.ts";
 
 /** How several middlewares combine; their order is gateway.yaml's. All fail closed, except settle. */
 export const HOOKS = {

@@ -11,7 +11,7 @@ import type { ObserverRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Op } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
-import type { LimitCrossing } from "./store.ts";
+import type { LimitCrossing } from "./limit.ts";
 
 /** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
 export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {

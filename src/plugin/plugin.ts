@@ -1,5 +1,6 @@
-import type { Json, JsonObject, Opt } from "../model/values.ts";
+import type { Json, JsonObject } from "../model/values.ts";
 import type { Context } from "./context.ts";
+import type { Problem } from "./problem.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import type { Infer, ObjectSchema } from "./schema.ts";
 
@@ -35,14 +36,6 @@ export interface Needs<O> {
 
 /** How much its author promises. Absent is experimental. `tollgate list` shows it. */
 export type Stability = "experimental" | "beta" | "stable" | "deprecated";
-
-/** `path` is a JSON pointer into the options. */
-export interface Problem {
-  path: string;
-  message: string;
-  hint?: Opt<string>;
-  severity?: Opt<"error" | "warning">;
-}
 
 /**
  * What the giver of a command, or the client of an admin route, must be at least. Each may what those before it may: metrics reads

@@ -8,9 +8,9 @@ import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { RequestExtent, Work } from "../model/work.ts";
 import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
-import type { Outgoing } from "./call.ts";
+import type { Outgoing } from "./outgoing.ts";
 import type { Named, Review } from "./look.ts";
-import type { LimitState } from "./store.ts";
+import type { LimitState } from "./limit.ts";
 
 /** generate: metered · count: answered or estimated · relay: same protocol only, the client's method and query kept (retrieve, cancel…). */
 export type Op = "generate" | "count" | "relay";

@@ -3,15 +3,10 @@ import type { Lane, Price, Privacy } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallState } from "./call.ts";
-import type { Identity } from "./exchange.ts";
+import type { Identity } from "./identity.ts";
 import type { InstanceState, StoreNews, StoreOwner } from "./instance.ts";
-import type { Plugin, Problem, Setup } from "./plugin.ts";
-import type { None, ObjectSchema } from "./schema.ts";
-
-/** A store's definition: where keys, limits and the ledger live. One is mounted, under `store:`. */
-export interface StoreDef<O extends ObjectSchema = None> extends Plugin<O> {
-  setup: Setup<O, Store>;
-}
+import type { Limit, LimitCrossing, LimitState } from "./limit.ts";
+import type { Problem } from "./problem.ts";
 
 /**
  * Keeps keys, limits and the ledger. Only the primary process calls it; workers' batches are carried there. `open`
@@ -167,33 +162,6 @@ export interface Target {
   model: string;
   protocol: string | null;
   credential: string;
-}
-
-/** At most `max` of a unit in a window, counted together for all that share `scope`. */
-export interface Limit {
-  scope: string;
-  unit: "requests" | "concurrent" | "tokens" | "input" | "output" | "images" | "nano_usd";
-  max: number | bigint;
-  per: "minute" | "hour" | "day" | "week" | "month" | "total" | "open";
-}
-/**
- * What a limit by day, week, month or in total has counted went over this much of it: what was used, without what open calls
- * hold. `max` is the one that was claimed last.
- */
-export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
-  percent: (typeof CROSSINGS)[number];
-  used: bigint;
-  max: bigint;
-  /** Unix milliseconds, as of a LimitState. */
-  resetsAt: number;
-}
-/** In per cent of a limit. A store looks at each. */
-export const CROSSINGS = [50, 80, 95, 100] as const;
-/** A limit as it stood when the store looked: what is left, and when the window ends. */
-export interface LimitState extends Limit {
-  left: number | bigint;
-  /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
-  resetsAt: number;
 }
 
 /** A key as the store keeps it: the digest of its secret, and the identity that it proves. */

@@ -3,7 +3,7 @@
 // list of names serves all wires: a name that a backend does not read costs nothing but a larger hold.
 import type { JsonObject, Opt } from "../model/values.ts";
 import type { Named } from "../plugin/look.ts";
-import type { Outgoing } from "../plugin/call.ts";
+import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Survey } from "../plugin/protocol.ts";
 import { list, object } from "./json.ts";
 import { hostedBy } from "./look/index.ts";

@@ -1,5 +1,5 @@
 import type { Body, Field, HeadersOut, Opt } from "../model/values.ts";
-import type { Outgoing } from "../plugin/call.ts";
+import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import { look } from "../protocols/look/index.ts";
 import type { CallContext, ClientHalf } from "../plugin/protocol.ts";

@@ -2,8 +2,8 @@
 import type { AccountConfig } from "../config/types.ts";
 import type { Privacy } from "../model/facts.ts";
 import { fail } from "../model/error.ts";
-import type { Identity } from "../plugin/exchange.ts";
-import type { Limit } from "../plugin/store.ts";
+import type { Identity } from "../plugin/identity.ts";
+import type { Limit } from "../plugin/limit.ts";
 import { common } from "./candidates/pattern.ts";
 
 type Narrowing = Pick<Identity, "models" | "frontends" | "privacy" | "labels">;

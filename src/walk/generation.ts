@@ -3,7 +3,8 @@
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.
 import type { RequestRecord } from "../plugin/observer.ts";
-import type { Outgoing, ProviderAccess } from "../plugin/call.ts";
+import type { ProviderAccess } from "../plugin/call.ts";
+import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Logger } from "../plugin/context.ts";
 import type { Json } from "../model/values.ts";

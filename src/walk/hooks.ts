@@ -1,5 +1,6 @@
 // Hooks, compiled once per generation and frontend into flat lists. How several combine is HOOKS' rule for each.
-import type { Call, Outgoing } from "../plugin/call.ts";
+import type { Call } from "../plugin/call.ts";
+import type { Outgoing } from "../plugin/outgoing.ts";
 import type { Hooks } from "../plugin/middleware.ts";
 import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";

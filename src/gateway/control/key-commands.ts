@@ -3,7 +3,8 @@
 import { mint } from "../../lib/key.ts";
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
-import type { KeyRecord, Limit, ResultPage, PageRequest } from "../../plugin/store.ts";
+import type { Limit } from "../../plugin/limit.ts";
+import type { KeyRecord, ResultPage, PageRequest } from "../../plugin/store.ts";
 import { answering } from "./input.ts";
 import type { InputOf } from "./table.ts";
 

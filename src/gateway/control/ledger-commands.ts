@@ -2,7 +2,8 @@
 // a running gateway and on the store itself. Rows are never changed: a correction is one more.
 import { parseDecimal } from "../../money/decimal.ts";
 import { fail } from "../../model/error.ts";
-import type { Commands, Problem } from "../../plugin/plugin.ts";
+import type { Commands } from "../../plugin/plugin.ts";
+import type { Problem } from "../../plugin/problem.ts";
 import type {
   Entry,
   LedgerQuery,

@@ -1,15 +1,8 @@
 // What every law of a store needs: commands with everything filled in, and short questions.
 import assert from "node:assert/strict";
 import { faultOf } from "../../model/error.ts";
-import type {
-  StoreCommand,
-  Entry,
-  Limit,
-  Reserve,
-  Settle,
-  Store,
-  Verdict,
-} from "../../plugin/store.ts";
+import type { Limit } from "../../plugin/limit.ts";
+import type { StoreCommand, Entry, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
 
 /** A store as its author's test makes it for one law, with ways to kill and to end it. */
 export interface StoreUnderTest {

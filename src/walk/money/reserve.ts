@@ -1,6 +1,6 @@
 import { hold, type Ask } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
-import type { Limit } from "../../plugin/store.ts";
+import type { Limit } from "../../plugin/limit.ts";
 import type { HostCall } from "../call.ts";
 import { chargesOf, taken } from "./charges.ts";
 import { leaving } from "./leaving.ts";

@@ -1,5 +1,5 @@
 import type { CallRecord } from "../../plugin/call.ts";
-import type { Outcome } from "../../plugin/exchange.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
 import type { Fault } from "../../model/error.ts";
 import type { RequestRecord, RequestRecordCall } from "../../plugin/observer.ts";
 import type { HostExchange } from "../exchange.ts";

@@ -1,5 +1,5 @@
 import { ERRORS, type Fault } from "../../model/error.ts";
-import type { Outcome } from "../../plugin/exchange.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
 import type { HostExchange } from "../exchange.ts";
 import { seenOf } from "./request-record.ts";
 

@@ -10,7 +10,7 @@ import {
   type JsonObject,
   type Opt,
 } from "../../model/values.ts";
-import type { Outgoing } from "../../plugin/call.ts";
+import type { Outgoing } from "../../plugin/outgoing.ts";
 import type { Named } from "../../plugin/look.ts";
 import { look, lookAgain } from "../../protocols/look/index.ts";
 import type { FormLayout } from "../form/body.ts";

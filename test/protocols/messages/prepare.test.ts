@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { faultOf } from "../../../src/model/error.ts";
 import type { Proof } from "../../../src/model/request.ts";
-import type { Outgoing } from "../../../src/plugin/call.ts";
+import type { Outgoing } from "../../../src/plugin/outgoing.ts";
 import { seal } from "../../../src/protocols/envelope.ts";
 import { messages, type MessagesDialect } from "../../../src/protocols/messages/index.ts";
 import { asking } from "../../../src/testing/asking.ts";

@@ -7,7 +7,8 @@ import type { ControlCommand } from "../../../src/gateway/control/socket.ts";
 import { digest, parse } from "../../../src/lib/key.ts";
 import { faultOf } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
-import type { KeyRecord, Limit } from "../../../src/plugin/store.ts";
+import type { Limit } from "../../../src/plugin/limit.ts";
+import type { KeyRecord } from "../../../src/plugin/store.ts";
 
 const HOUR = 3_600_000;
 let now: number;

@@ -1,6 +1,6 @@
 // The output's bound; thoughts lie inside it.
 import type { JsonObject } from "../../../model/values.ts";
-import type { Outgoing } from "../../../plugin/call.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { object } from "../../json.ts";
 
 export function cap(out: Outgoing, tokens: number): void {

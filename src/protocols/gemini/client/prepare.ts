@@ -1,5 +1,5 @@
 // The last look of this protocol at a request before it leaves.
-import type { Outgoing } from "../../../plugin/call.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { refuseKept } from "../../look/index.ts";
 

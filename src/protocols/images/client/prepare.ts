@@ -1,7 +1,7 @@
 // The dialect, on both lanes: what the catalogue knows of the model is checked, and what a host says differently is said so.
 import { under } from "../../table.ts";
 import { fail } from "../../../model/error.ts";
-import type { Outgoing } from "../../../plugin/call.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { number, text } from "../../json.ts";
 import type { ImageTraits } from "../dialect.ts";

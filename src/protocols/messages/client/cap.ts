@@ -1,5 +1,5 @@
 // The output's bound; thinking lies inside it, and goes where there is no room for it.
-import type { Outgoing } from "../../../plugin/call.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { isObject } from "../../json.ts";
 
 export function cap(out: Outgoing, tokens: number): void {

@@ -1,6 +1,6 @@
 // The last look of this protocol at a request before it leaves, on both lanes.
 import type { Json, JsonObject } from "../../../model/values.ts";
-import type { Outgoing } from "../../../plugin/call.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { isSealed, unseal } from "../../envelope.ts";
 import { asksThought } from "../../spending.ts";

@@ -1,7 +1,7 @@
 import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
 import type { HeadersOut, JsonObject } from "../../../model/values.ts";
 import type { ErrorAnswer } from "../../../plugin/protocol.ts";
-import type { LimitState } from "../../../plugin/store.ts";
+import type { LimitState } from "../../../plugin/limit.ts";
 import { some } from "../../json.ts";
 
 /** The protocol's own type, and its own status where that is not the kind's. */

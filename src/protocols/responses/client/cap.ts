@@ -1,5 +1,5 @@
 // The output's bound, lowered to what the caller can pay for.
-import type { Outgoing } from "../../../plugin/call.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
 import { number } from "../../json.ts";
 
 export function cap(out: Outgoing, tokens: number): void {

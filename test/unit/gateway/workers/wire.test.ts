@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
 import { heard, pack, told, unpack } from "../../../../src/gateway/workers/wire.ts";
-import type { StoreCommand, Limit, Verdict } from "../../../../src/plugin/store.ts";
+import type { Limit } from "../../../../src/plugin/limit.ts";
+import type { StoreCommand, Verdict } from "../../../../src/plugin/store.ts";
 import { NOON } from "../../../../src/testing/store.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 5 });

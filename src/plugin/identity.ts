@@ -1,0 +1,22 @@
+import type { Privacy } from "../model/facts.ts";
+import type { HeadersOut, Opt } from "../model/values.ts";
+import type { Limit } from "./limit.ts";
+
+/** What a client may do: data that the host enforces, so that every auth plugin gets all of it. */
+export interface Identity {
+  id: string;
+  name?: Opt<string>;
+  /** Patterns with one star; absent = all. */
+  models?: Opt<readonly string[]>;
+  frontends?: Opt<readonly string[]>;
+  privacy?: Opt<Privacy>;
+  /** Counted by the host for each call, in one step with its row, whichever middleware is mounted. */
+  limits?: Opt<readonly Limit[]>;
+  labels?: Opt<HeadersOut>;
+  /**
+   * The account that it draws on, by its name under `accounts:` in gateway.yaml. The host adds the limits of that account and of
+   * all accounts above it, and narrows the rest: models and frontends are those that all of them allow, privacy is the
+   * strictest, labels add up. `x.identity` is what comes of it. A name that is not there is a 403 for each of its requests.
+   */
+  account?: Opt<string>;
+}

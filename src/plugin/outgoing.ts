@@ -1,0 +1,19 @@
+import type { Field, HeadersOut, Opt } from "../model/values.ts";
+import type { Named } from "./look.ts";
+
+/** The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, so that editing closes no lane. */
+export interface Outgoing {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: HeadersOut;
+  /** A top-level field as it will leave, edits included. */
+  get(field: string): Opt<Field>;
+  /** Without a body, set and drop do nothing. */
+  set(field: string, value: Opt<Field>): void;
+  /** Takes a field out. */
+  drop(field: string): void;
+  /** No value: remove. */
+  header(name: string, value?: string): void;
+  /** What it names that is not its own, as it stands now. */
+  named?(): Named;
+}
