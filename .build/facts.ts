@@ -106,7 +106,7 @@ export function priceOf(m: Listed): Price | undefined {
     lines: [
       ...per1M("input", t["text_input"]),
       ...per1M("image_in", t["image_input"]),
-      // One unit for what is read from a cache, and nobody tells text from pictures there: the dearer of the two.
+      // One unit for what is read from a cache, and no vendor tells text from pictures there: the dearer of the two.
       ...per1M("cache_read", t["image_cache_read"] ?? t["text_cache_read"]),
       ...per1M("output", t["text_output"]),
       ...per1M("image_out", t["image_output"]),
@@ -193,7 +193,7 @@ export function files(list: readonly Listed[]): Map<string, string> {
   const texts = new Map<string, string>();
   for (const [provider, models] of Map.groupBy(list, (m) => m.provider)) {
     if (BY_HAND.has(provider)) continue;
-    // As old as its oldest entry: nobody may think that all of it was looked at later.
+    // As old as its oldest entry: no reader may think that all of it was looked at later.
     const asOf = models.map((m) => m.as_of).sort()[0]!;
     const facts: Facts = { asOf, models: models.flatMap(infos) };
     const rows = facts.models.map((info) => `    ${JSON.stringify(info)}`);

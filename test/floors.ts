@@ -1,4 +1,4 @@
-// Who may import whom, as data, and a judge of one file's imports. The test beside it reads the tree.
+// Which floor may import which, as data, and a judge of one file's imports. The test beside it reads the tree.
 import { dirname, join, normalize } from "node:path/posix";
 
 const ALL = "lib model money catalogue plugin protocols config loader walk gateway".split(" ");
@@ -171,7 +171,7 @@ const NO_ROLE = /\b(?:nobody|whoever|somebody|someone|anybody|anyone|everybody|e
 /** "an author who" has named the role. */
 const ROLE = /\b(?:author|client|operator|owner|people|person|reader|user)s? whom?$/i;
 
-/** Comments that speak of somebody and name no role. Code between backticks is no word. */
+/** Comments with a word for a person that names no role. Code between backticks is no word. */
 export function roleless(file: string, source: string): string[] {
   return source.split("\n").flatMap((line, i) => {
     const [, comment] =

@@ -67,7 +67,7 @@ export async function growth(
   return grown;
 }
 
-/** Twins of the first key under digests that nobody has. */
+/** Twins of the first key under digests that no client has. */
 function addKeys(db: DatabaseSync, count: number): void {
   db.prepare(
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)

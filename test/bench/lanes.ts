@@ -10,7 +10,7 @@ export interface Lane {
   readonly about: string;
   /** Of which the cost is told. */
   readonly per: "request" | "event";
-  /** Which of our own gates; everybody else always takes part. */
+  /** Which of our own gates; every other target always takes part. */
   readonly ours: readonly string[];
   /** Compared with the mock itself, for what is added to a way. */
   readonly direct?: boolean;

@@ -59,7 +59,7 @@ class Run {
   #resolve!: (measured: Measured) => void;
   #active = 0;
   #over = false;
-  /** Whoever never answers must not keep everybody. */
+  /** A request that is never answered must not keep the others. */
   #patience: NodeJS.Timeout;
 
   constructor(load: Load) {

@@ -1,4 +1,4 @@
-// One picture of the CPU ratios, for people who do not read tables. It brings its own ground, light or dark as its reader
+// One picture of the CPU ratios, for readers that are not at home in tables. It brings its own ground, light or dark as its reader
 // likes it, so that it can be read on any page.
 import { at, cost } from "./aims.ts";
 import { middle, ratio, type Result } from "./rounds.ts";

@@ -10,7 +10,7 @@ export const NODE = join(ROOT, "node_modules/.bin/node");
 
 const taskset =
   availableParallelism() > 1 && spawnSync("taskset", ["-c", "0", "true"]).status === 0;
-/** The server has the first core; whoever loads it, and whoever stands behind it, the second. */
+/** The server has the first core; the driver, and the mock behind it, the second. */
 export type Core = 0 | 1 | undefined;
 export const pinned = taskset ? "server on core 0, load and mock on core 1" : "not pinned";
 

@@ -8,7 +8,7 @@ import type { Load, Measured } from "./load.ts";
 import { cpu, rss } from "./process.ts";
 import type { Target } from "./targets.ts";
 
-/** Who asks, and who answers in the end: the second core. */
+/** The driver that asks, and the mock that answers in the end: the second core. */
 export interface Side {
   readonly driver: ChildProcess;
   readonly mock: { readonly pid: number; readonly port: number };
@@ -19,7 +19,7 @@ export interface Sample extends Measured {
   cpu: number;
   /** Requests or events a second. */
   speed: number;
-  /** Of one core, what driver and mock took: near 1, it was they who were slow. */
+  /** Of one core, what driver and mock took: near 1, they were what was slow. */
   side: number;
   idleBytes: number;
   mostBytes: number;

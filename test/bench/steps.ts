@@ -18,7 +18,7 @@ export interface Plan {
   readonly before?: string | undefined;
   readonly rounds: number;
   readonly length: Length;
-  /** Compilers learn for some sixty thousand requests, everybody's; a lane's own warming only reminds them. */
+  /** Compilers learn for some sixty thousand requests of all lanes; a lane's own warming only reminds them. */
   readonly warmMs: number;
 }
 

@@ -1,5 +1,5 @@
-// What is measured, each as it would be run: the daemon itself, the two bare proxies, the mock without anybody before it,
-// a peer from the registry, anybody's address.
+// What is measured, each as it would be run: the daemon itself, the two bare proxies, the mock without a gateway before it,
+// a peer from the registry, any address.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -28,7 +28,7 @@ export async function bare(way: "agent" | "dispatch", mock: number): Promise<Tar
   return { name: way, pid, port, path: CHAT, headers: {}, prefix: "", stop: () => ended(child) };
 }
 
-/** The mock alone: what is above it was added by whoever stands before it. */
+/** The mock alone: what is above it was added by the gateway before it. */
 export const direct = (mock: { port: number; pid: number }): Target => ({
   name: "direct",
   pid: mock.pid,

@@ -46,7 +46,7 @@ export interface Four extends AsyncDisposable {
 /** The header that tells calls of one check from calls of another. */
 export const CHECK = "x-check";
 
-/** What these models say to whoever asks nothing else. */
+/** What these models say where nothing else is asked. */
 export const HELLO = "Grüße aus Oslo 🌍";
 const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
 

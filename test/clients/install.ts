@@ -35,7 +35,7 @@ export async function installed(of: Package): Promise<string> {
       cwd: place,
       timeout: INSTALL_MS,
     });
-    // Whoever was quicker has put the same thing there.
+    // A process that was quicker has put the same thing there.
     await rename(place, folderOf(of)).catch(() => {});
   } finally {
     await rm(place, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-// What must be so after every run, whoever the client is: it ended well and printed what the model said; upstream heard
+// What must be so after every run, whichever client it is: it ended well and printed what the model said; upstream heard
 // all that the client sent; each call is in the books with the counts that upstream told; the daemon had nothing to complain of.
 import assert from "node:assert/strict";
 import type { JsonObject } from "tollgate/plugin";
@@ -56,11 +56,11 @@ function heardAll({ body, losses }: Served, asked: UpstreamRequest): void {
     );
 }
 
-/** Keys, proofs and names of kinds are not texts, and thoughts are judged apart: not everybody takes them back. */
+/** Keys, proofs and names of kinds are not texts, and thoughts are judged apart: not every wire takes them back. */
 const BESIDE =
   /^(type|role|model|id|call_id|tool_use_id|status|signature|encrypted_content|prompt_cache_key|include|format|enum|required|syntax|ttl|effort|display|mode|verbosity|keep|name|namespace|pattern|default|const|phase|summary|thinking|media_type)$/;
 
-/** A client's note to its own vendor, which nobody else is told. */
+/** A client's note to its own vendor, which no other vendor is told. */
 const OWN = /^x-anthropic-billing-header:/;
 
 function textsOf(value: unknown): string[] {

@@ -145,7 +145,7 @@ function playing(script: Script): ScriptedRoutes {
   return Object.fromEntries(paths.map((path) => [`POST ${path}`, react]));
 }
 
-/** Nobody answers at the proxy: what a client wants from anywhere but loopback, it does not get. */
+/** There is no proxy there: what a client wants from anywhere but loopback, it does not get. */
 const NOWHERE = "http://127.0.0.1:9";
 export const ALONE = {
   HTTP_PROXY: NOWHERE,

@@ -94,7 +94,7 @@ export function turns(of: Setting): Check[] {
   ].map(({ name, run }) => ({ name: `${client.name} on ${spoken}: ${name}`, run }));
 }
 
-/** Who signed a thought reads its signature again; nobody else reads it. */
+/** The provider that signed a thought reads its signature again; no other does. */
 export function thoughtCameBack({ spoken }: Setting, asked: UpstreamRequest): void {
   const sent = String(asked.body);
   if (spoken === "chat-completions") assert.doesNotMatch(sent, /tg1\.|"signed"/);

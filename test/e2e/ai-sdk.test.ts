@@ -263,6 +263,6 @@ const raise = (error: unknown): never => {
   throw error;
 };
 
-/** Thoughts come back to who signed them; the compatible provider drops what they are signed with. */
+/** Thoughts come back to the provider that signed them; the compatible provider drops what they are signed with. */
 const keepsThoughts = (sdk: string, spoken: SpokenProtocol): boolean =>
   spoken !== "chat-completions" && sdk !== "openai-compatible";

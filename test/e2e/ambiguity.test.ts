@@ -63,7 +63,7 @@ const BODIES: { readonly [spoken in SpokenProtocol]: { readonly [field: string]:
   },
 };
 
-/** Other values, so that whoever reads the second one does something else. */
+/** Other values, so that a reader of the second one does something else. */
 const OTHER: { readonly [field: string]: unknown } = {
   model: modelOn("messages", "other"),
   stream: true,

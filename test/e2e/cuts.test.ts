@@ -222,7 +222,7 @@ interface Row {
   readonly usage: { readonly [unit: string]: number };
 }
 
-/** The ledger as it lies on the disk, read by somebody else. */
+/** The ledger as it lies on the disk, read by another process. */
 function rows(stateDir: string): Row[] {
   const db = new DatabaseSync(join(stateDir, "store/ledger.db"), { readOnly: true });
   const found = db.prepare("SELECT kind, state, usage FROM entry ORDER BY seq").all();

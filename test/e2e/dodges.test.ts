@@ -135,7 +135,7 @@ it("a client that waits for no answer pays for the work all the same", async () 
   const [row] = await settled(expected, id);
   const billed = upstream.bill.find(({ tag }) => tag === "hurry")!;
   expect(row!.state).toBe("estimated");
-  // What anybody can have written in that time; the upstream here writes all of it in none.
+  // What a provider can have written in that time; the upstream here writes all of it in none.
   expect(BigInt(row!.costNano!)).toBeGreaterThan(priced(billed.usage()) / 2n);
 });
 
@@ -261,7 +261,7 @@ describe("what others used", () => {
       if (answer.status === 200) expect(JSON.parse(text).total.calls).toBe(0);
       else expect(answer.status).toBe(400);
     }
-    // Nor with somebody's hash or name in place of a key.
+    // Nor with the hash or the name of a key in place of a key.
     for (const secret of [rich.id, `tg_${rich.id}`, "a".repeat(64)])
       expect(
         (

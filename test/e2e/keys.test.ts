@@ -315,7 +315,7 @@ describe("budgets", () => {
     await at.write(yaml(up.url).replace("      model:", `      ${entry}\n      model:`));
     await at.line((l) => l.msg === "reloaded" && (l["generation"] as number) > generation);
     expect((await ask(key, { model: "up/strange:1" })).status).toBe(200);
-    // Who has no budget was never refused.
+    // A key without a budget was never refused.
     expect((await ask(at.key, { model: "up/stranger" })).status).toBe(200);
   });
 });

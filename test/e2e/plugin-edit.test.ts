@@ -51,7 +51,7 @@ describe.each([1, 2])("with %i processes, an edited plugin", (workers) => {
       files: { "mine.ts": PLUGIN, "lib/said.ts": saying("one") },
     });
     expect(await says(gateway)).toEqual(["one"]);
-    // The file that it imports is watched as well: nobody touches gateway.yaml.
+    // The file that it imports is watched as well: gateway.yaml is not touched.
     await writeFile(join(gateway.dir, "lib/said.ts"), saying("two"));
     await gateway.line(({ msg, generation }) => msg === "reloaded" && generation === 2);
     expect(await says(gateway)).toEqual(["two"]);

@@ -84,7 +84,7 @@ describe.each(["openai/gpt-6", "claude/claude-sonnet-5", "plain/m"])("%s", (mode
     expect(second.usage?.total_tokens).toBe(
       second.usage!.input_tokens + second.usage!.output_tokens,
     );
-    // The proof went back to whoever made it.
+    // The proof went back to the provider that made it.
     const last = up.requests.at(-1)!.body.toString();
     if (model !== "plain/m") expect(last).toContain("c2ln");
   });
@@ -133,7 +133,7 @@ describe("state", () => {
     });
     const { id } = await client().responses.create({ model: "relay/gpt-6", input: "x" });
     expect(id).toBe("resp_made1");
-    // The one who made it may go on with it, also by an alias of the same place.
+    // The key that made it may go on with it, also by an alias of the same place.
     await client().responses.create({ model: "relay/gpt-6", input: "y", previous_response_id: id });
     expect(up.requests.at(-1)!.json()).toMatchObject({ previous_response_id: id, model: "gpt-6" });
     expect((await client().responses.retrieve(id)).id).toBe(id);

@@ -117,7 +117,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
     expect(at.asked()).toHaveLength(3);
     for (const words of ["Let me see.", "Rain in Oslo.", "Rain in Paris."])
       expect(sent(2)).toContain(words);
-    // Who signed a thought reads its own signature again; nobody else reads it.
+    // The provider that signed a thought reads its own signature again; no other does.
     if (spoken === "chat-completions") expect(sent(2)).not.toMatch(/tg1\.|signed/);
     else expect(sent(2)).toContain('"signed"');
   });

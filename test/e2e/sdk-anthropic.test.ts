@@ -130,7 +130,7 @@ describe.each(SPOKEN)("messages on an upstream of %s", (spoken) => {
         ],
       });
       expect(second.content).toMatchObject([{ text: "They say: Rain in Oslo. Rain in Rome." }]);
-      // Who signed the thought reads its own signature again; nobody else reads it.
+      // The provider that signed the thought reads its own signature again; no other does.
       const sent = JSON.stringify(at.asked()[1]!.json());
       if (spoken === "chat-completions") expect(sent).not.toContain("tg1.");
       else expect(sent).toContain('"signed"');

@@ -1,4 +1,4 @@
-// What a client reads when an upstream has failed: who it was, in that upstream's words where they are the client's to
+// What a client reads when an upstream has failed: which it was, in that upstream's words where they are the client's to
 // read, and nothing of the operator's account there. Every door, every upstream protocol, whole and streamed.
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { json, upstream, type ScriptedAnswer, type TestUpstream } from "tollgate/testing";
@@ -191,7 +191,7 @@ it("the operator reads in whose words the credential was refused, without the se
   const line = await at.line((l) => l["code"] === "key_gone");
   expect(line).toMatchObject({ level: "warn", provider: "mchat", kind: "upstream_auth" });
   expect(line["said"]).toBe("Key [secret] is gone since May");
-  // What people write is in no log, whoever quotes it.
+  // What people write is in no log, whichever provider quotes it.
   answering(json({ error: { message: "No key for: the quick brown fox", code: "quoted" } }, 401));
   await fetch(`${at.url}/v1/responses`, {
     method: "POST",

@@ -284,7 +284,7 @@ describe("workers: 2", () => {
     expect([served(still), processes(still)]).toEqual([20, 2]);
     expect(new Set(still.map(({ generation }) => generation))).toEqual(new Set([6]));
 
-    // Who comes later has the config that answers, not the one in the file.
+    // A worker that comes later has the config that answers, not the one in the file.
     const [first] = await pidsOf(gateway);
     process.kill(first!, "SIGKILL");
     await gateway.line((l) => l.msg === "a worker has been replaced");
@@ -318,7 +318,7 @@ describe("workers: 2", () => {
     );
     expect(others.map(({ status }) => status)).toEqual(Array(6).fill(200));
     expect(new Set(others.map(({ by }) => by)).size).toBe(2);
-    // Nobody else's, whoever is asked.
+    // No other key's, whichever process is asked.
     const stranger = await keyWith(gateway, []);
     const strange = await Promise.all(
       Array.from({ length: 4 }, () => post([...again, reference], stranger)),
@@ -350,7 +350,7 @@ describe("workers: 2", () => {
     await using gateway = await start(up.base);
     const streams = await many(30, gateway, { stream: true });
     const pids = await pidsOf(gateway);
-    // As a terminal or an init system does it: everybody is told.
+    // As a terminal or an init system does it: every process is told.
     for (const pid of [gateway.pid, ...pids]) process.kill(pid, "SIGTERM");
     await quiet(300);
     expect(isThere(pids[0]!) && isThere(pids[1]!)).toBe(true);

@@ -77,7 +77,7 @@ beforeEach(() => {
 
 const LEVELS = ["off", "required", "strict"] as const;
 type Level = (typeof LEVELS)[number];
-/** What each header means; null: nobody can read it. */
+/** What each header means; null: it cannot be read. */
 const VALUES: readonly (readonly [lines: readonly string[], means: Level | null | undefined])[] = [
   [[], undefined],
   [["required"], "required"],
@@ -332,7 +332,7 @@ describe("under Service-ZDR", () => {
     expect(heard(up.clean)).toEqual([]);
     const status = (await gateway.ask("status")) as any;
     expect(JSON.stringify(status)).toContain("attests-chat");
-    // Whoever asks for nothing private is served as before.
+    // A client that asks for nothing private is served as before.
     expect((await ask(gateway, "chat", body())).status).toBe(200);
   });
 

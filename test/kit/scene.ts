@@ -76,7 +76,7 @@ export interface Scene {
   unmounted?: Record<string, string>;
   accounts?: Record<string, Partial<AccountConfig>>;
   strict?: boolean;
-  /** Who is asking; nobody in particular, who may use everything. */
+  /** The key that asks; one that may use everything unless told. */
   identity?: Omit<Identity, "id">;
   read?: WalkRoute["read"];
   /** Bytes that may be held at once. */

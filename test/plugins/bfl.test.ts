@@ -291,7 +291,7 @@ describe.concurrent("a job that does not end well", () => {
       const u = await service({ "POST *": json({ id: "j", polling_url: url }) });
       expect(await caught(draw(u))).toMatchObject({ code: "bad_polling_url" });
     }
-    // A picture that stands elsewhere is fetched without the key, by whoever guards what leaves: here, nobody.
+    // A picture that stands elsewhere is fetched without the key, by what guards all that leaves: here, nothing.
     const moved = await service({
       "GET /poll": json({ status: "Ready", result: { sample: `${other.url}/sample.png` } }),
     });

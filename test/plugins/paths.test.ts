@@ -1,4 +1,4 @@
-// However a user pastes the base address, the same thing answers; and whoever sends two keys is asked for one, everywhere.
+// However a user pastes the base address, the same thing answers; and a client that sends two keys is asked for one, everywhere.
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import chat from "../../plugins/frontends/chat-completions.ts";
 import images from "../../plugins/frontends/images.ts";

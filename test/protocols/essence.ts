@@ -11,7 +11,7 @@ import {
 } from "tollgate/plugin";
 import { plain, type ReportedLoss } from "tollgate/testing";
 
-/** Which ends are one for whoever reads: no wire tells all of them apart. */
+/** Which ends are one for a reader: no wire tells all of them apart. */
 const ENDS: { readonly [reason in FinishReason]: string } = {
   stop: "stop",
   stop_sequence: "stop",
@@ -73,7 +73,7 @@ interface Line {
   readonly what: unknown;
 }
 
-/** A conversation as the model reads it: who said what, in order; what one says in a row is one. */
+/** A conversation as the model reads it: what each role said, in order; what one says in a row is one. */
 export function conversation(request: ChatRequest): Line[] {
   const lines: Line[] = [];
   const add = (who: string, what: unknown) => {
@@ -100,7 +100,7 @@ export function conversation(request: ChatRequest): Line[] {
       case "audio":
       case "video":
         return add(who, { [b.type]: mediaOf(b.media) });
-      // Reasoning goes back to whoever made it; what is opaque is one protocol's own.
+      // Reasoning goes back to the provider that made it; what is opaque is one protocol's own.
       default:
         return undefined;
     }
@@ -138,7 +138,7 @@ export function knobs(request: ChatRequest): { readonly [name: string]: unknown 
     verbosity: output.verbosity,
     format: formatOf(output.format),
     toolChoice: r.toolChoice === "auto" ? undefined : r.toolChoice,
-    // Who may call no tool calls none at once.
+    // A model that may call no tool calls none at once.
     parallel: r.parallel === true || r.toolChoice === "none" ? undefined : r.parallel,
     user: r.user,
     tier: r.tier === "auto" ? undefined : r.tier,
@@ -179,7 +179,7 @@ const WORDS: { readonly [knob: string]: RegExp } = {
   tools: /tools?\b/i,
 };
 
-/** Knobs that changed although nobody said so. */
+/** Knobs that changed although no client said so. */
 export function silently(
   before: ChatRequest,
   after: ChatRequest,

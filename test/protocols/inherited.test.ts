@@ -83,7 +83,7 @@ describe.each(WRITTEN)("in %s", (_name, protocol, bodies) => {
             price: TIERED,
             input: 1,
           });
-          // Of what asks for a tier that nobody knows, the price is not known; never less than that of the plain one.
+          // Of what asks for a tier that is not known, the price is not known; never less than that of the plain one.
           if (held.nano !== null && protocol.work.kind === "chat")
             expect(held.nano, where).toBeGreaterThan(0n);
           const request = protocol.server!.request(written, "generate");

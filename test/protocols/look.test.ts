@@ -53,7 +53,7 @@ describe("what is found", () => {
       fc.property(body, fc.array(fc.tuple(field, fc.option(value))), (came, edits) => {
         const out = new OutgoingRequest({ method: "POST", path: "/", body: came as Body });
         for (const [name, edit] of edits) {
-          // Somebody looks in between, as codecs and hooks do.
+          // A reader looks in between, as codecs and hooks do.
           out.named();
           out.set(name, edit === null ? undefined : edit);
         }

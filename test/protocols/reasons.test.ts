@@ -60,7 +60,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
         try {
           body = sending(wire(efforts, off).client!, request({ reasoning }), of).body;
         } catch (error) {
-          // Who said no is not answered with thought that somebody pays for.
+          // A client that said no is not answered with thought that it pays for.
           expect(faultOf(error)).toMatchObject({ kind: "unsupported" });
           expect([reasoning.mode, (reasoning as { effort?: string }).effort]).toContain(
             reasoning.mode === "off" ? "off" : "none",

@@ -100,7 +100,7 @@ describe.each(Object.keys(upstreams))("a stranger in an answer of %s", (spoken) 
           finishAt: 0,
         });
         const more = String(after.bytes).includes(NAME);
-        // What stands after the end passes to nobody, with a stranger or without.
+        // What stands after the end passes to no client, with a stranger or without.
         if (!more) expect(String(after.bytes)).toBe(String(before.bytes));
         if (more) passed++;
       }),

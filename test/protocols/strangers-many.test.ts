@@ -1,4 +1,4 @@
-// What a hostile client can make of the members that nobody knows: many of them, and names that mean something to objects.
+// What a hostile client can make of the members that no protocol knows: many of them, and names that mean something to objects.
 import { expect, it } from "vitest";
 import type { JsonObject } from "../../src/model/values.ts";
 import { plain, returned, strangersIn, type KnownFields } from "../../src/protocols/strangers.ts";

@@ -1,4 +1,4 @@
-// A member that nobody knows, put anywhere into a request; and what became of it.
+// A member that no protocol knows, put anywhere into a request; and what became of it.
 import {
   faultOf,
   type Body,

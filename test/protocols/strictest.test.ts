@@ -1,5 +1,5 @@
 // Everything we say is read by the strictest reader that is published for its wire: the AI SDK parses each chunk and each
-// answer with closed schemas, and what one of them refuses is an error in somebody's face. Whatever the events are, in
+// answer with closed schemas, and what one of them refuses is an error to a client's user. Whatever the events are, in
 // whatever order, streamed or whole, it reads all the words and calls there are.
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -95,7 +95,7 @@ async function readStream(sdk: Sdk, text: string): Promise<Read> {
   return read;
 }
 
-/** A freeform call that the limit may have cut: `incomplete`, as its own provider says it too, and nobody may run it. */
+/** A freeform call that the limit may have cut: `incomplete`, as its own provider says it too, and no client may run it. */
 const isCut = (error: unknown): boolean => {
   const { item } = ((error as { value?: unknown }).value ?? {}) as { item?: Item };
   return item?.type === "custom_tool_call" && item.status === "incomplete";

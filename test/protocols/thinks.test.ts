@@ -1,4 +1,4 @@
-// Whether what leaves may be answered with thought that nobody sees: no only where that is certain, since what breaks off is
+// Whether what leaves may be answered with thought that no client sees: no only where that is certain, since what breaks off is
 // billed with room for it.
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";

@@ -1,4 +1,4 @@
-// The daemon under attack: what one client, one upstream or one body can do to everybody else. Each family of attacks is a file
+// The daemon under attack: what one client, one upstream or one body can do to all other clients. Each family of attacks is a file
 // in attack/; each attack judges how it went, and after each the daemon still serves, and what it held is free.
 import { setTimeout as sleep } from "node:timers/promises";
 import { attacks as crowd } from "./attack/crowd.ts";

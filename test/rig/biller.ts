@@ -44,7 +44,7 @@ export const wished = ({ tag, words, gap, bad, how = "busy", thought = 0 }: Wish
   `tag=${tag} words=${words} gap=${gap} thought=${thought} bad=${bad || "-"} how=${how}`;
 
 const WISH = /tag=(\S+) words=(\d+) gap=(\d+) thought=(\d+) bad=([\w-]+) how=(\w+)/;
-/** This provider bills all of an answer, whoever has left meanwhile. */
+/** This provider bills all of an answer, though its client has left meanwhile. */
 export const DRAINED = "drains";
 
 export interface Charged {

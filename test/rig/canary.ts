@@ -2,7 +2,7 @@
 // Then all that is left behind is searched for them, as they are, in base64 and URL-encoded.
 //
 // Known to hold one, and left out by name: `first-key`, which is where the first key is handed over; and `files/`, pictures
-// that somebody asked for by address.
+// that a client asked for by address.
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -118,7 +118,7 @@ async function world(of: {
       await life(await start(), key, n, of.chanced, heard);
       of.killed();
     }
-    // Whoever starts next finds what was left open.
+    // The next daemon finds what was left open.
     await (await start()).stop();
     const { entries, problems } = await read(join(dir, ".tollgate"), of.plant);
     const settles = entries.filter((e) => e.kind === "settle");

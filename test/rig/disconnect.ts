@@ -24,7 +24,7 @@ const PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const
 const WORDS = 150;
 /** An upstream that is not let go within this has been forgotten. */
 const GONE_MS = 2_000;
-/** Words that may be on the way when somebody leaves: upstream makes one a millisecond, and the machine may be busy. */
+/** Words that may be on the way when a client leaves: upstream makes one a millisecond, and the machine may be busy. */
 const ON_THE_WAY = 60;
 
 export async function disconnect(of: {

@@ -1,7 +1,7 @@
 // Zero data retention, in two halves. The decision alone, on made up facts, against the rules written down a second time; and
 // a whole daemon between an upstream that keeps and one that does not, with fallbacks, aliases, both lanes and reloads.
 //
-// Holds: nothing of an exchange under ZDR reaches whoever keeps it; an accepted one has a receipt that the data supports.
+// Holds: nothing of an exchange under ZDR reaches a provider that keeps it; an accepted one has a receipt that the data supports.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -73,7 +73,7 @@ const facts = (c: Chance): PolicyFacts => ({
   now: NOW,
 });
 
-/** The same rules, said the other way round: what has to be so for anybody to be asked. */
+/** The same rules, said the other way round: what has to be so for a provider to be asked. */
 function supported(of: PolicyFacts, wanted: Privacy): boolean {
   const levels = [of.provider, of.endpoint, ...(of.exceptions ?? []), of.model].filter(
     (l) => l !== undefined,
@@ -108,7 +108,7 @@ function supported(of: PolicyFacts, wanted: Privacy): boolean {
   });
 }
 
-/** Who would be asked, in turn, until one answers. */
+/** The candidates that would be asked, in turn, until one answers. */
 function decided(
   list: readonly PolicyFacts[],
   wanted: Privacy,
@@ -129,7 +129,7 @@ export function decisions(cases: number, c: Chance, plant: Plant) {
     accepted += asked.length;
     for (const of of asked)
       if (!supported(of, wanted)) wrong.push(`decision ${n}: ${wanted} ${JSON.stringify(of)}`);
-    // What the data supports and nobody refuses is not refused for nothing.
+    // What the data supports and no provider refuses is not refused for nothing.
     if (plant === "")
       for (const of of list)
         if (supported(of, wanted) && !asked.includes(of))
@@ -140,7 +140,7 @@ export function decisions(cases: number, c: Chance, plant: Plant) {
 
 // ── over sockets ─────────────────────────────────────────────────────────────────────────────────────────────
 
-/** Who keeps nothing, by generation: odd ones have every declaration, in even ones `clean-messages` has lost it. */
+/** The providers that keep nothing, by generation: odd ones have every declaration, in even ones `clean-messages` has lost it. */
 const compliant = (provider: string, wanted: Privacy, generation: number): boolean =>
   provider === "demo" ||
   (provider.startsWith("clean-") && !(provider === "clean-messages" && generation % 2 === 0)) ||

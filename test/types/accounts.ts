@@ -44,7 +44,7 @@ export const tokens = defineMiddleware({
       x.identify({ id, limits: own, account });
       // @ts-expect-error  an account is named; what it may is the host's to say
       x.identify({ id, account: { id: "research" } });
-      // @ts-expect-error  a limit is counted for somebody
+      // @ts-expect-error  a limit is counted for a key or an account
       limitOf(limits[0]!);
     },
   }),

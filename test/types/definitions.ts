@@ -99,7 +99,7 @@ export const noObject = defineStore({
 // ── every definition says what it is ──
 // @ts-expect-error  the contract's version is a number that exists
 export const api = defineStore({ api: 2, name: "x", summary: "x", setup: () => store });
-// @ts-expect-error  without a summary nobody knows what it is for
+// @ts-expect-error  without a summary no operator knows what it is for
 export const silent = defineStore({ api: 1, name: "x", setup: () => store });
 export const unstable = defineStore({
   api: 1,

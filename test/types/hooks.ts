@@ -201,7 +201,7 @@ export function hands(
   exchange.body["model"] = "y";
   // @ts-expect-error  the head has no body
   void arrival.body;
-  // @ts-expect-error  nobody changes who it is but identify
+  // @ts-expect-error  a key's identity is changed by identify alone
   exchange.identity = undefined;
   // @ts-expect-error  nor how private
   exchange.privacy = "off";

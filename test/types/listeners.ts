@@ -1,4 +1,4 @@
-// Routes that a plugin answers itself: where they are, and who may ask.
+// Routes that a plugin answers itself: where they are, and which role may ask.
 import {
   defineFrontend,
   defineMiddleware,

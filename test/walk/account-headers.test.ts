@@ -75,5 +75,5 @@ describe.each(Object.keys(protocols))("%s", (id) => {
   });
 });
 
-/** Of nobody's account: a loose list lets them through. */
+/** Of no account: a loose list lets them through. */
 const HARMLESS = new Set(["x-ms-region", "x-request-id", "request-id", "cf-ray"]);

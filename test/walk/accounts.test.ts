@@ -126,7 +126,7 @@ it("models, frontends and privacy are narrowed on the way down", async () => {
     accounts: strict,
     identity: { ...identity, privacy: "off" },
   } as never);
-  // The toy's provider keeps who knows what.
+  // What the toy's provider keeps is not known.
   expect(kept.status).not.toBe(200);
   expect(kept.text).toMatch(/privacy|retain|ZDR|zdr/i);
 });

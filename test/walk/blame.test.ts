@@ -1,5 +1,5 @@
 // Whose failure it is. The law: no request of one key changes where another's goes, unless upstream said something of the
-// account or the target in a way that is no prose; and what only the host may say, nobody else can say in its place.
+// account or the target in a way that is no prose; and what only the host may say, no other can say in its place.
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";

@@ -1,4 +1,4 @@
-// Under Service-ZDR what nobody has reviewed stays; what clients send as they are today has been reviewed, by name and with the
+// Under Service-ZDR what has not been reviewed stays; what clients send as they are today has been reviewed, by name and with the
 // reason, and works.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

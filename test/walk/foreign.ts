@@ -9,7 +9,7 @@ import { bodies as responses } from "../protocols/responses/fields.ts";
 
 /**
  * state: names what another side keeps · keeps: asks to be kept · hosted: runs elsewhere and keeps · models: names another model ·
- * account: names whose account it is · unknown: of which nobody knows anything · cache: a mark of a prompt cache
+ * account: names the account · unknown: of which nothing is known · cache: a mark of a prompt cache
  */
 export type What = "state" | "keeps" | "hosted" | "models" | "account" | "unknown" | "cache";
 

@@ -1,4 +1,4 @@
-// Who is tried first: credentials by weight, candidates by weight where the route says so, and what a route hook says is last.
+// Which candidate is tried first: credentials by weight, candidates by weight where the route says so, and what a route hook says is last.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { HostCandidate } from "../../src/walk/mounted.ts";

@@ -179,7 +179,7 @@ describe.each(["required", "off"])("with Service-ZDR: %s", (level) => {
 });
 
 const chats = ROADS.filter(([from]) => !isImage(from));
-/** A tool of a type that nobody has heard of, as each protocol's clients would declare it. */
+/** A tool of a type that is in no documentation, as each protocol's clients would declare it. */
 const strange = (from: string) => ({ tools: [{ type: "wat_tool", name: from }] });
 
 describe("a tool of a type that is newer than us", () => {

@@ -1,4 +1,4 @@
-// Addresses of pictures, through a whole daemon: how long they are good, for whom, and what becomes of the files.
+// Addresses of pictures, through a whole daemon: how long they are good, for which clients, and what becomes of the files.
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { join } from "node:path";
@@ -127,7 +127,7 @@ describe("an address", () => {
     await s.gateway.stop("SIGKILL");
     await s.restart();
     busy = false;
-    // While the daemon is away nobody answers; nobody is ever told that a file is not there.
+    // While the daemon is away there is no answer; no reader is ever told that a file is not there.
     for (const seen of await Promise.all(readers))
       expect([...seen].filter((status) => status !== 0 && status !== 200)).toEqual([]);
     const statuses = (urls: URL[]) =>

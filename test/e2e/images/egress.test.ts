@@ -9,7 +9,7 @@ import { json } from "tollgate/testing";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { B64, PICTURE, raised, studio, type Studio } from "./studio.ts";
 
-/** A public address: nobody answers there, and dialling it is no offence. */
+/** A public address: no machine answers there, and dialling it is no offence. */
 const PUBLIC = "198.41.0.4";
 const NAMES: { readonly [name: string]: readonly (readonly string[])[] } = {
   "loopback.test": [["127.0.0.1"]],
@@ -26,7 +26,7 @@ const NAMES: { readonly [name: string]: readonly (readonly string[])[] } = {
 };
 
 let s: Studio;
-/** Somebody's service on this machine, on both loopbacks; it counts who comes. */
+/** Another service on this machine, on both loopbacks; it counts what comes. */
 let inside: Server[];
 let port: number;
 let visits = 0;

@@ -70,7 +70,7 @@ describe("the list follows its upstream", () => {
       else expect(named).not.toMatch(/openai\/|open-image/);
     }
     expect(await raised(draw(s, "openai/gpt-image-2", KEYS.bob))).toMatchObject({ status: 403 });
-    // To whom it is not there, it is of no kind either.
+    // For a key to which it is not there, it is of no kind either.
     expect(await raised(draw(s, "openai/gpt-6", KEYS.bob))).toMatchObject({ status: 404 });
     expect(await raised(draw(s, "openai/gpt-6"))).toMatchObject({ status: 400 });
   });

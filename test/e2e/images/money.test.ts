@@ -86,7 +86,7 @@ it.each([
       .images.generate({ model, prompt: "A harbour", ...more, ...wanted });
     const [reserve, settle, ...others] = rows();
     expect([reserve!.kind, settle!.kind, others], form).toEqual(["reserve", "settle", []]);
-    // An address that the provider gives is not looked at: nobody knows how large its picture is.
+    // An address that the provider gives is not looked at: how large its picture is, is not known.
     const blind = form !== FORMS[0][0] && made.data[0].url.startsWith(s.up.url);
     const { megapixels, ...rest } = usage;
     expect(present(settle!.usage), form).toEqual(

@@ -1,4 +1,4 @@
-// A gateway's worth of ledger traffic until somebody kills it. Says what was acknowledged, after it was.
+// A gateway's worth of ledger traffic until it is killed. Says what was acknowledged, after it was.
 import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import { reserve, settle } from "../../../src/testing/store.ts";
 import { onFile } from "./made.ts";
@@ -7,7 +7,7 @@ import { quiet } from "../../kit/waits.ts";
 const [file, run, durability] = process.argv.slice(2) as [string, string, "power" | "relaxed"];
 const { store } = await onFile(file, { durability });
 const { presumed } = await store.open({ instance: run });
-// Whatever else this machine is doing, nobody here gives up.
+// Whatever else this machine is doing, no caller here gives up.
 const ledger = createLedger(store, { patienceMs: 30_000 });
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 say(`open ${presumed}`);

@@ -1,4 +1,4 @@
-// Events that are known by their bytes are passed on without being read. Whoever reads each of them, one byte after the
+// Events that are known by their bytes are passed on without being read. A decoder that reads each of them, one byte after the
 // other, must come to the same: the same bytes for the client, the same words, the same end, the same fault.
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";

@@ -1,4 +1,4 @@
-// What each backend's oddities come to: one reading, whoever wrote them.
+// What each backend's oddities come to: one reading, whichever backend wrote them.
 import { expect, test } from "vitest";
 import {
   chatCompletions,

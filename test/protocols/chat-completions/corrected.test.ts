@@ -100,7 +100,7 @@ for (const [form, make, streamed] of forms) {
       completion_tokens: outputTokens(priced),
       total_tokens: inputTokens(priced) + outputTokens(priced),
     });
-    // What nobody here counts stays.
+    // What is not counted here stays.
     for (const name of ["queue_time", "num_search_queries", "reasoning_tokens"])
       if (name in usage) expect(told[name]).toEqual(usage[name]);
     const details = usage["completion_tokens_details"] as JsonObject | undefined;

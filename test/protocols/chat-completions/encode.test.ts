@@ -172,7 +172,7 @@ describe("any answer", () => {
         if (request.kind !== "chat") throw new Error("chat");
         const proofs = (blocks: readonly Block[], type: Block["type"]) =>
           blocks.flatMap((b) => (b.type === type && b.proof ? [b.proof] : []));
-        // Native details are one list, whoever of the blocks they came with.
+        // Native details are one list, whichever of the blocks they came with.
         const foreign = (all: object[]) =>
           all.filter((p) => (p as { origin: string }).origin !== "chat-completions");
         for (const type of ["reasoning", "call"] as const)

@@ -1,4 +1,4 @@
-// What upstreams' errors mean, whoever wrote them and however.
+// What upstreams' errors mean, whichever backend wrote them and however.
 import { describe, expect, test } from "vitest";
 import { chatCompletions } from "../../../src/protocols/chat-completions/index.ts";
 import { ERRORS, type ErrorKind } from "../../../src/plugin/index.ts";

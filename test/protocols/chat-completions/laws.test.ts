@@ -17,7 +17,7 @@ const everything = chatCompletions({
 });
 const tags = chatCompletions({ thinkTags: true, reasoningOutside: true });
 
-/** The host sets what no codec knows; so must whoever judges without one. */
+/** The host sets what no codec knows; so must a judge without one. */
 const hosted = (p: Protocol<"chat">): Protocol<"chat"> => ({
   ...p,
   client: { ...p.client!, request: (r, of) => ({ ...p.client!.request(r, of), ...r.rest }) },

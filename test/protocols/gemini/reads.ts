@@ -74,7 +74,7 @@ function turnsOf({ role, parts }: { role: string; parts: JsonObject[] }): Turn[]
 }
 
 function blockOf(part: any): Block {
-  // What stands in for a signature is nobody's.
+  // What stands in for a signature has no author.
   const signature = part.thoughtSignature?.startsWith("skip_") ? undefined : part.thoughtSignature;
   const proof = signature && {
     proof: { origin: "gemini", kind: kindOf(part), data: signature },

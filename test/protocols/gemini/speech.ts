@@ -93,7 +93,7 @@ function spread(part: JsonObject): JsonObject[] {
   }));
 }
 
-/** A fake Gemini API that says this to whoever asks, counts tokens and lists one model. */
+/** A fake Gemini API that says this to every client, counts tokens and lists one model. */
 export function speakingGemini(
   what: Speech | ((asked: UpstreamRequest) => Speech),
 ): ScriptedRoutes {

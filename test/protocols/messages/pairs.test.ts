@@ -142,7 +142,7 @@ describe("a coding client on a chat backend", () => {
     };
     const echo = toChat(next, thoughtful).body["messages"].at(-2);
     expect(echo).toMatchObject({ role: "assistant", reasoning_content: "Hm, a.txt." });
-    // The same conversation, moved to Anthropic: what nobody signed there is an error there.
+    // The same conversation, moved to Anthropic: what is not signed there is an error there.
     const moved = sending(
       client,
       server.request(next as never, "generate") as ChatRequest,

@@ -32,7 +32,7 @@ test("every top-level field arrives as it was", () => {
   );
 });
 
-/** The same said in the longer way: a text as a list of blocks, a caller who is the client itself left out. */
+/** The same said in the longer way: a text as a list of blocks, a caller that is the client itself left out. */
 const spelled = (content: any): any =>
   typeof content === "string"
     ? [{ type: "text", text: content }]

@@ -27,7 +27,7 @@ export function replay(text: string, ending: Ending = "complete"): Heard {
     assert.equal(done.size, built.length, "no item is left unclosed");
     for (const [i, item] of built.entries()) same(item, response.output[i]);
   } else {
-    // Of an answer that broke off, nothing that somebody would act upon may look finished.
+    // Of an answer that broke off, nothing that a client would act upon may look finished.
     assert.deepEqual(
       response.output.map((item: any) => item.id),
       built.filter((_, i) => done.has(i)).map((item) => item.id),

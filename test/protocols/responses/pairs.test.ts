@@ -85,7 +85,7 @@ const answers = (upstream: Name): [string, ModelEvent[]][] =>
     ];
   });
 
-/** What an answer says to whoever reads it: words, calls, counts. */
+/** What an answer says to its reader: words, calls, counts. */
 function told(events: readonly ModelEvent[]) {
   const { blocks, usage: u, finish } = fold(events);
   const words = (type: string) =>

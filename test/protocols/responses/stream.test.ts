@@ -299,7 +299,7 @@ describe("an answer", () => {
         const { response, events: told } = replay(out, "failed");
         assert.equal(response.error.message, "It broke.", name);
         assert.equal(told.at(-2).type, "error", name);
-        // A call that was not closed is never concluded: somebody would run it.
+        // A call that was not closed is never concluded: a client would run it.
         const open = new Set<number>();
         for (const e of events.slice(0, n)) {
           if (e.type === "open" && e.block.type === "call") open.add(e.index);

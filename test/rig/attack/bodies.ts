@@ -1,7 +1,7 @@
-// Bodies at the limit, in the shapes that are worst for whoever reads them: none holds the loop.
+// Bodies at the limit, in the shapes that are worst for the codec that reads them: none holds the loop.
 import type { Attack, Site } from "./site.ts";
 
-/** Nobody notices less. */
+/** No client notices less. */
 export const HELD_MS = 100;
 const MAX = 32 * 1024 * 1024;
 

@@ -102,7 +102,7 @@ const privacy: Attack = {
     const wrong: string[] = [];
     for (const level of ["required", "strict"])
       for (const [path, body] of asks)
-        // These upstreams are nobody's that is known to keep nothing: anything that arrives is a tripwire.
+        // No provider of these upstreams is known to keep nothing: anything that arrives is a tripwire.
         wrong.push(...(await tripped(site, path, body, { "service-zdr": level }, () => true)));
     return wrong;
   },

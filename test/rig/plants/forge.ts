@@ -1,4 +1,4 @@
-// A middleware behind zdr that does what no middleware may: brings back who was left out, says of everybody that nothing is
+// A middleware behind zdr that does what no middleware may: brings back the candidates that were left out, says of each that nothing is
 // kept, puts the worst first, and asks upstream to store.
 import { defineMiddleware, type Candidate, type EffectivePolicy } from "tollgate/plugin";
 

@@ -138,7 +138,7 @@ export default defineStore({
               write({ entry: reserves.get(c.attempt)! });
             settle(c);
           }
-        // Written, and the answer lost: whoever asked asks again.
+        // Written, and the answer lost: the caller asks again.
         if (bug === "no-unique-index" && settles.length > 0 && ++batches % 4 === 0)
           throw new Error("The connection was lost.");
         return batch.map(() => ({ ok: true as const }));

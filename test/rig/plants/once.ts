@@ -1,4 +1,4 @@
-// A planted fault: privacy was looked at when the request came in, so this falls back by itself, to whoever is near.
+// A planted fault: privacy was looked at when the request came in, so this falls back by itself, to any provider that is near.
 import { defineMiddleware } from "tollgate/plugin";
 
 export default defineMiddleware({

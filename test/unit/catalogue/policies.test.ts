@@ -23,7 +23,7 @@ const valid = new Ajv({ strict: true, strictRequired: false, strictTypes: false 
 /** The day on which they were last looked at: tests must not fail because time passes. */
 const NOW = Date.parse("2026-11-21");
 
-/** Who keeps nothing of a plain request without anybody's declaration. Whoever adds a name here has read the evidence. */
+/** Providers that keep nothing of a plain request without a declaration. An author that adds a name here has read the evidence. */
 const ZERO = ["deepinfra", "fireworks", "openrouter", "vercel"];
 
 const bare = (name: string, more: object = {}) =>

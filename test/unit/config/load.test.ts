@@ -83,7 +83,7 @@ describe("defaults and forms", () => {
         log: { level: "info", slowMs: 10_000 },
         store: { use: "sqlite", options: { durability: "power" } },
       });
-      // Without a word about it, nobody gets in without a key.
+      // Without a word about it, no client gets in without a key.
       expect(config.middleware.map((m) => m.id)).toContain("middleware.auth");
     }
   });

@@ -1,4 +1,4 @@
-// Readings of the ledger: few at once, one of each key, few that wait; and what nobody wants any more makes no room for the next.
+// Readings of the ledger: few at once, one of each key, few that wait; and what no client wants any more makes no room for the next.
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { faultOf } from "tollgate/plugin";

@@ -21,7 +21,7 @@ beforeEach(() => {
   const list = () => [...records.values()].sort((a, b) => a.created - b.created);
   commands = keyCommands(
     {
-      // Pages of two, so that whoever forgets the next one is seen.
+      // Pages of two, so that code that forgets the next one is seen.
       list: async ({ after }) => {
         const from = Number(after ?? 0);
         const items = list().slice(from, from + 2);

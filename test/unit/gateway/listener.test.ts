@@ -34,7 +34,7 @@ const readAll = async (req: IncomingMessage): Promise<string> => {
   return text;
 };
 
-/** Reads the whole body and says how much it was; notes whom it saw. */
+/** Reads the whole body and says how much it was; notes which requests it saw. */
 function echo(): { handler: RequestListener; seen: string[] } {
   const seen: string[] = [];
   return {

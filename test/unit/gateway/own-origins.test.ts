@@ -1,4 +1,4 @@
-// A plugin reaches the public internet, and whatever its operator's own options name; nothing else, whoever asks it to.
+// A plugin reaches the public internet, and whatever its operator's own options name; nothing else, whatever a client asks of it.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

@@ -112,7 +112,7 @@ describe("a hold", () => {
     expect(held({ size: "1024x1024" })).toBe(340_000_000n);
     expect(held({ quality: "low" })).toBe(20_000_000n);
     expect(held({ quality: "medium", size: "1024x1024" })).toBe(80_000_000n);
-    // A size that the list has not: nobody knows what it will be billed as.
+    // A size that the list has not: what it will be billed as is not known.
     expect(held({ quality: "medium", size: "999x999" })).toBe(500_000_000n);
     // The plain line is no bound where upstream may choose a dearer variant.
     const plain: Price = { lines: [images("0.04"), images("0.08", { quality: "high" })] };

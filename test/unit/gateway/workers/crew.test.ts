@@ -17,7 +17,7 @@ import { until } from "../../../kit/waits.ts";
 
 const LINK = new URL("../../../../src/gateway/workers/link.ts", import.meta.url).href;
 
-/** `order.env` says how long it takes, and where the first one to commit writes who it is, for the second one to kill it. */
+/** `order.env` says how long it takes, and where the first one to commit writes its process id, for the second one to kill it. */
 const PROGRAM = `
 import { createLink } from ${JSON.stringify(LINK)};
 let next = 0, now = 0, env = {};

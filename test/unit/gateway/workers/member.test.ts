@@ -31,7 +31,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
   const broken: unknown[] = [];
   worker.process.prependListener("error", (error) => void broken.push(error));
-  // As the cluster hands over a connection: nobody is told whether it was sent.
+  // As the cluster hands over a connection: it is not told whether it was sent.
   for (let i = 0; i < 3; i++) worker.process.send({ connection: i });
   expect(await member.over).toBe("SIGKILL");
   expect(broken.length).toBeGreaterThan(0);
