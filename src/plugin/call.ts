@@ -1,5 +1,5 @@
 // One upstream attempt of an exchange, from choice to record. One call is exactly one ledger entry.
-import type { Fault } from "../model/error.ts";
+import type { ErrorKind, Fault } from "../model/error.ts";
 import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { ModelAnswer } from "../model/event.ts";
@@ -22,6 +22,18 @@ export interface Candidate {
   /** Its name, never its value. */
   readonly credential: string;
   readonly policy: EffectivePolicy;
+  /** Its credential's share of the calls, beside those of the others, as gateway.yaml says it; 1 if that says nothing. */
+  readonly weight: number;
+  /** Told to `route` hooks, as of then: it failed lately. Undefined: it did not, or the hook is another one. */
+  readonly resting: CandidateRest | undefined;
+}
+
+/** Why a candidate rests, and for how long. Whatever its place in the list, it is tried after those that do not rest. */
+export interface CandidateRest {
+  /** Unix milliseconds. An answer in the meantime ends it. */
+  readonly until: number;
+  /** The kind of the failure. */
+  readonly why: ErrorKind;
 }
 
 /**

@@ -2,7 +2,8 @@ import type { EffectivePolicy, ModelInfo, Privacy } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
 import type { Work } from "../model/work.ts";
 import type { Opt } from "../model/values.ts";
-import type { ProviderAccess } from "./call.ts";
+import type { Usage } from "../model/usage.ts";
+import type { Candidate, ProviderAccess } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { KeyRecord, Store } from "./store.ts";
 
@@ -52,6 +53,11 @@ export type Context = Readonly<{
     /** Every kind that is mounted, by its word. */
     works(): ReadonlyMap<string, Work>;
   };
+  /**
+   * What this much would cost at a candidate's price, now and without what a request asks for besides (a tier, a size): in
+   * nano-dollars, null where the price is not known or has no line for a count. It reserves nothing.
+   */
+  price(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
   ledger: Pick<Store, "entries" | "totals">;
   /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */
   stateDir(): string;

@@ -66,4 +66,6 @@ export type Exchange = Arrival &
     body: Body;
     /** Decoded when first read; reading leaves the verbatim lane open. */
     request: ModelRequest;
+    /** How much it is: bytes of the body, and about how many tokens of input they are. A guess, made when first read. */
+    size: { readonly bytes: number; readonly input: number };
   }>;

@@ -75,7 +75,11 @@ export interface Hooks {
    * in this form is refused.
    */
   inspect?(request: ModelRequest, x: Exchange): void | Promise<void>;
-  /** Fewer, in another order, or excluded with a reason. */
+  /**
+   * Fewer, in another order, or excluded with a reason. They come in the order in which they would be tried (`pick` and the
+   * weights of credentials have had their say), and what the hook makes of it stays, but for this: those that rest are tried
+   * last. A candidate that was not in the list is passed over.
+   */
   route?(list: readonly Candidate[], x: Exchange): RouteResult | Promise<RouteResult>;
   /**
    * Before each call is sent, for token counts and by-id operations too. It says which limits the call counts against and how

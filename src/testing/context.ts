@@ -25,6 +25,8 @@ export interface TestContextOptions {
   readonly keys?: Readonly<Record<string, KeyRecord>>;
   readonly models?: readonly ListedModel[];
   readonly ledger?: Context["ledger"];
+  /** What `ctx.price` says. Absent: no price is known. */
+  readonly price?: Context["price"];
   /** What `shared` keeps across several contexts. */
   readonly shared?: Shared;
 }
@@ -79,6 +81,7 @@ export function context(lent: TestContextOptions = {}): TestContext {
       find: (id) => lent.models?.find((model) => model.id === id),
       works: () => OWN_WORKS,
     },
+    price: lent.price ?? (() => null),
     ledger: lent.ledger ?? {
       entries: async () => ({ items: [] }),
       totals: async () => [],

@@ -50,6 +50,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     features: [],
     body: HELLO,
     request: REQUEST,
+    size: { bytes: 74, input: 25 },
     ...of,
     identify: (who: Identity) => void identified.push(who),
     tighten: (to: Privacy) => void tightened.push(to),
@@ -98,6 +99,8 @@ export function candidate(of: Partial<Candidate> = {}): Candidate {
     info: { model, kind: "chat" as const },
     credential: "default",
     policy: POLICY,
+    weight: 1,
+    resting: undefined,
     ...of,
   });
 }

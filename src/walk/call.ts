@@ -22,6 +22,8 @@ export class HostCall implements Call {
   readonly info: ModelInfo;
   readonly credential: string;
   readonly policy: EffectivePolicy;
+  readonly weight: number;
+  readonly resting: HostCandidate["resting"];
   readonly attempt: string;
   readonly n: number;
   readonly exchange: HostExchange;
@@ -47,6 +49,8 @@ export class HostCall implements Call {
     this.info = candidate.info;
     this.credential = candidate.credential;
     this.policy = candidate.policy;
+    this.weight = candidate.weight;
+    this.resting = candidate.resting;
     this.attempt = `${x.id}.${n}`;
     this.n = n;
     this.exchange = x;

@@ -15,9 +15,11 @@ import type { LimitState } from "../plugin/limit.ts";
 import type { Target } from "../plugin/store.ts";
 import type { Span } from "../lib/json.ts";
 import type { FormLayout } from "./form/body.ts";
+import { inputUpTo } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { stricter, type Branch } from "./accounts.ts";
+import { noted } from "./labels.ts";
 import { Stay } from "./bounds/stay.ts";
 
 /** What may stand in a header line; a value with anything else would be an injection. */
@@ -33,10 +35,6 @@ const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "api-key",
   "x-goog-api-key",
 ]);
-
-/** Of a label's name, and of its value. */
-const LABEL_MOST = 256;
-const LABELS_MOST = 32;
 
 /** What the body turned out to be. */
 export interface ReceivedBody {
@@ -107,6 +105,7 @@ export class HostExchange implements Exchange {
   #query: URLSearchParams | undefined;
   #reading: Promise<Exchange> | undefined;
   #request: ModelRequest | undefined;
+  #size: Exchange["size"] | undefined;
   #aborter: AbortController | undefined;
   readonly #receive: (exchange: HostExchange) => Promise<void>;
 
@@ -228,12 +227,7 @@ export class HostExchange implements Exchange {
   }
 
   label(name: string, value: string): void {
-    const labels = (this["~"].labels ??= Object.create(null) as Record<string, string>);
-    if (name.length > LABEL_MOST || value.length > LABEL_MOST)
-      fail("internal", `A label may have ${LABEL_MOST} characters.`);
-    if (!Object.hasOwn(labels, name) && Object.keys(labels).length >= LABELS_MOST)
-      fail("internal", `A request may have ${LABELS_MOST} labels.`);
-    labels[name] = value;
+    this["~"].labels = noted(this["~"].labels, name, value);
   }
 
   occupy(scope: string, most: number): void {
@@ -283,6 +277,10 @@ export class HostExchange implements Exchange {
   }
   get body(): Body {
     return this["~"].received?.body ?? {};
+  }
+  get size(): Exchange["size"] {
+    const { bytes = 0, survey } = this["~"].received ?? {};
+    return (this.#size ??= { bytes, input: inputUpTo({ bytes, media: survey?.media }) });
   }
   get request(): ModelRequest {
     return (this.#request ??= this["~"].frontend.server!.request(this.body, this.op));

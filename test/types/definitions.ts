@@ -6,6 +6,7 @@ import {
   defineObserver,
   defineProvider,
   defineStore,
+  type Candidate,
   type Definition,
   type Protocol,
   type Store,
@@ -310,6 +311,11 @@ export const slow = defineMiddleware({
     ctx.every(1000, async (signal) => signal.throwIfAborted());
     // @ts-expect-error  only what has an end can be owned
     ctx.own({ close() {} });
+    const quote = (candidate: Candidate) => ctx.price(candidate, { input: 1, output: 2 });
+    is<Same<ReturnType<typeof quote>, bigint | null>>();
+    // @ts-expect-error  no such unit
+    const misspelt = (candidate: Candidate) => ctx.price(candidate, { input_tokens: 1 });
+    void misspelt;
     // @ts-expect-error  the context is the host's
     ctx.id = "y";
     return { commands: { count: { summary: "Counts", run: async () => 1 } } };

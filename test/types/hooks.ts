@@ -8,6 +8,7 @@ import {
   type Arrival,
   type Call,
   type Candidate,
+  type CandidateRest,
   type ChatRequest,
   type ErrorKind,
   type Exchange,
@@ -217,6 +218,12 @@ export function hands(
   void call.credential.api_key;
   // @ts-expect-error  the policy is computed by the host
   candidate.policy = {};
+  is<Same<typeof candidate.resting, CandidateRest | undefined>>();
+  is<Same<typeof call.weight, number>>();
+  // @ts-expect-error  what rests is the host's to say
+  candidate.resting = undefined;
+  // @ts-expect-error  a size is measured
+  exchange.size.input = 0;
   // @ts-expect-error  the name of the model is part of the candidate
   candidate.model = "y";
   // @ts-expect-error  not a level of privacy

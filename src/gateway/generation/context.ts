@@ -2,6 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Scope } from "../../lib/scope.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
+import { quote } from "../../money/quote.ts";
 import type { Context } from "../../plugin/context.ts";
 import { matches } from "../../walk/candidates/pattern.ts";
 import { lent } from "../../walk/hook-failures.ts";
@@ -53,6 +54,7 @@ export function createContext({
     },
     keys: services.keys!,
     catalogue: view(catalogue),
+    price: (candidate, usage) => quote(candidate, usage, Date.now()),
     ledger: {
       entries: (query, page, of) => services.reports!.entries(query, page, of),
       totals: (query, of) => services.reports!.totals(query, of),

@@ -93,6 +93,7 @@ function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Ex
     occupy() {},
     header() {},
     label() {},
+    size: { bytes: 0, input: 0 },
     read: () => Promise.resolve(x),
     protocol: frontend.protocol?.id ?? "",
     kind,

@@ -213,6 +213,8 @@ export class CandidateResolver {
           info,
           credential: credential.name,
           policy: policyOf({ provider, endpoint, credential }, info, now),
+          weight: credential.weight,
+          resting: undefined,
           "~": { provider, endpoint, credential },
         };
         into.candidates.push(candidate);

@@ -1,6 +1,6 @@
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
-import type { Candidate } from "../../plugin/call.ts";
+import type { Candidate, CandidateRest } from "../../plugin/call.ts";
 
 const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
 const MOST_MS = 300_000;
@@ -30,7 +30,7 @@ const MOST = 10_000;
 
 /** Candidates that rest after a failure: they are tried last, never dropped. One per process, read live. */
 export class RestingTargets {
-  readonly #until = new Map<string, number>();
+  readonly #until = new Map<string, CandidateRest>();
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
   readonly #distrusted = new Map<string, number>();
   /** What has failed and not answered since. A rest that is over by the clock is no recovery yet. */
@@ -51,8 +51,8 @@ export class RestingTargets {
       this.#distrusted.set(credentialKey(candidate), this.#now() + DISTRUST_MS);
     const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
     const key = what === "credential" ? credentialKey(candidate) : modelKey(candidate);
-    if (until > (this.#until.get(key) ?? 0)) {
-      this.#until.set(key, until);
+    if (until > (this.#until.get(key)?.until ?? 0)) {
+      this.#until.set(key, { until, why: fault.kind });
       const { provider, credential } = candidate;
       const model = what === "credential" ? null : candidate.model;
       this.#ailing.set(key, { provider, credential, model });
@@ -71,7 +71,7 @@ export class RestingTargets {
     for (const key of [modelKey(candidate), credentialKey(candidate)]) {
       const ailing = this.#ailing.get(key);
       // A credential that rests may still answer where nothing else is left.
-      if (!ailing || this.#rests(key)) continue;
+      if (!ailing || this.#rest(key)) continue;
       this.#ailing.delete(key);
       this.#tell.recovered(ailing);
     }
@@ -85,30 +85,33 @@ export class RestingTargets {
     );
   }
 
-  resting(candidate: Candidate): boolean {
-    return (
-      this.#until.size > 0 &&
-      (this.#rests(modelKey(candidate)) || this.#rests(credentialKey(candidate)))
-    );
+  /** What it rests for; of two rests, the longer one. */
+  resting(candidate: Candidate): CandidateRest | undefined {
+    if (this.#until.size === 0) return undefined;
+    const one = this.#rest(modelKey(candidate));
+    const other = this.#rest(credentialKey(candidate));
+    return one && other && other.until > one.until ? other : (one ?? other);
   }
 
   /** For `status`. */
   list(): { what: string; until: number }[] {
     this.#sweep();
-    return [...this.#until].map(([key, until]) => ({ what: key.replaceAll("\n", " "), until }));
+    return [...this.#until].map(([key, { until }]) => ({
+      what: key.replaceAll("\n", " "),
+      until,
+    }));
   }
 
-  #rests(key: string): boolean {
-    const until = this.#until.get(key);
-    if (until === undefined) return false;
-    if (until > this.#now()) return true;
+  #rest(key: string): CandidateRest | undefined {
+    const rest = this.#until.get(key);
+    if (rest === undefined || rest.until > this.#now()) return rest;
     this.#until.delete(key);
-    return false;
+    return undefined;
   }
 
   #sweep(): void {
     const now = this.#now();
-    for (const [key, until] of this.#until) if (until <= now) this.#until.delete(key);
+    for (const [key, { until }] of this.#until) if (until <= now) this.#until.delete(key);
   }
 }
 

@@ -138,20 +138,28 @@ function sifted(
 
 /** A hook that gives back the list that it got has said nothing, and costs no wait. */
 function hooked(
-  { x, frontend }: RouteInputs,
+  { x, frontend, gen }: RouteInputs,
   candidates: readonly HostCandidate[],
   out: LeftOut[],
 ): readonly HostCandidate[] | Promise<readonly HostCandidate[]> {
   const hooks = frontend.chain.route;
+  let shown: readonly HostCandidate[] | undefined;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
+    shown ??= candidates.map((candidate) => rested(candidate, gen.rests));
     // Its own copy: a hook that writes into it has said something too.
-    const own = [...candidates];
+    const own = [...shown];
     const said = hook.run(own, x);
-    if (said !== own || !alike(own, candidates))
-      return heard(x, candidates, hooks.slice(i), said, out);
+    if (said !== own || !alike(own, shown))
+      return heard(x, { candidates, shown }, hooks.slice(i), said, out);
   }
   return candidates;
+}
+
+/** With its rest, for hooks: what is kept of a candidate is true for longer. */
+function rested(candidate: HostCandidate, rests: Generation["rests"]): HostCandidate {
+  const resting = rests.resting(candidate);
+  return resting ? { ...candidate, resting } : candidate;
 }
 
 const alike = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolean =>
@@ -160,23 +168,23 @@ const alike = (a: readonly HostCandidate[], b: readonly HostCandidate[]): boolea
 /** A hook may leave out and reorder; what a candidate is, it may not say. */
 async function heard(
   x: Exchange,
-  candidates: readonly HostCandidate[],
+  { candidates, shown }: { candidates: readonly HostCandidate[]; shown: readonly HostCandidate[] },
   hooks: readonly Hook<"route">[],
   first: ReturnType<Hook<"route">["run"]>,
   out: LeftOut[],
 ): Promise<readonly HostCandidate[]> {
-  const own = new Map(candidates.map((candidate) => [nameOf(candidate), candidate]));
-  let list = candidates;
+  const own = new Map(shown.map((candidate, i) => [nameOf(candidate), i]));
+  let list = shown;
   for (const [i, hook] of hooks.entries()) {
     if (!hook.applies(x.model, undefined)) continue;
     const kept: HostCandidate[] = [];
     for (const one of await (i === 0 ? first : hook.run(list, x))) {
       if ("candidate" in one) out.push({ ...one, by: hook.id });
-      else if (own.has(nameOf(one))) kept.push(own.get(nameOf(one))!);
+      else if (own.has(nameOf(one))) kept.push(shown[own.get(nameOf(one))!]!);
     }
     list = kept;
   }
-  return list;
+  return list.map((one) => candidates[own.get(nameOf(one))!]!);
 }
 
 function planned(
