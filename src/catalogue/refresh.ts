@@ -83,7 +83,7 @@ export function pause(failures: number, everyMs: number, random: number): number
   return backoff * (0.5 + 0.5 * random);
 }
 
-interface Followed {
+interface WatchedList {
   line: ListSource;
   failures: number;
   lastError: { at: number; message: string } | undefined;
@@ -109,7 +109,7 @@ class ListRefresh implements Refresh {
   readonly #tell: RefreshOptions["tell"];
   readonly #deadlineMs: number;
   #everyMs: number;
-  #followed = new Map<string, Followed>();
+  #followed = new Map<string, WatchedList>();
 
   constructor(lists: Lists, { pace, clock = CLOCK, tell }: RefreshOptions) {
     this.#lists = lists;
@@ -157,29 +157,29 @@ class ListRefresh implements Refresh {
   }
 
   /** At its own rhythm, unless that is too slow now. */
-  #goOn(f: Followed, line: ListSource, quicker: boolean): void {
+  #goOn(f: WatchedList, line: ListSource, quicker: boolean): void {
     f.line = line;
     if (quicker && f.nextAt !== undefined)
       this.#plan(f, Math.min(f.nextAt - this.#clock.now(), this.#pause(f)));
   }
 
-  #plan(f: Followed, ms: number): void {
+  #plan(f: WatchedList, ms: number): void {
     f.cancel();
     f.nextAt = this.#clock.now() + ms;
     f.cancel = this.#clock.after(ms, () => void this.#ask(f));
   }
 
-  #pause({ failures }: Followed): number {
+  #pause({ failures }: WatchedList): number {
     return pause(failures, this.#everyMs, this.#clock.random());
   }
 
-  #ask(f: Followed): Promise<void> {
+  #ask(f: WatchedList): Promise<void> {
     f.cancel();
     f.nextAt = undefined;
     return (f.asking ??= this.#asked(f).finally(() => (f.asking = undefined)));
   }
 
-  async #asked(f: Followed): Promise<void> {
+  async #asked(f: WatchedList): Promise<void> {
     const { provider, credential } = f.line;
     const failing = f.failures > 0;
     const deadlineMs = Math.min(this.#deadlineMs, Math.max(this.#everyMs, LEAST_MS));
@@ -200,7 +200,12 @@ class ListRefresh implements Refresh {
     if (f.failures > 0 !== failing) this.#tell?.(this.#statusOf(f), broken);
   }
 
-  #statusOf({ line: { provider, credential }, failures, lastError, nextAt }: Followed): ListStatus {
+  #statusOf({
+    line: { provider, credential },
+    failures,
+    lastError,
+    nextAt,
+  }: WatchedList): ListStatus {
     const heard = this.#lists.of(provider)?.find((h) => h.credential === credential);
     return {
       provider,
@@ -215,7 +220,7 @@ class ListRefresh implements Refresh {
   }
 }
 
-const newLine = (line: ListSource): Followed => ({
+const newLine = (line: ListSource): WatchedList => ({
   line,
   failures: 0,
   lastError: undefined,
@@ -225,13 +230,13 @@ const newLine = (line: ListSource): Followed => ({
   stop: new AbortController(),
 });
 
-function release({ cancel, stop }: Followed): void {
+function release({ cancel, stop }: WatchedList): void {
   cancel();
   stop.abort();
 }
 
 /** The deadline holds even for code that does not listen to its signal. */
-function within(f: Followed, clock: Clock, deadlineMs: number): Promise<unknown> {
+function within(f: WatchedList, clock: Clock, deadlineMs: number): Promise<unknown> {
   const { stop, line } = f;
   const late = new AbortController();
   return new Promise((resolve, reject) => {

@@ -10,7 +10,7 @@ export type Fetch = (
 /** Answers are remembered by address. */
 const MOST_KEPT = 8;
 
-interface Kept {
+interface TaggedAnswer {
   etag: string;
   body: ArrayBuffer;
   mime: string;
@@ -21,7 +21,7 @@ interface Kept {
  * new: an answer with an ETag is remembered, and given again when upstream says that it has not changed.
  */
 export function revalidating(): (fetch: Fetch) => Fetch {
-  const kept = new BoundedMap<string, Kept>(MOST_KEPT);
+  const kept = new BoundedMap<string, TaggedAnswer>(MOST_KEPT);
   return (fetch) => async (url, init) => {
     const method = init?.method ?? "GET";
     const key = String(url);
@@ -44,5 +44,5 @@ export function revalidating(): (fetch: Fetch) => Fetch {
   };
 }
 
-const again = ({ body, mime, etag }: Kept): Response =>
+const again = ({ body, mime, etag }: TaggedAnswer): Response =>
   new Response(body, { status: 200, headers: { "content-type": mime, etag } });

@@ -34,9 +34,9 @@ function isDate(text: string): boolean {
 
 /** What a schema's author may mark, and what a validator calls those places of a value. */
 const MARKS = { "x-secret": "secrets", "x-origin": "origins", "x-account": "accounts" } as const;
-type Marked = (typeof MARKS)[keyof typeof MARKS];
+type Mark = (typeof MARKS)[keyof typeof MARKS];
 /** What a validator sees on its way: pointers, relative to the value. */
-type Seen = { readonly [mark in Marked]: Set<string> };
+type SeenMarks = { readonly [mark in Mark]: Set<string> };
 
 export const DIALECT: Rules = {
   options: {
@@ -78,7 +78,7 @@ export interface Validated extends MarkedPlaces {
   readonly errors: readonly ErrorObject[];
 }
 /** Pointers below a value, by what its schema says of the place. */
-export type MarkedPlaces = { readonly [mark in Marked]: ReadonlySet<string> };
+export type MarkedPlaces = { readonly [mark in Mark]: ReadonlySet<string> };
 export type Validator = (value: unknown) => Validated;
 
 const compiled = new WeakMap<object, Validator>();
@@ -90,7 +90,7 @@ export function validator(schema: Schema): Validator {
   const check = dialect.compile(schema);
   const validate: Validator = (given) => {
     const value = structuredClone(given);
-    const seen: Seen = { secrets: new Set(), origins: new Set(), accounts: new Set() };
+    const seen: SeenMarks = { secrets: new Set(), origins: new Set(), accounts: new Set() };
     check.call(seen as never, value);
     return { value, errors: check.errors ?? [], ...seen };
   };

@@ -48,12 +48,12 @@ export function createLine(of: LineOptions): ProviderAccess {
       const prepared = prepare(of, url, init);
       const signal = init.signal ? AbortSignal.any([init.signal, of.signal]) : of.signal;
       const { auth = "none" } = (bound && of.reach) || {};
-      const leaving: Leaving = { method: init.method ?? "GET", url, ...prepared, signal };
+      const unsigned: UnsignedFetch = { method: init.method ?? "GET", url, ...prepared, signal };
       const age = tokenAge(auth, of.credential);
-      const answer = await signed(of, auth, leaving);
+      const answer = await signed(of, auth, unsigned);
       const refusal = () => refusalOf(answer);
       return (await renewed(auth, of.credential, age, refusal, answer.status))
-        ? signed(of, auth, leaving)
+        ? signed(of, auth, unsigned)
         : answer;
     },
   };
@@ -129,7 +129,7 @@ function isBound(url: URL, reach: Partial<Reach<unknown>>): boolean {
 }
 
 /** One request of a line, but for what signs it. */
-interface Leaving {
+interface UnsignedFetch {
   readonly method: string;
   readonly url: URL;
   readonly headers: HeadersOut;
@@ -137,25 +137,33 @@ interface Leaving {
   readonly signal: AbortSignal;
 }
 
-async function signed(of: LineOptions, auth: Auth<any>, leaving: Leaving): Promise<Response> {
-  const { method, url, body, signal } = leaving;
-  const own = await credentialed(auth, of.credential, () => ({ ...leaving }));
+async function signed(
+  of: LineOptions,
+  auth: Auth<any>,
+  unsigned: UnsignedFetch,
+): Promise<Response> {
+  const { method, url, body, signal } = unsigned;
+  const own = await credentialed(auth, of.credential, () => ({ ...unsigned }));
   try {
     const answer = await wayTo(url, of).request({
       origin: url.origin,
       path: url.pathname + url.search,
       method: method as Dispatcher.HttpMethod,
-      headers: { ...leaving.headers, ...own } as Record<string, string>,
+      headers: { ...unsigned.headers, ...own } as Record<string, string>,
       body,
       signal,
     });
     return await toResponse(answer, of.maxBytes ?? BOUNDS.answer.most);
   } catch (cause) {
-    return unreachable(of, leaving, cause);
+    return unreachable(of, unsigned, cause);
   }
 }
 
-function unreachable({ reach }: LineOptions, { url, signal }: Leaving, cause: unknown): never {
+function unreachable(
+  { reach }: LineOptions,
+  { url, signal }: UnsignedFetch,
+  cause: unknown,
+): never {
   if (faultOf(cause)) throw cause;
   if (signal.aborted) fail("canceled", "The request was given up.", { cause });
   const { code = "", message } = cause as Error & { code?: string };

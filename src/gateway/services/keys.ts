@@ -21,7 +21,7 @@ const MOST_UNKNOWN = 10_000;
 /** A client is refused after that, and may come again. */
 const PATIENCE_MS = 5_000;
 
-interface Remembered {
+interface KnownKey {
   record: KeyRecord;
   until: number;
 }
@@ -35,7 +35,7 @@ export function createKeys(
   }: { now?: () => number; ttlMs?: number; patienceMs?: number } = {},
 ): Keys {
   /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
-  const bySecret = new BoundedMap<string, Remembered>(MOST_KNOWN);
+  const bySecret = new BoundedMap<string, KnownKey>(MOST_KNOWN);
   /** By digest: a flood of invented secrets can push out its own kind only. */
   const unknown = new BoundedMap<string, number>(MOST_UNKNOWN);
   const asking = new Map<string, Promise<KeyRecord | undefined>>();

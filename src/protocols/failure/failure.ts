@@ -14,7 +14,7 @@ const DAY_MS = 24 * 3600_000;
 const text = (v: unknown): string | undefined =>
   typeof v === "string" && v !== "" ? v : undefined;
 
-interface Said {
+interface ErrorWords {
   message?: string | undefined;
   code?: string | undefined;
   /** A status said again in the body: all that there is in the middle of an answer. */
@@ -29,7 +29,7 @@ interface Said {
 /** An answer that is not a success. */
 export function failure(status: number, headers: HeadersIn, body: Buffer): Fault {
   const said = read(body, status);
-  const fault = faultOf(said, status, `The provider answered with status ${status} and no words.`);
+  const fault = worded(said, status, `The provider answered with status ${status} and no words.`);
   const again = status === 429 || status === 408 || status === 498 || status >= 500;
   const wait = said.waitMs ?? (again ? retryAfter(headers) : undefined);
   return wait === undefined ? fault : { ...fault, retryAfterMs: wait };
@@ -38,7 +38,7 @@ export function failure(status: number, headers: HeadersIn, body: Buffer): Fault
 /** An error that stands where an answer should: in a stream, or under a 200. */
 export function failureIn(body: Json | undefined): Fault {
   const said = saying(object(body) ?? object(list(body)[0]) ?? {}, 200);
-  const fault = faultOf(said, said.status ?? 0, "The provider broke off its answer with an error.");
+  const fault = worded(said, said.status ?? 0, "The provider broke off its answer with an error.");
   return said.status === undefined ? fault : { code: String(said.status), ...fault };
 }
 
@@ -47,7 +47,7 @@ export function throwFailure(body: Json | undefined): never {
   return fail(kind, message, more);
 }
 
-function faultOf(said: Said, status: number, otherwise: string): Fault {
+function worded(said: ErrorWords, status: number, otherwise: string): Fault {
   const message = (said.message ?? otherwise).slice(0, LONGEST);
   return {
     kind: meaning(status, said.names, `${message} ${said.names.join(" ")}`),
@@ -58,7 +58,7 @@ function faultOf(said: Said, status: number, otherwise: string): Fault {
   };
 }
 
-function read(body: Buffer, status: number): Said {
+function read(body: Buffer, status: number): ErrorWords {
   const said = body.toString();
   let parsed: unknown;
   try {
@@ -75,7 +75,7 @@ function read(body: Buffer, status: number): Said {
   return { names: [], message: words };
 }
 
-function saying(body: JsonObject, status: number): Said {
+function saying(body: JsonObject, status: number): ErrorWords {
   const error = object(body["error"]) ?? object(list(body["errors"])[0]) ?? body;
   const base = object(body["base_resp"]);
   const own = object(error["details"]);

@@ -6,7 +6,7 @@ import { HOSTED_FIELDS } from "./hosted.ts";
 import { look } from "./named.ts";
 import { STATE } from "./words.ts";
 
-type Kept = Extract<Finding, { kind: "state" }>;
+type StateFinding = Extract<Finding, { kind: "state" }>;
 
 /** How a protocol spells its refusals. */
 export interface RefusalStyle {
@@ -24,7 +24,7 @@ export interface RelayPermission {
 }
 
 /** The first thing that names what another side keeps and may not leave. */
-export function keptIn(named: Named, { state, bound }: RelayPermission): Kept | undefined {
+export function keptIn(named: Named, { state, bound }: RelayPermission): StateFinding | undefined {
   for (const one of named) {
     if (one.kind !== "state" || one.does !== "names") continue;
     const { relay } = one.word;
@@ -34,7 +34,7 @@ export function keptIn(named: Named, { state, bound }: RelayPermission): Kept | 
   return undefined;
 }
 
-export function refuse(kept: Kept, { code, param }: RefusalStyle = {}): never {
+export function refuse(kept: StateFinding, { code, param }: RefusalStyle = {}): never {
   const { word, value, field } = kept;
   const path = param === "field" ? field : kept.path;
   return fail(

@@ -12,7 +12,7 @@ import type { May } from "./resolution.ts";
 /** `by`: a middleware's id, or what the host left it out for. */
 export type LeftOut = Exclusion & { by: string };
 
-interface Refused {
+interface RefusalInputs {
   readonly x: Exchange;
   readonly survey: Survey;
   readonly gen: Pick<Generation, "catalogue">;
@@ -22,7 +22,7 @@ interface Refused {
 const MOST_NAMED = 8;
 
 /** The exclusions' own kind, with every reason. */
-export function noneLeft(of: Refused, out: readonly LeftOut[], may: May): never {
+export function noneLeft(of: RefusalInputs, out: readonly LeftOut[], may: May): never {
   const { x, survey } = of;
   const worst =
     out.find((e) => e.code === "zdr_feature_conflict") ??
@@ -58,7 +58,11 @@ export function noneLeft(of: Refused, out: readonly LeftOut[], may: May): never 
 }
 
 /** Models that this key may use and that would do, those of the same name first. */
-function alternatives({ x, gen }: Refused, out: readonly LeftOut[], may: May): readonly string[] {
+function alternatives(
+  { x, gen }: RefusalInputs,
+  out: readonly LeftOut[],
+  may: May,
+): readonly string[] {
   const refused = new Set([x.model, ...out.map((e) => e.candidate.id)]);
   const name = (id: string) => id.slice(id.lastIndexOf("/") + 1);
   const same = new Set([...refused].map(name));

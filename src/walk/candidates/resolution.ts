@@ -30,7 +30,7 @@ export interface ResolverInputs {
 export type May = (name: string) => boolean;
 
 /** What a name leads to. */
-export interface Looked {
+export interface NameLookup {
   readonly route: ModelRoute | undefined;
   /** Of candidates, mounted or not; none where the file does not know the name. */
   readonly ids: readonly string[];

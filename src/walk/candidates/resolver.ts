@@ -16,7 +16,7 @@ import type {
 import { closer } from "../hooks.ts";
 import { carried, matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";
-import type { Looked, May, Resolution, ResolverInputs } from "./resolution.ts";
+import type { NameLookup, May, Resolution, ResolverInputs } from "./resolution.ts";
 import { unanswered } from "./unanswered.ts";
 
 /** What fails over unless the route says otherwise. */
@@ -116,7 +116,7 @@ export class CandidateResolver {
     return this.#absent(ids).map(({ id, why }) => `${id}: ${why}`);
   }
 
-  #absent(ids: readonly string[]): Looked["absent"] {
+  #absent(ids: readonly string[]): NameLookup["absent"] {
     return ids.flatMap((id) => {
       const provider = id.slice(0, id.indexOf("/"));
       if (this.#inputs.providers.has(provider)) return [];
@@ -125,11 +125,11 @@ export class CandidateResolver {
     });
   }
 
-  #look(frontend: MountedFrontend, model: string, stream: boolean, now: number): Looked {
+  #look(frontend: MountedFrontend, model: string, stream: boolean, now: number): NameLookup {
     const expanded: string[] = [];
     const route = this.#expand(model, expanded, 0);
     const ids = [...new Set(expanded)];
-    const into: Looked = {
+    const into: NameLookup = {
       route,
       ids,
       absent: this.#absent(ids),
@@ -177,7 +177,7 @@ export class CandidateResolver {
     provider: MountedProvider,
     stream: boolean,
     now: number,
-    into: Looked,
+    into: NameLookup,
   ): void {
     const id = `${provider.name}/${model}`;
     const { info, listed } = this.#inputs.catalogue.find(provider.name, model);

@@ -3,13 +3,13 @@
 import { near } from "../../catalogue/near.ts";
 import { fail } from "../../model/error.ts";
 import type { Work } from "../../model/work.ts";
-import type { ResolverInputs, Looked, May } from "./resolution.ts";
+import type { ResolverInputs, NameLookup, May } from "./resolution.ts";
 
 /** How many names are offered: near ones, or any. */
 const SHOWN = 3;
 const KNOWN = 5;
 
-interface Unanswered extends Looked {
+interface Unanswered extends NameLookup {
   readonly inputs: ResolverInputs;
   readonly work: Work;
   readonly model: string;

@@ -44,19 +44,19 @@ function standing({ identity, "~": { branch } }: HostExchange, n: number): Limit
 const COUNTED: readonly Limit["unit"][] = ["requests", "concurrent"];
 
 /** Reserves a row for what generates nothing. */
-export function takenAside(call: HostCall): Promise<void> {
+export function reserveAside(call: HostCall): Promise<void> {
   const { limits, labels } = chargesOf(call);
   const claims = limits
     .filter(({ unit }) => COUNTED.includes(unit))
     .map((limit) => ({ ...limit, take: 1n }));
-  return taken(call, { at: Date.now(), labels, claims, holdNano: 0n, price: undefined });
+  return reserveRow(call, { at: Date.now(), labels, claims, holdNano: 0n, price: undefined });
 }
 
 const ORDER = ["soft", "expected", "hard"] as const;
 const stricter = (a: Ask["mode"], b: Ask["mode"]): Ask["mode"] =>
   ORDER.indexOf(b) > ORDER.indexOf(a) ? b : a;
 
-export interface Taking {
+export interface ReserveTerms {
   readonly at: number;
   readonly labels: Reserve["labels"];
   readonly claims: Reserve["claims"];
@@ -65,7 +65,7 @@ export interface Taking {
 }
 
 /** Resolves when the row is durable and everything is taken; `ask` says what would have fitted into a budget. */
-export async function taken(call: HostCall, of: Taking, ask?: Ask): Promise<void> {
+export async function reserveRow(call: HostCall, of: ReserveTerms, ask?: Ask): Promise<void> {
   const x = call.exchange;
   const command: Stamped<Reserve> = {
     do: "reserve",

@@ -2,8 +2,8 @@ import { hold, type Ask } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
 import type { Limit } from "../../plugin/limit.ts";
 import type { HostCall } from "../call.ts";
-import { chargesOf, taken } from "./charges.ts";
-import { leaving } from "./leaving.ts";
+import { chargesOf, reserveRow } from "./charges.ts";
+import { measure } from "./request-measure.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf } from "./price-terms.ts";
@@ -19,7 +19,7 @@ export async function reserve(
   const { limits, labels, mode } = chargesOf(call);
   const budgeted = limits.some((l) => l.unit === "nano_usd");
   const shelf = gen.catalogue.shelf(call.provider);
-  const { survey, input, inputMost, runs, others, unpriced } = leaving(call, out, {
+  const { survey, input, inputMost, runs, others, unpriced } = measure(call, out, {
     shelf,
     capped: mode === "hard",
   });
@@ -67,7 +67,7 @@ export async function reserve(
     ...limit,
     take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
   }));
-  await taken(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
+  await reserveRow(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
 }
 
 /** The line that is missing, as an operator writes it. */

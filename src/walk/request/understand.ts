@@ -11,7 +11,7 @@ import { boundaryOf, isForm } from "../form/head.ts";
 /** What a look over a large body does at once. */
 const STEP = 4 * 1024 * 1024;
 
-export interface Understood {
+export interface ParsedBody {
   body: Body;
   /** Where the members of a JSON text stand. */
   spans: ReadonlyMap<string, Span> | null;
@@ -22,7 +22,7 @@ export interface Understood {
 }
 
 /** Of a method that has none. */
-export const NO_BODY: Understood = { body: {}, spans: null, form: undefined, odd: false };
+export const NO_BODY: ParsedBody = { body: {}, spans: null, form: undefined, odd: false };
 
 const bad = (message: string, code: string): never => fail("invalid", message, { code });
 
@@ -31,7 +31,7 @@ export function understand(
   raw: Buffer,
   type: string,
   values: number,
-): Understood | Promise<Understood> {
+): ParsedBody | Promise<ParsedBody> {
   if (isForm(type)) return form(raw, type);
   if (raw.length === 0) bad("The body is empty.", "invalid_json");
   const ascii = isAscii(raw);
@@ -42,7 +42,7 @@ export function understand(
   return parsed(written(), seen);
 }
 
-async function slowly(raw: Buffer, values: number, written: () => string): Promise<Understood> {
+async function slowly(raw: Buffer, values: number, written: () => string): Promise<ParsedBody> {
   const scanner = new Scanner(raw, values);
   let seen: Scan | undefined;
   while (!(seen = scanner.look(STEP))) await turn();
@@ -62,7 +62,7 @@ function bounded(seen: Scan, values: number): Scan {
   return seen;
 }
 
-function parsed(text: string, seen: Scan): Understood {
+function parsed(text: string, seen: Scan): ParsedBody {
   let body: unknown;
   try {
     body = JSON.parse(text);
@@ -74,7 +74,7 @@ function parsed(text: string, seen: Scan): Understood {
   return { body: body as Body, spans: seen.spans, form: undefined, odd: seen.odd };
 }
 
-function form(raw: Buffer, type: string): Understood {
+function form(raw: Buffer, type: string): ParsedBody {
   const boundary =
     boundaryOf(type) ??
     bad("The Content-Type of a form needs one boundary that a form can have.", "invalid_form");

@@ -3,11 +3,11 @@
 import { faultOf } from "../../model/error.ts";
 import { billed, inTime } from "../money/bill.ts";
 import type { HostCall } from "../call.ts";
-import { takenAside } from "../money/charges.ts";
+import { reserveAside } from "../money/charges.ts";
 
 /** One row in the ledger around it: reserved before, settled after, without a price. */
 export async function aside<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
-  await takenAside(call);
+  await reserveAside(call);
   try {
     const got = await work();
     await over(call, "ok");

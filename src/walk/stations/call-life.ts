@@ -12,7 +12,7 @@ import type { HostCall } from "../call.ts";
 import { promise } from "../candidates/privacy.ts";
 import type { HostCandidate } from "../mounted.ts";
 import { inTime, settleCall, settleUnasked, unasked } from "../money/bill.ts";
-import { takenAside } from "../money/charges.ts";
+import { reserveAside } from "../money/charges.ts";
 import { reserve } from "../money/reserve.ts";
 import { Tally } from "../money/tally.ts";
 import { heed } from "../upstream/heed.ts";
@@ -118,12 +118,12 @@ export class CallLife {
     if (after) await after;
     if (this.#head) keepWord(call, this.#head);
     await reserve(call, out, this.#tally);
-    this.#taken();
+    this.#reserveRow();
     if (inner.gone) fail("canceled", "The client went away.");
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);
-    // It has taken the work on, whatever a hook thinks of its head.
+    // It has reserveRow the work on, whatever a hook thinks of its head.
     this.#tally.accepted = true;
     this.#tally.headMs = Math.round(performance.now() - call.started);
     this.#source = { response };
@@ -139,7 +139,7 @@ export class CallLife {
   }
 
   /** Its row stands: what else is told that it is asked. */
-  #taken(): void {
+  #reserveRow(): void {
     this.#reserved = true;
     const call = this.#call;
     const { gen, received } = call.exchange["~"];
@@ -150,7 +150,7 @@ export class CallLife {
       .record(record.max)
       .then((got) => got && record.to(got))
       .catch((err: unknown) =>
-        gen.log.error({ request: call.exchange.id, err }, "a recorded answer was not taken"),
+        gen.log.error({ request: call.exchange.id, err }, "a recorded answer was not reserveRow"),
       );
   }
 
@@ -192,7 +192,7 @@ export class CallLife {
       if (this.#reserved) return inner.calls.at(-1)!.usage;
     }
     this.#over = true;
-    await takenAside(call);
+    await reserveAside(call);
     await inTime(settleUnasked(this.#tally, answer.finish.reason));
     return NOTHING;
   }

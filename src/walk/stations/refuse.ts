@@ -58,13 +58,13 @@ export function refuse(x: HostExchange, problem: unknown): void {
   res.end(body);
 }
 
-interface Told {
+interface WrittenError {
   status: number;
   body: string;
   headers: [string, string][];
 }
 
-function rendered(x: HostExchange, fault: Fault): Told {
+function rendered(x: HostExchange, fault: Fault): WrittenError {
   const inner = x["~"];
   const told = shown(inner.gen, fault);
   let refusal: ErrorAnswer | undefined;
@@ -96,7 +96,7 @@ export const plain = (fault: Fault, id: string): JsonObject => ({
 });
 
 /** An upstream's refusal on the verbatim lane: its status and its bytes, our secrets out of them. */
-function passed(x: HostExchange, problem: unknown, fault: Fault): Told | undefined {
+function passed(x: HostExchange, problem: unknown, fault: Fault): WrittenError | undefined {
   const inner = x["~"];
   const refusal = refusalOf(problem);
   if (!refusal || !PASSED.has(refusal.status) || inner.calls.at(-1)?.candidate.lane !== "verbatim")

@@ -41,14 +41,14 @@ async function sent(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<U
   const { credential, endpoint } = call.candidate["~"];
   const { auth } = wire.endpoint;
   const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
-  const leaving: Leaving = { out, path, body: out.bytes() };
+  const unsigned: UnsignedRequest = { out, path, body: out.bytes() };
   const age = tokenAge(auth, credential);
-  let response = await signed(call, wire, leaving);
+  let response = await signed(call, wire, unsigned);
   if (isGood(response)) return response;
   let said = await glance(response, BOUNDS.refusal.most);
   const { status, headers } = response;
   if (await renewed(auth, credential, age, () => ({ status, headers, body: said }), status)) {
-    response = await signed(call, wire, leaving);
+    response = await signed(call, wire, unsigned);
     if (isGood(response)) return response;
     said = await glance(response, BOUNDS.refusal.most);
   }
@@ -58,7 +58,7 @@ async function sent(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<U
 const isGood = ({ status }: UpstreamResponse): boolean => status >= 200 && status < 300;
 
 /** What goes on the wire, but for what signs it. */
-interface Leaving {
+interface UnsignedRequest {
   readonly out: OutgoingRequest;
   readonly path: string;
   readonly body: Buffer | null;
@@ -68,7 +68,7 @@ interface Leaving {
 async function signed(
   call: HostCall,
   wire: Wire,
-  { out, path, body }: Leaving,
+  { out, path, body }: UnsignedRequest,
 ): Promise<UpstreamResponse> {
   const x = call.exchange;
   const { provider, credential } = call.candidate["~"];

@@ -52,7 +52,7 @@ export class SchemaSpelling {
     const node = object(raw) ?? {};
     this.pay(4);
     if (node["$ref"] === undefined && node["allOf"] === undefined) return node;
-    const all: Gathered = { words: {}, properties: undefined, required: undefined };
+    const all: MergedSchema = { words: {}, properties: undefined, required: undefined };
     this.#gather(node, all, depth);
     const { words, properties, required } = all;
     return {
@@ -62,7 +62,7 @@ export class SchemaSpelling {
     };
   }
 
-  #gather(node: JsonObject, into: Gathered, depth: number): void {
+  #gather(node: JsonObject, into: MergedSchema, depth: number): void {
     this.pay(4);
     this.#within(depth);
     for (const one of list(node["allOf"])) this.#gather(object(one) ?? {}, into, depth + 1);
@@ -115,10 +115,10 @@ export class SchemaSpelling {
   #finite(): void {
     /** true: all that it leads to has been visited. */
     const seen = new Map<object, boolean>();
-    const open: (Json | Left)[] = [this.root];
+    const open: (Json | PartEnd)[] = [this.root];
     while (open.length > 0) {
       const next = open.pop()!;
-      if (next instanceof Left) {
+      if (next instanceof PartEnd) {
         seen.set(next.part, true);
         continue;
       }
@@ -126,7 +126,7 @@ export class SchemaSpelling {
       if (seen.get(next) === false) this.refuse("itself inside");
       if (seen.has(next)) continue;
       seen.set(next, false);
-      open.push(new Left(next));
+      open.push(new PartEnd(next));
       const ref = text(object(next)?.["$ref"]);
       if (ref !== undefined) open.push(this.#followed(ref));
       for (const one of within(next)) open.push(one);
@@ -148,14 +148,14 @@ function* within(part: object): Generator<Json> {
 }
 
 /** Stands below what a part holds: when it is come upon, all of that has been visited. */
-class Left {
+class PartEnd {
   readonly part: object;
   constructor(part: object) {
     this.part = part;
   }
 }
 
-interface Gathered {
+interface MergedSchema {
   words: Record<string, Json>;
   properties: Record<string, Json> | undefined;
   required: Set<Json> | undefined;

@@ -1,5 +1,5 @@
-// What leaves, looked at: holds, limits and prices are computed from the body that upstream will read, after every edit, and
-// from nothing else.
+// What a request may come to: holds, limits and prices are computed from the body that upstream will read, after every edit,
+// and from nothing else.
 import { fail } from "../../model/error.ts";
 import { capOf, inputAtMost, inputUpTo, type Other } from "../../money/estimate.ts";
 import type { Survey } from "../../plugin/protocol.ts";
@@ -7,7 +7,7 @@ import type { HostCall } from "../call.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { priceOf, type ModelIndex } from "./model-prices.ts";
 
-export interface Leaving {
+export interface RequestMeasure {
   readonly survey: Survey;
   /** Tokens, as a guess, and as a bound. */
   readonly input: number;
@@ -25,11 +25,11 @@ const UNCOUNTED = ["documents", "audio", "vision"] as const;
 const MOST_RUNS = 10;
 
 /** `capped`: a bound that is not there, or above the model's own, is set before anything is counted. */
-export function leaving(
+export function measure(
   call: HostCall,
   out: OutgoingRequest | null,
   of: { shelf: ModelIndex; capped: boolean },
-): Leaving {
+): RequestMeasure {
   const received = call.exchange["~"].received!;
   let survey = surveyOf(call, out);
   if (of.capped && out && capped(call, out, survey)) survey = surveyOf(call, out);
