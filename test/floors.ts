@@ -1,7 +1,9 @@
 // Which floor may import which, as data, and a judge of one file's imports. The test beside it reads the tree.
 import { dirname, join, normalize } from "node:path/posix";
 
-const ALL = "lib model money catalogue plugin protocols config loader walk gateway".split(" ");
+const ALL = "lib model money catalogue plugin store protocols config loader walk gateway".split(
+  " ",
+);
 
 /** What a floor may import of ours. `types:` = only as types, which leave nothing behind at run time. */
 export const FLOORS: { readonly [floor: string]: readonly string[] } = {
@@ -9,6 +11,7 @@ export const FLOORS: { readonly [floor: string]: readonly string[] } = {
   model: ["lib"],
   money: ["lib", "model"],
   plugin: ["lib", "model"],
+  store: ["lib", "model", "plugin"],
   catalogue: ["lib", "model", "money", "plugin"],
   protocols: ["lib", "model", "plugin"],
   config: ["lib", "model", "money", "catalogue", "plugin"],
@@ -92,7 +95,7 @@ export function foreign(
   { from, typeOnly }: Import,
   own: readonly string[],
 ): string | undefined {
-  if (from.startsWith("node:") || from === "tollgate/plugin") return undefined;
+  if (from.startsWith("node:") || /^tollgate\/(plugin|store)$/.test(from)) return undefined;
   if (/^tollgate\/protocols\/[a-z-]+$/.test(from)) return undefined;
   if (!from.startsWith(".")) {
     const known = own.includes(packageOf(from)) || (typeOnly && from === "json-schema-to-ts");
@@ -103,7 +106,7 @@ export function foreign(
   const kind = file.split("/").slice(0, 2).join("/");
   return target.startsWith(`${kind}/`)
     ? undefined
-    : `${file} imports ${target}: a plugin knows tollgate/plugin, tollgate/protocols/* and its own folder`;
+    : `${file} imports ${target}: a plugin knows tollgate/plugin, tollgate/store, tollgate/protocols/* and its own folder`;
 }
 
 export const packageOf = (from: string): string =>

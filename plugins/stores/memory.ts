@@ -1,12 +1,14 @@
 // The ledger in memory: for tests, demonstrations, and gateways without a bill. It ends with the process.
 import { defineStore } from "tollgate/plugin";
 import type { Store } from "tollgate/plugin";
-import { createBook } from "./book/book.ts";
-import { check } from "./book/check.ts";
-import { keyCursor, listed, sizeOf } from "./book/page.ts";
-import { matches, presumed, recoveryAt, toEntry } from "./book/row.ts";
-import { counts, totalling } from "./book/totals.ts";
-import { createJournal } from "./memory/journal.ts";
+import {
+  checkCommand,
+  createBook,
+  createMemoryJournal,
+  journalReads,
+  presumed,
+  recoveryAt,
+} from "tollgate/store";
 
 export default defineStore({
   api: 1,
@@ -30,8 +32,8 @@ export default defineStore({
 
 function memoryStore(keep: number): Store {
   let owner = "";
-  const journal = createJournal(() => owner);
-  const opened = () => createBook(journal, owner);
+  const journal = createMemoryJournal(() => owner);
+  const opened = () => createBook(journal, () => owner);
   let book: ReturnType<typeof opened> | undefined;
   let epoch = 0;
 
@@ -53,10 +55,10 @@ function memoryStore(keep: number): Store {
     },
     async apply(batch) {
       if (!book) throw new Error("The store is not open.");
-      batch.forEach(check);
+      batch.forEach(checkCommand);
       try {
         // A copy, as a store in another thread or process has one: the ledger cannot be changed from outside.
-        const verdicts = structuredClone(batch).map(book.apply);
+        const verdicts = structuredClone(batch).map((command) => book!.apply(command));
         book.done();
         journal.done();
         book.sweep();
@@ -68,32 +70,6 @@ function memoryStore(keep: number): Store {
         throw error;
       }
     },
-    key: async (digest) => journal.keys.get(digest),
-    price: async (hash) => journal.prices.get(hash),
-    async keys(page) {
-      const after = page?.after ?? "";
-      const found = [...journal.keys.values()]
-        .filter((record) => keyCursor(record) > after)
-        .sort((a, b) => (keyCursor(a) < keyCursor(b) ? -1 : 1));
-      return listed(found, sizeOf(page), keyCursor);
-    },
-    async entries(query, page) {
-      const after = Number(page?.after ?? 0);
-      const size = sizeOf(page);
-      const found = [];
-      for (const [seq, row] of journal.rows) {
-        if (seq <= after || !matches(row, query, journal.closed(row.attempt))) continue;
-        found.push(toEntry(row, seq));
-        if (found.length > size) break;
-      }
-      return listed(found, size, ({ seq }) => String(seq));
-    },
-    async totals(query) {
-      const sums = totalling(query.by);
-      for (const row of journal.rows.values())
-        if (counts(row, query.state) && matches(row, query, journal.closed(row.attempt)))
-          sums.add(row);
-      return sums.totals();
-    },
+    ...journalReads(journal),
   };
 }

@@ -60,6 +60,7 @@ async function publicModules(): Promise<Record<string, unknown>> {
     .filter((name) => existsSync(new URL(`${name}/index.${suffix}`, protocols)));
   const modules = await Promise.all([
     import("../plugin/index.ts").then((module) => ["tollgate/plugin", module] as const),
+    import("../store/index.ts").then((module) => ["tollgate/store", module] as const),
     ...names.map(async (name) => {
       const module: unknown = await import(new URL(`${name}/index.${suffix}`, protocols).href);
       return [`tollgate/protocols/${name}`, module] as const;

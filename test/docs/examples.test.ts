@@ -1,7 +1,8 @@
 // What stands in examples/ does what its page says: it keeps the contract, and it works in a gateway.
-import { readdirSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { defineMiddleware, type Definition, type RequestRecord } from "tollgate/plugin";
 import {
   conformance,
@@ -10,17 +11,22 @@ import {
   protocolLaws,
   say,
   speaking,
+  storeConformance,
   upstream,
+  type TestContext,
 } from "tollgate/testing";
 import acme from "../../examples/acme.ts";
 import cache from "../../examples/cache.ts";
 import counter from "../../examples/counter.ts";
+import fileStore from "../../examples/file-store.ts";
 import lines from "../../examples/lines.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
 import redactor from "../../examples/redactor.ts";
+import { reserve, settle } from "../../src/testing/store.ts";
 import { foreign, importsOf } from "../floors.ts";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { worked } from "../kit/processor.ts";
 
 const FOLDER = join(import.meta.dirname, "../../examples");
@@ -29,6 +35,7 @@ const plugins: Readonly<Record<string, Definition>> = {
   acme,
   cache,
   counter,
+  "file-store": fileStore,
   lines,
   receipts,
   redactor,
@@ -257,5 +264,71 @@ describe("the observer", () => {
     await it.seen?.([record(200)]);
     expect(await it.commands?.["counts"]?.run({})).toEqual({ 200: 2, 429: 1 });
     await end();
+  });
+});
+
+describe("the store", () => {
+  const kept = () => {
+    const folder = mkdtempSync(join(tmpdir(), "tollgate-example-"));
+    const file = join(folder, "ledger.jsonl");
+    const lent: TestContext[] = [];
+    const made = async () => {
+      const one = context({ id: "store" });
+      lent.push(one);
+      return fileStore.setup({ file }, one.ctx);
+    };
+    const end = async () => {
+      for (const one of lent) await one.end();
+      rmSync(folder, { recursive: true, force: true });
+    };
+    return { file, made, end };
+  };
+
+  for (const { name, run } of storeConformance(async () => {
+    const { made, end } = kept();
+    return { store: await made(), crash: made, end };
+  }))
+    it(name, run);
+
+  it("takes a last line that was cut for one that was never acknowledged", async () => {
+    const { file, made, end } = kept();
+    onTestFinished(end);
+    const store = await made();
+    await store.open({ instance: "one" });
+    await store.apply([reserve("a"), settle("a")]);
+    const whole = readFileSync(file);
+    await store.apply([reserve("b")]);
+    const longer = readFileSync(file);
+    for (const cut of [whole.length, whole.length + 1, longer.length - 1]) {
+      writeFileSync(file, longer.subarray(0, cut));
+      const next = await made();
+      expect(await next.open({ instance: "two" })).toEqual({ epoch: 2, presumed: 0 });
+      expect((await next.entries({})).items).toHaveLength(2);
+      expect(readFileSync(file).subarray(0, whole.length)).toEqual(whole);
+    }
+  });
+
+  it("keeps the ledger of a gateway that is killed, and what it had open is presumed", async () => {
+    const source = readFileSync(join(FOLDER, "file-store.ts"), "utf8");
+    const yaml = `frontends: [chat-completions]
+middleware: [auth]
+store: { use: ./file-store.ts }
+providers: { demo: { use: demo } }`;
+    const ask = (at: Daemon, key: string) =>
+      fetch(`${at.url}${CHAT}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model: "demo/echo", ...user("Hi") }),
+      }).then((answer) => answer.status);
+    const files = { "file-store.ts": source };
+    const first = await startGateway({ yaml, files });
+    onTestFinished(() => rmSync(first.dir, { recursive: true, force: true }));
+    expect(await ask(first, first.key)).toBe(200);
+    first.kill("SIGKILL");
+    await first.exit;
+    await using next = await startGateway({ yaml, files, dir: first.dir });
+    expect(await ask(next, first.key)).toBe(200);
+    const { items } = (await next.ask("ledger.entries", {})) as { items: { kind: string }[] };
+    expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle", "reserve", "settle"]);
   });
 });

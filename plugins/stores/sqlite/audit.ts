@@ -2,10 +2,15 @@
 // lookups, which are how an entry is found. Entry by entry, in their order.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
-import { isCalendar } from "../book/calendar.ts";
-import { KEPT_MS, newMeter, type Taken } from "../book/meter.ts";
-import { nth, type Row } from "../book/row.ts";
-import { used } from "../book/used.ts";
+import {
+  isCalendar,
+  KEPT_MS,
+  type LedgerRow,
+  newMeter,
+  nth,
+  type Taken,
+  used,
+} from "tollgate/store";
 import { chapterOf } from "./mention.ts";
 import { createShelf, rowsOf, type Stored } from "./stored.ts";
 
@@ -35,7 +40,7 @@ export function createAudit(db: DatabaseSync): Audit {
   const count = (id: string, amount: bigint): void =>
     void (isCalendar(newMeter(id).per) && spent.set(id, (spent.get(id) ?? 0n) + amount));
 
-  function settled(row: Row, first: number): void {
+  function settled(row: LedgerRow, first: number): void {
     const reserve = open.get(row.attempt);
     if (!reserve || !open.delete(row.attempt))
       return wrong(`/entry/${row.attempt}`, "A settle without its reserve.");
@@ -44,7 +49,7 @@ export function createAudit(db: DatabaseSync): Audit {
     for (const [id, amount] of reserve.taken) count(id, used(newMeter(id).unit, amount, row));
   }
 
-  function adjusted(row: Row, seq: number): void {
+  function adjusted(row: LedgerRow, seq: number): void {
     counted.adjustment++;
     if (!adjustment.get(row.attempt, nth(row), seq))
       wrong(`/adjustment/${row.attempt}`, "An adjustment is not found.");
@@ -53,13 +58,13 @@ export function createAudit(db: DatabaseSync): Audit {
       if (newMeter(id).unit === "nano_usd") count(id, row.costNano ?? 0n);
   }
 
-  function reserved(row: Row, seq: number, first: number): void {
+  function reserved(row: LedgerRow, seq: number, first: number): void {
     counted.call++;
     if (!call.get(row.attempt, first)) wrong(`/call/${row.attempt}`, "Its reserve is not found.");
     open.set(row.attempt, { seq, taken: row.taken });
   }
 
-  function found({ first }: Stored, rows: readonly Row[]): void {
+  function found({ first }: Stored, rows: readonly LedgerRow[]): void {
     const at = rows.map((row) => row.at);
     const said = times.get(first);
     const [since, till] = [Math.min(...at), Math.max(...at)];

@@ -1,23 +1,29 @@
 // The book's journal as statements on an open database. All of them run inside the writer's transaction, and most of them
 // once a commit: what its rows say is put together as text and stored in one piece.
 import type { DatabaseSync } from "node:sqlite";
-import type { Call, Journal } from "../book/book.ts";
-import type { OpenCalls } from "../book/calls.ts";
-import type { Meter } from "../book/meter.ts";
-import { keyCursor } from "../book/page.ts";
-import { nth, type Heard, type Past, type Row } from "../book/row.ts";
+import {
+  type CallRows,
+  type Journal,
+  keyCursor,
+  type LedgerRow,
+  type Meter,
+  nth,
+  type OpenCall,
+  type OpenCalls,
+  type Progress,
+  toJson,
+} from "tollgate/store";
 import { headOf } from "./chain.ts";
 import { createKeyring } from "./keyring.ts";
 import { createLow } from "./low.ts";
 import { createMention } from "./mention.ts";
 import { leftOpen } from "./left.ts";
 import { createShelf, link, rowsOf, type Stored } from "./stored.ts";
-import { toJson } from "./tagged.ts";
 import { textOf } from "./terms.ts";
 import { amount, newTerms, type ReserveLine, type SettleLine, type Terms } from "./wire.ts";
 
 /** An open call: what its settle will repeat. */
-export interface OpenCall extends Call {
+export interface StoredCall extends OpenCall {
   readonly terms: Terms;
   readonly who: string;
   readonly hold: string;
@@ -30,16 +36,16 @@ export interface OpenCall extends Call {
 
 /** A call that was found open. */
 export interface Found {
-  call: OpenCall;
-  row: Row;
-  heard: Heard | undefined;
+  call: StoredCall;
+  row: LedgerRow;
+  heard: Progress | undefined;
 }
 
-export interface SqliteJournal extends Journal<ReserveLine, SettleLine, OpenCall> {
+export interface SqliteJournal extends Journal<ReserveLine, SettleLine, StoredCall> {
   /** Attempts are looked up one by one. Else the index tells, when the batch is closed, that one was there before. */
   careful: boolean;
   /** Closes the batch: its rows, its meters, and its link in the chain of hashes. */
-  seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<OpenCall>): void;
+  seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<StoredCall>): void;
   undo(): void;
   done(): void;
   open(): Iterable<Found>;
@@ -92,9 +98,9 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
   let terms: Terms[] = [];
   let token = {};
   let [since, till] = [Infinity, -Infinity];
-  let begun: OpenCall[] = [];
-  let ended: OpenCall[] = [];
-  let listed: OpenCall[] = [];
+  let begun: StoredCall[] = [];
+  let ended: StoredCall[] = [];
+  let listed: StoredCall[] = [];
   let closed: number[] = [];
 
   const next = (): number => head.seq + 1 + rows.length;
@@ -111,14 +117,14 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
     if (at < since) since = at;
     if (at > till) till = at;
   }
-  function put(call: OpenCall, heard: Heard): void {
+  function put(call: StoredCall, heard: Progress): void {
     list.run(call.attempt, call.seq, JSON.stringify(heard.usage), heard.costNano);
     if (call.listed) return;
     call.listed = true;
     listed.push(call);
     close(call);
   }
-  function close({ first }: OpenCall): void {
+  function close({ first }: StoredCall): void {
     low.closed(first);
     closed.push(first);
   }
@@ -129,7 +135,7 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
   }
 
   /** The rows of this batch, which the tables do not have yet. */
-  const pending = (): Row[] =>
+  const pending = (): LedgerRow[] =>
     rowsOf({
       first: head.seq + 1,
       instance,
@@ -147,7 +153,7 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
       if (careful && knows(c.attempt)) return undefined;
       const first = head.seq + 1;
       const { attempt, terms, who, hold } = c;
-      const call: OpenCall = {
+      const call: StoredCall = {
         attempt,
         taken,
         terms,
@@ -180,11 +186,11 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
       return true;
     },
     knows,
-    past(attempt): Past | undefined {
-      const has = (call: OpenCall): boolean => call.attempt === attempt;
+    past(attempt): CallRows | undefined {
+      const has = (call: StoredCall): boolean => call.attempt === attempt;
       const mine = begun.some(has) || ended.some(has) ? pending() : [];
       const there = shelf.about(attempt);
-      const of = (kind: Row["kind"], seq: number | undefined): Row | undefined =>
+      const of = (kind: LedgerRow["kind"], seq: number | undefined): LedgerRow | undefined =>
         seq === undefined
           ? mine.find((row) => row.attempt === attempt && row.kind === kind)
           : shelf.row(seq);
@@ -237,7 +243,7 @@ export function createJournal(db: DatabaseSync, instance: string): SqliteJournal
     *open() {
       for (const { row, seq, first, listed, heard } of leftOpen(db)) {
         const { attempt, taken, request, n, holdNano } = row;
-        const call: OpenCall = {
+        const call: StoredCall = {
           attempt,
           taken,
           terms: newTerms(textOf(row)),

@@ -1,7 +1,6 @@
 // What an owner left behind, as the next one finds it: meters, and calls that are open.
 import type { DatabaseSync } from "node:sqlite";
-import { newMeter, type Meter } from "../book/meter.ts";
-import type { Heard, Row } from "../book/row.ts";
+import { type LedgerRow, type Meter, newMeter, type Progress } from "tollgate/store";
 import { rowsOf, STORED, type Stored } from "./stored.ts";
 
 export function begun(db: DatabaseSync, name: string, at: number): number {
@@ -22,13 +21,13 @@ export function* leftMeters(db: DatabaseSync): Iterable<Meter> {
 }
 
 export interface Left {
-  row: Row;
+  row: LedgerRow;
   seq: number;
   /** Its commit's first entry. */
   first: number;
   /** Whether `open` has it. */
   listed: boolean;
-  heard: Heard | undefined;
+  heard: Progress | undefined;
 }
 
 /** Those that are listed, and those that began since the oldest that is not. In their order. */

@@ -2,8 +2,7 @@
 // microseconds; a thread for them alone would cost every gateway a dozen megabytes.
 import type { DatabaseSync } from "node:sqlite";
 import type { KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
-import { keyCursor, listed, sizeOf } from "../book/page.ts";
-import { fromJson } from "./tagged.ts";
+import { fromJson, keyCursor, pageOf, pageSize } from "tollgate/store";
 
 export interface Lookups {
   key(digest: string): KeyRecord | undefined;
@@ -25,9 +24,9 @@ export function createLookups(db: DatabaseSync): Lookups {
       return found && fromJson<Price>(found["price"] as string);
     },
     keys(page) {
-      const size = sizeOf(page);
+      const size = pageSize(page);
       const found = keys.all(page?.after ?? "", size + 1);
-      return listed(
+      return pageOf(
         found.map((row) => fromJson<KeyRecord>(row["record"] as string)),
         size,
         keyCursor,

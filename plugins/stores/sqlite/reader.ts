@@ -3,9 +3,16 @@
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
 import type { Entry, LedgerQuery, ResultPage, PageRequest, Problem } from "tollgate/plugin";
-import { listed, sizeOf } from "../book/page.ts";
-import { matches, toEntry, type Row } from "../book/row.ts";
-import { counts, totalling, type TotalsQuery } from "../book/totals.ts";
+import {
+  createTotals,
+  isCounted,
+  type LedgerRow,
+  matches,
+  pageOf,
+  pageSize,
+  toEntry,
+  type TotalsQuery,
+} from "tollgate/store";
 import { createAudit } from "./audit.ts";
 import { headOf, links, type Head } from "./chain.ts";
 import { checkKeys } from "./keyring.ts";
@@ -116,9 +123,9 @@ export function createReader({ file }: { file: string }) {
     return since === null ? [END, -END] : [Number(since), Number(till)];
   }
 
-  const isOver = (row: Row, seq: number): boolean =>
+  const isOver = (row: LedgerRow, seq: number): boolean =>
     row.kind === "reserve" && done.get(seq) !== undefined;
-  const asked = (row: Row, seq: number, query: LedgerQuery): boolean =>
+  const asked = (row: LedgerRow, seq: number, query: LedgerQuery): boolean =>
     matches(row, query, query.state === "open" && isOver(row, seq));
 
   return {
@@ -127,7 +134,7 @@ export function createReader({ file }: { file: string }) {
       page?: PageRequest,
       still?: Still,
     ): Promise<ResultPage<Entry>> {
-      const size = sizeOf(page);
+      const size = pageSize(page);
       const after = Number(page?.after ?? 0);
       const found: Entry[] = [];
       for (const stored of batches(query, after + 1)) {
@@ -142,10 +149,10 @@ export function createReader({ file }: { file: string }) {
         });
         if (found.length > size) break;
       }
-      return listed(found, size, ({ seq }) => String(seq));
+      return pageOf(found, size, ({ seq }) => String(seq));
     },
     async totals({ by, ...query }: TotalsQuery, still?: Still) {
-      const sums = totalling(by);
+      const sums = createTotals(by);
       const end = Number(newest.get()?.["last"] ?? 0);
       let read = 0;
       for (const stored of batches(query, 1)) {
@@ -157,7 +164,7 @@ export function createReader({ file }: { file: string }) {
         if (stored.first > end) break;
         const rows = rowsOf(stored);
         rows.forEach((row, i) => {
-          if (counts(row, query.state) && asked(row, stored.first + i, query)) sums.add(row);
+          if (isCounted(row, query.state) && asked(row, stored.first + i, query)) sums.add(row);
         });
         read += rows.length;
         if (read < STRIDE) continue;

@@ -2,8 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { BillPart, Settle, Usage } from "tollgate/plugin";
-import type { Taken } from "../book/meter.ts";
-import { UNSAID, type Row } from "../book/row.ts";
+import { type LedgerRow, type Taken, UNSAID } from "tollgate/store";
 import { common, type Listed } from "./terms.ts";
 
 export interface Stored {
@@ -50,7 +49,7 @@ type Adjusted = [
 
 const amount = (text: Amount): bigint | null => (text === null ? null : BigInt(text));
 
-export function rowsOf({ instance, terms, rows }: Stored): Row[] {
+export function rowsOf({ instance, terms, rows }: Stored): LedgerRow[] {
   const values = JSON.parse(rows) as unknown[];
   const list = (JSON.parse(terms) as Listed[]).map(common);
   return values.map((one) => fromText(one as Reserved | Settled | Adjusted, instance, list));
@@ -60,10 +59,10 @@ function fromText(
   v: Reserved | Settled | Adjusted,
   instance: string,
   list: readonly ReturnType<typeof common>[],
-): Row {
+): LedgerRow {
   const [, at, attempt, request, n, number] = v;
   const { key, target, privacy, labels, account, price, asked } = list[number]!;
-  const row: Row = {
+  const row: LedgerRow = {
     ...UNSAID,
     kind: "reserve",
     attempt,
@@ -118,7 +117,7 @@ function fromText(
 export interface Shelf {
   /** The commit that an entry belongs to. */
   holding(seq: number): Stored | undefined;
-  row(seq: number): Row | undefined;
+  row(seq: number): LedgerRow | undefined;
   /** The reserve, the settle and the adjustments of an attempt, as far as they are there. */
   about(
     attempt: string,
@@ -134,7 +133,7 @@ export function createShelf(db: DatabaseSync): Shelf {
   const adjusts = db.prepare("SELECT seq FROM adjustment WHERE attempt = ? ORDER BY seq");
   const at = (seq: number) => holding.get(seq) as unknown as Stored | undefined;
 
-  function find(first: unknown, attempt: string, kind: Row["kind"]): number | undefined {
+  function find(first: unknown, attempt: string, kind: LedgerRow["kind"]): number | undefined {
     const stored = at(Number(first));
     const i = stored
       ? rowsOf(stored).findIndex((row) => row.attempt === attempt && row.kind === kind)

@@ -16,9 +16,14 @@ import type {
   Settle,
   Verdict,
 } from "tollgate/plugin";
-import type { Rare, Reserving, Settling } from "../book/book.ts";
-import { check } from "../book/check.ts";
-import { fromJson, toJson } from "./tagged.ts";
+import {
+  type BookReserve,
+  type BookSettle,
+  checkCommand,
+  fromJson,
+  type RareCommand,
+  toJson,
+} from "tollgate/store";
 import { createNumbering, type Listed } from "./terms.ts";
 
 type At<C> = C & { readonly at: number };
@@ -58,7 +63,7 @@ export function createPacker(): Packer {
 
   return {
     pack(batch) {
-      for (const command of batch) check(command);
+      for (const command of batch) checkCommand(command);
       let text = "";
       for (const command of batch) text += `${line(command)}\n`;
       const { forget, texts } = numbering.news();
@@ -104,7 +109,7 @@ export const newTerms = (text: string): Terms => ({
   place: 0,
 });
 
-export interface ReserveLine extends Reserving {
+export interface ReserveLine extends BookReserve {
   readonly terms: Terms;
   /** As JSON: attempt, request, n. */
   readonly who: string;
@@ -115,7 +120,7 @@ export interface ReserveLine extends Reserving {
 type Said = readonly [unknown, unknown, outcome: string, usage: Settle["usage"], ...unknown[]];
 
 /** What it says is read when the rules ask, and they do when something was taken. State and cost are first in it. */
-export class SettleLine implements Settling {
+export class SettleLine implements BookSettle {
   readonly do = "settle";
   readonly at: number;
   readonly attempt: string;
@@ -145,7 +150,7 @@ export class SettleLine implements Settling {
   }
 }
 
-export type Line = ReserveLine | SettleLine | Rare;
+export type Line = ReserveLine | SettleLine | RareCommand;
 
 export const settling = (c: At<Settle>): SettleLine =>
   new SettleLine(Math.floor(c.at), c.attempt, settledText(c));
@@ -190,7 +195,7 @@ export function createUnpacker(): (text: string) => Line[] {
           terms = [];
           break;
         default:
-          commands.push(fromJson<Rare>(f[1]!));
+          commands.push(fromJson<RareCommand>(f[1]!));
       }
     }
     return commands;

@@ -3,11 +3,10 @@
 import { closeSync, openSync } from "node:fs";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { faultOf, type PageRequest } from "tollgate/plugin";
-import { createBook, type Book } from "../book/book.ts";
-import { presumed, recoveryAt } from "../book/row.ts";
+import { type Book, createBook, presumed, recoveryAt } from "tollgate/store";
 import { createBallast } from "./ballast.ts";
 import { checkTail } from "./chain.ts";
-import { createJournal, type OpenCall, type SqliteJournal } from "./journal.ts";
+import { createJournal, type StoredCall, type SqliteJournal } from "./journal.ts";
 import { begun, leftMeters } from "./left.ts";
 import { lock } from "./lock.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
@@ -50,7 +49,7 @@ const CONSTRAINT = 19;
 interface Session {
   db: DatabaseSync;
   journal: SqliteJournal;
-  book: Book<ReserveLine, SettleLine, OpenCall>;
+  book: Book<ReserveLine, SettleLine, StoredCall>;
   lookups: Lookups;
   /** Prepared once, like all that is said in every commit. */
   say: { [word in "begin" | "commit" | "save" | "release"]: StatementSync };
@@ -76,7 +75,7 @@ export function createWriter({ file, durability, ballastMb }: Settings, owner: s
       migrate(db, file);
       checkTail(db, file);
       const journal = createJournal(db, owner);
-      const book = createBook(journal, owner);
+      const book = createBook(journal, () => owner);
       const say = {
         begin: db.prepare("BEGIN IMMEDIATE"),
         commit: db.prepare("COMMIT"),

@@ -2,21 +2,28 @@
 // nothing that only SQLite has: every method waits, a batch is one transaction, exactly once is a unique index.
 import type { PGlite, Transaction } from "@electric-sql/pglite";
 import type { StoreCommand, KeyRecord, Price, Store, Usage } from "tollgate/plugin";
-import { createBook } from "../../../plugins/stores/book/book.ts";
-import { check } from "../../../plugins/stores/book/check.ts";
-import { newMeter, type Meter } from "../../../plugins/stores/book/meter.ts";
-import { keyCursor, listed, sizeOf } from "../../../plugins/stores/book/page.ts";
 import {
+  type CallRows,
+  checkCommand,
+  createBook,
+  createTotals,
+  fromJson,
+  inRows,
+  isCounted,
+  keyCursor,
+  type LedgerRow,
+  type Meter,
+  newMeter,
   nth,
+  openRow,
+  pageOf,
+  pageSize,
   presumed,
   recoveryAt,
+  type RowJournal,
   toEntry,
-  type Past,
-  type Row,
-} from "../../../plugins/stores/book/row.ts";
-import { inRows, openRow, type RowJournal } from "../../../plugins/stores/book/rows.ts";
-import { counts, totalling } from "../../../plugins/stores/book/totals.ts";
-import { fromJson, toJson } from "../../../plugins/stores/sqlite/tagged.ts";
+  toJson,
+} from "tollgate/store";
 
 export const SCHEMA = `
   CREATE TABLE instance (epoch SERIAL PRIMARY KEY, name TEXT NOT NULL);
@@ -35,14 +42,14 @@ type Write = (tx: Transaction) => Promise<unknown>;
 
 export function postgresStore(db: PGlite): Store {
   let instance = "";
-  const opened = () => createBook(journal, instance);
+  const opened = () => createBook(journal, () => instance);
   let book: ReturnType<typeof opened> | undefined;
   /** What the batch knows of its attempts, and what it will write. */
-  let known = new Map<string, { past: Past | undefined; names: Set<string> }>();
+  let known = new Map<string, { past: CallRows | undefined; names: Set<string> }>();
   let writes: Write[] = [];
   let last: Promise<unknown> = Promise.resolve();
 
-  function write(row: Row): boolean {
+  function write(row: LedgerRow): boolean {
     const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
     known.set(row.attempt, about);
     const name = `${row.kind} ${nth(row)}`;
@@ -80,7 +87,7 @@ export function postgresStore(db: PGlite): Store {
     alive() {},
   };
 
-  async function insert(tx: Transaction, row: Row): Promise<void> {
+  async function insert(tx: Transaction, row: LedgerRow): Promise<void> {
     const { rows } = await tx.query<{ seq: number }>(
       "INSERT INTO entry (attempt, kind, nth, key, at, state, upstream_id, row) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq",
       [
@@ -128,7 +135,7 @@ export function postgresStore(db: PGlite): Store {
       [attempts],
     );
     for (const { row: text } of rows) {
-      const row = fromJson<Row>(text);
+      const row = fromJson<LedgerRow>(text);
       const about = known.get(row.attempt) ?? { past: undefined, names: new Set<string>() };
       about.names.add(`${row.kind} ${nth(row)}`);
       if (row.kind === "reserve") about.past = { reserve: row, settle: undefined };
@@ -163,7 +170,7 @@ export function postgresStore(db: PGlite): Store {
           "SELECT e.row, o.usage, o.cost FROM open o JOIN entry e ON e.seq = o.seq ORDER BY o.seq",
         );
         const calls = open.rows.map(({ row, usage, cost }) =>
-          openRow(fromJson<Row>(row), {
+          openRow(fromJson<LedgerRow>(row), {
             usage: JSON.parse(usage) as Usage,
             costNano: cost === null ? null : BigInt(cost),
           }),
@@ -188,14 +195,14 @@ export function postgresStore(db: PGlite): Store {
     apply: (batch) =>
       inTurn(async () => {
         if (!book) throw new Error("The store is not open.");
-        batch.forEach(check);
+        batch.forEach(checkCommand);
         const commands = structuredClone(batch) as readonly StoreCommand[];
         return transaction(async (tx) => {
           await recall(
             tx,
             commands.flatMap((c) => ("attempt" in c ? [c.attempt] : [])),
           );
-          return commands.map(book!.apply);
+          return commands.map((command) => book!.apply(command));
         });
       }),
     async key(digest) {
@@ -213,19 +220,19 @@ export function postgresStore(db: PGlite): Store {
       return rows[0] && fromJson<Price>(rows[0].price);
     },
     async keys(page) {
-      const size = sizeOf(page);
+      const size = pageSize(page);
       const { rows } = await db.query<{ record: string }>(
         'SELECT record FROM key WHERE place > $1 COLLATE "C" ORDER BY place COLLATE "C" LIMIT $2',
         [page?.after ?? "", size + 1],
       );
-      return listed(
+      return pageOf(
         rows.map(({ record }) => fromJson<KeyRecord>(record)),
         size,
         keyCursor,
       );
     },
     async entries(query, page) {
-      const size = sizeOf(page);
+      const size = pageSize(page);
       const { rows } = await db.query<{ seq: number; row: string }>(
         `SELECT seq, row FROM entry WHERE seq > $1
            AND ($2::text IS NULL OR key = $2) AND ($3::text IS NULL OR attempt = $3)
@@ -246,20 +253,20 @@ export function postgresStore(db: PGlite): Store {
           query.account ?? null,
         ],
       );
-      return listed(
-        rows.map(({ seq, row }) => toEntry(fromJson<Row>(row), Number(seq))),
+      return pageOf(
+        rows.map(({ seq, row }) => toEntry(fromJson<LedgerRow>(row), Number(seq))),
         size,
         ({ seq }) => `${seq}`,
       );
     },
     async totals(query) {
       const { by, ...rest } = query;
-      const sums = totalling(by);
+      const sums = createTotals(by);
       let after: string | undefined;
       do {
         const page = await this.entries(rest, { after, limit: 1_000 });
         for (const entry of page.items)
-          if (counts(entry as unknown as Row, query.state)) sums.add(entry as never);
+          if (isCounted(entry as unknown as LedgerRow, query.state)) sums.add(entry as never);
         after = page.next;
       } while (after !== undefined);
       return sums.totals();

@@ -1,11 +1,12 @@
 // A ledger that several gateways open at once, in memory: all that a store of several instances has to be, without a database.
-import { fail, type KeyRecord, type Store, type StoreNews, type StoreOwner } from "tollgate/plugin";
-import { createBook } from "../../../plugins/stores/book/book.ts";
-import { check } from "../../../plugins/stores/book/check.ts";
-import { keyCursor, listed, sizeOf } from "../../../plugins/stores/book/page.ts";
-import { matches, presumed, toEntry } from "../../../plugins/stores/book/row.ts";
-import { counts, totalling } from "../../../plugins/stores/book/totals.ts";
-import { createJournal } from "../../../plugins/stores/memory/journal.ts";
+import { fail, type Store, type StoreNews, type StoreOwner } from "tollgate/plugin";
+import {
+  checkCommand,
+  createBook,
+  createMemoryJournal,
+  journalReads,
+  presumed,
+} from "tollgate/store";
 
 interface Instance extends StoreOwner {
   hear: (news: StoreNews) => void;
@@ -23,8 +24,8 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
   const instances = new Map<string, Instance>();
   const decided = new Map<string, Promise<Uint8Array>>();
   let writing = "";
-  const journal = createJournal(() => writing);
-  const book = createBook(journal, "shared");
+  const journal = createMemoryJournal(() => writing);
+  const book = createBook(journal, () => writing);
 
   const tell = (news: StoreNews, except: string) => {
     for (const { instance, hear, state } of instances.values())
@@ -58,8 +59,6 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
     return left.length;
   }
 
-  const all = <T>(found: readonly T[]) => ({ items: found });
-
   return {
     bury: (instance) => void (instances.get(instance)!.state = "dead"),
     store(): Store {
@@ -75,10 +74,12 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
           const mine = instances.get(me);
           if (mine?.state !== "live")
             return fail("conflict", "This instance was taken for dead.", { code: "fenced" });
-          batch.forEach(check);
+          batch.forEach(checkCommand);
           mine.heard = Date.now();
           writing = me;
-          const verdicts = commit(() => structuredClone(batch).map(book.apply));
+          const verdicts = commit(() =>
+            structuredClone(batch).map((command) => book.apply(command)),
+          );
           if (batch.some(({ do: kind }) => kind === "key")) tell({ type: "keys" }, me);
           if (batch.some(({ do: kind }) => kind === "alive")) recover(me);
           return verdicts;
@@ -92,28 +93,7 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
           return made;
         },
         instances: async () => [...instances.values()].map(({ hear: _, ...each }) => ({ ...each })),
-        key: async (digest) => journal.keys.get(digest),
-        price: async (hash) => journal.prices.get(hash),
-        keys: async (page) => {
-          const found = [...journal.keys.values()]
-            .filter((record: KeyRecord) => keyCursor(record) > (page?.after ?? ""))
-            .sort((a, b) => (keyCursor(a) < keyCursor(b) ? -1 : 1));
-          return listed(found, sizeOf(page), keyCursor);
-        },
-        async entries(query, page) {
-          const found = [...journal.rows]
-            .filter(([seq]) => seq > Number(page?.after ?? 0))
-            .filter(([, row]) => matches(row, query, journal.closed(row.attempt)))
-            .map(([seq, row]) => toEntry(row, seq));
-          return page ? listed(found, sizeOf(page), ({ seq }) => String(seq)) : all(found);
-        },
-        async totals(query) {
-          const sums = totalling(query.by);
-          for (const row of journal.rows.values())
-            if (counts(row, query.state) && matches(row, query, journal.closed(row.attempt)))
-              sums.add(row);
-          return sums.totals();
-        },
+        ...journalReads(journal),
       };
     },
   };

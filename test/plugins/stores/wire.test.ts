@@ -7,7 +7,7 @@ import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { StoreCommand, LimitState, Verdict } from "tollgate/plugin";
-import { reserved, settled, toEntry, type Row } from "../../../plugins/stores/book/row.ts";
+import { type LedgerRow, reserved, settled, toEntry } from "tollgate/store";
 import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
 import {
   createPacker,
@@ -128,7 +128,7 @@ test("what calls say is what their entries say", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(call, { maxLength: 6 }), fc.boolean(), async (calls, twice) => {
       runs++;
-      const rows: Row[] = [];
+      const rows: LedgerRow[] = [];
       const batch: StoreCommand[] = [];
       for (const [i, [open, close]] of calls.entries()) {
         const one = { ...open, attempt: `${open.attempt}${runs}.${i}` };

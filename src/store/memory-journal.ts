@@ -1,26 +1,32 @@
 // The rows of a ledger in memory, in their order, with the way back to before a batch.
-import type { KeyRecord, Price } from "tollgate/plugin";
-import type { OpenCalls } from "../book/calls.ts";
-import { nth, type Past, type Row } from "../book/row.ts";
-import { inRows, type OpenRow, type RowJournal } from "../book/rows.ts";
+import type { KeyRecord, Price, Store } from "../plugin/index.ts";
+import type { OpenCalls } from "./calls.ts";
+import { keyCursor, pageOf, pageSize } from "./page.ts";
+import { matches, nth, toEntry, type CallRows, type LedgerRow } from "./row.ts";
+import { inRows, type OpenRow, type RowJournal } from "./rows.ts";
+import { createTotals, isCounted } from "./totals.ts";
 
+/** A journal whose rows are in this process, with what is asked of it. A store may write them down elsewhere too. */
 export interface MemoryJournal extends RowJournal {
   /** By seq, ascending. */
-  readonly rows: ReadonlyMap<number, Row>;
+  readonly rows: ReadonlyMap<number, LedgerRow>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
   readonly prices: ReadonlyMap<string, Price>;
+  /** Whether its call is over. */
   closed(attempt: string): boolean;
+  /** Every change since the last `done` is taken back. */
   undo(): void;
   done(): void;
   /** Forgets the oldest rows of calls that are over. */
   trim(keep: number, open: OpenCalls<OpenRow>): void;
 }
 
-const identity = (row: Row): string => JSON.stringify([row.attempt, row.kind, nth(row)]);
+const identity = (row: LedgerRow): string => JSON.stringify([row.attempt, row.kind, nth(row)]);
 
-export function createJournal(instance: () => string): MemoryJournal {
-  const rows = new Map<number, Row>();
-  const attempts = new Map<string, Past>();
+/** Empty. `instance`: which process writes, asked at each row. */
+export function createMemoryJournal(instance: () => string): MemoryJournal {
+  const rows = new Map<number, LedgerRow>();
+  const attempts = new Map<string, CallRows>();
   const identities = new Set<string>();
   const keys = new Map<string, KeyRecord>();
   const prices = new Map<string, Price>();
@@ -33,7 +39,7 @@ export function createJournal(instance: () => string): MemoryJournal {
     map.set(key, value);
   }
 
-  function write(row: Row): boolean {
+  function write(row: LedgerRow): boolean {
     const name = identity(row);
     if (identities.has(name)) return false;
     identities.add(name);
@@ -78,3 +84,36 @@ export function createJournal(instance: () => string): MemoryJournal {
     },
   };
 }
+
+/** What a store answers from such a journal: every reading of the contract. */
+export const journalReads = (
+  journal: MemoryJournal,
+): Pick<Store, "key" | "keys" | "entries" | "totals"> & Required<Pick<Store, "price">> => ({
+  key: async (digest) => journal.keys.get(digest),
+  price: async (hash) => journal.prices.get(hash),
+  async keys(page) {
+    const after = page?.after ?? "";
+    const found = [...journal.keys.values()]
+      .filter((record) => keyCursor(record) > after)
+      .sort((a, b) => (keyCursor(a) < keyCursor(b) ? -1 : 1));
+    return pageOf(found, pageSize(page), keyCursor);
+  },
+  async entries(query, page) {
+    const after = Number(page?.after ?? 0);
+    const size = pageSize(page);
+    const found = [];
+    for (const [seq, row] of journal.rows) {
+      if (seq <= after || !matches(row, query, journal.closed(row.attempt))) continue;
+      found.push(toEntry(row, seq));
+      if (found.length > size) break;
+    }
+    return pageOf(found, size, ({ seq }) => String(seq));
+  },
+  async totals(query) {
+    const sums = createTotals(query.by);
+    for (const row of journal.rows.values())
+      if (isCounted(row, query.state) && matches(row, query, journal.closed(row.attempt)))
+        sums.add(row);
+    return sums.totals();
+  },
+});

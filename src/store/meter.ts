@@ -6,7 +6,7 @@
 //
 // All of it is whole numbers. A bucket's level is in units × the period's milliseconds, so that it drains by
 // exactly `max` a millisecond, whatever the limit is.
-import { CROSSINGS, type Limit, type LimitCrossing, type LimitState } from "tollgate/plugin";
+import { CROSSINGS, type Limit, type LimitCrossing, type LimitState } from "../plugin/index.ts";
 import { isCalendar, NEVER, windowOf } from "./calendar.ts";
 
 /** A claim on one meter; `most` is the strictest limit that was claimed on it. */
@@ -20,6 +20,7 @@ export interface Claim extends Limit {
 /** What an open call took from a meter, as its row keeps it. */
 export type Taken = readonly [id: string, take: bigint];
 
+/** What one limit has counted, for one scope in one window. A store that keeps meters keeps id, level, at and max. */
 export interface Meter {
   readonly id: string;
   readonly unit: Limit["unit"];
@@ -57,12 +58,14 @@ export function meterId(
   return `${unit}|${per}|${start}|${scope}`;
 }
 
+/** A meter of which nothing is known but its id: nothing was counted. */
 export function newMeter(id: string): Meter {
   const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
   const end = isCalendar(per) ? windowOf(per, Number(start)).end : NEVER;
   return { id, unit, per, level: 0n, at: 0, max: 0n, held: 0n, open: 0, end, touched: false };
 }
 
+/** Whether it drains steadily. */
 export const isRate = (meter: Meter): boolean => PERIOD[meter.per] !== undefined;
 
 /** Claims on one meter are one claim: the largest take against the strictest limit. */
@@ -92,6 +95,7 @@ export function claimed(
 
 const NO_CLAIMS: readonly Claim[] = [];
 
+/** A meter, as one claim meets it. */
 export interface Seen {
   left: bigint;
   /** How long a claim has to wait for its take; 0: it may have it now. */
@@ -99,6 +103,7 @@ export interface Seen {
   resetsAt: number;
 }
 
+/** What a claim would meet now. Changes nothing. */
 export function look(claim: Claim, now: number): Seen {
   const { most, meter } = claim;
   const period = PERIOD[meter.per];
@@ -127,6 +132,7 @@ export function look(claim: Claim, now: number): Seen {
   };
 }
 
+/** The claim is met: it takes what it asked for. */
 export function take(claim: Claim, now: number): void {
   const { meter } = claim;
   const amount = amountOf(claim);
@@ -188,6 +194,7 @@ export const spent = (meter: Meter, now: number): boolean =>
     ? drained(meter, meter.max, now) === 0n
     : meter.per === "open" || meter.end + KEPT_MS < now);
 
+/** A limit as callers are told of it. */
 export const state = ({ scope, unit, max, per }: Limit, { left, resetsAt }: Seen): LimitState => ({
   scope,
   unit,
@@ -197,6 +204,7 @@ export const state = ({ scope, unit, max, per }: Limit, { left, resetsAt }: Seen
   resetsAt,
 });
 
+/** What a claim takes, as a row keeps it. */
 export const taking = (claim: Claim): Taken => [claim.meter.id, amountOf(claim)];
 
 /** A request larger than the bucket is let in when the bucket is empty, and takes all of it. */

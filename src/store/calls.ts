@@ -1,19 +1,22 @@
 // Open calls by their attempt. A Map would do the same, but it costs twenty times as much here: it makes every key that it
 // is asked for a name of the engine's own, and its past tables keep calls alive that are long over.
 
-export interface Named {
+/** What the table keeps. */
+export interface CallByAttempt {
   readonly attempt: string;
   /** The table's own: the next one in the same place. */
   below?: this | undefined;
 }
 
-export interface OpenCalls<C extends Named> {
+/** Calls that are open, by their attempt. */
+export interface OpenCalls<C extends CallByAttempt> {
   readonly size: number;
   get(attempt: string): C | undefined;
   values(): Iterable<C>;
 }
 
-export interface Calls<C extends Named> extends OpenCalls<C> {
+/** The table, as the book changes it. */
+export interface Calls<C extends CallByAttempt> extends OpenCalls<C> {
   /** It is not there. */
   add(call: C): void;
   /** It is there. */
@@ -22,7 +25,8 @@ export interface Calls<C extends Named> extends OpenCalls<C> {
 
 const FEWEST = 256;
 
-export function createCalls<C extends Named>(): Calls<C> {
+/** An empty table. */
+export function createCalls<C extends CallByAttempt>(): Calls<C> {
   let places: (C | undefined)[] = Array.from({ length: FEWEST });
   let size = 0;
 

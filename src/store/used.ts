@@ -1,11 +1,12 @@
 // What a settled call used of a limit. What was not reported counts as taken: no report is not a refund.
-import { inputTokens, outputTokens, type Limit } from "tollgate/plugin";
-import type { Row } from "./row.ts";
+import { inputTokens, outputTokens, type Limit } from "../plugin/index.ts";
+import type { LedgerRow } from "./row.ts";
 
+/** What a settled call counts for on a meter of this unit, of which it took so much. */
 export function used(
   unit: Limit["unit"],
   taken: bigint,
-  of: Pick<Row, "state" | "usage" | "costNano">,
+  of: Pick<LedgerRow, "state" | "usage" | "costNano">,
 ): bigint {
   // A request was made, whatever became of it.
   if (unit === "requests" || unit === "concurrent") return taken;

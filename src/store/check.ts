@@ -1,10 +1,11 @@
 // What cannot be obeyed is refused before anything is touched: a batch with such a command did not happen.
-import { fail, type StoreCommand } from "tollgate/plugin";
+import { fail, type StoreCommand } from "../plugin/index.ts";
 
 /** Money is a signed 64-bit number of nano-dollars: nine billion dollars are enough for one call. */
 const LARGEST = 2n ** 63n - 1n;
 
-export function check(c: StoreCommand): void {
+/** For each command of a batch, before the first is applied. Throws `invalid`, with what is wrong. */
+export function checkCommand(c: StoreCommand): void {
   moment(c.at);
   switch (c.do) {
     case "reserve":

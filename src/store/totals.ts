@@ -1,19 +1,21 @@
 // Sums over calls, one row at a time. What was void cost nothing and is no call, unless asked for by name.
-import { UNITS } from "tollgate/plugin";
-import type { HeadersOut, LedgerQuery, Store, Total, Unit, Usage } from "tollgate/plugin";
-import type { Row } from "./row.ts";
+import { UNITS } from "../plugin/index.ts";
+import type { HeadersOut, LedgerQuery, Store, Total, Unit, Usage } from "../plugin/index.ts";
+import type { LedgerRow } from "./row.ts";
 
+/** What a store's `totals` is asked. */
 export type TotalsQuery = Parameters<Store["totals"]>[0];
 
 /** What a sum has to know of a row. */
 export type Summand = Pick<
-  Row,
+  LedgerRow,
   "kind" | "at" | "key" | "labels" | "account" | "usage" | "costNano"
 > & {
-  target: Pick<Row["target"], "provider" | "model">;
+  target: Pick<LedgerRow["target"], "provider" | "model">;
 };
 
-export function totalling(by: TotalsQuery["by"]): {
+/** Empty sums. `add` each row that `isCounted`, then ask for `totals`. */
+export function createTotals(by: TotalsQuery["by"]): {
   add(row: Summand): void;
   totals(): readonly Total[];
 } {
@@ -38,7 +40,7 @@ export function totalling(by: TotalsQuery["by"]): {
 }
 
 /** Settled calls and their corrections; open or void calls only when they are what is asked for. */
-export const counts = (row: Row, state: LedgerQuery["state"]): boolean =>
+export const isCounted = (row: LedgerRow, state: LedgerQuery["state"]): boolean =>
   state === undefined
     ? row.kind !== "reserve" && row.state !== "void"
     : row.kind === (state === "open" ? "reserve" : "settle");

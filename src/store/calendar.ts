@@ -4,17 +4,21 @@
 export const NEVER = 8_640_000_000_000_000;
 const DAY = 86_400_000;
 
+/** Windows of the calendar. */
 export type Calendar = "day" | "week" | "month" | "total";
 
+/** Whether a limit counts by the calendar: such a window has a beginning and an end. */
 export const isCalendar = (per: string): per is Calendar =>
   per === "day" || per === "week" || per === "month" || per === "total";
 
-export interface Span {
+/** A window, in Unix milliseconds; `end` is no part of it. */
+export interface CalendarWindow {
   start: number;
   end: number;
 }
 
-export function windowOf(per: Calendar, at: number): Span {
+/** The window that a moment is in. */
+export function windowOf(per: Calendar, at: number): CalendarWindow {
   const day = Math.floor(at / DAY) * DAY;
   switch (per) {
     case "day":

@@ -12,10 +12,11 @@ import type {
   Settle,
   Target,
   Usage,
-} from "tollgate/plugin";
+} from "../plugin/index.ts";
 import type { Taken } from "./meter.ts";
 
-export interface Row {
+/** One line of the ledger, as a store keeps it. A settle and an adjustment repeat whose call it was. */
+export interface LedgerRow {
   kind: Entry["kind"];
   attempt: string;
   request: string;
@@ -45,13 +46,13 @@ export interface Row {
 }
 
 /** What the ledger knows of an attempt. */
-export interface Past {
-  reserve: Row;
-  settle: Row | undefined;
+export interface CallRows {
+  reserve: LedgerRow;
+  settle: LedgerRow | undefined;
 }
 
 /** What progress said of an open call. */
-export interface Heard {
+export interface Progress {
   readonly usage: Usage;
   readonly costNano: bigint | null;
 }
@@ -61,6 +62,7 @@ export const PRESUMED = "presumed";
 
 /** How it is signed. */
 export const LATE = "settled late";
+/** The actor of corrections that the ledger makes by itself. */
 export const LEDGER = "ledger";
 
 /** What only a settle or an adjustment says. */
@@ -76,11 +78,12 @@ export const UNSAID = {
   actor: undefined,
 } as const;
 
+/** The row of a reserve. */
 export const reserved = (
   c: Reserve & { at: number },
   instance: string,
   taken: readonly Taken[],
-): Row => ({
+): LedgerRow => ({
   ...UNSAID,
   kind: "reserve",
   attempt: c.attempt,
@@ -101,7 +104,12 @@ export const reserved = (
   outcome: "open",
 });
 
-export const settled = (of: Row, c: Settle & { at: number }, instance: string): Row => ({
+/** The row of a settle, after the row of its reserve. */
+export const settled = (
+  of: LedgerRow,
+  c: Settle & { at: number },
+  instance: string,
+): LedgerRow => ({
   ...of,
   kind: "settle",
   at: c.at,
@@ -123,13 +131,13 @@ export const settled = (of: Row, c: Settle & { at: number }, instance: string): 
  * When recovery is: one moment for all that it presumes, and not before any of it began, whatever the clock says. A clock
  * that went from one call's time to the next one's would let rates drain by time that has not passed.
  */
-export const recoveryAt = (dead: readonly { row: Pick<Row, "at"> }[], now: number): number =>
+export const recoveryAt = (dead: readonly { row: Pick<LedgerRow, "at"> }[], now: number): number =>
   dead.reduce((latest, { row }) => Math.max(latest, row.at), now);
 
 /** What recovery writes for a call that a dead owner left open: from what was last heard of it, else from its hold. */
 export const presumed = (
-  { attempt, holdNano }: Pick<Row, "attempt" | "holdNano">,
-  heard: Heard | undefined,
+  { attempt, holdNano }: Pick<LedgerRow, "attempt" | "holdNano">,
+  heard: Progress | undefined,
   now: number,
 ): Settle & { at: number } => {
   const costNano = heard?.costNano ?? holdNano;
@@ -147,10 +155,10 @@ export const presumed = (
 
 /** An adjustment's usage is for the reader: totals count what was settled. */
 export const adjusted = (
-  of: Row,
+  of: LedgerRow,
   c: Omit<Extract<StoreCommand, { do: "adjust" }>, "do"> & { usage?: Usage },
   instance: string,
-): Row => ({
+): LedgerRow => ({
   ...of,
   ...UNSAID,
   kind: "adjust",
@@ -171,14 +179,15 @@ export const adjusted = (
  * Attempt, kind and this are a row's identity: two rows with one identity are one row. A call has one reserve, one
  * settle, and any number of adjustments; the truth about a presumed call comes once, whatever it says.
  */
-export const nth = (row: Row): string =>
+export const nth = (row: LedgerRow): string =>
   row.kind !== "adjust"
     ? ""
     : row.actor === LEDGER && row.reason === LATE
       ? LATE
       : JSON.stringify([row.at, `${row.costNano}`, row.reason, row.actor]);
 
-export function toEntry(row: Row, seq: number): Entry {
+/** A row as it is read: where it stands, and without what is the store's own. */
+export function toEntry(row: LedgerRow, seq: number): Entry {
   const { taken: _, upstreamId, ...rest } = row;
   return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
@@ -188,7 +197,7 @@ const isIn = (account: string | undefined, meant: string): boolean =>
   account !== undefined && `/${account}/`.includes(`/${meant}/`);
 
 /** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
-export const matches = (row: Row, query: LedgerQuery, closed: boolean): boolean =>
+export const matches = (row: LedgerRow, query: LedgerQuery, closed: boolean): boolean =>
   (query.key === undefined || row.key === query.key) &&
   (query.account === undefined || isIn(row.account, query.account)) &&
   (query.attempt === undefined || row.attempt === query.attempt) &&

@@ -1,14 +1,15 @@
 // Pages of a listing: what comes after a cursor, as many as were asked for.
-import type { KeyRecord, ResultPage, Opt, PageRequest } from "tollgate/plugin";
+import type { KeyRecord, ResultPage, Opt, PageRequest } from "../plugin/index.ts";
 
 const USUAL = 100;
 const MOST = 1_000;
 
-export const sizeOf = (page: Opt<PageRequest>): number =>
+/** How many items a page has: what was asked for, within bounds. */
+export const pageSize = (page: Opt<PageRequest>): number =>
   Math.max(1, Math.min(MOST, Math.floor(page?.limit ?? USUAL)));
 
 /** `found` may hold one more than fits; that is how a next page is known. */
-export function listed<T>(
+export function pageOf<T>(
   found: readonly T[],
   size: number,
   cursor: (item: T) => string,

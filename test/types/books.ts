@@ -1,0 +1,58 @@
+// The book of meters, as a store of a third party meets it.
+import type { KeyRecord, Store, StoreCommand, Verdict } from "tollgate/plugin";
+import {
+  checkCommand,
+  createBook,
+  createMemoryJournal,
+  createTotals,
+  inRows,
+  journalReads,
+  openRow,
+  presumed,
+  type Journal,
+  type LedgerRow,
+  type OpenRow,
+  type RowJournal,
+} from "tollgate/store";
+import { is, type Same } from "./same.ts";
+
+// ── over a journal that comes with it ──
+const journal = createMemoryJournal(() => "me");
+export const book = createBook(journal, () => "me");
+export const reads: Pick<Store, "key" | "keys" | "entries" | "totals"> = journalReads(journal);
+export function apply(batch: readonly StoreCommand[]): readonly Verdict[] {
+  batch.forEach(checkCommand);
+  return batch.map((command) => book.apply(command));
+}
+for (const call of book.open.values()) {
+  is<Same<typeof call, OpenRow>>();
+  book.apply(presumed(call.row, call.heard, 0));
+}
+// @ts-expect-error  a batch is applied command by command
+book.apply([]);
+// @ts-expect-error  which process writes may change: it is asked
+createBook(journal, "me");
+
+// ── over one of its own ──
+declare const rows: LedgerRow[];
+export const own: RowJournal = {
+  ...inRows(
+    (row) => rows.push(row) > 0,
+    () => "me",
+  ),
+  knows: () => false,
+  past: () => undefined,
+  progress: (call, { usage, costNano = null }) => void (call.heard = { usage, costNano }),
+  key: (record) => is<Same<typeof record, KeyRecord>>(),
+  price() {},
+  alive() {},
+};
+createBook(own, () => "me").restore(openRow(rows[0]!));
+// @ts-expect-error  a journal says whether it knows an attempt
+export const half: Journal<never, never, never> = { ...own, knows: undefined };
+
+// ── sums ──
+const sums = createTotals(["account"]);
+sums.add(rows[0]!);
+// @ts-expect-error  no such group
+createTotals(["weather"]);
