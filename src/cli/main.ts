@@ -29,6 +29,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   schema: { summary: "write the schema that editors read", load: () => import("./schema.ts") },
   init: { summary: "print a gateway.yaml to start from", load: () => import("./init.ts") },
   status: { summary: GATEWAY.status.summary, load: () => import("./status.ts") },
+  readings: { summary: GATEWAY.readings.summary, load: () => import("./readings.ts") },
   reload: { summary: GATEWAY.reload.summary, load: () => import("./reload.ts") },
   models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
   policy: {

@@ -12,6 +12,7 @@ import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore } from "./services/store.ts";
 import { warn } from "./reload/config-log.ts";
 import { createPeers } from "./services/peers.ts";
+import { fail } from "../model/error.ts";
 import { type GatewayOptions, readConfigOf } from "./options.ts";
 import type { Gateway } from "./types.ts";
 
@@ -40,6 +41,8 @@ export async function createGateway(
       stateDir: config.stateDir,
       shared: new Shared(),
       peers: createPeers(async (id, question) => running?.peers(id, question)),
+      readings: async () =>
+        (await running?.readings()) ?? fail("unavailable", "The gateway does not serve yet."),
     };
     const store = openStore(config, contextServices, scope, {
       version: of.version,

@@ -35,6 +35,7 @@ import { Pools } from "./services/pools.ts";
 import { Retiring } from "./services/retiring.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
+import { Refusals } from "./readings/refusals.ts";
 import { createPeers } from "./services/peers.ts";
 
 export interface RehearseOptions {
@@ -169,6 +170,8 @@ async function idleServices(
     keys: createKeys(store),
     shared: new Shared(),
     peers: createPeers(),
+    refusals: new Refusals(),
+    readings: async () => idle(),
     observing: new Audience(log),
     rests: new RestingTargets(),
     retiring: new Retiring(log),

@@ -7,6 +7,7 @@ import { inFileOrder } from "../config/report.ts";
 import type { GatewayConfig, Located } from "../config/types.ts";
 import type { Scope } from "../lib/scope.ts";
 import type { StoreNews } from "../plugin/instance.ts";
+import type { Readings } from "../plugin/readings.ts";
 import type { Store } from "../plugin/store.ts";
 import { commandsOf } from "./control/commands.ts";
 import { serveControl } from "./control/socket.ts";
@@ -14,7 +15,9 @@ import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
 import { readConfigOf, type GatewayOptions } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
-import { within } from "./services/queued-command.ts";
+import { instancesOf } from "./services/store.ts";
+import { AllReadings } from "./readings/all.ts";
+import { OwnReader } from "./readings/own.ts";
 import { latest } from "./reload/latest.ts";
 import type { Listening } from "./http/listener.ts";
 import { linesOf, refreshing } from "./generation/live-lists.ts";
@@ -23,7 +26,7 @@ import { readSettled } from "./reload/settled.ts";
 import { staticKeys } from "./reload/static-keys.ts";
 import { refusal, warn } from "./reload/config-log.ts";
 import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
-import { watchFiles } from "./reload/watch.ts";
+import { watchConfig } from "./reload/watch.ts";
 import type { WorkerPool } from "./workers/pool.ts";
 import type { WorkerConfig } from "./workers/commands.ts";
 import { together } from "./workers/status.ts";
@@ -37,7 +40,6 @@ type Why = NonNullable<Status["lastReload"]>["why"];
 const ADMIN_MS = 1_000;
 
 /** After the drain time. Workers have theirs first. */
-const INSTANCES_MS = 2_000;
 const END_MS = { alone: 5_000, workers: 35_000 };
 
 export class Running implements Gateway {
@@ -50,6 +52,7 @@ export class Running implements Gateway {
   #door: Door | undefined;
   #admin: Listening | undefined;
   #workers: WorkerPool | undefined;
+  #readings: AllReadings | undefined;
   #numbers = 0;
   #lastReload: Status["lastReload"];
   #stopping: Promise<void> | undefined;
@@ -97,6 +100,10 @@ export class Running implements Gateway {
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
     });
     this.#stage = new GenerationSlot(this.#services);
+    this.#readings = new AllReadings(
+      new OwnReader(this.#services, () => this.#stage.inFlight),
+      () => this.#workers?.sources() ?? [],
+    );
     this.#refresh = this.#scope.own(refreshing(this.#services));
     const serving = await this.#build(loaded, config);
     if ("problems" in serving) return serving.problems;
@@ -132,6 +139,11 @@ export class Running implements Gateway {
   /** The same plugin in the other processes. */
   peers(id: string, question: unknown): Promise<unknown> | undefined {
     return this.#workers?.peers(id, question);
+  }
+
+  /** Of all processes. */
+  async readings(): Promise<Readings | undefined> {
+    return this.#readings?.read();
   }
 
   readonly reload = latest(async (why: Why) => {
@@ -197,16 +209,10 @@ export class Running implements Gateway {
         lists: this.#refresh.status(),
         resting: this.#services.rests.list(),
         files: this.#services.files.counts(),
-        instances: await this.#instances(),
+        instances: await instancesOf(this.#services.store),
       },
       await this.#workers?.status(),
     );
-  }
-
-  /** One that the store does not name in time is not waited for. */
-  async #instances(): Promise<Status["instances"]> {
-    const { store } = this.#services;
-    return store.instances && within(INSTANCES_MS, store.instances()).catch(() => undefined);
   }
 
   async explain(model: string, frontend?: string): Promise<Explanation> {
@@ -261,6 +267,7 @@ export class Running implements Gateway {
         listen: serving.config.listen,
         drainMs: () => this.#stage.current.config.drainMs,
         broken: this.#broken.resolve,
+        ended: (source) => this.#readings!.ended(source),
       },
       this.#orderFor(serving),
     );
@@ -286,14 +293,7 @@ export class Running implements Gateway {
 
   #watch(): void {
     if (this.#of.watch === false || this.#of.file === undefined) return;
-    const { log } = this.#services;
-    this.#scope.own(
-      watchFiles({
-        files: () => this.#stage.current.loaded.sources,
-        read: this.#stage.current.loaded.texts,
-        changed: () => this.reload("file"),
-        failed: (error: unknown) => log.error({ err: error }, "the config cannot be watched"),
-      }),
-    );
+    const reload = () => this.reload("file");
+    this.#scope.own(watchConfig(() => this.#stage.current.loaded, reload, this.#services.log));
   }
 }

@@ -5,6 +5,7 @@ import type { Opt } from "../model/values.ts";
 import type { Usage } from "../model/usage.ts";
 import type { Candidate, ProviderAccess } from "./call.ts";
 import type { Identity } from "./identity.ts";
+import type { Readings } from "./readings.ts";
 import type { KeyRecord, Store } from "./store.ts";
 
 /**
@@ -59,6 +60,11 @@ export type Context = Readonly<{
    */
   price(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
   ledger: Pick<Store, "entries" | "totals">;
+  /**
+   * How the gateway is now, all of its processes together: for metrics and pages. Asked by several at one time it is found out
+   * once. It answers within about a second, and fails only before the gateway serves.
+   */
+  readings(): Promise<Readings>;
   /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */
   stateDir(): string;
 }>;

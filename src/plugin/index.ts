@@ -29,4 +29,5 @@ export * from "./store-definition.ts";
 export * from "./store.ts";
 export * from "./instance.ts";
 export * from "./context.ts";
+export * from "./readings.ts";
 export * from "./define.ts";

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Scope, Shared } from "../lib/scope.ts";
+import type { Readings } from "../plugin/readings.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
 import type { KeyRecord } from "../plugin/store.ts";
 import { outside } from "./leaks.ts";
@@ -27,9 +28,24 @@ export interface TestContextOptions {
   readonly ledger?: Context["ledger"];
   /** What `ctx.price` says. Absent: no price is known. */
   readonly price?: Context["price"];
+  /** What `ctx.readings()` says; unless told, a gateway of one process in which nothing goes on. */
+  readonly readings?: Readings;
   /** What `shared` keeps across several contexts. */
   readonly shared?: Shared;
 }
+
+const READINGS: Readings = {
+  at: 1795000000000,
+  processes: { there: 1, answered: 1 },
+  inFlight: 0,
+  resting: [],
+  pools: [],
+  ledger: { ok: true, queue: 0 },
+  loopDelayMs: { mean: 0, p99: 0, max: 0 },
+  memory: { rss: 0, heapUsed: 0, external: 0 },
+  refusals: {},
+  dropped: {},
+};
 
 /** A context with its account. A test hands `ctx` to `setup`, then reads the account, then ends it. */
 export interface TestContext extends AsyncDisposable {
@@ -82,6 +98,7 @@ export function context(lent: TestContextOptions = {}): TestContext {
       works: () => OWN_WORKS,
     },
     price: lent.price ?? (() => null),
+    readings: async () => lent.readings ?? READINGS,
     ledger: lent.ledger ?? {
       entries: async () => ({ items: [] }),
       totals: async () => [],

@@ -21,6 +21,7 @@ let attempt = "";
 /** What each is given: as a program says it, and as a person does. */
 const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> = {
   status: [{}],
+  readings: [{}],
   reload: [{}],
   explain: [{ model: "demo/echo", frontend: "messages" }, "demo/echo", "-f", "messages"],
   "models.list": [{ kind: "chat", provider: "demo" }, "--kind", "chat", "--provider", "demo"],

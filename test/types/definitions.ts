@@ -309,6 +309,11 @@ export const slow = defineMiddleware({
   sends: "nowhere",
   setup: async (_options, ctx) => {
     ctx.every(1000, async (signal) => signal.throwIfAborted());
+    const { refusals, resting, inFlight } = await ctx.readings();
+    is<Same<typeof inFlight, number>>();
+    is<Same<(typeof resting)[number]["until"], number>>();
+    // @ts-expect-error  what was read is not changed
+    refusals["tls"] = 0;
     // @ts-expect-error  only what has an end can be owned
     ctx.own({ close() {} });
     const quote = (candidate: Candidate) => ctx.price(candidate, { input: 1, output: 2 });

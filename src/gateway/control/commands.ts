@@ -14,7 +14,7 @@ import type { Gateway } from "../types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  services: Pick<Services, "store" | "ledger" | "mask" | "observing">;
+  services: Pick<Services, "store" | "ledger" | "mask" | "observing" | "readings">;
   /** Resolves when no process remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;
@@ -26,6 +26,7 @@ export const commandsOf = (of: {
   const commands: Record<CommandName, ControlCommand> = {
     ...answering({
       status: async () => gateway.status(),
+      readings: async () => services.readings(),
       reload: async () => gateway.reload("command"),
       explain: async ({ model, frontend }) => gateway.explain(model, frontend),
       /** Asks for lists of models now, every provider's or one's; answers when all have said something. */

@@ -26,6 +26,15 @@ export const COMMANDS = {
     cli: "status",
     onFiles: false,
   },
+  readings: {
+    summary: "say what goes on in all processes",
+    input: NONE,
+    output: answer("processes", "inFlight", "ledger", "memory", "refusals", "dropped"),
+    role: "metrics",
+    writes: false,
+    cli: "readings",
+    onFiles: false,
+  },
   reload: {
     summary: "read gateway.yaml again",
     input: NONE,

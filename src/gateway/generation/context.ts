@@ -59,6 +59,7 @@ export function createContext({
       entries: (query, page, of) => services.reports!.entries(query, page, of),
       totals: (query, of) => services.reports!.totals(query, of),
     },
+    readings: () => services.readings(),
     stateDir() {
       const dir = join(services.stateDir, id.replace(/[^\w.-]/g, "_"));
       mkdirSync(dir, { recursive: true, mode: 0o700 });

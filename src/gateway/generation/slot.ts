@@ -32,8 +32,11 @@ export class GenerationSlot {
   /** No new client is wanted: for /readyz. */
   draining = false;
 
+  readonly #count: (code: string) => void;
+
   constructor(services: Services) {
     this.#services = services;
+    this.#count = (code) => services.refusals.count(code);
   }
 
   /** Before the first swap there is none to ask. */
@@ -66,7 +69,13 @@ export class GenerationSlot {
     );
   }
 
+  /** Requests of clients under way in this process. */
+  get inFlight(): number {
+    return this.#listening?.inflight() ?? 0;
+  }
+
   #turnedAway({ code, status }: Refusal, who: object): void {
+    this.#services.refusals.count(code);
     this.#services.log.debug({ code, status, ...who }, "a request was turned away");
   }
 
@@ -85,13 +94,14 @@ export class GenerationSlot {
       gen: built.gen,
       frontends: built.frontends,
       ready: () => this.#ready(),
+      refused: this.#count,
       files: this.#services.files,
     });
     return {
       built,
       config,
       loaded,
-      handler: toHandler(app, stray(built.frontends)),
+      handler: toHandler(app, stray(built.frontends, this.#count)),
       admin: this.#admin(built),
       at: Date.now(),
     };
@@ -100,8 +110,14 @@ export class GenerationSlot {
   /** What operators' programs ask is no request of a client: observers do not hear of it. */
   #admin({ gen, admin: frontends }: BuiltGeneration): ListenOptions["handler"] {
     const quiet: Generation = { ...gen, seen: undefined };
-    const app = createApp({ gen: quiet, frontends, ready: () => this.#ready(), admin: true });
-    return toHandler(app, stray(frontends));
+    const app = createApp({
+      gen: quiet,
+      frontends,
+      ready: () => this.#ready(),
+      refused: this.#count,
+      admin: true,
+    });
+    return toHandler(app, stray(frontends, this.#count));
   }
 
   swap(serving: LiveGeneration): void {

@@ -21,6 +21,8 @@ export interface AppOptions {
   ready: () => { ready: boolean; state: string };
   /** Pictures that a client asked for by address. */
   files?: Pick<Files, "serve">;
+  /** Hears of each request that no route took, by code. */
+  refused?: (code: string) => void;
   /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
   admin?: boolean;
 }
@@ -52,6 +54,7 @@ export function createApp(of: AppOptions): H3 {
     const methods = [...known].find(([known]) => known === path.replace(/\/+$/, ""))?.[1];
     const family = nearest(frontends, path);
     if (methods) res.setHeader("allow", [...methods].join(", "));
+    of.refused?.(methods ? "method_not_allowed" : "unknown_path");
     refuse(
       res,
       family,
@@ -75,13 +78,14 @@ export function createApp(of: AppOptions): H3 {
 
 /** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
 export const stray =
-  (frontends: readonly MountedFrontend[]) =>
+  (frontends: readonly MountedFrontend[], refused?: (code: string) => void) =>
   (req: IncomingMessage, res: ServerResponse, status: number): void => {
     const family = nearest(frontends, (req.url ?? "/").split("?", 1)[0]!);
     const fault: Fault =
       status < 500
         ? { kind: "invalid", code: "bad_path", message: "The path is not well encoded." }
         : { kind: "internal", message: "Something went wrong here." };
+    refused?.(fault.code ?? fault.kind);
     refuse(res, family, fault);
   };
 

@@ -27,7 +27,7 @@ export interface ListenOptions {
   /** See the door's. */
   readonly admin?: boolean;
   readonly limits?: Partial<ListenLimits>;
-  /** Told of every request that was turned away before the handler saw it. */
+  /** Told of every request, and every connection, that was turned away before it was with the handler whole. */
   readonly refused?: (refusal: Refusal, who: { address: string | undefined }) => void;
 }
 
@@ -67,9 +67,9 @@ export interface Listening {
 
 export async function listen(options: ListenOptions): Promise<Listening> {
   const limits = { ...LIMITS, ...options.limits };
-  const sockets = new Sockets(limits);
-  const door = createDoor({ ...options, headers: limits.headers });
   const told = options.refused ?? (() => {});
+  const sockets = new Sockets(limits, (refusal, address) => told(refusal, { address }));
+  const door = createDoor({ ...options, headers: limits.headers });
 
   const through =
     (handler: RequestListener): RequestListener =>
@@ -100,10 +100,14 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   server.on("checkExpectation", handler);
   server.on("upgrade", (req) => notRequest(req.socket, UPGRADE));
   server.on("connect", (req) => notRequest(req.socket, CONNECT));
-  server.on("clientError", ({ code = "" }: NodeJS.ErrnoException, socket) => {
+  server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    const { code = "", rawPacket } = error;
     // The others are clients that left.
     if (code in MALFORMED || (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE"))
-      notRequest(socket as Socket, MALFORMED[code] ?? BAD_REQUEST);
+      notRequest(
+        socket as Socket,
+        rawPacket?.[0] === TLS_HANDSHAKE ? TLS : (MALFORMED[code] ?? BAD_REQUEST),
+      );
     else socket.destroy();
   });
 
@@ -154,6 +158,9 @@ const UPGRADE: Refusal = {
   headers: { upgrade: "HTTP/1.1" },
 };
 const CONNECT: Refusal = { status: 405, code: "method", message: "CONNECT is not answered here." };
+/** The first byte of a client that begins with TLS. */
+const TLS_HANDSHAKE = 0x16;
+const TLS: Refusal = { status: 400, code: "tls", message: "Only http is spoken here, not https." };
 const BAD_REQUEST: Refusal = { status: 400, code: "http_malformed", message: "Malformed HTTP." };
 const MALFORMED: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: { status: 431, code: "head_too_large", message: "The head is too large." },

@@ -65,8 +65,12 @@ const SLOW_BODY: Refusal = {
   message: "The body of the request comes too slowly.",
 };
 
+/** Hears of each connection that is cut, or not let in. */
+type SocketListener = (refusal: Refusal, address: string) => void;
+
 export class Sockets {
   readonly #limits: SocketLimits;
+  readonly #told: SocketListener;
   readonly crowd: Crowd;
   readonly #held = new Map<Socket, Held>();
   readonly #sweep: NodeJS.Timeout;
@@ -76,8 +80,9 @@ export class Sockets {
   #draining = false;
   #inFlight = 0;
 
-  constructor(limits: SocketLimits) {
+  constructor(limits: SocketLimits, told: SocketListener = () => {}) {
     this.#limits = limits;
+    this.#told = told;
     this.crowd = new Crowd(limits);
     const { headMs, receiptMs, slowMs, stuckMs } = limits;
     this.#every = Math.min(1_000, ...[headMs, receiptMs, slowMs, stuckMs].map((ms) => ms / 4));
@@ -114,6 +119,7 @@ export class Sockets {
     const refusal = this.crowd.enter(held.address);
     if (refusal) {
       held.over = held.unread = true;
+      this.#told(refusal, held.address);
       rawRefusal(socket, refusal);
       this.#leave(held);
     }
@@ -242,6 +248,8 @@ export class Sockets {
   }
 
   #cut(held: Held, refusal: Refusal): void {
+    // A connection that never said a byte was no request.
+    if (held.socket.bytesRead > 0) this.#told(refusal, held.address);
     this.#say(held, refusal);
     held.socket.destroy();
   }

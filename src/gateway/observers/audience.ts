@@ -10,6 +10,8 @@ export interface Observing {
   told(notice: Notice, from?: object): void;
   /** That process has ended: what was wrong with it alone is over. */
   gone(from: object): void;
+  /** Records that observers were too slow for, by observer. */
+  dropped(): Readonly<Record<string, number>>;
   /** From here on these are told, and those before get what is left for them. */
   mount(observers: readonly MountedObserver[]): void;
   /** Resolves when these have got what is left for them, or have had their time. */
@@ -33,6 +35,8 @@ export class Audience implements Observing {
   #candidates: readonly Subscriber[] = [];
   /** Processes whose ledger takes no rows. */
   readonly #down = new Set<object>();
+  /** Counted on over reloads. */
+  readonly #dropped = new Map<string, number>();
   readonly #all = new Map<MountedObserver, Subscriber>();
 
   constructor(log: Log) {
@@ -60,9 +64,13 @@ export class Audience implements Observing {
     return (before === 0) !== (this.#down.size === 0);
   }
 
+  dropped(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#dropped);
+  }
+
   mount(observers: readonly MountedObserver[]): void {
     this.#candidates = observers.map((mounted) => {
-      const candidate = new Subscriber(mounted, this.#log);
+      const candidate = new Subscriber(mounted, this.#log, this.#dropped);
       this.#all.set(mounted, candidate);
       return candidate;
     });
@@ -82,26 +90,34 @@ export class Audience implements Observing {
 class Subscriber {
   readonly #of: MountedObserver;
   readonly #log: Log;
+  readonly #counts: Map<string, number>;
   #records: RequestRecord[] = [];
   #notices: Notice[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #telling: Promise<void> | undefined;
 
-  constructor(of: MountedObserver, log: Log) {
+  constructor(of: MountedObserver, log: Log, counts: Map<string, number>) {
     this.#of = of;
     this.#log = log;
+    this.#counts = counts;
+    if (!counts.has(of.id)) counts.set(of.id, 0);
   }
 
   seen(record: RequestRecord): void {
     const { observer, sends } = this.#of;
     if (!observer.seen) return;
-    if (this.#records.length >= MOST) return void this.#dropped++;
+    if (this.#records.length >= MOST) return this.#drop();
     // A label may be a person, and elsewhere is not here.
     const bare = sends !== "nowhere" && record.privacy !== "off";
     this.#records.push(bare ? { ...record, labels: {} } : record);
     if (this.#records.length >= BATCH) this.#tell();
     else this.#timer ??= setTimeout(() => this.#tell(), EVERY_MS).unref();
+  }
+
+  #drop(): void {
+    this.#dropped++;
+    this.#counts.set(this.#of.id, this.#counts.get(this.#of.id)! + 1);
   }
 
   told(notice: Notice): void {

@@ -26,6 +26,7 @@ export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
     },
     told: (notice) => link().tell("told", notice),
     gone() {},
+    dropped: () => ({}),
     mount() {},
     end: async () => {},
     flush,

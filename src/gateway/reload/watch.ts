@@ -4,6 +4,8 @@
 import { watch, type FSWatcher } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
+import type { LoadedConfig } from "../../config/load.ts";
+import type { Log } from "../../lib/log.ts";
 import { contents, hashOf } from "./settled.ts";
 
 export interface WatchOptions {
@@ -19,6 +21,19 @@ export interface WatchOptions {
   readonly quietMs?: number;
   readonly lookMs?: number;
 }
+
+/** Of the config that is current. */
+export const watchConfig = (
+  current: () => Pick<LoadedConfig, "sources" | "texts">,
+  changed: () => unknown,
+  log: Log,
+): AsyncDisposable =>
+  watchFiles({
+    files: () => current().sources,
+    read: current().texts,
+    changed,
+    failed: (error) => log.error({ err: error }, "the config cannot be watched"),
+  });
 
 export function watchFiles(of: WatchOptions): AsyncDisposable {
   const { quietMs = 40, lookMs = 2_000 } = of;

@@ -44,6 +44,8 @@ export interface LedgerQueue {
   /** False: the store does not take anything now, and new calls are refused. */
   readonly healthy: boolean;
   readonly trouble: string | undefined;
+  /** Commands that wait for their batch. */
+  readonly waiting: number;
 }
 
 export interface LedgerOptions {
@@ -141,6 +143,10 @@ class BatchingLedger implements LedgerQueue {
 
   get healthy(): boolean {
     return this.#health.trouble === undefined;
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
   }
 
   get trouble(): string | undefined {

@@ -1,4 +1,5 @@
 import { Pool } from "undici";
+import type { PoolReading } from "../../plugin/readings.ts";
 
 /** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
 export class Pools implements AsyncDisposable {
@@ -32,6 +33,14 @@ export class Pools implements AsyncDisposable {
         await held.pool.close();
       },
     };
+  }
+
+  /** An origin has a pool for each time that its connections may take. */
+  readings(): PoolReading[] {
+    return [...this.#pools].map(([key, { pool }]) => {
+      const { connected, free, running, queued } = pool.stats;
+      return { origin: key.slice(0, key.indexOf("\n")), connected, free, running, queued };
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -6,6 +6,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Mask } from "../../lib/mask.ts";
 import type { Scope, Shared } from "../../lib/scope.ts";
 import { createUsual, type Usual } from "../../money/usual.ts";
+import type { Readings } from "../../plugin/readings.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { PictureFiles } from "../../walk/answer/picture-files.ts";
 import { RestingTargets } from "../../walk/candidates/resting.ts";
@@ -19,6 +20,7 @@ import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type LedgerQueue } from "./ledger-queue.ts";
 import { Audience, type Observing } from "../observers/audience.ts";
 import { hearingCrossings } from "../observers/crossings.ts";
+import { Refusals } from "../readings/refusals.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import type { Peers } from "./peers.ts";
@@ -52,11 +54,15 @@ export interface Services {
   readonly pictures: PictureFiles;
   readonly files: Files;
   readonly peers: Peers;
+  /** Requests that were turned away before a frontend had them. */
+  readonly refusals: Refusals;
+  /** Of all processes. */
+  readonly readings: () => Promise<Readings>;
   readonly stateDir: string;
 }
 
 /** What is there before the rest, for the store to stand on. */
-export type ContextServices = Pick<Services, "log" | "shared" | "peers" | "stateDir">;
+export type ContextServices = Pick<Services, "log" | "shared" | "peers" | "readings" | "stateDir">;
 
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openServices(
@@ -85,6 +91,7 @@ export async function openServices(
       rests: (rest) => observing.told({ type: "rests", at: Date.now(), ...rest }),
       recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),
     }),
+    refusals: new Refusals(),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),

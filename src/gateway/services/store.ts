@@ -10,7 +10,9 @@ import type { Logger } from "../../plugin/context.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { StoreNews, StoreOwner } from "../../plugin/instance.ts";
 import type { Store } from "../../plugin/store.ts";
+import type { Status } from "../types.ts";
 import { createContext } from "../generation/context.ts";
+import { within } from "./queued-command.ts";
 import type { ContextServices } from "./services.ts";
 
 export async function setUpStore(
@@ -98,3 +100,9 @@ function tell(log: Logger, news: StoreNews): void {
     log.warn(fields, "calls that another instance left open were settled as estimated");
   if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
 }
+
+const INSTANCES_MS = 2_000;
+
+/** One that the store does not name in time is not waited for. */
+export const instancesOf = async (store: Store): Promise<Status["instances"]> =>
+  store.instances && within(INSTANCES_MS, store.instances()).catch(() => undefined);

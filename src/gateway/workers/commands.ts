@@ -3,6 +3,7 @@ import type { LiveList } from "../../catalogue/lists.ts";
 import type { Texts } from "../../config/disk.ts";
 import type { Overrides } from "../../config/resolve.ts";
 import type { Located } from "../../config/types.ts";
+import type { OwnReadings } from "../readings/sum.ts";
 import type { WorkerStatus } from "../types.ts";
 
 /** A generation to be built: the same texts make the same one everywhere. */
@@ -30,6 +31,8 @@ export type WorkerCommands = {
   /** What the same plugin in another process wants to know. */
   peer(id: string, question: unknown): unknown;
   status(): WorkerStatus;
+  /** How this process is. */
+  readings(): OwnReadings;
   /** Accepts no new client, and ends when the requests in flight are over; how many were cut off. */
   stop(drainMs: number): Promise<number>;
 };

@@ -2,7 +2,6 @@
 // What a dead one had open is settled at once. May import: the gateway floor and below; knows nothing of requests.
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Lists } from "../../catalogue/lists.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
 import type { ProblemLocator } from "../generation/plugin-setup.ts";
@@ -10,7 +9,9 @@ import type { Services } from "../services/services.ts";
 import { reachable } from "../http/listener.ts";
 import { choose } from "../http/port.ts";
 import type { WorkerStatus } from "../types.ts";
+import type { ReadingSource } from "../readings/all.ts";
 import { carrying } from "./carrier.ts";
+import { firstOf } from "./first-problems.ts";
 import { spawn, type Member } from "./worker-handle.ts";
 import type { WorkerConfig, BoundPort } from "./commands.ts";
 
@@ -25,6 +26,8 @@ export interface WorkerPoolOptions {
   readonly drainMs: () => number;
   /** None stays up. */
   readonly broken: (error: Error) => void;
+  /** One answers no more. */
+  readonly ended: (source: ReadingSource) => void;
 }
 
 /** For plugins that take their time; a plugin's own setup has a shorter one. */
@@ -61,7 +64,7 @@ export class WorkerPool {
     this.#order = order;
     this.#apply = carrying(of.services.writes);
     this.#follow = of.services.lists.onChange((provider) => {
-      for (const member of this.#all) tellList(member, of.services.lists, provider);
+      for (const member of this.#all) member.tellList(of.services.lists, provider);
     });
     cluster.setupPrimary({
       exec: of.program,
@@ -124,6 +127,11 @@ export class WorkerPool {
     return Promise.any(known).catch(() => undefined);
   }
 
+  /** For readings: those too that begin, and those that finish what they have. */
+  sources(): readonly ReadingSource[] {
+    return [...this.#all].map(({ source }) => source);
+  }
+
   /** Resolves when no process remembers anything of a key any more. */
   forget = (): Promise<unknown> =>
     this.#each([...this.#all], (member) => member.ask("forget", WORD_MS));
@@ -178,9 +186,10 @@ export class WorkerPool {
           "a worker does not answer; it is ended",
         ),
       peers: (id, question) => this.peers(id, question, member),
+      readings: services.readings,
     });
     this.#all.add(member);
-    for (const provider of services.lists.providers()) tellList(member, services.lists, provider);
+    for (const provider of services.lists.providers()) member.tellList(services.lists, provider);
     const ended = member.over.then((how) => this.#ended(member, how));
     this.#endings.add(ended);
     void ended.then(() => this.#endings.delete(ended));
@@ -216,6 +225,7 @@ export class WorkerPool {
   async #ended(member: Member, how: string): Promise<void> {
     this.#serving.delete(member);
     this.#all.delete(member);
+    this.#of.ended(member.source);
     if (!this.#ending && this.#opened) {
       tellEnd(this.#of.services, member, how);
       if (!this.#retired.has(member)) void this.#replace(member, how);
@@ -285,15 +295,4 @@ function tellEnd({ log, observing }: Services, { place, pid, holds }: Member, ho
   const of = { worker: place, pid, how, calls: holds.size };
   log.error(of, "a worker has ended; what it had open is settled as estimated");
   observing.told({ type: "worker_gone", at: Date.now(), ...of });
-}
-
-const tellList = (member: Member, lists: Lists, provider: string): void =>
-  member.tell("lists", provider, lists.of(provider));
-
-/** The problems of the first that has any: they are the same everywhere. */
-async function firstOf(told: readonly Promise<readonly Located[]>[]): Promise<readonly Located[]> {
-  // All have answered before one goes on: none is left building what is not wanted.
-  await Promise.allSettled(told);
-  const all = await Promise.all(told);
-  return all.find((problems) => problems.some((p) => p.severity === "error")) ?? [];
 }

@@ -13,6 +13,7 @@ import type { Listening } from "../http/listener.ts";
 import { forwarding } from "../observers/forwarding.ts";
 import { share } from "../http/port.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/slot.ts";
+import { OwnReader } from "../readings/own.ts";
 import { createPeers } from "../services/peers.ts";
 import { borrowed } from "./lent-store.ts";
 import { createLink, type Channel, type Link } from "./link.ts";
@@ -28,6 +29,12 @@ export interface WorkerOptions {
 export const work = (of: WorkerOptions, channel: Channel): WorkerProcess =>
   new WorkerProcess(of, channel);
 
+interface Opened {
+  readonly services: Services;
+  readonly slot: GenerationSlot;
+  readonly reader: OwnReader;
+}
+
 class WorkerProcess {
   readonly #of: WorkerOptions;
   readonly #scope = new Scope();
@@ -37,7 +44,7 @@ class WorkerProcess {
   readonly #link: Link;
   readonly #observing: ReturnType<typeof forwarding>;
   readonly #peers: ReturnType<typeof createPeers>;
-  #here: { services: Services; slot: GenerationSlot } | undefined;
+  #here: Opened | undefined;
   #next: LiveGeneration | undefined;
   #url = "";
   #listening: Listening | undefined;
@@ -69,6 +76,7 @@ class WorkerProcess {
       peer: (id, question) => this.#peers.asked(id, question),
       forget: () => this.#here?.services.keys.forget(),
       status: () => this.#status(),
+      readings: () => this.#here!.reader.read(),
       stop: (drainMs) => this.#stop(drainMs),
     };
   }
@@ -139,7 +147,7 @@ class WorkerProcess {
     return cut;
   }
 
-  async #open(config: GatewayConfig): Promise<{ services: Services; slot: GenerationSlot }> {
+  async #open(config: GatewayConfig): Promise<Opened> {
     const { log, mask } = this.#of;
     const services = await openServices(config, {
       contextServices: {
@@ -147,6 +155,7 @@ class WorkerProcess {
         stateDir: config.stateDir,
         shared: new Shared(),
         peers: this.#peers,
+        readings: () => this.#link.ask("readings"),
       },
       mask,
       scope: this.#scope,
@@ -155,6 +164,7 @@ class WorkerProcess {
       lists: this.#lists,
       observing: this.#observing,
     });
-    return { services, slot: new GenerationSlot(services) };
+    const slot = new GenerationSlot(services);
+    return { services, slot, reader: new OwnReader(services, () => slot.inFlight) };
   }
 }

@@ -2,13 +2,18 @@
 import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Lists } from "../../catalogue/lists.ts";
 import type { Notice, RequestRecord } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
+import type { ReadingSource } from "../readings/all.ts";
 import type { Observing } from "../observers/audience.ts";
 import { createHolds, type Holds } from "./holds.ts";
-import { createLink, type Channel, type Link } from "./link.ts";
+import { createLink, type Channel } from "./link.ts";
 import { lending } from "./lent-store.ts";
 import type { WorkerCommands } from "./commands.ts";
+
+/** A reading is of now, or it is the last one. */
+const READING_MS = 1_000;
 
 type Answer<N extends keyof WorkerCommands> = Awaited<ReturnType<WorkerCommands[N]>>;
 
@@ -30,7 +35,10 @@ export interface Member {
     withinMs: number,
     ...args: Parameters<WorkerCommands[N]>
   ): Promise<Answer<N> | undefined>;
-  tell: Link["tell"];
+  /** Its readings. */
+  readonly source: ReadingSource;
+  /** A provider's live list is another one. */
+  tellList(lists: Lists, provider: string): void;
   kill(): void;
   /** Resolves, with how it ended, when it has and everything that it had sent is here. */
   readonly over: Promise<string>;
@@ -50,6 +58,8 @@ export function spawn(
     observing: Pick<Observing, "seen" | "told" | "gone">;
     /** It asks on behalf of a plugin what that plugin's others know. */
     peers: (id: string, question: unknown) => Promise<unknown>;
+    /** The same, for what all processes are like. */
+    readings: () => Promise<unknown>;
   },
 ): Member {
   const forked = cluster.fork();
@@ -61,9 +71,19 @@ export function spawn(
     ...lending(of.store, of.reports, holds.apply),
     ailing: of.ailing,
     peers: of.peers,
+    readings: of.readings,
     seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
     told: (notice: Notice) => of.observing.told(notice, child),
   });
+  const wonder: Member["wonder"] = <N extends keyof WorkerCommands>(
+    name: N,
+    withinMs: number,
+    ...args: Parameters<WorkerCommands[N]>
+  ) =>
+    Promise.race([
+      link.ask<Answer<N>>(name, ...args).catch(() => undefined),
+      sleep(withinMs, undefined, { ref: false }),
+    ]);
   const over = ending(child);
   void over.then(() => of.observing.gone(child));
   return {
@@ -89,16 +109,9 @@ export function spawn(
         clearTimeout(timer);
       }
     },
-    wonder: <N extends keyof WorkerCommands>(
-      name: N,
-      withinMs: number,
-      ...args: Parameters<WorkerCommands[N]>
-    ) =>
-      Promise.race([
-        link.ask<Answer<N>>(name, ...args).catch(() => undefined),
-        sleep(withinMs, undefined, { ref: false }),
-      ]),
-    tell: link.tell,
+    wonder,
+    source: { ask: () => wonder("readings", READING_MS) },
+    tellList: (lists, provider) => link.tell("lists", provider, lists.of(provider)),
     kill: () => void child.kill("SIGKILL"),
     over,
   };

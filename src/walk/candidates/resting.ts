@@ -1,6 +1,7 @@
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Candidate, CandidateRest } from "../../plugin/call.ts";
+import type { RestingReading } from "../../plugin/readings.ts";
 
 const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
 const MOST_MS = 300_000;
@@ -91,6 +92,14 @@ export class RestingTargets {
     const one = this.#rest(modelKey(candidate));
     const other = this.#rest(credentialKey(candidate));
     return one && other && other.until > one.until ? other : (one ?? other);
+  }
+
+  all(): RestingReading[] {
+    this.#sweep();
+    return [...this.#until].map(([key, { until }]) => {
+      const [provider, credential, model] = key.split("\n") as [string, string, string?];
+      return { provider, credential, model, until };
+    });
   }
 
   /** For `status`. */

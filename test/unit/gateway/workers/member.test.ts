@@ -23,6 +23,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
     observing: { seen() {}, told() {}, gone() {} },
     late() {},
     peers: async () => undefined,
+    readings: async () => undefined,
   });
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));

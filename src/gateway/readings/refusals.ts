@@ -1,0 +1,13 @@
+// Requests that are turned away before a frontend has seen them, by code. Codes are the host's own, so there are few.
+
+export class Refusals {
+  readonly #counts = new Map<string, number>();
+
+  count(code: string): void {
+    this.#counts.set(code, (this.#counts.get(code) ?? 0) + 1);
+  }
+
+  counts(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#counts);
+  }
+}

@@ -1,0 +1,55 @@
+// How the gateway is at one moment, for plugins that show it.
+import type { Opt } from "../model/values.ts";
+
+/**
+ * All processes of the gateway together, as plain data. The host asks each of them and adds up; a process that has not answered
+ * within a second is there with what it said last. What only counts up (`refusals`, `dropped`) never falls: what a process that
+ * has ended counted stays in the sum.
+ */
+export interface Readings {
+  /** Unix milliseconds. */
+  readonly at: number;
+  /** `answered` in time, of those that are `there`. */
+  readonly processes: { readonly there: number; readonly answered: number };
+  /** Requests of clients under way. */
+  readonly inFlight: number;
+  /** What is tried last after a failure, 1,000 at most: those that rest longest. */
+  readonly resting: readonly RestingReading[];
+  /** Connections to providers, an origin each. */
+  readonly pools: readonly PoolReading[];
+  /** `ok`: all processes find that it takes rows. `queue`: what waits for its batch. */
+  readonly ledger: { readonly ok: boolean; readonly queue: number };
+  /**
+   * How late the event loop was, in milliseconds, of the process where it was latest, in the last 10 to 20 seconds. It is measured
+   * from the first reading on; that one says 0.
+   */
+  readonly loopDelayMs: { readonly mean: number; readonly p99: number; readonly max: number };
+  /** Bytes, of all processes. */
+  readonly memory: { readonly rss: number; readonly heapUsed: number; readonly external: number };
+  /**
+   * Requests that were turned away before a frontend or an `admit` hook saw them, by code, since the start: "unknown_path",
+   * "host_unknown", "too_many_in_flight", "http_malformed", "tls". Observers are told nothing else of them.
+   */
+  readonly refusals: { readonly [code: string]: number };
+  /** Records that observers were too slow for, by their path in gateway.yaml, since the start. */
+  readonly dropped: { readonly [observer: string]: number };
+}
+
+/** A provider's credential that rests, for one model or, where `model` is absent, for all. */
+export interface RestingReading {
+  readonly provider: string;
+  readonly credential: string;
+  readonly model?: Opt<string>;
+  /** Unix milliseconds. */
+  readonly until: number;
+}
+
+/** Connections to one origin. */
+export interface PoolReading {
+  readonly origin: string;
+  readonly connected: number;
+  readonly free: number;
+  readonly running: number;
+  /** Requests that wait for a connection. */
+  readonly queued: number;
+}

@@ -1,0 +1,142 @@
+// Readings of several processes as one: whatever answers, is late or ends, what only counts up never falls.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { AllReadings, type ReadingSource } from "../../../src/gateway/readings/all.ts";
+import { LoopDelay } from "../../../src/gateway/readings/loop-delay.ts";
+import { type OwnReadings, NO_COUNTERS, summed } from "../../../src/gateway/readings/sum.ts";
+import { quiet, until } from "../../kit/waits.ts";
+
+const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
+  inFlight: 0,
+  resting: [],
+  pools: [],
+  ledger: { ok: true, queue: 0 },
+  loopDelayMs: { mean: 0, p99: 0, max: 0 },
+  memory: { rss: 1, heapUsed: 1, external: 1 },
+  refusals: {},
+  dropped: {},
+  ...more,
+});
+
+it("adds up what can be added, and takes the worst of what cannot", () => {
+  const rest = { provider: "p", credential: "c", model: "m" };
+  const pool = { origin: "https://a", connected: 2, free: 1, running: 1, queued: 3 };
+  expect(
+    summed(
+      [
+        own({ inFlight: 2, resting: [{ ...rest, until: 5 }], pools: [pool], refusals: { tls: 1 } }),
+        own({
+          inFlight: 3,
+          resting: [
+            { ...rest, until: 9 },
+            { provider: "p", credential: "c", until: 1 },
+          ],
+          pools: [pool, { ...pool, origin: "https://b" }],
+          ledger: { ok: false, queue: 4 },
+          loopDelayMs: { mean: 1, p99: 20, max: 30 },
+        }),
+      ],
+      { refusals: { tls: 2, unknown_path: 1 }, dropped: { "observers.a": 7 } },
+    ),
+  ).toEqual({
+    inFlight: 5,
+    resting: [
+      { ...rest, until: 9 },
+      { provider: "p", credential: "c", until: 1 },
+    ],
+    pools: [
+      { origin: "https://a", connected: 4, free: 2, running: 2, queued: 6 },
+      { ...pool, origin: "https://b" },
+    ],
+    ledger: { ok: false, queue: 4 },
+    loopDelayMs: { mean: 1, p99: 20, max: 30 },
+    memory: { rss: 2, heapUsed: 2, external: 2 },
+    refusals: { tls: 3, unknown_path: 1 },
+    dropped: { "observers.a": 7 },
+  });
+});
+
+it("no more of what rests than its bound, those that rest longest", () => {
+  const resting = Array.from({ length: 5_000 }, (_, until) => ({
+    provider: "p",
+    credential: "c",
+    model: `m${until}`,
+    until,
+  }));
+  const sum = summed([own({ resting })], NO_COUNTERS);
+  expect([sum.resting.length, sum.resting[0]!.until]).toEqual([1_000, 4_999]);
+});
+
+/** A process that counts, answers or not, and may end. */
+class Child implements ReadingSource {
+  count = 0;
+  silent = false;
+  asked = 0;
+  async ask() {
+    this.asked++;
+    const told = own({ refusals: { tls: this.count } });
+    await Promise.resolve();
+    return this.silent ? undefined : told;
+  }
+}
+
+it("what counts up never falls and is never counted twice, whichever are late, end or begin", async () => {
+  const step = fc.record({
+    do: fc.constantFrom("count", "silence", "speak", "end", "begin", "read"),
+    which: fc.nat(3),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
+      let children = [new Child(), new Child()];
+      const all = new AllReadings({ read: own }, () => children);
+      let before = 0;
+      let truth = 0;
+      for (const { do: what, which } of steps) {
+        const child = children[which % (children.length || 1)];
+        if (what === "begin") children = [...children, new Child()];
+        if (what === "read") {
+          const { refusals, processes } = await all.read();
+          const now = refusals["tls"] ?? 0;
+          expect(now).toBeGreaterThanOrEqual(before);
+          expect(now).toBeLessThanOrEqual(truth);
+          if (children.every(({ silent }) => !silent))
+            expect(processes.answered).toBe(processes.there);
+          before = now;
+        }
+        if (!child) continue;
+        if (what === "count") [child.count, truth] = [child.count + 1, truth + 1];
+        if (what === "silence") child.silent = true;
+        if (what === "speak") child.silent = false;
+        if (what === "end") {
+          children = children.filter((one) => one !== child);
+          all.ended(child);
+        }
+      }
+    }),
+  );
+});
+
+it("asks each process once for all that want to know at one time", async () => {
+  const child = new Child();
+  const all = new AllReadings(
+    { read: own },
+    () => [child],
+  );
+  await Promise.all(Array.from({ length: 50 }, () => all.read()));
+  expect(child.asked).toBe(1);
+  await all.read();
+  expect(child.asked).toBe(2);
+});
+
+it("a loop that stood is seen by the next reading, and the first reading says nothing", async () => {
+  const delay = new LoopDelay();
+  expect(delay.read()).toEqual({ mean: 0, p99: 0, max: 0 });
+  const stand = () => {
+    for (let end = process.cpuUsage().user + 60_000; process.cpuUsage().user < end;);
+  };
+  await until(async () => {
+    stand();
+    await quiet(20);
+    return delay.read().max >= 20;
+  });
+});
