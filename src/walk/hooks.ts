@@ -101,7 +101,7 @@ const uploads = (x: Arrival): boolean => (x as Arrival & { uploading: boolean })
 
 const everywhere = () => true;
 
-/** What is not known yet does not narrow. */
+/** A model or a provider that is not known yet narrows nothing. */
 function scope({ for: only }: MountedMiddleware): Hook<"admit">["applies"] {
   if (!only?.models && !only?.providers) return everywhere;
   const { models, providers } = only;

@@ -12,7 +12,7 @@ import type { Chain } from "./hooks.ts";
 
 /** A frontend in one protocol. One that speaks several is one for each. */
 export interface MountedFrontend {
-  /** "messages": its name in gateway.yaml. */
+  /** Its name in gateway.yaml: "messages". */
   readonly name: string;
   /** With the routes at which this protocol may be spoken. */
   readonly frontend: Frontend;

@@ -11,7 +11,7 @@ const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
 const MIME = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
-/** A client that takes nothing for this long is not coming back. */
+/** A client that takes nothing for this long is given up. */
 const STALLED_MS = 60_000;
 
 export interface Pausable {
@@ -28,7 +28,7 @@ export class ClientAnswer implements Watchable {
   /** What writes into it, and knows whether a ping may go here. */
   writer: { readonly between: boolean } | undefined;
   #recorders: Recorder[] | undefined;
-  // What a write needs stands here, not behind the exchange: an event of one stream in a thousand finds nothing in a cache.
+  // What a write needs stands here and not behind the exchange: with a thousand streams, each hop is a miss of the processor's cache.
   readonly #stream: boolean;
   readonly #res: ServerResponse;
   readonly #dog: Watchdog;

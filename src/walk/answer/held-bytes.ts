@@ -1,4 +1,4 @@
-// What of an answer stays here: bounded, and counted as what the process holds.
+// Bytes of an answer that stay in this process: bounded, and counted among what the process holds.
 import { exceed } from "../../model/excess.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
@@ -16,7 +16,7 @@ export class HeldBytes {
     this.#call = call;
   }
 
-  /** As many more, or fewer. */
+  /** So many bytes more; fewer, where the number is negative. */
   add(bytes: number): void {
     this.#size = Math.max(0, this.#size + bytes);
     if (bytes <= 0 || this.#size <= this.#room) return;
@@ -29,7 +29,7 @@ export class HeldBytes {
     this.#room += more;
   }
 
-  /** All of it has gone on. */
+  /** Nothing of it is here any more. */
   none(): void {
     this.#size = 0;
   }

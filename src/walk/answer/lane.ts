@@ -70,7 +70,7 @@ export function relayed(call: HostCall, course: LaneSink, headers: HeadersIn): L
   });
 }
 
-/** Both ends of a relay in one object: with a thousand streams, each thing that an event touches comes from far away. */
+/** Both ends of a relay in one object: with a thousand streams, each object that an event touches is a miss of the processor's cache. */
 class Verbatim implements LaneDecoder, RelaySink {
   readonly #relay: Relay;
   readonly #course: LaneSink;
@@ -87,7 +87,7 @@ class Verbatim implements LaneDecoder, RelaySink {
     this.#relay = client.relay!(this, answering(call), headers);
   }
 
-  /** What a relay takes in and does not give out it keeps. */
+  /** Bytes that a relay takes in and does not give out are bytes that it keeps. */
   push(chunk: Buffer): void {
     this.#held.add(chunk.length);
     this.#relay.push(chunk);
@@ -143,7 +143,7 @@ export function translated(
     const passage = { push() {}, end() {}, fail: failed, between: true };
     return whole(call, course, passage, (body) => client.whole(body, emit, call, source.headers));
   }
-  // What brings no event the decoder keeps: the rest of one, or a whole answer where a stream was expected.
+  // A decoder keeps bytes that bring no event: half of one, or a whole answer where a stream was expected.
   const unread = new HeldBytes(call);
   const heard = (event: ModelEvent) => {
     unread.none();
@@ -187,7 +187,7 @@ export function written(
         tally.began(event.id);
         if (!encoder) break;
         encoder.event(event);
-        // Where a wire tells counts at its beginning, clients show them: a guess until upstream's own come.
+        // Some wires tell counts at their beginning, and clients show them: so a guess goes out until upstream's own counts come.
         return encoder.event({ type: "usage", usage: { input: tally.inputEstimate } });
       case "open":
         if (++blocks > BOUNDS.blocks.most) exceed("blocks");
@@ -205,7 +205,7 @@ export function written(
         if (encoder) {
           course.finishing(event.reason);
           const { usage } = tally.usage();
-          // Words were written, so something was read: what was guessed of it is taken back where it was not counted.
+          // Where the input was not counted, the guess that went out at the start is taken back.
           const counted = usage.output === undefined ? usage : { input: 0, ...usage };
           encoder.event({ type: "usage", usage: counted });
           encoder.event(event);

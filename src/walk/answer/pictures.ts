@@ -51,7 +51,7 @@ export function withBytes(
     const fetching =
       event.type === "media" && "url" in event.media ? turned(call, event.media) : undefined;
     if (!before && !fetching) return emit(event);
-    // Upstream may end its message now: nothing is missing.
+    // Upstream may end its message now, although a picture is still being fetched.
     if (event.type === "finish") course.tally.ended = true;
     before = Promise.all([fetching, before]).then(([media]) =>
       emit(event.type === "media" && media ? { ...event, media } : event),

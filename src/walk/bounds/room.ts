@@ -7,7 +7,7 @@ const SMALL = 64 * 1024;
 export class Room {
   #most: number;
   #taken = 0;
-  /** By key, of what is not small. Numbers alone: nothing of a request stays in it. */
+  /** Bytes by key, of requests that are not small. It holds numbers alone, so it keeps no request in memory. */
   readonly #by = new Map<string, number>();
 
   constructor(most: number) {
@@ -18,7 +18,7 @@ export class Room {
     return this.#taken;
   }
 
-  /** From now on. */
+  /** Another limit, from now on. */
   limit(most: number): void {
     this.#most = most;
   }
@@ -40,7 +40,7 @@ export class Room {
     return true;
   }
 
-  /** All that one request holds. */
+  /** Gives back all that one request holds. */
   leave(who: string, held: number): void {
     this.#taken -= held;
     if (counted(held) === 0) return;

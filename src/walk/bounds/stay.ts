@@ -6,11 +6,11 @@ import { blame } from "../upstream/blame.ts";
 import type { Room } from "./room.ts";
 import type { Turnstile } from "./turnstile.ts";
 
-/** A body is read and a call is reserved in less. */
+/** Reading a body and reserving a call take less than this. */
 const RETRY_MS = 1_000;
 const SOON = { retryAfterMs: RETRY_MS } as const;
 
-/** What may be held and how many may come in at once, of the whole process. */
+/** How many bytes may be held and how many requests may be inside at once, in the whole process. */
 interface ProcessBounds {
   readonly room: Room;
   readonly turnstile: Turnstile;
@@ -33,7 +33,7 @@ export class Stay {
     if (this.#held === 0) this.#who = who;
   }
 
-  /** Bytes. */
+  /** How many bytes it holds. */
   get held(): number {
     return this.#held;
   }
@@ -50,21 +50,21 @@ export class Stay {
     (this.#inside ??= []).push(scope);
   }
 
-  /** Its call is counted by the ledger now, or it is over. */
+  /** Gives its places back: its call is counted by the ledger now, or it is over. */
   pass(): void {
     if (!this.#inside) return;
     for (const scope of this.#inside) this.#bounds.turnstile.leave(scope);
     this.#inside = undefined;
   }
 
-  /** Before they are there. */
+  /** Asks for room before the bytes are there. */
   hold(bytes: number): void {
     if (!this.#bounds.room.take(this.#who, bytes, this.#held))
       throw blame(excess("inFlight", undefined, SOON), "gateway");
     this.#held += bytes;
   }
 
-  /** It has had its turn. What it holds is free when its answer has left too. */
+  /** Its walk is over. What it holds is free when its answer has left too. */
   walked(): void {
     this.pass();
     this.#walked = true;

@@ -1,10 +1,10 @@
-// Requests at once, counted from the head on: what a limit of the store counts it counts when a call is reserved, and by then
-// the body has been read. Of this process alone.
+// Requests at once, counted from the head on and in this process alone. A limit of the store counts only when a call is
+// reserved, and by then the body has been read.
 
 export class Turnstile {
   readonly #inside = new Map<string, number>();
 
-  /** False: so many are inside already. */
+  /** False: as many as may be are inside already. */
   enter(scope: string, most: number): boolean {
     const inside = this.#inside.get(scope) ?? 0;
     if (inside >= most) return false;

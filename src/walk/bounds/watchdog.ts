@@ -42,7 +42,7 @@ export class Watchdog implements Disposable {
     this.#timer = undefined;
   }
 
-  /** One timer for all: what one of them throws is its own. */
+  /** One timer serves all, so a throw of one must not stop the others. */
   #tick(w: Watchable): void {
     try {
       w.tick(this.now);

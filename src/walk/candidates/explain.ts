@@ -66,7 +66,7 @@ export async function explain(
   }
 }
 
-/** The least that a client can ask of it, as hooks see it. A hook may tighten it; what else it says of it has no place here. */
+/** The smallest request for a model, as hooks see it. A hook may tighten its privacy; nothing else that a hook does to it counts. */
 function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Exchange {
   const { routes } = frontend.frontend;
   const route = routes.find((one) => "op" in one && one.op === "generate");

@@ -21,7 +21,7 @@ interface RefusalInputs {
 /** How many others are named to a client that is refused. */
 const MOST_NAMED = 8;
 
-/** The exclusions' own kind, with every reason. */
+/** Fails with the kind of the weightiest exclusion, and names every reason. */
 export function noneLeft(of: RefusalInputs, out: readonly LeftOut[], may: May): never {
   const { x, survey } = of;
   const worst =
@@ -32,7 +32,7 @@ export function noneLeft(of: RefusalInputs, out: readonly LeftOut[], may: May): 
     return fail("unavailable", `No candidate is left for ${x.model}.`, { code: "no_candidates" });
   const considered = out.filter((e) => worst.kind !== "privacy" || e.code !== "model_not_allowed");
   const others = worst.kind === "privacy" ? alternatives(of, out, may) : undefined;
-  // Which credentials there are is the operator's: to a client, those that are alike are one.
+  // A client does not learn how many credentials there are: the same reason is said once.
   const reasons = [...new Set(considered.map((e) => e.message))].join("; ");
   const kept = keptBy(worst.candidate as HostCandidate, x.features);
   const instead = others?.length ? ` Would do: ${others.join(", ")}.` : "";

@@ -3,7 +3,7 @@ import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../mode
 import type { HostCandidate } from "../mounted.ts";
 import { matches } from "./pattern.ts";
 
-/** What becomes of what people wrote on one way to a model: every level that has something to say of it, at this moment. */
+/** What one way to a model does with data: what every level says of it, at this moment. */
 export function policyOf(
   way: HostCandidate["~"],
   info: ModelInfo,

@@ -1,5 +1,5 @@
-// Service-ZDR, as the walk keeps it: what may not be asked, which providers may hear of it, and what the answer says about that. The zdr
-// middleware decides what holds for a request; nothing that any middleware does afterwards can loosen it.
+// Service-ZDR, as the walk keeps it: what may not be asked, which providers may hear of it, and what the answer says about that.
+// The zdr middleware decides what holds for a request. No middleware can loosen it afterwards.
 import { effectivePolicy, lasts, satisfies } from "../../catalogue/policy.ts";
 import { fail } from "../../model/error.ts";
 import type { PolicyControl, EffectivePolicy, Feature } from "../../model/facts.ts";
@@ -53,7 +53,7 @@ export function keepsNothing(x: HostExchange, { features, named = [] }: Survey):
   }
 }
 
-/** What names something that is kept, and what asks for it. */
+/** Refuses a body that names something that was kept, or asks for something to be kept. */
 function lasting(named: Named): void {
   for (const { kind, field, path } of named)
     if (kind === "state") conflict(field, `${path}${KEEPS}`);

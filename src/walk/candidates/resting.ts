@@ -62,7 +62,7 @@ export class RestingTargets {
     if (this.#until.size > MOST) this.#sweep();
   }
 
-  /** It answered: whatever it rested for is over. */
+  /** It has answered, so its rest is over. */
   answered(candidate: Candidate): void {
     if (this.#until.size > 0) this.#until.delete(modelKey(candidate));
     if (this.#ailing.size > 0) this.#recovered(candidate);

@@ -1,5 +1,5 @@
-// Which candidate is tried first. Credentials share load by their weights: under `ordered` those of one provider and model, and the order of
-// models stays; under `weighted` those of all candidates.
+// Which candidate is tried first. Credentials share load by their weights. Under `ordered` those of one provider and model share
+// it, and the order of models stays; under `weighted` all candidates do.
 import type { HostCandidate } from "../mounted.ts";
 import type { Resolution } from "./resolution.ts";
 

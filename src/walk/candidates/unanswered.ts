@@ -54,7 +54,7 @@ function advice({ inputs, model, work, may, answers }: Unanswered): string {
   return known.length > 0 ? ` Known names: ${known.slice(0, KNOWN).join(", ")}.` : "";
 }
 
-/** What would add a name that the file does not have. */
+/** The line of gateway.yaml that would add this name. */
 function lineFor(model: string): string {
   const slash = model.indexOf("/");
   const provider = model.slice(0, slash);

@@ -1,5 +1,5 @@
-// What one call takes of the limits of its key and of its accounts, and of all that charge hooks say, in one atomic step with its row, or a refusal that says
-// which limit it was.
+// What one call takes of limits: those of its key, of its accounts, and of charge hooks. All are taken in one atomic step with the
+// call's row. A refusal says which limit it was.
 import { outputThatFits, type Ask } from "../../money/estimate.ts";
 import { formatUsd } from "../../money/format.ts";
 import { priceHash } from "../../money/price.ts";
@@ -40,7 +40,7 @@ function standing({ identity, "~": { branch } }: HostExchange, n: number): Limit
   return n === 1 ? limits : limits.filter(({ unit }) => unit !== "requests");
 }
 
-/** Nothing is generated: of rates and places it takes one, and no tokens and no money. */
+/** For what generates nothing: it counts as one request, and takes no tokens and no money. */
 const COUNTED: readonly Limit["unit"][] = ["requests", "concurrent"];
 
 /** Reserves a row for what generates nothing. */

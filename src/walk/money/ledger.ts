@@ -1,8 +1,8 @@
-// Money's door, as the walk sees it.
+// The ledger, as the walk sees it.
 import type { Price } from "../../model/facts.ts";
 import type { Reserve, Settle, StoreCommand, Verdict } from "../../plugin/store.ts";
 
-/** Money's door: batches, durability and recovery are behind it. */
+/** Where rows are written. Batches, durability and recovery are the gateway's. */
 export interface Ledger {
   /** The price is the row behind the hash that the command pins. */
   reserve(command: Stamped<Reserve>, price: Price | undefined): Promise<Verdict>;

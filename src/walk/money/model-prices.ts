@@ -1,5 +1,5 @@
-// Whose price a report is paid at. Providers answer with other models than the one that was called: a fallback of their
-// own, an advisor beside it, what an alias or a router stands for.
+// Which model's price a report is paid at. A provider may answer with another model than the one that was called: a fallback
+// of its own, an advisor beside it, or what an alias or a router stands for.
 import type { CatalogueEntry } from "../../catalogue/catalogue.ts";
 import type { Price } from "../../model/facts.ts";
 import type { Opt } from "../../model/values.ts";

@@ -17,14 +17,14 @@ import { larger, Pricing } from "./pricing.ts";
 import { usually } from "./price-terms.ts";
 
 /**
- * Of an answer that no upstream has counted: people's words have more than three bytes a token, so that they are billed for no
- * less than they were. Text that is made to be dear has as little as one ("a b c" has two), and is billed for less; a hard
- * budget stands all the same, because its hold counts every token that there may be.
+ * For an answer that no upstream has counted. Ordinary text has more than three bytes a token, so the guess is not too low. Text
+ * that is made to be dear has fewer ("a b c" has two), and is billed for less. A hard budget holds all the same, because its hold
+ * counts every token that there may be.
  */
 const BYTES_A_TOKEN = 3;
 /**
- * What upstream may make until it is heard of again: so many seconds at its pace so far, and never less than some hundred
- * tokens. A crash is presumed from the last report, and should not cost less than it will be billed.
+ * What upstream may make until its next report: so many seconds at its pace so far, and at least some hundred tokens. After a
+ * crash a call is billed from the last report, and should not be billed for less than the provider will.
  */
 const AHEAD = { seconds: 2.5, tokens: 256 };
 /**
@@ -50,7 +50,7 @@ export class Tally {
   textBytes = 0;
   /** All that came by: the estimate of a relay that does not say how much of it is text. */
   passedBytes = 0;
-  /** Such a relay has seen content. */
+  /** A relay that does not say so has seen content. */
   untold = false;
   inputEstimate = 0;
   readonly pricing: Pricing;
@@ -62,7 +62,7 @@ export class Tally {
   thinks = false;
   headMs: number | undefined;
   contentMs: number | undefined;
-  /** Whose habits it is part of. */
+  /** The key and model that this call's size is remembered for. */
   readonly who: string;
   readonly #seen = new Map<string, UsageSeen>();
   #doubtful = false;
@@ -276,7 +276,7 @@ function counted(usage: Usage, counts: Usage | undefined, price: Price | undefin
 const isName = (said: string | undefined): boolean =>
   said === undefined || said.length <= BOUNDS.id.most;
 
-/** What goes into a ledger's row as it was said is a name: what is longer was not said. */
+/** Names go into a ledger's row as the provider wrote them. A longer one is left out. */
 function named(seen: UsageSeen): UsageSeen {
   const { model, tier, size, quality } = seen;
   if (isName(model) && isName(tier) && isName(size) && isName(quality)) return seen;

@@ -69,7 +69,7 @@ function right(key: string, words: ReadonlyMap<string, string>, at: string): voi
     });
 }
 
-/** Up first: a long s is an s only from above. */
+/** To upper case first, because a long s becomes an s only that way. */
 const fold = (key: string): string => key.toUpperCase().toLowerCase();
 
 interface Schema {

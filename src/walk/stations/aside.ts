@@ -1,5 +1,4 @@
-// What is asked of upstream beside answers: how long a request would be, what an answer was. It costs no money, and it counts: a key
-// has so many requests a minute and so many at once, whatever they ask for.
+// Token counts and by-id operations. They cost no money, but they are requests: a key's limits on requests count them.
 import { faultOf } from "../../model/error.ts";
 import { billed, inTime } from "../money/bill.ts";
 import type { HostCall } from "../call.ts";

@@ -118,12 +118,12 @@ export class CallLife {
     if (after) await after;
     if (this.#head) keepWord(call, this.#head);
     await reserve(call, out, this.#tally);
-    this.#reserveRow();
+    this.#noteReserved();
     if (inner.gone) fail("canceled", "The client went away.");
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);
-    // It has reserveRow the work on, whatever a hook thinks of its head.
+    // It has taken the work on, whatever a hook thinks of its head.
     this.#tally.accepted = true;
     this.#tally.headMs = Math.round(performance.now() - call.started);
     this.#source = { response };
@@ -138,8 +138,8 @@ export class CallLife {
     return null;
   }
 
-  /** Its row stands: what else is told that it is asked. */
-  #reserveRow(): void {
+  /** The row is durable: what else has to know of the call is told. */
+  #noteReserved(): void {
     this.#reserved = true;
     const call = this.#call;
     const { gen, received } = call.exchange["~"];
@@ -150,7 +150,7 @@ export class CallLife {
       .record(record.max)
       .then((got) => got && record.to(got))
       .catch((err: unknown) =>
-        gen.log.error({ request: call.exchange.id, err }, "a recorded answer was not reserveRow"),
+        gen.log.error({ request: call.exchange.id, err }, "a recorded answer was not taken"),
       );
   }
 

@@ -23,7 +23,7 @@ export async function count(x: HostExchange, plan: Plan): Promise<void> {
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
   inner.last = call;
-  // Only the head of an answer could attest, and a count is not worth finding out.
+  // Only the head of an answer can attest that nothing is kept. A count is not worth asking for that.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;
   const tokens = await aside(
     call,

@@ -68,7 +68,7 @@ class Queue {
     const unsupported = failure.kind === "unsupported";
     const retry = ERRORS[failure.kind][1];
     if (retry === "never" || isLocal(failure)) return false;
-    // What another may mend at another price is mended where the operator wrote so, and the provider itself said it.
+    // Another candidate may have a larger window, at another price. It is tried where the operator wrote so and the provider said it.
     if (retry === "asked" && !isProviders(failure)) return false;
     if (!unsupported && !this.#on.has(failure.kind)) return false;
     if (unsupported && this.#others.length > 0) {

@@ -218,7 +218,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.#resolve();
   }
 
-  /** Before content: the dispatcher's to mend. After it: the protocol's own error, and the row says what was sent. */
+  /** Before content another candidate may be tried. After it the stream ends in the protocol's own error, and the row says what was sent. */
   broke(problem: unknown): void {
     if (this.#over) return;
     const x = this.#call.exchange;

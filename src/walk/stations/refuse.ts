@@ -9,12 +9,12 @@ import { refusalOf } from "../upstream/send.ts";
 import type { Generation } from "../generation.ts";
 import { receipts } from "../candidates/privacy.ts";
 
-/** Clients recover by reading these; they travel in upstream's own words. */
+/** Clients read these statuses and recover, so the provider's own words travel with them. */
 const PASSED = new Set([400, 404, 413, 422, 429, 529]);
-/** Beyond this a client's own waiting does harm: one SDK sleeps it out, another hammers. */
+/** Longer than this a client is not told to retry: one SDK would sleep for all of it, another asks at once and again. */
 const LONG_WAIT_MS = 60_000;
 
-/** The one error edge: whatever was thrown leaves in the caller's protocol, and no foreign object sets a status or a header. */
+/** Every error leaves here, in the client's protocol. Nothing that a plugin threw sets a status or a header by itself. */
 export function refuse(x: HostExchange, problem: unknown): void {
   const inner = x["~"];
   const fault = faultOf(problem) ?? unexpected(x, problem);
@@ -84,7 +84,7 @@ function rendered(x: HostExchange, fault: Fault): WrittenError {
   };
 }
 
-/** The shape of errors where no frontend says otherwise. */
+/** The shape of errors where no protocol has one. */
 export const plain = (fault: Fault, id: string): JsonObject => ({
   error: {
     message: fault.message,
@@ -111,7 +111,7 @@ function passed(x: HostExchange, problem: unknown, fault: Fault): WrittenError |
   return body === undefined ? undefined : { status: refusal.status, body, headers };
 }
 
-/** The same text where there is nothing to hide; nothing where it is no JSON, or is nested for its own sake. */
+/** The same text where it has no secret; undefined where it is no JSON, or is nested too deeply to be read. */
 function withoutSecrets(gen: Generation, text: string): string | undefined {
   try {
     const said = JSON.parse(text) as Json;

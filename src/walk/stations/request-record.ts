@@ -35,7 +35,7 @@ export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
   };
 }
 
-/** Its key's, and what hooks noted of it. */
+/** The labels of its key, and those that hooks have set. */
 function labelsOf(x: HostExchange): RequestRecord["labels"] {
   const { labels } = x["~"];
   return labels ? { ...labels, ...x.identity?.labels } : (x.identity?.labels ?? NO_LABELS);

@@ -76,8 +76,8 @@ function sifted(
   may: May,
   out: LeftOut[],
 ): readonly HostCandidate[] {
-  // What is read again is this key's: the ledger's row says so. What goes on is asked of a model, which this key must be
-  // allowed, under the name it was asked by or the one it has.
+  // Something that is read again belongs to this key, as the ledger's row says. Something that goes on is asked of a model: the
+  // key must be allowed that model, by the name in the request or by its own.
   const asked = x.body["model"];
   const named =
     may(x.model) ||
@@ -235,16 +235,16 @@ function first(list: readonly HostCandidate[]): HostCandidate[] {
   });
 }
 
-/** What a model that lacks it can be asked without: a stream is made, and codecs leave out what is said of thinking. */
+/** Features that a model may lack: the host makes the stream, and codecs leave out what is said of thinking. */
 const SPARED: ReadonlySet<Feature> = new Set(["stream", "reasoning"]);
 
-/** What cannot be counted is estimated; an endpoint that sends by itself says what it does not do. */
+/** Whether an endpoint has this operation. A token count can always be estimated; a native endpoint refuses by itself. */
 function answers({ "~": { endpoint } }: HostCandidate, { op, name }: Exchange): boolean {
   const { wire, protocol } = endpoint;
   return op === "count" || !wire || pathNamed(name, wire.endpoint, protocol!) !== undefined;
 }
 
-/** Absent is unknown, and unknown is forwarded. */
+/** A feature that the model is known not to have. What is not known is forwarded. */
 function lacking(candidate: HostCandidate, features: readonly Feature[]): Feature | undefined {
   const can = candidate.info.can;
   const here = candidate["~"].endpoint.endpoint.can;
@@ -252,7 +252,7 @@ function lacking(candidate: HostCandidate, features: readonly Feature[]): Featur
   return features.find((f) => !SPARED.has(f) && (can?.[f] ?? here?.[f]) === false);
 }
 
-/** The features asked for may keep more than the model does. */
+/** A feature that is asked for may keep data for longer than the model itself does. */
 function narrowed(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
   const features = reaching(candidate, asked);
   if (!features.some((f) => lasts(f, candidate.policy.stateful))) return candidate;

@@ -73,7 +73,7 @@ const OURS: readonly Fault["kind"][] = [
   "unavailable",
 ];
 
-/** Providers quote in an error what they were sent, and an error about a body quotes the body: those words go to the client alone. */
+/** A provider's error, and an error about a body, may quote what the client sent. Such words go to the client and into no log. */
 const ours = (fault: Fault, { calls }: Outcome): boolean =>
   calls.length === 0 && OURS.includes(fault.kind);
 

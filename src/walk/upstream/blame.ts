@@ -39,8 +39,8 @@ export const isProviders = (fault: Fault): boolean => {
 export const providerOf = (fault: Fault): string | undefined => blames.get(fault)?.provider;
 
 /**
- * Whether other requests are kept away from what failed. An answer that cannot be read may have come so because of what was asked:
- * one that says in a machine's words what is the matter speaks of the target, and any other of itself.
+ * Whether other requests are kept away from what failed. An answer that cannot be read may be the fault of this one
+ * request, so it keeps no other away. An error that a protocol knows by its kind is the target's.
  */
 export function restful(fault: Fault): boolean {
   const side = blames.get(fault)?.side;

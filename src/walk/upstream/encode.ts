@@ -55,7 +55,7 @@ export function encode(
   return out;
 }
 
-/** Where it goes and on whose account is not for a body to say. */
+/** A body may not say where it goes or on which account. */
 function anonymous(call: HostCall, out: OutgoingRequest): void {
   for (const field of out.among(NOT_FOR_A_BODY)) {
     const said = out.get(field) !== null;
@@ -108,7 +108,7 @@ function passing(
   }
 }
 
-/** Of whose account it is: no protocol's list lets these through. */
+/** Headers that tell of the operator's account: no protocol's list lets these through. */
 const ACCOUNT =
   /rate-?limit|organi[sz]ation|project|workspace|account|tenant|cookie|credit|balance|quota/;
 

@@ -30,9 +30,9 @@ export function heed(call: HostCall, fault: Fault): void {
   );
 }
 
-/** So many letters in a row that stand in the request too are its own. */
+/** A message that shares this many letters in a row with the request quotes it. */
 const OWN = 12;
-/** What is longer is not searched. */
+/** A longer body is not searched. */
 const SEARCHED = 64 * 1024;
 const HEARD = 500;
 

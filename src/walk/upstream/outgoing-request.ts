@@ -32,7 +32,7 @@ export class OutgoingRequest implements Outgoing {
   readonly #spans: ReadonlyMap<string, Span> | null;
   readonly #form: FormLayout | undefined;
   readonly #edits = new Map<string, Opt<Field>>();
-  /** As it stands; an edit forgets it. */
+  /** The bytes as they stand; an edit forgets them. */
   #bytes: Buffer | undefined;
   /** Of the body without its edits. */
   #came: Named | undefined;
@@ -130,7 +130,7 @@ export class OutgoingRequest implements Outgoing {
   whole(): Body | null {
     if (!this.#body) return null;
     if (this.#edits.size === 0) return this.#body;
-    // Made of entries: an assignment to "__proto__" is none.
+    // Made of entries, because an assignment to "__proto__" would set a prototype.
     const fields = new Map(Object.entries(this.#body));
     for (const [field, value] of this.#edits)
       if (value === undefined) fields.delete(field);

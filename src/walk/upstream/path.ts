@@ -2,8 +2,8 @@ import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { WireEndpoint } from "../../plugin/provider.ts";
 
 /**
- * Where an endpoint answers what a route calls by this name: its own word, else its protocol's. Undefined: it does not, and a
- * request for it would reach another operation. The name may be a client's word.
+ * The path at which an endpoint answers what a route calls by this name: the endpoint's own, else its protocol's. Undefined: it
+ * does not have this operation. The name may be a client's word.
  */
 export function pathNamed(
   name: string,

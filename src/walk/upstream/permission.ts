@@ -26,7 +26,7 @@ export function mayBegin(call: HostCall): void {
   if (native && x.privacy !== "off") reviewed(call, x.body, x["~"].frontend.protocol);
 }
 
-/** Tools that have a field of their own are refused by its name, like those among the tools. */
+/** Some tools have a field of their own, such as `mcp_servers`. They are refused as tools are, and by that field's name. */
 function served(named: Named): void {
   for (const { kind, path } of named)
     if (kind === "hosted" && (path === "mcp_servers" || path === "mcpServers"))
@@ -36,7 +36,7 @@ function served(named: Named): void {
       });
 }
 
-/** The last look: nothing is changed behind it. */
+/** The last look at a request: nothing changes it after this. */
 export function mayLeave(call: HostCall, out: OutgoingRequest): void {
   const named = out.named();
   if (named.length > 0) {
@@ -65,7 +65,7 @@ function relayed(call: HostCall, named: Named): void {
   if (kept) refuse(kept);
 }
 
-/** Every model that a body names may be asked, and kept from, like the one that it is for. */
+/** A body may name more models than its own. The key must be allowed each of them, and privacy holds for each. */
 function permitted(call: HostCall, named: Named): void {
   const x = call.exchange;
   for (const info of othersIn(call, named)) {

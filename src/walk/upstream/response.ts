@@ -18,7 +18,7 @@ export interface ResponseSink {
 
 const handOver = (response: UpstreamResponse): void => response.give();
 
-/** Once a minute of silence is nothing to a model that thinks; these are the operator's to set. */
+/** One answer of a provider. A model that thinks may be silent for minutes; the operator sets how long is too long. */
 export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   watchedAt = -1;
   status = 0;
@@ -77,7 +77,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     else if (!this.#paused) this.#controller?.resume();
   }
 
-  /** While the client does not read, upstream's silence is ours. */
+  /** While the client does not read, nothing is read from upstream: its silence then is no fault. */
   pause(): void {
     this.#paused = true;
     this.#due = Infinity;
@@ -88,7 +88,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     this.#due = this.#dog.now + this.#timeouts.idleMs;
     this.#controller?.resume();
   }
-  /** What is left of it is worth this much time. */
+  /** Gives the rest of the answer this much time. */
   hurry(ms: number): void {
     this.#timeouts = { ...this.#timeouts, totalMs: this.#dog.now - this.#started + ms };
   }
@@ -131,7 +131,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    // What was on its way when it was paused still comes.
+    // Bytes that were on their way when it was paused still come.
     if (!this.#paused) this.#due = this.#dog.now + this.#timeouts.idleMs;
     this.#came.push(chunk);
     if (!this.#taker) controller.pause();
@@ -167,7 +167,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 }
 
-/** As much of an error as comes: what it means is in its head, and more words than these are not waited for. */
+/** The beginning of an error's body. Its meaning is mostly in its head, so the rest is not waited for. */
 export function glance(response: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
@@ -186,7 +186,7 @@ export function glance(response: UpstreamResponse, max: number): Promise<Buffer>
   });
 }
 
-/** The whole body of an answer that is small by right: counts, what is asked for by id. */
+/** The whole body of an answer that should be small: a token count, or what is asked for by id. */
 export function gather(response: UpstreamResponse, max: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

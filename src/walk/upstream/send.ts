@@ -22,7 +22,7 @@ const refusals = new WeakMap<object, UpstreamRefusal>();
 export const refusalOf = (problem: unknown): UpstreamRefusal | undefined =>
   typeof problem === "object" && problem !== null ? refusals.get(problem) : undefined;
 
-/** Sends, and takes the head. Anything but 2xx is the codec's to name. */
+/** Sends, and takes the head. For any status but 2xx the codec makes the fault. */
 export async function send(
   call: HostCall,
   wire: Wire,
@@ -94,7 +94,7 @@ async function signed(
   return response;
 }
 
-/** The fault of an answer that is none. */
+/** The fault of a refusal. */
 function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: Protocol): never {
   if (status >= 300 && status < 400)
     fail("upstream", `The provider redirected (${status}); redirects are not followed.`, {
@@ -102,7 +102,7 @@ function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: 
     });
   const { kind, message, ...more } = protocol.client!.fault(status, headers, said);
   const problem = fault(kind, message, more);
-  // Half an error is no JSON that could pass on as it is.
+  // Half of an error is no JSON, so it cannot pass on as it is.
   if (said.length < BOUNDS.refusal.most) refusals.set(problem, { status, headers, body: said });
   throw problem;
 }
