@@ -225,7 +225,7 @@ export class Running implements Gateway {
   }
 
   async #stop(): Promise<void> {
-    this.#stage.draining = true;
+    this.#stage.drain();
     const cut = (await this.#door?.close(this.#stage.current.config.drainMs)) ?? 0;
     if (cut > 0)
       this.#services.log.warn({ cut }, "the drain time is over; what was left has been cut off");

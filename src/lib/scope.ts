@@ -3,11 +3,17 @@
 export class Scope implements AsyncDisposable {
   readonly #undo: (() => unknown)[] = [];
   readonly #end = new AbortController();
+  readonly #over = new AbortController();
   #ended: Promise<void> | undefined;
 
   /** Aborted when this scope begins to end. */
   get signal(): AbortSignal {
     return this.#end.signal;
+  }
+
+  /** Aborted when it has left and is taken apart: requests that it still has under way ask others until then. */
+  get over(): AbortSignal {
+    return this.#over.signal;
   }
 
   own<T extends Disposable | AsyncDisposable>(thing: T): T {
@@ -53,6 +59,7 @@ export class Scope implements AsyncDisposable {
 
   async #dispose(): Promise<void> {
     this.leave();
+    this.#over.abort();
     const errors: unknown[] = [];
     for (const undo of this.#undo.splice(0).reverse()) {
       try {

@@ -16,7 +16,7 @@ export type Context = Readonly<{
   /** "providers.anthropic": the path in gateway.yaml, in every log line and error. */
   id: string;
   log: Logger;
-  /** Aborts when this generation leaves: its last requests may still be under way. */
+  /** Aborts when this generation leaves, at a reload or a stop: its last requests may still be under way, and `fetch` still asks. */
   signal: AbortSignal;
   /** Ends it with the generation, and gives it back. What is given too late is ended at once. */
   own<T extends Disposable | AsyncDisposable>(thing: T): T;

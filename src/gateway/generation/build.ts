@@ -35,7 +35,9 @@ export interface BuiltGeneration {
   readonly observers: readonly MountedObserver[];
   readonly commands: ReadonlyMap<string, PluginCommands>;
   readonly inFlight: () => number;
-  /** Signals plugins that it leaves; resolves when its last exchange is over and everything in it has ended. */
+  /** Signals plugins that it leaves. */
+  leave(): void;
+  /** Leaves; resolves when its last exchange is over and everything in it has ended. */
   retire(): Promise<void>;
 }
 
@@ -88,6 +90,7 @@ export async function build(
     observers,
     commands,
     inFlight: () => inFlight.count,
+    leave: () => scope.leave(),
     async retire() {
       scope.leave();
       await inFlight.over();

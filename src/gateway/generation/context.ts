@@ -45,7 +45,7 @@ export function createContext({
     fetch: async (to, init) => {
       const { createLine } = await import("./provider-access.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
-      const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.signal };
+      const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.over };
       return createLine({ ...line, origins })
         .fetch(to, init)
         .catch((problem: unknown) => {

@@ -29,14 +29,23 @@ export class GenerationSlot {
   readonly #retired = new Set<BuiltGeneration>();
   #current: LiveGeneration | undefined;
   #listening: Listening | undefined;
-  /** No new client is wanted: for /readyz. */
-  draining = false;
+  #draining = false;
 
   readonly #count: (code: string) => void;
 
   constructor(services: Services) {
     this.#services = services;
     this.#count = (code) => services.refusals.count(code);
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** No new client is wanted, and what a plugin does without end may end: those that listen or write for long hear of it. */
+  drain(): void {
+    this.#draining = true;
+    this.#current?.built.leave();
   }
 
   /** Before the first swap there is none to ask. */
@@ -151,7 +160,7 @@ export class GenerationSlot {
   }
 
   #ready(): { ready: boolean; state: string } {
-    if (this.draining) return { ready: false, state: "draining" };
+    if (this.#draining) return { ready: false, state: "draining" };
     if (!this.#services.ledger.healthy) return { ready: false, state: "ledger_down" };
     return { ready: true, state: "ready" };
   }

@@ -136,7 +136,7 @@ class WorkerProcess {
 
   async #stop(drainMs: number): Promise<number> {
     const slot = this.#here?.slot;
-    if (slot) slot.draining = true;
+    slot?.drain();
     const cut = (await this.#listening?.close(drainMs)) ?? 0;
     await this.#abandon();
     await slot?.end();

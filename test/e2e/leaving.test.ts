@@ -1,0 +1,82 @@
+// A generation that leaves: what its last requests ask of others goes on, and what has no end of its own hears that it should end.
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, it } from "vitest";
+import { startGateway } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+
+const GUARD = `
+export default {
+  "~tollgate": "middleware", api: 1, name: "guard", summary: "Asks an address", sends: "nowhere",
+  options: { type: "object", additionalProperties: false, required: ["url"], properties: {
+    url: { type: "string", "x-origin": true, description: "Where the guard listens" } } },
+  setup: ({ url }, ctx) => ({
+    async attempt(call, next) {
+      const said = await ctx.fetch(url);
+      if (!said.ok) throw new Error("no");
+      return next();
+    },
+  }),
+};`;
+
+it("a hook's fetch outlives the reload that its request outlives", async () => {
+  const asked: ServerResponse[] = [];
+  const guard = createServer((_req, res) => void asked.push(res)).listen(0, "127.0.0.1");
+  await once(guard, "listening");
+  const url = `http://127.0.0.1:${(guard.address() as AddressInfo).port}/`;
+  const yaml = (more = "") => `frontends: [chat-completions]
+middleware: [auth, { use: ./guard.mjs, with: { url: "${url}" } }]
+providers: { demo: { use: demo } }
+${more}`;
+  await using gateway = await startGateway({ yaml: yaml(), files: { "guard.mjs": GUARD } });
+  const got = fetch(`${gateway.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+  });
+  await until(() => asked.length === 1);
+  await gateway.write(yaml("models: { other: [demo/echo] }\n"));
+  await gateway.line(({ msg }) => msg === "reloaded");
+  asked[0]!.end("ok");
+  const res = await got;
+  expect(res.status, await res.text()).toBe(200);
+  guard.close();
+});
+
+const ENDLESS = `
+export default {
+  "~tollgate": "frontend", api: 1, name: "endless", summary: "Goes on", 
+  setup: (_options, ctx) => ({
+    routes: [{ method: "GET", path: "/on", open: true, serve: () => ({ status: 200, body: (async function* () {
+      yield "on ";
+      await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve, { once: true }));
+      yield "and over";
+    })() }) }],
+  }),
+};`;
+
+it.each([
+  ["a reload", 1],
+  ["a stop", 1],
+  ["a stop of workers", 2],
+])("%s lets an answer end that has no end of its own", async (what, workers) => {
+  const yaml = (more = "") => `workers: ${workers}
+frontends: [chat-completions, ./endless.mjs]
+middleware: [auth]
+providers: { demo: { use: demo } }
+${more}`;
+  await using gateway = await startGateway({ yaml: yaml(), files: { "endless.mjs": ENDLESS } });
+  const res = await fetch(`${gateway.url}/on`);
+  const reader = res.body!.getReader();
+  let text = Buffer.from((await reader.read()).value!).toString();
+  expect(text).toBe("on ");
+  if (what === "a reload") await gateway.write(yaml("models: { other: [demo/echo] }\n"));
+  else gateway.kill("SIGTERM");
+  for (let next = await reader.read(); !next.done; next = await reader.read())
+    text += Buffer.from(next.value).toString();
+  expect(text).toBe("on and over");
+  if (what !== "a reload") expect((await gateway.exit).code).toBe(0);
+  // Nothing had to be cut off.
+  expect(gateway.output()).not.toContain("the drain time is over");
+});
