@@ -5,7 +5,7 @@ import { helpOf, overview } from "../../src/cli/help.ts";
 import { COMMANDS, main, read } from "../../src/cli/main.ts";
 import { faultOf } from "../../src/model/error.ts";
 import { version as VERSION } from "../../src/cli/loading.ts";
-import { folder } from "../kit/command-line.ts";
+import { folder, said } from "../kit/command-line.ts";
 
 const wide: [string, CliCommand][] = await Promise.all(
   Object.entries(COMMANDS).map(async ([name, entry]) => [name, (await entry.load()).command]),
@@ -17,26 +17,6 @@ const parts = wide.flatMap(([name, command]) =>
   ),
 );
 const all = [...wide, ...parts];
-
-/** What it prints and its exit code, in this process. */
-async function said(argv: readonly string[], terminal = false) {
-  let [stdout, stderr] = ["", ""];
-  const out = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
-    stdout += text;
-    return true;
-  });
-  const err = vi.spyOn(process.stderr, "write").mockImplementation((text) => {
-    stderr += text;
-    return true;
-  });
-  try {
-    const code = await main(argv, terminal);
-    return { code, stdout, stderr };
-  } finally {
-    out.mockRestore();
-    err.mockRestore();
-  }
-}
 
 const colourless = (text: string) => stripVTControlCharacters(text) === text;
 
@@ -51,15 +31,15 @@ const wordsOf = (line: string): string[] =>
 
 describe.each(all)("tollgate %s", (name, command) => {
   test("--help says how, with an example, in one screen", async () => {
-    const { code, stdout, stderr } = await said([...name.split(" "), "--help"]);
-    expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout).toBe(`${helpOf(command)}\n`);
-    expect(await said(["help", ...name.split(" ")])).toEqual({ code, stdout, stderr });
+    const { code, out, err } = await said([...name.split(" "), "--help"]);
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toBe(`${helpOf(command)}\n`);
+    expect(await said(["help", ...name.split(" ")])).toEqual({ code, out, err });
     const usage = name === "models list" ? "models \\[list\\]" : name;
-    expect(stdout).toMatch(new RegExp(`^Usage: tollgate ${usage}[ \\n]`));
-    expect(stdout).toMatch(/\nExamples?:\n {2}\S/);
-    expect(colourless(stdout)).toBe(true);
-    expect(stdout.split("\n").length).toBeLessThan(40);
+    expect(out).toMatch(new RegExp(`^Usage: tollgate ${usage}[ \\n]`));
+    expect(out).toMatch(/\nExamples?:\n {2}\S/);
+    expect(colourless(out)).toBe(true);
+    expect(out.split("\n").length).toBeLessThan(40);
   });
 
   test("its help fits the terminal, whatever that is", () => {
@@ -111,9 +91,9 @@ test.each(wide.filter(([, { parts }]) => parts))(
         ["help", name, typo],
         [name, "--json", typo, "--help"],
       ]) {
-        const { code, stdout, stderr } = await said(argv);
-        expect([code, stdout.startsWith("Usage:")], argv.join(" ")).toEqual([1, false]);
-        expect(stderr).toContain(`${name} cannot "${typo}". Did you mean "${part}"?`);
+        const { code, out, err } = await said(argv);
+        expect([code, out.startsWith("Usage:")], argv.join(" ")).toEqual([1, false]);
+        expect(err).toContain(`${name} cannot "${typo}". Did you mean "${part}"?`);
       }
     }
   },
@@ -126,25 +106,23 @@ test("what is no command is an error wherever help is asked for", async () => {
     ["keys", "update", "--help"],
     ["-h", "chek"],
   ]) {
-    const { code, stdout, stderr } = await said(argv);
-    expect([code, stdout], argv.join(" ")).toEqual([1, ""]);
-    expect(stderr).toMatch(
-      /There is no command "chek"\. Did you mean "check"|keys cannot "update"/,
-    );
+    const { code, out, err } = await said(argv);
+    expect([code, out], argv.join(" ")).toEqual([1, ""]);
+    expect(err).toMatch(/There is no command "chek"\. Did you mean "check"|keys cannot "update"/);
   }
 });
 
 test("alone on a terminal it says what there is; a command of two words alone says which", async () => {
-  const { code, stdout } = await said([], true);
-  expect([code, stdout]).toEqual([0, `${overview(VERSION, COMMANDS)}\n`]);
+  const { code, out } = await said([], true);
+  expect([code, out]).toEqual([0, `${overview(VERSION, COMMANDS)}\n`]);
   const keys = await said(["keys"]);
-  expect([keys.code, keys.stderr]).toEqual([1, expect.stringContaining("keys create, keys list")]);
+  expect([keys.code, keys.err]).toEqual([1, expect.stringContaining("keys create, keys list")]);
 });
 
 test("an option of another part is not one of this", async () => {
-  const { code, stderr } = await said(["keys", "list", "--overlap", "1h"]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining('no option "--overlap"')]);
-  const help = (await said(["keys", "rotate", "--help"])).stdout;
+  const { code, err } = await said(["keys", "list", "--overlap", "1h"]);
+  expect([code, err]).toEqual([1, expect.stringContaining('no option "--overlap"')]);
+  const help = (await said(["keys", "rotate", "--help"])).out;
   expect(help).toContain("--overlap <time>");
   expect(help).not.toContain("--models");
 });

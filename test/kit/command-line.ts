@@ -2,6 +2,8 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { vi } from "vitest";
+import { main } from "../../src/cli/main.ts";
 import type { Daemon } from "./daemon.ts";
 import { program, serve, type ProgramOptions, type Served } from "./program.ts";
 
@@ -41,6 +43,21 @@ export async function folder(files: Readonly<Record<string, string>> = {}): Prom
   };
   for (const [name, text] of Object.entries(files)) await made.write(name, text);
   return made;
+}
+
+/** What it prints and its exit code, in this process: a quarter of a process's work, for what does not depend on one. */
+export async function said(argv: readonly string[], terminal = false): Promise<Ran> {
+  let [out, err] = ["", ""];
+  const writes = [
+    vi.spyOn(process.stdout, "write").mockImplementation((text) => ((out += text), true)),
+    vi.spyOn(process.stderr, "write").mockImplementation((text) => ((err += text), true)),
+  ];
+  try {
+    const code = await main(argv, terminal);
+    return { code, out, err };
+  } finally {
+    for (const write of writes) write.mockRestore();
+  }
 }
 
 /** Beside a running daemon, in its own folder. `stopAfter` is asked at each piece of output. */
