@@ -34,13 +34,13 @@ test("--version, and what nobody knows", async () => {
 
 test("check: every mistake at once, and nothing is made", async () => {
   await using here = await folder({ "gateway.yaml": BROKEN });
-  const { code, out, err } = await here.tollgate(["check"]);
+  const { code, out, err } = await here.said(["check"]);
   expect([code, err]).toEqual([1, ""]);
   expect(out).toMatch(/gateway\.yaml:1:11 {2}error {2}listen.*: unknown key "prot".*"port"/);
   expect(out).toMatch(/gateway\.yaml:6:16 {2}error .*"dmeo"/);
   expect(out).toContain("> 6 |   demo: { use: dmeo }");
   expect(out).toMatch(/\n\ngateway\.yaml: 2 errors\n$/);
-  const json = await here.tollgate(["check", "--json"]);
+  const json = await here.said(["check", "--json"]);
   expect(json.code).toBe(1);
   const said = JSON.parse(json.out) as { ok: boolean; problems: { line: number }[] };
   expect([said.ok, said.problems.map(({ line }) => line)]).toEqual([false, [1, 6]]);
@@ -64,7 +64,7 @@ models:
 
 test("check: none of fourteen mistakes waits for another to be mended", async () => {
   await using here = await folder({ "gateway.yaml": TEN });
-  const { out } = await here.tollgate(["check", "--json"]);
+  const { out } = await here.said(["check", "--json"]);
   const { problems } = JSON.parse(out) as { problems: { line: number; path: string }[] };
   expect(problems.map(({ line, path }) => `${line} ${path}`)).toEqual([
     "1 listen.port",
@@ -91,13 +91,13 @@ test("check: a good file, setup and all, leaves no trace; warnings count under -
       "demo }\n  a: { use: anthropic, with: { api_key: sk-ant-1234567890 } }",
     ),
   });
-  const fine = await here.tollgate(["check"]);
+  const fine = await here.said(["check"]);
   expect(fine.code).toBe(0);
   expect(fine.out).toMatch(
     /gateway\.yaml is fine: 2 providers, 2 frontends, 0 model names \(1 warning\)\n$/,
   );
   expect(fine.out).not.toContain("sk-ant-1234567890");
-  expect((await here.tollgate(["check", "--strict"])).code).toBe(1);
+  expect((await here.said(["check", "--strict"])).code).toBe(1);
   expect(await exists(join(here.path, ".tollgate"))).toBe(false);
 });
 
@@ -110,36 +110,36 @@ test("check: what only setup finds, at its line", async () => {
     "bad.mjs": `export default { "~tollgate": "middleware", api: 1, name: "bad", summary: "Bad", sends: "nowhere",
       setup() { throw new Error("no such region"); } };`,
   });
-  const { code, out } = await here.tollgate(["check"]);
+  const { code, out } = await here.said(["check"]);
   expect(code).toBe(1);
   expect(out).toMatch(/gateway\.yaml:4:\d+ {2}error .*no such region/);
   // With what was known before, in one order.
   expect(out.match(/^gateway\.yaml:\d+/gm)).toEqual(["gateway.yaml:4", "gateway.yaml:7"]);
-  expect((await here.tollgate(["check", "--no-setup"])).code).toBe(0);
+  expect((await here.said(["check", "--no-setup"])).code).toBe(0);
 });
 
 test("print: a config that means the same, secrets hidden", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
-  const yaml = await here.tollgate(["print"]);
+  const yaml = await here.said(["print"]);
   expect([yaml.code, yaml.err]).toEqual([0, ""]);
   const said = parse(yaml.out) as Record<string, unknown>;
   expect(said).toMatchObject({ listen: { host: "127.0.0.1", port: 0 }, drain: "5m" });
-  const json = await here.tollgate(["print", "--json"]);
+  const json = await here.said(["print", "--json"]);
   expect(JSON.parse(json.out)).toEqual(said);
   await here.write("gateway.yaml", BROKEN);
-  const broken = await here.tollgate(["print"]);
+  const broken = await here.said(["print"]);
   expect([broken.code, broken.out]).toEqual([1, ""]);
   expect(broken.err).toContain("2 errors");
 });
 
 test("explain: without a gateway, from the file", async () => {
   await using here = await folder({ "gateway.yaml": SMALL });
-  const words = await here.tollgate(["explain", "demo/echo"]);
+  const words = await here.said(["explain", "demo/echo"]);
   expect([words.code, words.err]).toEqual([0, ""]);
   expect(words.out).toMatch(
     /demo\/echo on chat-completions[\s\S]*1 {2}demo\/echo {2}credential default/,
   );
-  const json = await here.tollgate([
+  const json = await here.said([
     "explain",
     "demo/echo",
     "--frontend",
@@ -152,7 +152,7 @@ test("explain: without a gateway, from the file", async () => {
     hooks: { admit: ["middleware.auth"] },
     timeouts: { connectMs: 5_000 },
   });
-  const nobody = await here.tollgate(["explain", "nobody/x"]);
+  const nobody = await here.said(["explain", "nobody/x"]);
   expect(nobody.code).toBe(1);
   expect(await exists(join(here.path, ".tollgate"))).toBe(false);
 });
@@ -163,27 +163,27 @@ test("list: what comes with us, and what the file brings", async () => {
     "own.mjs": `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
       setup: () => ({}) };`,
   });
-  const { code, out, err } = await here.tollgate(["list", "middlewares"]);
+  const { code, out, err } = await here.said(["list", "middlewares"]);
   expect([code, err]).toEqual([0, ""]);
   expect(out).toMatch(/middleware {2}\.\/own\.mjs +experimental +\/.*own\.mjs +Our own/);
   expect(out).not.toMatch(/^provider/m);
-  const json = await here.tollgate(["list", "--json"]);
+  const json = await here.said(["list", "--json"]);
   const { plugins } = JSON.parse(json.out) as { plugins: Record<string, unknown>[] };
   expect(plugins).toContainEqual(
     expect.objectContaining({ kind: "provider", name: "demo", api: 1 }),
   );
-  expect((await here.tollgate(["list", "plugins"])).code).toBe(1);
+  expect((await here.said(["list", "plugins"])).code).toBe(1);
 });
 
 test("schema: written where editors look, fresh or stale, and it judges", async () => {
   await using here = await folder();
-  const written = await here.tollgate(["schema"]);
+  const written = await here.said(["schema"]);
   expect(written.out).toMatch(/^schemas\/gateway\.schema\.json: \d+ plugins\n$/);
-  expect((await here.tollgate(["schema", "--check"])).code).toBe(0);
+  expect((await here.said(["schema", "--check"])).code).toBe(0);
   const text = await readFile(join(here.path, "schemas/gateway.schema.json"), "utf8");
-  expect((await here.tollgate(["schema", "--out", "-"])).out).toBe(text);
+  expect((await here.said(["schema", "--out", "-"])).out).toBe(text);
   await here.write("schemas/gateway.schema.json", `${text} `);
-  expect((await here.tollgate(["schema", "--check"])).code).toBe(1);
+  expect((await here.said(["schema", "--check"])).code).toBe(1);
   const valid = new Ajv({ strict: false, validateFormats: false }).compile(JSON.parse(text));
   expect(valid(parse(SMALL))).toBe(true);
   expect(valid(parse(BROKEN))).toBe(false);
@@ -191,17 +191,17 @@ test("schema: written where editors look, fresh or stale, and it judges", async 
 
 test("init: what it prints passes check, bare and for every provider that comes with us", async () => {
   await using here = await folder();
-  const bare = await here.tollgate(["init"]);
+  const bare = await here.said(["init"]);
   expect(bare.out).toBe(await readFile(join(root, "gateway.yaml"), "utf8"));
-  const { plugins } = JSON.parse((await here.tollgate(["list", "provider", "--json"])).out) as {
+  const { plugins } = JSON.parse((await here.said(["list", "provider", "--json"])).out) as {
     plugins: { name: string }[];
   };
   const names = plugins.map(({ name }) => name);
-  const { code, out } = await here.tollgate(["init", names.slice(0, 2).join(), ...names.slice(2)]);
+  const { code, out } = await here.said(["init", names.slice(0, 2).join(), ...names.slice(2)]);
   expect(code).toBe(0);
   expect(Object.keys((parse(out) as { providers: object }).providers)).toEqual(names);
   await here.write("gateway.yaml", out);
-  const empty = await here.tollgate(["check", "--json"]);
+  const empty = await here.said(["check", "--json"]);
   expect(JSON.parse(empty.out)).toMatchObject({ ok: true });
   const env = Object.fromEntries(
     [...out.matchAll(/\$\{env:(\w+)/g)].map(([, name]) => [
@@ -211,7 +211,7 @@ test("init: what it prints passes check, bare and for every provider that comes 
   );
   const filled = await here.tollgate(["check"], { env });
   expect(filled.out).toContain(`gateway.yaml is fine: ${plural(names.length, "provider")}, `);
-  const typo = await here.tollgate(["init", "antropic"]);
+  const typo = await here.said(["init", "antropic"]);
   expect([typo.code, typo.err]).toEqual([1, expect.stringContaining('Did you mean "anthropic"?')]);
 });
 
@@ -236,7 +236,7 @@ test("init and list know what is installed beside the file, and promise nothing 
     ["@acme/gate", "acme"],
     ["./mine.mjs", "mine"],
   ] as const) {
-    const { code, out, err } = await here.tollgate(["init", use, "demo"]);
+    const { code, out, err } = await here.said(["init", use, "demo"]);
     expect([code, err]).toEqual([0, expect.not.stringContaining("no provider")]);
     const made = parse(out) as { providers: Record<string, { use: string }> };
     expect(Object.keys(made.providers)).toEqual([key, "demo"]);
@@ -250,18 +250,18 @@ test("init and list know what is installed beside the file, and promise nothing 
       expect.objectContaining({ name: use, stability: "experimental" }),
     );
   }
-  const none = await here.tollgate(["init", "tollgate-provider-nowhere"]);
+  const none = await here.said(["init", "tollgate-provider-nowhere"]);
   expect([none.code, none.err]).toEqual([1, expect.stringMatching(/use: nowhere|no provider/)]);
 });
 
 test("status: nobody runs, and that is no success", async () => {
   await using here = await folder({ "gateway.yaml": BROKEN });
-  const { code, err } = await here.tollgate(["status"]);
+  const { code, err } = await here.said(["status"]);
   expect([code, err]).toEqual([
     1,
     expect.stringContaining(`No gateway is running on ${here.path}/.tollgate.`),
   ]);
-  const missing = await here.tollgate(["status", "-c", "nowhere.yaml"]);
+  const missing = await here.said(["status", "-c", "nowhere.yaml"]);
   expect(missing.err).toContain("nowhere.yaml cannot be read");
 });
 
@@ -286,7 +286,7 @@ test("keys hash: from stdin alone, and only a whole key", async () => {
 
 test("keys: on the store itself while no gateway runs", async () => {
   await using here = await folder({ "gateway.yaml": SMALL.replace("memory", "sqlite") });
-  const made = await here.tollgate([
+  const made = await here.said([
     "keys",
     "create",
     "--name",
@@ -298,12 +298,12 @@ test("keys: on the store itself while no gateway runs", async () => {
   ]);
   expect(made.code).toBe(0);
   expect(made.out).toMatch(/^tg_[0-9A-Za-z]{59}\n$/);
-  const shown = await here.tollgate(["keys", "show", "laptop"]);
+  const shown = await here.said(["keys", "show", "laptop"]);
   expect(shown.out).toMatch(/limits +usd=2\.5\/day/);
   expect(shown.out + shown.err).not.toContain(digest(made.out.trim()));
-  const bad = await here.tollgate(["keys", "create", "--limit", "usd=5"]);
+  const bad = await here.said(["keys", "create", "--limit", "usd=5"]);
   expect([bad.code, bad.err]).toEqual([1, expect.stringContaining("--limit is like")]);
-  const gone = await here.tollgate(["keys", "revoke", "nobody"]);
+  const gone = await here.said(["keys", "revoke", "nobody"]);
   expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('There is no key "nobody"')]);
 });
 
@@ -313,21 +313,21 @@ test("keys: those of gateway.yaml are listed without their hashes, and what a ne
   await using here = await folder({
     "gateway.yaml": SMALL.replace("memory", "sqlite").replace("[auth]", `[${listed}]`),
   });
-  await here.tollgate(["keys", "create", "--name", "laptop"]);
-  const { code, out } = await here.tollgate(["keys", "list"]);
+  await here.said(["keys", "create", "--name", "laptop"]);
+  const { code, out } = await here.said(["keys", "list"]);
   expect([code, out]).toEqual([
     0,
     expect.stringMatching(/laptop +valid[\s\S]*ci +builds +expired +middleware\.auth/),
   ]);
   expect(out).not.toContain(hash);
   const served = await here.serve();
-  const live = JSON.parse((await here.tollgate(["keys", "list", "--json"])).out) as {
+  const live = JSON.parse((await here.said(["keys", "list", "--json"])).out) as {
     keys: { id: string; from?: string }[];
   };
   expect(live.keys.map(({ from }) => from)).toContain("middleware.auth");
 
   const grants = ["--models", "dmo/*,demo/*", "--frontends", "chatt"];
-  const doubtful = await here.tollgate(["keys", "create", "--name", "laptop", ...grants]);
+  const doubtful = await here.said(["keys", "create", "--name", "laptop", ...grants]);
   expect([doubtful.code, doubtful.out]).toEqual([0, expect.stringMatching(/^tg_\w{59}\n$/)]);
   expect(doubtful.err.split("\n").filter((line) => line.startsWith("warning"))).toEqual([
     expect.stringMatching(/^warning {2}\w+ is named "laptop" too: /),

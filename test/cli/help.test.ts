@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { CliCommand } from "../../src/cli/command.ts";
 import { helpOf, overview } from "../../src/cli/help.ts";
-import { COMMANDS, main, read } from "../../src/cli/main.ts";
+import { COMMANDS, read } from "../../src/cli/main.ts";
 import { faultOf } from "../../src/model/error.ts";
 import { version as VERSION } from "../../src/cli/loading.ts";
 import { folder, said } from "../kit/command-line.ts";

@@ -1,8 +1,7 @@
 // The commands that plugins bring, as options of the command line: on the files, in a running gateway, in one of several
 // processes. The same answers everywhere.
-import { join } from "node:path";
 import { expect, test } from "vitest";
-import { folder, said, tollgate } from "../kit/command-line.ts";
+import { folder, tollgate } from "../kit/command-line.ts";
 import { startGateway } from "../kit/daemon.ts";
 
 const OWN = `export default { "~tollgate": "middleware", api: 1, name: "own", summary: "Our own", sends: "nowhere",
@@ -68,7 +67,7 @@ test("options become what the schema wants, or an error says which one is wrong,
   expect(piped.out).toMatch(/^count +4$/m);
 
   const says = async (args: string[], ...texts: string[]) => {
-    const { code, out, err } = await said([...args, "-c", join(here.path, "gateway.yaml")]);
+    const { code, out, err } = await here.said(args);
     expect([code, out]).toEqual([1, ""]);
     for (const text of texts) expect(err).toContain(text);
   };

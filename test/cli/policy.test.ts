@@ -1,7 +1,6 @@
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startGateway } from "../kit/daemon.ts";
-import { folder, said, SMALL } from "../kit/command-line.ts";
+import { folder, SMALL } from "../kit/command-line.ts";
 
 const yaml = SMALL.replace("[auth]", "[auth, zdr]").replace(
   "  demo: { use: demo }\n",
@@ -21,8 +20,7 @@ models:
 
 test("policy explain: each way, each level, on which evidence, and whether it would do", async () => {
   await using here = await folder({ "gateway.yaml": yaml });
-  const explain = (...words: string[]) =>
-    said(["policy", "explain", ...words, "-c", join(here.path, "gateway.yaml")]);
+  const explain = (...words: string[]) => here.said(["policy", "explain", ...words]);
 
   const claude = await explain("anthropic/claude-opus-5", "--zdr");
   expect(claude.code).toBe(0);

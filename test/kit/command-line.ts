@@ -20,6 +20,8 @@ export interface Folder extends AsyncDisposable {
     args: readonly string[],
     more?: { env?: NodeJS.ProcessEnv; input?: string },
   ): Promise<Ran>;
+  /** The same in this process, which stands in the folder meanwhile: for what does not depend on a process of its own. */
+  said(args: readonly string[]): Promise<Ran>;
   /** A gateway that listens; killed with the folder if it still runs. */
   serve(args?: readonly string[], env?: NodeJS.ProcessEnv): Promise<Served>;
 }
@@ -31,6 +33,11 @@ export async function folder(files: Readonly<Record<string, string>> = {}): Prom
     path,
     write: (name, text) => writeFile(join(path, name), text),
     tollgate: (args, { env, input } = {}) => ran({ cwd: path, args, env }, { input }),
+    async said(args) {
+      const before = process.cwd();
+      process.chdir(path);
+      return said(args).finally(() => process.chdir(before));
+    },
     async serve(args = [], env) {
       const served = await serve({ cwd: path, args, env });
       running.push(served);
@@ -45,7 +52,7 @@ export async function folder(files: Readonly<Record<string, string>> = {}): Prom
   return made;
 }
 
-/** What it prints and its exit code, in this process: a quarter of a process's work, for what does not depend on one. */
+/** What it prints and its exit code, in this process, which is a quarter of the work. */
 export async function said(argv: readonly string[], terminal = false): Promise<Ran> {
   let [out, err] = ["", ""];
   const writes = [
