@@ -118,10 +118,7 @@ it("what counts up never falls and is never counted twice, whichever are late, e
 
 it("asks each process once for all that want to know at one time", async () => {
   const child = new Child();
-  const all = new AllReadings(
-    { read: own },
-    () => [child],
-  );
+  const all = new AllReadings({ read: own }, () => [child]);
   await Promise.all(Array.from({ length: 50 }, () => all.read()));
   expect(child.asked).toBe(1);
   await all.read();
