@@ -18,7 +18,7 @@ export function admitting(
   const known = tokens.map((each) => ({ ...each, digest: digest(each.token) }));
   return (x, secret) => {
     const presented = digest(secret ?? "");
-    // Every one is compared, whichever it is.
+    // Every token is compared, so that the time tells nothing.
     const [holder] = known.filter((each) => equal(each.digest, presented));
     if (!holder)
       return fail(

@@ -27,7 +27,7 @@ export interface BuiltGeneration {
   readonly frontends: readonly MountedFrontend[];
   /** Of the admin listener; a route each. */
   readonly admin: readonly MountedFrontend[];
-  /** Worth saying, and no error. */
+  /** For the log: no errors. */
   readonly warnings: readonly Located[];
   readonly providers: ReadonlyMap<string, MountedProvider>;
   readonly middleware: readonly MountedMiddleware[];
@@ -146,7 +146,7 @@ function generation(
   };
 }
 
-/** A plugin that fails to end changes nothing any more; the log says which. */
+/** Ends everything that the generation owns. A plugin that fails to end stops no other; the log says which. */
 const end = (scope: Scope, { log }: Services, message: string, more = {}): Promise<void> =>
   scope[Symbol.asyncDispose]().catch((error: unknown) =>
     log.error({ ...more, err: error }, message),

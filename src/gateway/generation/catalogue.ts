@@ -42,7 +42,7 @@ export function fillCatalogue(
   });
 }
 
-/** The best policy among the ways to a model: a request that asks for more is routed that way. */
+/** The strictest policy among the ways to a model: a private request is routed by that way. */
 function bestPolicy(provider: MountedProvider | undefined, info: ModelInfo): EffectivePolicy {
   const policies = (provider?.credentials ?? [])
     .filter((c) => c.models?.some((p) => matches(p, info.model)) ?? true)

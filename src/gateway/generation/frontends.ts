@@ -59,7 +59,7 @@ export async function mountFrontends(
 const spokenAt = (route: Route, { protocol }: Frontend): Protocol | undefined =>
   ("op" in route ? route.protocol : undefined) ?? protocol;
 
-/** Where several may be spoken, the one in which a request begins comes first. */
+/** Of several protocols the first is the one in which a request begins. */
 function allSpokenAt(route: Route, frontend: Frontend): readonly (Protocol | undefined)[] {
   const more = "op" in route ? (route.protocols ?? []) : [];
   return [...new Set([spokenAt(route, frontend), ...more])];

@@ -4,7 +4,7 @@ export class InFlight {
   count = 0;
   #last: (() => void) | undefined;
 
-  /** What it returns says that the exchange is over; said twice, it counts once. */
+  /** Counts an exchange. The function that it returns ends the count; calling it twice changes nothing. */
   enter(): () => void {
     this.count++;
     let inside = true;

@@ -22,7 +22,7 @@ export class MountedKinds {
     for (const { protocol } of frontends) this.#add(protocol?.work);
   }
 
-  /** What the operator says of a model, in words that something mounted knows. */
+  /** Checks the kinds that the operator gave models: a mounted protocol must know each. */
   check(config: GatewayConfig, setup: PluginSetup): void {
     for (const { id, facts } of config.providers.values())
       for (const [model, { kind }] of facts)

@@ -41,7 +41,7 @@ function taken(origin: string, connectMs: number, services: Services, scope: Sco
   return pool;
 }
 
-/** Bodies come from clients: the first thing wrong is enough, and nothing is coerced or filled in. */
+/** Validates clients' bodies: it stops at the first thing wrong, and changes nothing. */
 export const BODIES: Rules = {
   options: {
     strict: false,
@@ -54,7 +54,7 @@ export const BODIES: Rules = {
 const bodies = compiler(BODIES);
 const compiled = new WeakMap<object, ValidateFunction>();
 
-/** Compiled for the first body: most gateways never meet all protocols, and a start waits for none of them. */
+/** Compiled when the first body comes, so that a start does not wait for protocols that may never be spoken. */
 function checkOf(schema: object): ValidateFunction {
   let check = compiled.get(schema);
   if (!check) compiled.set(schema, (check = bodies.compile(schema)));

@@ -1,4 +1,4 @@
-// A provider's own way out: relative to its base, the credential only to origins that it is bound to.
+// A provider's own fetch: relative to its base, with the credential for bound origins only.
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS } from "../../lib/bounds.ts";
 import { guard } from "../../lib/egress.ts";
@@ -16,7 +16,7 @@ import { scan } from "../../lib/json.ts";
 
 const NO_BODY = new Set([101, 204, 205, 304]);
 
-/** Dials what it is told to: for addresses that the operator or the plugin's author wrote. */
+/** Dials any address: for those that the operator or the plugin's author wrote. */
 const inside = new Agent({ connect: { timeout: 5_000 }, keepAliveTimeout: 1_000 });
 /** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
 const outside = new Agent({ connect: guard().connect, keepAliveTimeout: 1_000 });
@@ -59,7 +59,7 @@ export function createLine(of: LineOptions): ProviderAccess {
   };
 }
 
-/** To its base by the endpoint's own pool; to what was named as it is; anywhere else by the guard. */
+/** The base is reached through the endpoint's own pool, a named origin as it is, and any other address through the guard. */
 function wayTo(url: URL, { reach, dispatcher, origins }: LineOptions): Dispatcher {
   const { base, origins: bound = [] } = reach ?? {};
   if (dispatcher && base !== undefined && url.origin === new URL(base).origin) return dispatcher;
@@ -67,7 +67,7 @@ function wayTo(url: URL, { reach, dispatcher, origins }: LineOptions): Dispatche
   return origins?.has(url.origin) || bound.some(named) ? inside : outside;
 }
 
-/** A path is below the base, never beside it. */
+/** A path always stands below the base. */
 const relative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace(/^\/+/, ""));
 
 function prepare(

@@ -6,7 +6,7 @@ import type { MountedProvider } from "../../walk/mounted.ts";
 import { mountEndpoint } from "./mounting.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 
-/** An update of the package takes some time to reach every operator. */
+/** A claim that ends within this time is worth a warning: an update of the package takes time to reach every operator. */
 const WARN_MS = 30 * 86_400_000;
 
 /** `probe`: this generation is about to serve, and its operator should hear of what ends soon. */
@@ -60,7 +60,7 @@ function mountedProvider(
   };
 }
 
-/** What is known of a provider's data policy is known of its own address: behind another one is another service. */
+/** A provider's known data policy holds for its own address. Behind another address there is another service. */
 function atHome({ definition, options }: ProviderConfig): boolean {
   const usual = definition.options?.properties?.["base_url"]?.default;
   const given = (options as { base_url?: unknown }).base_url;

@@ -11,7 +11,7 @@ import { lineTo } from "./mounting.ts";
 const READY_MS = 5_000;
 const LATE = "it did not say so within its time";
 
-/** Providers that want a look before the swap get one, under a deadline; only `require_ready` makes it count. */
+/** Asks each provider that has `ready`, under a deadline. A failure is a warning; with `require_ready` it is a problem. */
 export async function ready(
   config: GatewayConfig,
   providers: ReadonlyMap<string, MountedProvider>,

@@ -12,13 +12,13 @@ import type { PluginSetup } from "./plugin-setup.ts";
 type Listener = "public" | "admin";
 type AnyRoute = Route | PluginRoute | ObserverRoute;
 
-/** What a plugin brought, as it said it: an author who writes JavaScript may have said anything. */
+/** A route as a plugin gave it. It is not believed: an author who writes JavaScript may have given anything. */
 interface Brought {
   readonly mounted: MountConfig<any>;
   readonly routes: readonly AnyRoute[];
-  /** Where those are that do not say. */
+  /** The listener of a route that names none. */
   readonly usual: Listener;
-  /** Said where a route may be on one listener only, with the reason. */
+  /** The one listener that a route may be on, with the reason. */
   readonly only?: { readonly on: Listener; readonly why: string };
   readonly fault?: Frontend["fault"];
 }
@@ -49,7 +49,7 @@ export class ServedRoutes {
     return open;
   }
 
-  /** What is on a listener that is not there is not served, which its operator should hear of. */
+  /** A route on a listener that gateway.yaml does not open is not served: a warning for the operator. */
   needListener({ admin }: Pick<GatewayConfig, "admin">): void {
     if (admin) return;
     const routes = Map.groupBy(this.admin, ({ name }) => name);

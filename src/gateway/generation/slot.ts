@@ -1,5 +1,5 @@
-// What answers now: one current generation, and those before it until their last exchange is over. A new one is whole
-// before it is swapped in; nothing old is stopped before.
+// The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
+// in, and no old one stops before that.
 import type { LoadedConfig } from "../../config/load.ts";
 import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";

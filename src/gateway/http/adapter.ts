@@ -26,7 +26,7 @@ export const toHandler =
 
 const begun = (res: ServerResponse) => res.headersSent || res.writableEnded || res.destroyed;
 
-/** h3 has an error edge of its own; this is for what breaks behind it, and says nothing about it. */
+/** h3 answers errors of its own. This is for errors behind that, and tells the client nothing of them. */
 function broken(res: ServerResponse): void {
   if (begun(res)) res.destroy();
   else res.writeHead(500, { connection: "close" }).end();

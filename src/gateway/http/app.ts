@@ -108,7 +108,7 @@ function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
   }
 }
 
-/** The address is the permission: it is signed, and ends. */
+/** No key is asked for: the signed address itself is the permission, and it ends. */
 function keptFiles(app: H3, files: Pick<Files, "serve">): void {
   for (const method of ["GET", "HEAD"] as const)
     app.on(method, "/files/:name", async (event) => {

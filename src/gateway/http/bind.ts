@@ -1,5 +1,5 @@
-// Opens the port. listhen does it, and has to be held: it ends the process on signals unless told otherwise, and moves to
-// another port or address when it thinks it knows better. Here it is this address and this port, or an error that says why not.
+// Opens the port with listhen. By itself listhen ends the process on signals, and moves to another port or address when one is
+// taken. Here it is this address and this port, or an error that says why not.
 import { channel } from "node:diagnostics_channel";
 import { Server, type RequestListener } from "node:http";
 import { isIP, type AddressInfo } from "node:net";
@@ -12,11 +12,11 @@ export async function bind(
   { host, port }: { readonly host: string; readonly port: number },
   handler: RequestListener,
 ): Promise<Server> {
-  // listhen swaps a name that it does not like, and "any address", for localhost: it gets an address and a plain yes.
+  // listhen replaces some names, and "any address", by localhost. So it gets an address and is told that this is meant.
   const address = await addressOf(host);
   for (let tries = port === 0 ? 5 : 1; ; tries--) {
     try {
-      // Asked before listhen is: what goes wrong in there cannot be caught.
+      // Tried before listhen is called: an error inside of it cannot be caught.
       return await open(address, await probe(address, port), handler);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;

@@ -30,7 +30,7 @@ export class Crowd {
     this.#limits = limits;
   }
 
-  /** Counted, whether or not it is one too many: it is here until it leaves. */
+  /** Counts a connection, also one too many: it is open until it is closed. */
   enter(address: string): Refusal | undefined {
     const here = (this.#of.get(address) ?? 0) + 1;
     this.#of.set(address, here);

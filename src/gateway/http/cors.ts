@@ -1,4 +1,4 @@
-// What a browser needs to hear before a page on a listed origin may call. Unlisted ones never get this far.
+// The headers that a browser needs before a page on a listed origin may call. Other origins were refused before.
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** Named one by one: a star does not cover `authorization`. */

@@ -32,7 +32,7 @@ export interface DoorOptions {
   readonly headers: number;
 }
 
-/** Read here or by a proxy before; of two, each may believe another one. */
+/** Headers that must stand once: of two, a proxy in front may believe the other one. */
 const ONCE = new Set([
   "host",
   "origin",
@@ -131,7 +131,7 @@ function repeated(rawHeaders: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** Where a body ends must be beyond doubt, and it travels as it is. */
+/** There must be one way to tell where a body ends, and no transfer coding but chunks. */
 function refuseFraming(req: IncomingMessage): Refusal | undefined {
   const { headers } = req;
   const coding = headers["transfer-encoding"];

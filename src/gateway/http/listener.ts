@@ -24,7 +24,7 @@ export interface ListenOptions {
   readonly hosts?: readonly string[];
   /** Origins that browsers may call from. */
   readonly origins?: readonly string[];
-  /** See the door's. */
+  /** Stricter about names of hosts and about pages, as `door.ts` says. */
   readonly admin?: boolean;
   readonly limits?: Partial<ListenLimits>;
   /** Told of every request, and every connection, that was turned away before it was with the handler whole. */
@@ -102,7 +102,7 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   server.on("connect", (req) => notRequest(req.socket, CONNECT));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     const { code = "", rawPacket } = error;
-    // The others are clients that left.
+    // Other errors are clients that left.
     if (code in MALFORMED || (code.startsWith("HPE_") && code !== "HPE_INVALID_EOF_STATE"))
       notRequest(
         socket as Socket,

@@ -1,5 +1,5 @@
-// Whether what should move does: a body on its way in, an answer on its way out. Counted in sweeps and not by the clock: while
-// a process stood, or a machine slept, there were none, and no client was slow.
+// Whether a body still comes in and an answer still goes out. Time is counted in sweeps and not by the clock: while the process
+// stood, or the machine slept, there were no sweeps, and no client was slow.
 import type { Socket } from "node:net";
 
 export class Pace {
@@ -24,7 +24,7 @@ export class Pace {
 export const slow = (moved: number, came: number, windows: number): boolean =>
   moved === 0 || moved < came / windows - SLACK;
 
-/** What small bodies are not asked for. */
+/** Bodies smaller than this have no pace to keep. */
 const SLACK = 4 * 1024;
 
 /** An answer of which so much waits is not being read when a window took no more of it. */

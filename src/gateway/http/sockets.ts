@@ -1,5 +1,5 @@
-// Every open socket and what it owes us: a head in time, a body in time and at a pace, no more requests at once than it may
-// have, and that it reads what it asked for.
+// What every open socket must keep to: a head in time, a body in time and at a pace, not too many requests at once, and reading
+// the answers that it asked for.
 // Node checks its own deadlines twice a minute, and listhen has no option for it; so one sweep a second of our own.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";

@@ -12,7 +12,7 @@ export interface Observing {
   gone(from: object): void;
   /** Records that observers were too slow for, by observer. */
   dropped(): Readonly<Record<string, number>>;
-  /** From here on these are told, and those before get what is left for them. */
+  /** From now on these observers are told. Those before them get what is left for them. */
   mount(observers: readonly MountedObserver[]): void;
   /** Resolves when these have got what is left for them, or have had their time. */
   end(observers: readonly MountedObserver[]): Promise<void>;
@@ -35,7 +35,7 @@ export class Audience implements Observing {
   #candidates: readonly Subscriber[] = [];
   /** Processes whose ledger takes no rows. */
   readonly #down = new Set<object>();
-  /** Counted on over reloads. */
+  /** Counts go on over a reload. */
   readonly #dropped = new Map<string, number>();
   readonly #all = new Map<MountedObserver, Subscriber>();
 
@@ -108,7 +108,7 @@ class Subscriber {
     const { observer, sends } = this.#of;
     if (!observer.seen) return;
     if (this.#records.length >= MOST) return this.#drop();
-    // A label may be a person, and elsewhere is not here.
+    // A label may be a person, and this observer sends records elsewhere.
     const bare = sends !== "nowhere" && record.privacy !== "off";
     this.#records.push(bare ? { ...record, labels: {} } : record);
     if (this.#records.length >= BATCH) this.#tell();

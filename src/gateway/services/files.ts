@@ -11,9 +11,9 @@ import { signingKey } from "./signing-key.ts";
 export interface FileLimits {
   ttlMs: number;
   maxFileBytes: number;
-  /** Of all that is kept. Beyond it nothing more is taken: an address that was given out is good until it ends. */
+  /** Bytes of all files. Beyond it no more are taken, because an address that was given out stays good until it ends. */
   maxBytes: number;
-  /** Of what one key keeps: one alone does not take the room of all. */
+  /** Bytes of one key's files, so that one key does not take the room of all. */
   maxKeyBytes: number;
 }
 
@@ -57,7 +57,7 @@ export interface Files {
   /** Removes what has ended, and what a crash left half written. Says how many. */
   sweep(): Promise<number>;
   counts(): FileCounts;
-  /** From now on; what was given out keeps its end. */
+  /** Other limits, from now on. A file that was given out keeps its end. */
   limit(limits: FileLimits): void;
 }
 
@@ -75,7 +75,7 @@ const TYPES = [
 /** Expiry in seconds, id (its end says whose it is), extension: a file on disk. */
 const ON_DISK = /^(\d{1,12})\.[\w-]{24}([\w-]{8})\.[a-z]{3,4}$/;
 const ASKED = /^([\w-]{32})\.([a-z]{3,4})$/;
-/** A half-written file that is older than this has no writer any more. */
+/** No write takes this long: an older half-written file was left by a crash. */
 const ABANDONED_MS = 10 * 60_000;
 
 export async function openFiles(
@@ -252,7 +252,7 @@ class FileShelf implements Files {
         more(owned, owner, found.size);
       }
     }
-    // Others may have kept and swept here too, so what is there is counted, not reckoned.
+    // Other processes keep and sweep files here too, so the files that are there are counted.
     this.#counts.files = files + this.#late.files;
     this.#counts.bytes = bytes + this.#late.bytes;
     for (const [owner, size] of this.#late.owned) more(owned, owner, size);

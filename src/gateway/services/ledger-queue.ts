@@ -1,4 +1,4 @@
-// The door to the store: everything that is written goes through one queue, in batches.
+// All rows go to the store through one queue, in batches.
 //
 // A rejected batch did not happen. Commands that cannot be obeyed are refused one by one; after any other rejection
 // settles are tried again until they land, and reserves, for which a client waits, are refused after half a second.
@@ -187,7 +187,7 @@ class BatchingLedger implements LedgerQueue {
     await this.#send(this.#queue.take());
   }
 
-  /** What must land goes before what may be refused; then the store is asked whether it takes new calls. */
+  /** Settles go before reserves, because a reserve may be refused. Then the store is asked whether it takes new calls. */
   async #recover(): Promise<void> {
     await sleep(this.#health.pauseMs, undefined, { ref: false });
     this.#queue.refuseLate(this.#healMs);
@@ -213,7 +213,7 @@ class BatchingLedger implements LedgerQueue {
   async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
     let waiting = true;
     const slow = setInterval(async () => {
-      // This process may have been starved itself: then the answer is there already, and timers only came first.
+      // This process itself may have been starved. Then the answer is there already, and the timer only fired first.
       await turn();
       if (waiting) this.#stalled(batch);
     }, this.#patienceMs);

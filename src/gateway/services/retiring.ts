@@ -1,8 +1,8 @@
-// An operator should hear in time of a model in use that is about to go: one line a day for each, while it is asked for.
+// Warns the operator of a model in use that its provider will retire: one line a day for each, while it is asked for.
 import type { Log } from "../../lib/log.ts";
 
 const DAY_MS = 86_400_000;
-/** Earlier than this, a date is only a plan. */
+/** A date further away than this is not worth a warning yet. */
 const AHEAD_MS = 90 * DAY_MS;
 
 export class Retiring {
