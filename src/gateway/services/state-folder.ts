@@ -1,4 +1,4 @@
-// The state folder: private to this user, who must be able to write in it. Where that is not so, a fault says why.
+// The state folder: private, and writable by this user. Where it is not, a fault says why.
 import { constants } from "node:fs";
 import { access, mkdir } from "node:fs/promises";
 import { fail } from "../../model/error.ts";
