@@ -4,6 +4,8 @@ import { defineMiddleware, type Exchange, type RecordedAnswer } from "tollgate/p
 
 interface Kept {
   readonly answer: RecordedAnswer;
+  /** What it cost when a provider was asked, in nano-dollars; null: its price is not known. */
+  readonly costNano: bigint | null;
   readonly until: number;
 }
 
@@ -11,11 +13,12 @@ interface Kept {
 interface Shelf {
   readonly kept: Map<string, Kept>;
   bytes: number;
+  savedNano: bigint;
 }
 
 /** Everything that the answer depends on. The key's id is part of it: no key is shown what another one asked. */
 function nameOf(x: Exchange): string {
-  const asked = [x.identity?.id, x.frontend, x.name, x.stream, x.model, x.body];
+  const asked = [x.identity?.id, x.frontend, x.protocol, x.name, x.stream, x.model, x.body];
   return createHash("sha256").update(JSON.stringify(asked)).digest("base64");
 }
 
@@ -62,7 +65,7 @@ export default defineMiddleware({
   setup({ lifetime_s, max_mb }, ctx) {
     const most = max_mb * 1024 * 1024;
     // It outlives a reload: the next generation's setup is handed the same shelf.
-    const shelf = ctx.shared("shelf", (): Shelf => ({ kept: new Map(), bytes: 0 }));
+    const shelf = ctx.shared("shelf", (): Shelf => ({ kept: new Map(), bytes: 0, savedNano: 0n }));
     return {
       async attempt(call, next) {
         const x = call.exchange;
@@ -71,21 +74,29 @@ export default defineMiddleware({
         const found = shelf.kept.get(name);
         if (found && found.until > Date.now()) {
           x.header("x-cache", "hit");
+          shelf.savedNano += found.costNano ?? 0n;
           return found.answer;
         }
         drop(shelf, name);
         x.header("x-cache", "miss");
         const reply = await next();
-        // Not waited for: the recording is whole when the client has all of it.
-        void reply.record(Math.floor(most / 8)).then((answer) => {
-          if (answer) put(shelf, name, { answer, until: Date.now() + lifetime_s * 1000 }, most);
-        });
+        // Not waited for: both are there when the client has all of the answer.
+        void Promise.all([reply.record(Math.floor(most / 8)), reply.settled()]).then(
+          ([answer, { costNano }]) => {
+            const until = Date.now() + lifetime_s * 1000;
+            if (answer) put(shelf, name, { answer, costNano, until }, most);
+          },
+        );
         return reply;
       },
       commands: {
         size: {
-          summary: "How many answers are kept, and their bytes",
-          run: async () => ({ answers: shelf.kept.size, bytes: shelf.bytes }),
+          summary: "How many answers are kept, their bytes, and what they have saved",
+          run: async () => ({
+            answers: shelf.kept.size,
+            bytes: shelf.bytes,
+            saved_nano_usd: String(shelf.savedNano),
+          }),
         },
       },
     };

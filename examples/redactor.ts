@@ -1,5 +1,5 @@
 // examples/redactor.ts
-import { defineMiddleware, type Block } from "tollgate/plugin";
+import { defineMiddleware, fail, type Block } from "tollgate/plugin";
 
 // Both are linear: each repetition has an end, so a long text without an "@" costs no more than its length.
 const EMAIL = /[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4}/g;
@@ -23,12 +23,27 @@ function redacted(block: Block): Block {
   }
 }
 
+/** What this redactor cannot look into. */
+const unread = (block: Block): boolean =>
+  "media" in block || (block.type === "result" && block.blocks.some(unread));
+
 export default defineMiddleware({
   api: 1,
   name: "redactor",
   summary: "Takes mail addresses and card numbers out of chats before they leave",
   sends: "nowhere",
-  setup: () => ({
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      text_only: {
+        type: "boolean",
+        default: false,
+        description: "Refuse pictures, sound and documents, which are not looked into",
+      },
+    },
+  },
+  setup: ({ text_only }) => ({
     rewrite(request) {
       if (request.kind !== "chat") return request;
       return {
@@ -36,6 +51,12 @@ export default defineMiddleware({
         instructions: request.instructions.map(redacted),
         turns: request.turns.map((turn) => ({ ...turn, blocks: turn.blocks.map(redacted) })),
       };
+    },
+    // After every rewrite: what it is shown is what leaves.
+    inspect(request) {
+      if (!text_only || request.kind !== "chat") return;
+      if (request.turns.some(({ blocks }) => blocks.some(unread)))
+        fail("forbidden", "Only text may be sent from here.", { code: "text_only" });
     },
   }),
 });

@@ -138,8 +138,8 @@ export interface GivenAnswer {
 
 /**
  * How sure a call's cost is. exact: the provider counted. estimated: it accepted the work and its counts are missing
- * or cut short. unpriced: the counts are known, the price is not. void: the provider accepted nothing, so nothing is
- * billed.
+ * or cut short. unpriced: the counts are known, the price is not. void: the provider accepted nothing, or was not
+ * asked, so nothing is billed.
  */
 export type CallState = "exact" | "estimated" | "unpriced" | "void";
 

@@ -19,6 +19,7 @@ import acme from "../../examples/acme.ts";
 import cache from "../../examples/cache.ts";
 import counter from "../../examples/counter.ts";
 import fileStore from "../../examples/file-store.ts";
+import guard from "../../examples/guard.ts";
 import lines from "../../examples/lines.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import receipts from "../../examples/receipts.ts";
@@ -36,6 +37,7 @@ const plugins: Readonly<Record<string, Definition>> = {
   cache,
   counter,
   "file-store": fileStore,
+  guard,
   lines,
   receipts,
   redactor,
@@ -56,6 +58,7 @@ describe("every example", () => {
   for (const definition of Object.values(plugins))
     for (const { name, run } of conformance(definition, {
       ...(definition === acme && { credential: { api_key: "canary-acme-7f3a" } }),
+      ...(definition === guard && { with: { words: ["tulip"] } }),
     }))
       it(name, run);
 
@@ -63,14 +66,17 @@ describe("every example", () => {
 });
 
 /** A gateway with the examples, before an upstream that says "Hello". */
-async function stage(yaml: string) {
+async function stage(yaml: string, credential = "") {
   const up = await upstream(speaking(say("Hello"), ["large", "small"]));
   const at = await gateway({
     plugins: { ...plugins, cut: oneKey },
     env: { ACME: "canary-acme-7f3a" },
     yaml: `${yaml}
 providers:
-  acme: { use: acme, with: { base_url: "${up.url}/v1", api_key: "\${env:ACME}" } }`,
+  acme:
+    use: acme
+    with: { base_url: "${up.url}/v1"${credential ? "" : ', api_key: "${env:ACME}"'} }
+    ${credential}`,
   });
   return {
     up,
@@ -129,6 +135,24 @@ describe("the redactor", () => {
     expect(sent).toContain("[card number]");
   });
 
+  it("refuses what it cannot look into, if it is told to", async () => {
+    const picture = { type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } };
+    const body = {
+      messages: [{ role: "user", content: [{ type: "text", text: "This?" }, picture] }],
+    };
+    for (const [text_only, status] of [
+      [false, 200],
+      [true, 403],
+    ] as const) {
+      await using it = await stage(
+        `frontends: [chat-completions]\nmiddleware: [cut, { use: redactor, with: { text_only: ${text_only} } }]`,
+      );
+      expect((await it.ask(CHAT, body)).status).toBe(status);
+      expect((await it.ask(CHAT, user("Hi"))).status).toBe(200);
+      expect(it.asked()).toHaveLength(status === 200 ? 2 : 1);
+    }
+  });
+
   it("costs no more than the length of what it reads", async () => {
     await using it = await stage("frontends: [chat-completions]\nmiddleware: [cut, redactor]");
     const spent = async (length: number) => {
@@ -169,6 +193,100 @@ describe("the cache", () => {
     ] as const)
       await (await it.ask(CHAT, body, key)).text();
     expect(it.asked()).toHaveLength(5);
+  });
+});
+
+describe("the cache, under Service-ZDR", () => {
+  const DECLARED =
+    'credentials: [{ name: main, with: { api_key: "${env:ACME}" }, zdr: { declared: true } }]';
+
+  it("keeps nothing and gives nothing, whatever it has kept before", async () => {
+    await using it = await stage(
+      "frontends: [chat-completions]\nmiddleware: [cut, zdr, cache]",
+      DECLARED,
+    );
+    const ask = async (zdr?: string) => {
+      const res = await fetch(`${it.at.url}${CHAT}`, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          authorization: "Bearer ann",
+          ...(zdr && { "service-zdr": zdr }),
+        },
+        body: JSON.stringify({ model: "acme/large", ...user("Hi") }),
+      });
+      expect(await res.text()).toContain("Hello");
+      return res.headers.get("x-cache");
+    };
+    expect([await ask(), await ask(), await ask("required"), await ask("required")]).toEqual([
+      "miss",
+      "hit",
+      null,
+      null,
+    ]);
+    expect(it.asked()).toHaveLength(3);
+  });
+});
+
+describe("the guard", () => {
+  const WORDS = 'words: ["tulip", "Hello there"]';
+  const guarded = (more = "") =>
+    `frontends: [chat-completions, lines]\nmiddleware: [cut, { use: guard, with: { ${WORDS}${more} } }]`;
+  const asked = [
+    ["/v1/chat/completions", user("Any Tulips?")],
+    ["/lines", { prompt: "Any Tulips?" }],
+  ] as const;
+
+  it("refuses a word on both lanes, and no provider hears of it", async () => {
+    await using it = await stage(guarded());
+    for (const [path, body] of asked)
+      for (const stream of [false, true]) {
+        const res = await it.ask(path, { ...body, stream });
+        expect([res.status, await res.text()]).toEqual([
+          400,
+          expect.stringContaining("may not be used"),
+        ]);
+      }
+    expect([it.asked(), it.at.ledger]).toEqual([[], []]);
+  });
+
+  it("or answers it in the client's own protocol, in a row of its own", async () => {
+    await using it = await stage(guarded(', answer: "Let us not speak of flowers."'));
+    for (const [path, body] of asked)
+      for (const stream of [false, true]) {
+        const res = await it.ask(path, { ...body, stream });
+        expect([res.status, await res.text()]).toEqual([
+          200,
+          expect.stringContaining("not speak of flowers"),
+        ]);
+      }
+    expect(it.asked()).toEqual([]);
+    const rows = it.at.ledger.filter((row) => row.do === "reserve" || row.do === "settle");
+    expect(rows).toHaveLength(8);
+    for (const row of rows)
+      expect(row).toMatchObject(
+        row.do === "reserve"
+          ? { labels: { guard: "asked" }, holdNano: 0n }
+          : { state: "void", costNano: 0n, outcome: "middleware" },
+      );
+    const clean = await it.ask(CHAT, user("Any roses?"));
+    expect(await clean.text()).toContain("Hello");
+  });
+
+  it("stops an answer at a word, in however many pieces it comes", async () => {
+    await using it = await stage(guarded());
+    const words = say("Hel").say("lo th").say("ere, stranger");
+    it.up.script({
+      "POST /v1/chat/completions": (asked) => ({ ...words.to(asked), chunks: "bytes" }),
+    });
+    for (const [path] of asked)
+      for (const stream of [false, true]) {
+        const body = path === "/lines" ? { prompt: "Hi" } : user("Hi");
+        const text = await (await it.ask(path, { ...body, stream })).text();
+        expect(text).toContain("stopped at a word");
+        expect(text).not.toContain("stranger");
+      }
+    expect(it.asked()).toHaveLength(4);
   });
 });
 
