@@ -1,7 +1,6 @@
 import { writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
+import { say, speaking, upstream } from "tollgate/testing";
 import { startGateway } from "../kit/daemon.ts";
 import { quiet, until } from "../kit/waits.ts";
 
@@ -9,59 +8,19 @@ import { quiet, until } from "../kit/waits.ts";
 const SAVES = Number(process.env["SAVES"] ?? 60);
 const STREAM_MS = 4_000;
 
+const WORDS = say(Array.from({ length: STREAM_MS / 50 }, (_, n) => `w${n}`).join(" "));
 /** Answers whole at once, and streams a word every 50 ms for a while. */
-async function upstream() {
-  const server = createServer((req, res) => {
-    let body = "";
-    req.on("data", (c: Buffer) => (body += c.toString()));
-    req.on("end", () => {
-      const asked = body === "" ? {} : (JSON.parse(body) as { stream?: boolean });
-      const chunk = (delta: object, finish: string | null = null) =>
-        `data: ${JSON.stringify({ id: "c1", object: "chat.completion.chunk", created: 1, model: "m", choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
-      if (req.method === "GET") return res.end('{"object":"list","data":[{"id":"m"}]}');
-      if (!asked.stream) {
-        res.setHeader("content-type", "application/json");
-        return res.end(
-          JSON.stringify({
-            id: "c1",
-            object: "chat.completion",
-            created: 1,
-            model: "m",
-            choices: [
-              { index: 0, message: { role: "assistant", content: "ok" }, finish_reason: "stop" },
-            ],
-            usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
-          }),
-        );
-      }
-      res.writeHead(200, { "content-type": "text/event-stream" });
-      let n = 0;
-      const timer = setInterval(() => {
-        if (++n * 50 < STREAM_MS) return void res.write(chunk({ content: `w${n} ` }));
-        clearInterval(timer);
-        res.write(chunk({}, "stop"));
-        res.end(
-          `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":9,"total_tokens":10}}\n\ndata: [DONE]\n\n`,
-        );
-      }, 50);
-      res.on("close", () => clearInterval(timer));
-    });
+const slowly = () =>
+  upstream({
+    ...speaking(WORDS),
+    "POST /v1/chat/completions": (asked) => ({ ...WORDS.to(asked), gapMs: 50 }),
   });
-  await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
-  return {
-    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
 
-const yaml = (base: string, n: number) => `
+const yaml = (url: string, n: number) => `
 frontends: [chat-completions]
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-n${n}] } }]
 providers:
-  up: { use: openai-compatible, with: { base_url: "${base}" } }
+  up: { use: openai-compatible, with: { base_url: "${url}/v1" } }
 `;
 
 describe("reload", () => {
@@ -69,8 +28,8 @@ describe("reload", () => {
     "under load: nothing fails, nothing breaks, old generations end",
     { timeout: 300_000 },
     async () => {
-      await using up = await upstream();
-      await using gateway = await startGateway({ yaml: yaml(up.base, 0) });
+      await using up = await slowly();
+      await using gateway = await startGateway({ yaml: yaml(up.url, 0) });
       const ask = (stream: boolean) =>
         fetch(`${gateway.url}/v1/chat/completions`, {
           method: "POST",
@@ -119,7 +78,7 @@ describe("reload", () => {
       for (let n = 1; n <= SAVES || outlived === 0; n++) {
         const bad = n % 5 === 0;
         const seen = gateway.log.length;
-        await writeFile(gateway.file, bad ? `${yaml(up.base, n)}\nmodles: {}\n` : yaml(up.base, n));
+        await writeFile(gateway.file, bad ? `${yaml(up.url, n)}\nmodles: {}\n` : yaml(up.url, n));
         await gateway.line(
           (line) =>
             gateway.log.indexOf(line) >= seen &&
@@ -149,19 +108,19 @@ describe("reload", () => {
   );
 
   it("refuses to change what is static, by name, and goes on", async () => {
-    await using up = await upstream();
-    await using gateway = await startGateway({ yaml: yaml(up.base, 0) });
+    await using up = await slowly();
+    await using gateway = await startGateway({ yaml: yaml(up.url, 0) });
     await gateway.write(
-      `listen: { hosts: [gate.test] }\nstate_dir: ./other\nworkers: 2\n${yaml(up.base, 1)}`,
+      `listen: { hosts: [gate.test] }\nstate_dir: ./other\nworkers: 2\n${yaml(up.url, 1)}`,
     );
     const line = await gateway.line((l) => l.msg.startsWith("reload refused"));
     expect(line["refused"]).toEqual(["listen", "workers", "state_dir"]);
   });
 
   it("SIGHUP reloads too", async () => {
-    await using up = await upstream();
-    await using gateway = await startGateway({ yaml: yaml(up.base, 0), args: ["--no-watch"] });
-    await gateway.write(yaml(up.base, 1));
+    await using up = await slowly();
+    await using gateway = await startGateway({ yaml: yaml(up.url, 0), args: ["--no-watch"] });
+    await gateway.write(yaml(up.url, 1));
     gateway.kill("SIGHUP");
     expect((await gateway.line((l) => l.msg === "reloaded"))["generation"]).toBe(2);
   });
@@ -169,9 +128,9 @@ describe("reload", () => {
 
 describe("an end", () => {
   it("SIGTERM with 100 open streams: none is truncated, exit 0, whatever the environment says", async () => {
-    await using up = await upstream();
+    await using up = await slowly();
     await using gateway = await startGateway({
-      yaml: yaml(up.base, 0),
+      yaml: yaml(up.url, 0),
       env: { CI: "1", NODE_ENV: "production" },
     });
     const streams = Array.from({ length: 100 }, async () => {
@@ -194,8 +153,8 @@ describe("an end", () => {
   });
 
   it("a second signal cuts, Ctrl-C at once when idle", async () => {
-    await using up = await upstream();
-    await using gateway = await startGateway({ yaml: yaml(up.base, 0) });
+    await using up = await slowly();
+    await using gateway = await startGateway({ yaml: yaml(up.url, 0) });
     const res = await fetch(`${gateway.url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
@@ -213,7 +172,7 @@ describe("an end", () => {
     await expect(res.text()).rejects.toThrow();
     await gateway.exit;
 
-    await using idle = await startGateway({ yaml: yaml(up.base, 0) });
+    await using idle = await startGateway({ yaml: yaml(up.url, 0) });
     idle.kill("SIGINT");
     expect((await idle.exit).code).toBe(0);
   });
