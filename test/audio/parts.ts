@@ -4,9 +4,9 @@ import { ERRORS, fail, type Fault, type JsonObject } from "tollgate/plugin";
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-export function parsed(body: Buffer): JsonObject {
+export function parsed(body: string): JsonObject {
   try {
-    const said: unknown = JSON.parse(body.toString());
+    const said: unknown = JSON.parse(body);
     if (isObject(said)) return said;
   } catch {
     // Said below.

@@ -15,6 +15,7 @@ import {
   type Usage,
   type Work,
 } from "tollgate/plugin";
+import { lines } from "tollgate/protocols/sse";
 import { isObject, parsed, refused, told } from "./parts.ts";
 
 export type TranscriptRequest = Readonly<
@@ -149,34 +150,28 @@ const client: ClientHalf<"transcript"> = {
     ...(stream && { stream: true }),
   }),
   stream(emit) {
-    let rest: Buffer = Buffer.alloc(0);
     let ended = false;
-    emit({ type: "start" });
     let index = 0;
-    const line = (text: Buffer) => {
-      const said = parsed(text);
+    emit({ type: "start" });
+    const read = lines((line) => {
+      const said = parsed(line);
       if (typeof said["delta"] === "string")
         emit({ type: "item", index: index++, item: { text: said["delta"] } });
       if (said["done"] !== true) return;
       emit({ type: "usage", usage: secondsOf(said) });
       emit({ type: "finish", reason: "stop" });
       ended = true;
-    };
+    });
     return {
-      push(chunk) {
-        rest = Buffer.concat([rest, chunk]);
-        for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-          line(rest.subarray(0, end));
-          rest = rest.subarray(end + 1);
-        }
-      },
+      push: (chunk) => read.push(chunk),
       end() {
+        read.end();
         if (!ended) fail("upstream", "The lines ended too soon.", { code: "truncated" });
       },
     };
   },
   whole(body, emit) {
-    const said = parsed(body);
+    const said = parsed(body.toString());
     emit({ type: "start" });
     emit({ type: "item", index: 0, item: { text: String(said["text"]) } });
     emit({ type: "usage", usage: secondsOf(said) });
@@ -200,8 +195,7 @@ const relay: NonNullable<ClientHalf<"transcript">["relay"]> = (sink, to, headers
     end() {
       const text = last.toString().trimEnd();
       const line = to.stream ? text.slice(text.lastIndexOf("\n") + 1) : text;
-      if (!mime.startsWith("text/"))
-        sink.usage({ type: "usage", usage: secondsOf(parsed(Buffer.from(line))) });
+      if (!mime.startsWith("text/")) sink.usage({ type: "usage", usage: secondsOf(parsed(line)) });
       sink.finish("stop");
       sink.bytes(last);
     },

@@ -1,6 +1,7 @@
 import * as fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, it, test } from "vitest";
 import { faultOf } from "../../src/model/error.ts";
+import { worked } from "../kit/processor.ts";
 import {
   dataOf,
   endOfValue,
@@ -8,6 +9,7 @@ import {
   frames,
   gather,
   keyAt,
+  lines,
   needle,
   renaming,
   sse,
@@ -292,5 +294,65 @@ describe("byte tools", () => {
         );
       }),
     );
+  });
+});
+
+describe("lines", () => {
+  const read = (chunks: readonly Buffer[], cap?: number) => {
+    const got: string[] = [];
+    const decoder = lines((line) => void got.push(line), cap);
+    for (const chunk of chunks) decoder.push(chunk);
+    decoder.end();
+    return got;
+  };
+
+  it("are the same whatever the cut, with or without a last end", () => {
+    const line = fc.string({ unit: "binary" }).map((s) => s.toWellFormed().replace(/[\r\n]/g, ""));
+    const ends = fc.constantFrom("\n", "\r\n", "\n\n");
+    fc.assert(
+      fc.property(fc.array(fc.tuple(line, ends)), line, fc.array(fc.nat(9)), (all, last, cuts) => {
+        const bytes = Buffer.from(all.map(([text, end]) => text + end).join("") + last);
+        const chunks: Buffer[] = [];
+        let at = 0;
+        for (const cut of cuts) chunks.push(bytes.subarray(at, (at += cut)));
+        chunks.push(bytes.subarray(at));
+        const due = [...all.map(([text]) => text), last].map((text) => text.trim()).filter(Boolean);
+        expect(read(chunks)).toEqual(due);
+      }),
+    );
+  });
+
+  it("have a bound each, however they come, and none together", () => {
+    const codeOf = (chunks: readonly Buffer[]) => {
+      try {
+        read(chunks, 10);
+        return undefined;
+      } catch (error) {
+        return faultOf(error)?.code;
+      }
+    };
+    const bytes = (n: number) => Array.from({ length: n }, () => Buffer.from("x"));
+    expect(codeOf([Buffer.from(`${"x".repeat(10)}\n`.repeat(50))])).toBeUndefined();
+    expect(codeOf([Buffer.from(`${"x".repeat(11)}\n`)])).toBe("event_too_large");
+    expect(codeOf(bytes(10))).toBeUndefined();
+    expect(codeOf(bytes(11))).toBe("event_too_large");
+  });
+
+  it("that are no UTF-8 are an upstream fault", () => {
+    expect(() => read([Buffer.from([0xff, 10])])).toThrow(/UTF-8/);
+    expect(read([Buffer.from("\ufffd\n")])).toEqual(["\ufffd"]);
+  });
+
+  it("cost what they are long, a byte at a time too", () => {
+    const one = Buffer.from("x");
+    const time = (n: number) => {
+      const before = worked();
+      const decoder = lines(() => {});
+      for (let i = 0; i < n; i++) decoder.push(one);
+      decoder.end();
+      return worked() - before;
+    };
+    time(10_000);
+    expect(time(800_000)).toBeLessThan(8 * 6 * Math.max(time(100_000), 10));
   });
 });
