@@ -24,6 +24,7 @@ export function middleware(subject: Subject): Check[] {
     each("charge: declares limits that can be counted", charge),
     each("prepare: edits what leaves, at once", prepare),
     each("attempt: asks at most once, and passes failures on", attempt),
+    each("attempt: gives no key what another one was answered, and nothing under privacy", keeping),
     each("event: passes on a stream that obeys the grammar", events),
     each("watch: looks at a stream at once, and changes nothing", watch),
     each("settle: never fails, whatever became of the request", settle),
@@ -151,6 +152,43 @@ async function attempt({ attempt: hook }: Hooks): Promise<void> {
   assert.ok(
     failed === "overloaded" || asked === 0,
     `a failed call came back as ${failed}: the host chooses what to do by its kind`,
+  );
+}
+
+const RECORDING: RecordedAnswer = {
+  kind: "chat",
+  protocol: "chat-completions",
+  stream: false,
+  mime: "application/json",
+  body: Buffer.from('{"choices":[]}'),
+  usage: {},
+  model: "provider/model",
+};
+
+async function keeping({ attempt: hook }: Hooks): Promise<void> {
+  if (!hook) return;
+  const ask = async (of: Parameters<typeof pretend.exchange>[0]) => {
+    let asked = 0;
+    const call = pretend.call({ exchange: pretend.exchange(of) });
+    const got = await orFault("attempt", () =>
+      hook(call, async () => {
+        asked++;
+        return pretend.reply({}, RECORDING);
+      }),
+    );
+    // What is kept is kept after the reply.
+    await new Promise((done) => setImmediate(done));
+    return { asked, recording: got !== undefined && isRecorded(got) };
+  };
+  const ann = { identity: { id: "ann" } };
+  if ((await ask(ann)).asked === 0) return;
+  assert.ok(
+    !(await ask({ identity: { id: "bob" } })).recording,
+    "bob is given what ann was answered: the key is part of what an answer is kept under",
+  );
+  assert.ok(
+    !(await ask({ ...ann, privacy: "required" })).recording,
+    "a private request is given a recording",
   );
 }
 

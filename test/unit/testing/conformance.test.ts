@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { writeFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import {
   apiKey,
   defineFrontend,
@@ -402,6 +402,15 @@ describe("a frontend", () => {
 });
 
 describe("a middleware", () => {
+  /** A cache that keeps what it is told under a name. */
+  const kept = new Map<unknown, unknown>();
+  const shelf = async (next: any, name: () => unknown) => {
+    if (kept.has(name())) return kept.get(name());
+    const reply = await next();
+    void reply.record(1_000).then((got: unknown) => got && kept.set(name(), got));
+    return reply;
+  };
+  beforeEach(() => kept.clear());
   const middleware = (hooks: object) =>
     defineMiddleware({
       api: 1,
@@ -516,6 +525,16 @@ describe("a middleware", () => {
           })),
       },
       "attempt:",
+    ],
+    [
+      "one shelf for all keys",
+      { attempt: (_c: any, next: any) => shelf(next, () => "all") },
+      "gives no key what another one was answered",
+    ],
+    [
+      "a shelf for private requests too",
+      { attempt: (c: any, next: any) => shelf(next, () => c.exchange.identity?.id) },
+      "and nothing under privacy",
     ],
     [
       "a stream without its end",
