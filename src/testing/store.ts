@@ -1,6 +1,6 @@
 // The laws of a store: any store that keeps them can keep the ledger.
 import type { Check } from "./check.ts";
-import { first, type Law, type StoreUnderTest } from "./store/bench.ts";
+import { first, type StoreUnderTest } from "./store/bench.ts";
 import { entryLaws } from "./store/entries.ts";
 import { limitLaws } from "./store/limits.ts";
 import { recordLaws } from "./store/records.ts";
@@ -15,20 +15,17 @@ export { NOON, reserve, settle, type StoreUnderTest } from "./store/bench.ts";
  * alone.
  */
 export function storeConformance(make: () => Promise<StoreUnderTest>): readonly Check[] {
-  const checks: Check[] = [];
-  const law: Law = (name, run) =>
-    checks.push({
-      name,
-      async run() {
-        const { store, crash, end, ...others } = await make();
-        try {
-          await store.open(first);
-          await run(store, crash, others);
-        } finally {
-          await end();
-        }
-      },
-    });
-  for (const laws of [entryLaws, limitLaws, recoveryLaws, recordLaws, severalLaws]) laws(law);
-  return checks;
+  const laws = [entryLaws, limitLaws, recoveryLaws, recordLaws, severalLaws].flat();
+  return laws.map(([name, run]) => ({
+    name,
+    async run() {
+      const { store, crash, end, ...others } = await make();
+      try {
+        await store.open(first);
+        await run(store, crash, others);
+      } finally {
+        await end();
+      }
+    },
+  }));
 }

@@ -71,14 +71,14 @@ export const first = { instance: "first" };
 export const second = { instance: "second" };
 
 /** A law: its name, and what to do with an open store, how to crash it, and what there is of other instances. */
-export type Law = (
+export type Law = readonly [
   name: string,
   run: (
     store: Store,
     crash: () => Promise<Store>,
     others: Pick<StoreUnderTest, "another" | "bury">,
   ) => Promise<void>,
-) => void;
+];
 
 /** The verdict on one command, applied alone. */
 export const one = async (store: Store, command: StoreCommand): Promise<Verdict> =>

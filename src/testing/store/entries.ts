@@ -3,68 +3,74 @@ import assert from "node:assert/strict";
 import { claim, left, one, refused, reserve, rows, settle, type Law } from "./bench.ts";
 
 /** What becomes of calls: reserve, settle, adjust, repeats, listings and sums. */
-export function entryLaws(law: Law): void {
-  law("a reserve and its settle are two entries that say all they were told", async (store) => {
-    const asked = {
-      model: "fast",
-      frontend: "messages",
-      protocol: "messages",
-      lane: "translated",
-      stream: true,
-      basis: "row",
-    } as const;
-    const parts = [
-      {
-        model: "m",
-        tier: "flex",
-        usage: { output: 2 },
-        price: "p2",
+export const entryLaws: readonly Law[] = [
+  [
+    "a reserve and its settle are two entries that say all they were told",
+    async (store) => {
+      const asked = {
+        model: "fast",
+        frontend: "messages",
+        protocol: "messages",
+        lane: "translated",
+        stream: true,
+        basis: "row",
+      } as const;
+      const parts = [
+        {
+          model: "m",
+          tier: "flex",
+          usage: { output: 2 },
+          price: "p2",
+          costNano: 9_007_199_254_740_993n,
+        },
+      ];
+      const open = reserve("a", { labels: { team: "core" }, asked, privacy: "required" });
+      const done = settle("a", {
         costNano: 9_007_199_254_740_993n,
-      },
-    ];
-    const open = reserve("a", { labels: { team: "core" }, asked, privacy: "required" });
-    const done = settle("a", {
-      costNano: 9_007_199_254_740_993n,
-      upstreamId: "u1",
-      upstreamCostNano: 5n,
-      parts,
-      finish: "stop",
-      ms: { head: 1.5, total: 20 },
-    });
-    assert.deepEqual(await store.apply([open, done]), [{ ok: true }, { ok: true }]);
-    const [r, s] = await rows(store, "a");
-    assert.ok(r && s);
-    assert.equal(r.kind, "reserve");
-    assert.deepEqual(r.asked, asked);
-    assert.equal(r.holdNano, 1_000n);
-    assert.equal(s.kind, "settle");
-    assert.ok(s.seq > r.seq);
-    assert.equal(s.key, "alice");
-    assert.deepEqual(s.target, open.target);
-    assert.deepEqual(s.labels, { team: "core" });
-    assert.equal(s.costNano, 9_007_199_254_740_993n);
-    assert.deepEqual(s.usage, { input: 10, output: 20 });
-    assert.deepEqual(s.parts, parts);
-    assert.equal(s.upstreamId, "u1");
-    assert.equal(s.upstreamCostNano, 5n);
-    assert.equal(s.finish, "stop");
-    assert.deepEqual(s.ms, { head: 1.5, total: 20 });
-    assert.equal(s.privacy, "required");
-    assert.equal(s.price, "p1");
-  });
+        upstreamId: "u1",
+        upstreamCostNano: 5n,
+        parts,
+        finish: "stop",
+        ms: { head: 1.5, total: 20 },
+      });
+      assert.deepEqual(await store.apply([open, done]), [{ ok: true }, { ok: true }]);
+      const [r, s] = await rows(store, "a");
+      assert.ok(r && s);
+      assert.equal(r.kind, "reserve");
+      assert.deepEqual(r.asked, asked);
+      assert.equal(r.holdNano, 1_000n);
+      assert.equal(s.kind, "settle");
+      assert.ok(s.seq > r.seq);
+      assert.equal(s.key, "alice");
+      assert.deepEqual(s.target, open.target);
+      assert.deepEqual(s.labels, { team: "core" });
+      assert.equal(s.costNano, 9_007_199_254_740_993n);
+      assert.deepEqual(s.usage, { input: 10, output: 20 });
+      assert.deepEqual(s.parts, parts);
+      assert.equal(s.upstreamId, "u1");
+      assert.equal(s.upstreamCostNano, 5n);
+      assert.equal(s.finish, "stop");
+      assert.deepEqual(s.ms, { head: 1.5, total: 20 });
+      assert.equal(s.privacy, "required");
+      assert.equal(s.price, "p1");
+    },
+  ],
 
-  law("a repeat changes nothing, in one batch or in the next", async (store) => {
-    const claims = [claim({}, 1_000n)];
-    await store.apply([reserve("a", { claims }), reserve("a", { claims })]);
-    assert.ok((await one(store, reserve("a", { claims }))).ok);
-    await store.apply([settle("a"), settle("a")]);
-    await one(store, settle("a", { costNano: 5n }));
-    assert.ok((await one(store, reserve("a", { claims: [claim({}, 99_999n)] }))).ok);
-    assert.equal((await rows(store, "a")).length, 2);
-    assert.equal(await left(store, {}), 9_300n);
-  });
+  [
+    "a repeat changes nothing, in one batch or in the next",
+    async (store) => {
+      const claims = [claim({}, 1_000n)];
+      await store.apply([reserve("a", { claims }), reserve("a", { claims })]);
+      assert.ok((await one(store, reserve("a", { claims }))).ok);
+      await store.apply([settle("a"), settle("a")]);
+      await one(store, settle("a", { costNano: 5n }));
+      assert.ok((await one(store, reserve("a", { claims: [claim({}, 99_999n)] }))).ok);
+      assert.equal((await rows(store, "a")).length, 2);
+      assert.equal(await left(store, {}), 9_300n);
+    },
+  ],
 
-  law(
+  [
     "a settle without its reserve rejects the batch, and nothing of it happened",
     async (store) => {
       await refused(
@@ -79,16 +85,19 @@ export function entryLaws(law: Law): void {
       await store.apply([reserve("a"), settle("a")]);
       assert.equal((await rows(store, "a")).length, 2);
     },
-  );
+  ],
 
-  law("what cannot be right is refused: negative, fractional, too large", async (store) => {
-    await refused(store.apply([reserve("a", { claims: [claim({}, -1n)] })]));
-    await refused(store.apply([reserve("a", { claims: [claim({ max: 1.5 }, 1n)] })]));
-    await refused(store.apply([reserve("a", { at: Number.NaN })]));
-    await store.apply([reserve("a")]);
-    await refused(store.apply([settle("a", { costNano: 2n ** 63n })]));
-    await refused(store.apply([settle("a", { costNano: -1n })]));
-    await one(store, settle("a", { costNano: 2n ** 63n - 1n }));
-    assert.equal((await rows(store, "a"))[1]?.costNano, 2n ** 63n - 1n);
-  });
-}
+  [
+    "what cannot be right is refused: negative, fractional, too large",
+    async (store) => {
+      await refused(store.apply([reserve("a", { claims: [claim({}, -1n)] })]));
+      await refused(store.apply([reserve("a", { claims: [claim({ max: 1.5 }, 1n)] })]));
+      await refused(store.apply([reserve("a", { at: Number.NaN })]));
+      await store.apply([reserve("a")]);
+      await refused(store.apply([settle("a", { costNano: 2n ** 63n })]));
+      await refused(store.apply([settle("a", { costNano: -1n })]));
+      await one(store, settle("a", { costNano: 2n ** 63n - 1n }));
+      assert.equal((await rows(store, "a"))[1]?.costNano, 2n ** 63n - 1n);
+    },
+  ],
+];

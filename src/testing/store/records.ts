@@ -4,110 +4,125 @@ import type { KeyRecord, Store } from "../../plugin/store.ts";
 import { NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
 /** What a store keeps of keys, prices and the members of an entry. */
-export function recordLaws(law: Law): void {
-  law("keys are found by digest, replaced whole, and listed in pages", async (store) => {
-    const key = (i: number, more: Partial<KeyRecord> = {}): KeyRecord => ({
-      id: `k${i}`,
-      digest: `d${i}`,
-      created: NOON + i,
-      ...more,
-    });
-    const limits = [{ scope: "k", unit: "nano_usd", max: 2n ** 60n, per: "month" }] as const;
-    await store.apply(
-      [0, 1, 2, 3, 4].map((i) => ({
-        do: "key",
-        at: NOON,
-        key: key(i, { limits, labels: { a: "b" } }),
-      })),
-    );
-    assert.deepEqual(await store.key("d3"), key(3, { limits, labels: { a: "b" } }));
-    assert.equal(await store.key("nobody"), undefined);
-    await one(store, { do: "key", at: NOON, key: key(3, { revoked: NOON + 9 }) });
-    assert.deepEqual(await store.key("d3"), key(3, { revoked: NOON + 9 }));
-    const page = await store.keys({ limit: 2 });
-    assert.deepEqual(
-      page.items.map(({ id }) => id),
-      ["k0", "k1"],
-    );
-    const rest = await store.keys({ after: page.next, limit: 10 });
-    assert.deepEqual(
-      rest.items.map(({ id }) => id),
-      ["k2", "k3", "k4"],
-    );
-    assert.equal(rest.next, undefined);
-  });
+export const recordLaws: readonly Law[] = [
+  [
+    "keys are found by digest, replaced whole, and listed in pages",
+    async (store) => {
+      const key = (i: number, more: Partial<KeyRecord> = {}): KeyRecord => ({
+        id: `k${i}`,
+        digest: `d${i}`,
+        created: NOON + i,
+        ...more,
+      });
+      const limits = [{ scope: "k", unit: "nano_usd", max: 2n ** 60n, per: "month" }] as const;
+      await store.apply(
+        [0, 1, 2, 3, 4].map((i) => ({
+          do: "key",
+          at: NOON,
+          key: key(i, { limits, labels: { a: "b" } }),
+        })),
+      );
+      assert.deepEqual(await store.key("d3"), key(3, { limits, labels: { a: "b" } }));
+      assert.equal(await store.key("nobody"), undefined);
+      await one(store, { do: "key", at: NOON, key: key(3, { revoked: NOON + 9 }) });
+      assert.deepEqual(await store.key("d3"), key(3, { revoked: NOON + 9 }));
+      const page = await store.keys({ limit: 2 });
+      assert.deepEqual(
+        page.items.map(({ id }) => id),
+        ["k0", "k1"],
+      );
+      const rest = await store.keys({ after: page.next, limit: 10 });
+      assert.deepEqual(
+        rest.items.map(({ id }) => id),
+        ["k2", "k3", "k4"],
+      );
+      assert.equal(rest.next, undefined);
+    },
+  ],
 
-  law("entries are found by what they are, and read in pages", async (store) => {
-    await store.apply([
-      reserve("a", { at: NOON }),
-      settle("a", { at: NOON + 10, upstreamId: "up" }),
-      reserve("b", { at: NOON + 20, key: "bob" }),
-      settle("b", { at: NOON + 30, state: "estimated" }),
-      reserve("c", { at: NOON + 40, key: "bob" }),
-    ]);
-    const found = async (query: Parameters<Store["entries"]>[0]) =>
-      (await store.entries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
-    assert.deepEqual(await found({ key: "bob" }), ["b reserve", "b settle", "c reserve"]);
-    assert.deepEqual(await found({ upstreamId: "up" }), ["a settle"]);
-    assert.deepEqual(await found({ state: "open" }), ["c reserve"]);
-    assert.deepEqual(await found({ state: "estimated" }), ["b settle"]);
-    assert.deepEqual(await found({ from: NOON + 10, to: NOON + 30 }), ["a settle", "b reserve"]);
-    const page = await store.entries({}, { limit: 3 });
-    assert.equal(page.items.length, 3);
-    const rest = await store.entries({}, { limit: 3, after: page.next });
-    assert.deepEqual(
-      rest.items.map(({ attempt }) => attempt),
-      ["b", "c"],
-    );
-    assert.equal(rest.next, undefined);
-    assert.deepEqual((await store.entries({}, { after: String(rest.items[1]!.seq) })).items, []);
-  });
+  [
+    "entries are found by what they are, and read in pages",
+    async (store) => {
+      await store.apply([
+        reserve("a", { at: NOON }),
+        settle("a", { at: NOON + 10, upstreamId: "up" }),
+        reserve("b", { at: NOON + 20, key: "bob" }),
+        settle("b", { at: NOON + 30, state: "estimated" }),
+        reserve("c", { at: NOON + 40, key: "bob" }),
+      ]);
+      const found = async (query: Parameters<Store["entries"]>[0]) =>
+        (await store.entries(query)).items.map(({ attempt, kind }) => `${attempt} ${kind}`);
+      assert.deepEqual(await found({ key: "bob" }), ["b reserve", "b settle", "c reserve"]);
+      assert.deepEqual(await found({ upstreamId: "up" }), ["a settle"]);
+      assert.deepEqual(await found({ state: "open" }), ["c reserve"]);
+      assert.deepEqual(await found({ state: "estimated" }), ["b settle"]);
+      assert.deepEqual(await found({ from: NOON + 10, to: NOON + 30 }), ["a settle", "b reserve"]);
+      const page = await store.entries({}, { limit: 3 });
+      assert.equal(page.items.length, 3);
+      const rest = await store.entries({}, { limit: 3, after: page.next });
+      assert.deepEqual(
+        rest.items.map(({ attempt }) => attempt),
+        ["b", "c"],
+      );
+      assert.equal(rest.next, undefined);
+      assert.deepEqual((await store.entries({}, { after: String(rest.items[1]!.seq) })).items, []);
+    },
+  ],
 
-  law("totals are the sums of their parts", async (store) => {
-    const other = { provider: "anthropic", model: "opus", protocol: null, credential: "x" };
-    await store.apply([
-      reserve("a", { labels: { team: "core", env: "dev" } }),
-      settle("a", { costNano: 2n ** 60n }),
-      reserve("b", { key: "bob", target: other }),
-      settle("b", {
-        at: NOON + 86_400_000,
-        state: "unpriced",
-        costNano: null,
-        usage: { output: 1 },
-      }),
-      reserve("c"),
-      settle("c", { state: "void", costNano: 0n, usage: {} }),
-      reserve("d", { holdNano: 5n }),
-      { do: "adjust", at: NOON, attempt: "a", costNano: -1n, reason: "r", actor: "x" },
-    ]);
-    assert.deepEqual(await store.totals({ by: [] }), [
-      { by: {}, calls: 2, usage: { input: 10, output: 21 }, costNano: 2n ** 60n - 1n, unpriced: 1 },
-    ]);
-    const names = async (by: Parameters<Store["totals"]>[0]["by"]) =>
-      (await store.totals({ by })).map((total) => [total.by, total.calls]);
-    assert.deepEqual(await names(["key"]), [
-      [{ key: "alice" }, 1],
-      [{ key: "bob" }, 1],
-    ]);
-    assert.deepEqual(await names(["provider", "model"]), [
-      [{ provider: "anthropic", model: "anthropic/opus" }, 1],
-      [{ provider: "openai", model: "openai/gpt-6" }, 1],
-    ]);
-    assert.deepEqual(await names(["day"]), [
-      [{ day: "2026-06-01" }, 1],
-      [{ day: "2026-06-02" }, 1],
-    ]);
-    assert.deepEqual(await names(["label"]), [
-      [{ label: "" }, 1],
-      [{ label: "env=dev" }, 1],
-      [{ label: "team=core" }, 1],
-    ]);
-    assert.equal((await store.totals({ by: [], state: "void" }))[0]?.calls, 1);
-    assert.equal((await store.totals({ by: [], state: "open" }))[0]?.calls, 1);
-    assert.equal((await store.totals({ by: [], key: "bob" }))[0]?.unpriced, 1);
-  });
+  [
+    "totals are the sums of their parts",
+    async (store) => {
+      const other = { provider: "anthropic", model: "opus", protocol: null, credential: "x" };
+      await store.apply([
+        reserve("a", { labels: { team: "core", env: "dev" } }),
+        settle("a", { costNano: 2n ** 60n }),
+        reserve("b", { key: "bob", target: other }),
+        settle("b", {
+          at: NOON + 86_400_000,
+          state: "unpriced",
+          costNano: null,
+          usage: { output: 1 },
+        }),
+        reserve("c"),
+        settle("c", { state: "void", costNano: 0n, usage: {} }),
+        reserve("d", { holdNano: 5n }),
+        { do: "adjust", at: NOON, attempt: "a", costNano: -1n, reason: "r", actor: "x" },
+      ]);
+      assert.deepEqual(await store.totals({ by: [] }), [
+        {
+          by: {},
+          calls: 2,
+          usage: { input: 10, output: 21 },
+          costNano: 2n ** 60n - 1n,
+          unpriced: 1,
+        },
+      ]);
+      const names = async (by: Parameters<Store["totals"]>[0]["by"]) =>
+        (await store.totals({ by })).map((total) => [total.by, total.calls]);
+      assert.deepEqual(await names(["key"]), [
+        [{ key: "alice" }, 1],
+        [{ key: "bob" }, 1],
+      ]);
+      assert.deepEqual(await names(["provider", "model"]), [
+        [{ provider: "anthropic", model: "anthropic/opus" }, 1],
+        [{ provider: "openai", model: "openai/gpt-6" }, 1],
+      ]);
+      assert.deepEqual(await names(["day"]), [
+        [{ day: "2026-06-01" }, 1],
+        [{ day: "2026-06-02" }, 1],
+      ]);
+      assert.deepEqual(await names(["label"]), [
+        [{ label: "" }, 1],
+        [{ label: "env=dev" }, 1],
+        [{ label: "team=core" }, 1],
+      ]);
+      assert.equal((await store.totals({ by: [], state: "void" }))[0]?.calls, 1);
+      assert.equal((await store.totals({ by: [], state: "open" }))[0]?.calls, 1);
+      assert.equal((await store.totals({ by: [], key: "bob" }))[0]?.unpriced, 1);
+    },
+  ],
 
-  law(
+  [
     "rows say where their key stood, and are found and added up by every account of it",
     async (store) => {
       await store.apply([
@@ -155,22 +170,28 @@ export function recordLaws(law: Law): void {
       ]);
       assert.deepEqual(await sums({ by: [], account: "research" }), [[undefined, 2, 110n]]);
     },
-  );
+  ],
 
-  law("a pinned price stays what it was", async (store) => {
-    if (!store.price) return;
-    const price = { lines: [{ unit: "input", usd: "0.15", per: 1_000_000 }] } as const;
-    await one(store, { do: "price", at: NOON, hash: "p1", price });
-    await one(store, { do: "price", at: NOON, hash: "p1", price: { lines: [] } });
-    assert.deepEqual(await store.price("p1"), price);
-    assert.equal(await store.price("p2"), undefined);
-  });
+  [
+    "a pinned price stays what it was",
+    async (store) => {
+      if (!store.price) return;
+      const price = { lines: [{ unit: "input", usd: "0.15", per: 1_000_000 }] } as const;
+      await one(store, { do: "price", at: NOON, hash: "p1", price });
+      await one(store, { do: "price", at: NOON, hash: "p1", price: { lines: [] } });
+      assert.deepEqual(await store.price("p1"), price);
+      assert.equal(await store.price("p2"), undefined);
+    },
+  ],
 
-  law("the ledger holds copies: what is changed outside is not changed inside", async (store) => {
-    const labels = { team: "core" };
-    await one(store, reserve("a", { labels }));
-    labels.team = "other";
-    await one(store, settle("a"));
-    assert.deepEqual((await rows(store, "a"))[1]?.labels, { team: "core" });
-  });
-}
+  [
+    "the ledger holds copies: what is changed outside is not changed inside",
+    async (store) => {
+      const labels = { team: "core" };
+      await one(store, reserve("a", { labels }));
+      labels.team = "other";
+      await one(store, settle("a"));
+      assert.deepEqual((await rows(store, "a"))[1]?.labels, { team: "core" });
+    },
+  ],
+];

@@ -15,8 +15,8 @@ import {
 } from "./bench.ts";
 
 /** What the next owner finds after a crash, and what it presumes. */
-export function recoveryLaws(law: Law): void {
-  law(
+export const recoveryLaws: readonly Law[] = [
+  [
     "what was acknowledged is there after a crash, and open calls are presumed",
     async (store, crash) => {
       const lease = { unit: "concurrent", per: "open", max: 3 } as const;
@@ -43,73 +43,88 @@ export function recoveryLaws(law: Law): void {
       assert.equal(await left(next, lease), 3n);
       assert.equal((await rows(next, "done")).length, 2);
     },
-  );
+  ],
 
-  law("the same owner again is no crash: its calls stay open", async (store) => {
-    await one(store, reserve("a"));
-    assert.equal((await store.open(first)).presumed, 0);
-    await one(store, settle("a"));
-    assert.equal((await rows(store, "a"))[1]?.outcome, "ok");
-  });
+  [
+    "the same owner again is no crash: its calls stay open",
+    async (store) => {
+      await one(store, reserve("a"));
+      assert.equal((await store.open(first)).presumed, 0);
+      await one(store, settle("a"));
+      assert.equal((await rows(store, "a"))[1]?.outcome, "ok");
+    },
+  ],
 
-  law("the truth about a presumed call is a correction, once", async (_store, crash) => {
-    await _store.apply([reserve("a", { claims: [claim({}, 1_000n)] })]);
-    const store = await crash();
-    await store.open(second);
-    const late = settle("a", { costNano: 300n, usage: { output: 7 } });
-    await store.apply([late, late]);
-    await store.apply([late]);
-    const [, presumed, correction, ...more] = await rows(store, "a");
-    assert.equal(presumed?.costNano, 1_000n);
-    assert.equal(correction?.kind, "adjust");
-    assert.equal(correction.costNano, -700n);
-    assert.deepEqual(correction.usage, { output: 7 });
-    assert.deepEqual(more, []);
-    assert.equal(await left(store, {}), 9_700n);
-  });
+  [
+    "the truth about a presumed call is a correction, once",
+    async (_store, crash) => {
+      await _store.apply([reserve("a", { claims: [claim({}, 1_000n)] })]);
+      const store = await crash();
+      await store.open(second);
+      const late = settle("a", { costNano: 300n, usage: { output: 7 } });
+      await store.apply([late, late]);
+      await store.apply([late]);
+      const [, presumed, correction, ...more] = await rows(store, "a");
+      assert.equal(presumed?.costNano, 1_000n);
+      assert.equal(correction?.kind, "adjust");
+      assert.equal(correction.costNano, -700n);
+      assert.deepEqual(correction.usage, { output: 7 });
+      assert.deepEqual(more, []);
+      assert.equal(await left(store, {}), 9_700n);
+    },
+  ],
 
-  law("an adjustment is written once, counts, and says who and why", async (store) => {
-    await store.apply([reserve("a", { claims: [claim({}, 1_000n)] }), settle("a")]);
-    const refund = {
-      do: "adjust",
-      at: NOON,
-      attempt: "a",
-      costNano: -200n,
-      reason: "refund",
-      actor: "eve",
-    } as const;
-    await store.apply([refund, refund]);
-    await store.apply([refund, { ...refund, at: NOON + 1 }]);
-    const found = (await rows(store, "a")).filter(({ kind }) => kind === "adjust");
-    assert.equal(found.length, 2);
-    assert.equal(found[0]?.reason, "refund");
-    assert.equal(found[0].actor, "eve");
-    assert.equal(await left(store, {}), 9_700n);
-    await one(store, reserve("b"));
-    await refused(store.apply([{ ...refund, attempt: "b" }]));
-  });
+  [
+    "an adjustment is written once, counts, and says who and why",
+    async (store) => {
+      await store.apply([reserve("a", { claims: [claim({}, 1_000n)] }), settle("a")]);
+      const refund = {
+        do: "adjust",
+        at: NOON,
+        attempt: "a",
+        costNano: -200n,
+        reason: "refund",
+        actor: "eve",
+      } as const;
+      await store.apply([refund, refund]);
+      await store.apply([refund, { ...refund, at: NOON + 1 }]);
+      const found = (await rows(store, "a")).filter(({ kind }) => kind === "adjust");
+      assert.equal(found.length, 2);
+      assert.equal(found[0]?.reason, "refund");
+      assert.equal(found[0].actor, "eve");
+      assert.equal(await left(store, {}), 9_700n);
+      await one(store, reserve("b"));
+      await refused(store.apply([{ ...refund, attempt: "b" }]));
+    },
+  ],
 
-  law("progress is best effort, and heard of open calls only", async (store) => {
-    const heard = { do: "progress", at: NOON, attempt: "a", usage: { output: 1 } } as const;
-    assert.deepEqual(await store.apply([heard]), [{ ok: true }]);
-    await store.apply([reserve("a"), heard, settle("a"), heard]);
-    assert.equal((await rows(store, "a")).length, 2);
-    assert.deepEqual(await store.apply([{ do: "alive", at: NOON }]), [{ ok: true }]);
-    assert.deepEqual(await store.apply([]), []);
-  });
+  [
+    "progress is best effort, and heard of open calls only",
+    async (store) => {
+      const heard = { do: "progress", at: NOON, attempt: "a", usage: { output: 1 } } as const;
+      assert.deepEqual(await store.apply([heard]), [{ ok: true }]);
+      await store.apply([reserve("a"), heard, settle("a"), heard]);
+      assert.equal((await rows(store, "a")).length, 2);
+      assert.deepEqual(await store.apply([{ do: "alive", at: NOON }]), [{ ok: true }]);
+      assert.deepEqual(await store.apply([]), []);
+    },
+  ],
 
-  law("after all that, it finds nothing wrong with itself", async (store, crash) => {
-    await store.apply([
-      reserve("a", { claims: [claim({}, 1_000n), claim({ per: "day" }, 1_000n)] }),
-      reserve("b", { claims: [claim({}, 500n)] }),
-      settle("a"),
-    ]);
-    await store.apply([
-      { do: "adjust", at: NOON, attempt: "a", costNano: 9n, reason: "r", actor: "x" },
-    ]);
-    assert.deepEqual((await store.verify?.()) ?? [], []);
-    const next = await crash();
-    await next.open(second);
-    assert.deepEqual((await next.verify?.()) ?? [], []);
-  });
-}
+  [
+    "after all that, it finds nothing wrong with itself",
+    async (store, crash) => {
+      await store.apply([
+        reserve("a", { claims: [claim({}, 1_000n), claim({ per: "day" }, 1_000n)] }),
+        reserve("b", { claims: [claim({}, 500n)] }),
+        settle("a"),
+      ]);
+      await store.apply([
+        { do: "adjust", at: NOON, attempt: "a", costNano: 9n, reason: "r", actor: "x" },
+      ]);
+      assert.deepEqual((await store.verify?.()) ?? [], []);
+      const next = await crash();
+      await next.open(second);
+      assert.deepEqual((await next.verify?.()) ?? [], []);
+    },
+  ],
+];

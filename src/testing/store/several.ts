@@ -16,14 +16,20 @@ async function soon(is: () => boolean | Promise<boolean>): Promise<void> {
 const text = (value: Uint8Array): string => Buffer.from(value).toString();
 
 /** Leases, the fence, what is decided once, and what one instance hears of another. */
-export function severalLaws(law: Law): void {
-  law("a lease is longer than the time between two signs of life", async (store) => {
-    if (!store.lease) return;
-    const { ms, beatMs } = store.lease;
-    assert.ok(beatMs > 0 && ms > beatMs, `a lease of ${ms} ms, a sign of life every ${beatMs} ms`);
-  });
+export const severalLaws: readonly Law[] = [
+  [
+    "a lease is longer than the time between two signs of life",
+    async (store) => {
+      if (!store.lease) return;
+      const { ms, beatMs } = store.lease;
+      assert.ok(
+        beatMs > 0 && ms > beatMs,
+        `a lease of ${ms} ms, a sign of life every ${beatMs} ms`,
+      );
+    },
+  ],
 
-  law(
+  [
     "what is shared is decided once, by one of many, and for good",
     async (store, crash, more) => {
       if (!store.shared) return;
@@ -50,19 +56,22 @@ export function severalLaws(law: Law): void {
       await next.open({ instance: "third" });
       assert.deepEqual(text(await next.shared!("a", make)), text(all[0]!));
     },
-  );
+  ],
 
-  law("an instance is listed as it said of itself, and lives", async (store) => {
-    if (!store.instances) return;
-    const about = { version: "1.2.3", host: "here", pid: 4 };
-    await store.open({ ...first, about });
-    const mine = (await store.instances()).find(({ instance }) => instance === first.instance);
-    assert.equal(mine?.state, "live");
-    assert.deepEqual({ ...mine.about }, about);
-    assert.ok(Math.abs(Date.now() - mine.heard) < 60_000, `heard of it at ${mine.heard}`);
-  });
+  [
+    "an instance is listed as it said of itself, and lives",
+    async (store) => {
+      if (!store.instances) return;
+      const about = { version: "1.2.3", host: "here", pid: 4 };
+      await store.open({ ...first, about });
+      const mine = (await store.instances()).find(({ instance }) => instance === first.instance);
+      assert.equal(mine?.state, "live");
+      assert.deepEqual({ ...mine.about }, about);
+      assert.ok(Math.abs(Date.now() - mine.heard) < 60_000, `heard of it at ${mine.heard}`);
+    },
+  ],
 
-  law(
+  [
     "a key that one instance changes is told to the others, who then find it",
     async (store, _crash, more) => {
       const other = await more.another?.();
@@ -79,9 +88,9 @@ export function severalLaws(law: Law): void {
       await soon(() => heard > before);
       assert.equal((await store.key("d"))?.revoked, NOON);
     },
-  );
+  ],
 
-  law(
+  [
     "one budget is one for all instances, and a call ends wherever it is settled",
     async (store, _crash, more) => {
       const other = await more.another?.();
@@ -114,9 +123,9 @@ export function severalLaws(law: Law): void {
       const same = (await store.entries({}, { limit: 100 })).items.map(({ seq }) => seq);
       assert.deepEqual(same, seqs);
     },
-  );
+  ],
 
-  law(
+  [
     "a dead instance's calls are presumed by one that lives; the truth is a correction",
     async (store, _crash, more) => {
       const other = await more.another?.();
@@ -147,5 +156,5 @@ export function severalLaws(law: Law): void {
       assert.equal((await rows(other, "b")).length, 2);
       assert.equal(await left(other, {}), 9_700n);
     },
-  );
-}
+  ],
+];
