@@ -3,8 +3,8 @@ import { defineConfig } from "vitest/config";
 // The condition makes `tollgate/plugin` and friends mean the source, for built-ins and tests alike.
 const conditions = ["tollgate-source"];
 
-/** Tests that leave their process as they found it. */
-const CLEAN = ["test/{protocols,unit,walk}/**/*.test.ts"];
+/** Folders of tests that leave their process as they found it. */
+const CLEAN = "protocols|unit|walk";
 
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
@@ -20,8 +20,14 @@ export default defineConfig({
     execArgv: ["--conditions=tollgate-source"],
     projects: [
       // One process plays many of them: a third of their time was making processes and reading the source anew.
-      { extends: true, test: { name: "clean", include: CLEAN, isolate: false } },
-      { extends: true, test: { name: "apart", include: ["test/**/*.test.ts"], exclude: CLEAN } },
+      {
+        extends: true,
+        test: { name: "clean", include: [`test/@(${CLEAN})/**/*.test.ts`], isolate: false },
+      },
+      {
+        extends: true,
+        test: { name: "apart", include: ["test/*.test.ts", `test/!(${CLEAN})/**/*.test.ts`] },
+      },
     ],
   },
 });
