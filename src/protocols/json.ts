@@ -14,6 +14,10 @@ export const number = (v: unknown): number | undefined =>
   typeof v === "number" && Number.isFinite(v) ? v : undefined;
 export const flag = (v: unknown): boolean | undefined => (typeof v === "boolean" ? v : undefined);
 
+/** As lax readers have it, and as a form says it, where all is text. */
+export const isOn = (v: unknown): boolean =>
+  v === true || v === 1 || (typeof v === "string" && /^(?:true|1|on|yes|y|t)$/i.test(v));
+
 /** The object that a text spells, if it spells one. */
 export function parsed(json: string): JsonObject | undefined {
   try {

@@ -374,10 +374,16 @@ describe("a form", () => {
   });
 
   it("names what somebody else keeps no better than JSON does", async () => {
-    const whole = form("b", "passing/ear", Buffer.from("x"), field("b", "images[][file_id]", "f1"));
-    const got = await sent(HEARS, typeOf("b"), whole);
-    expect(got.status).toBe(400);
-    expect(asked).toEqual([]);
+    for (const [name, value] of [
+      ["images[][file_id]", "f1"],
+      ["background", "true"],
+      ["background", "1"],
+    ] as const) {
+      const whole = form("b", "passing/ear", Buffer.from("x"), field("b", name, value));
+      const got = await sent(HEARS, typeOf("b"), whole);
+      expect(got.status, name).toBe(400);
+      expect(asked).toEqual([]);
+    }
   });
 
   it("is billed by what upstream counts, and stands in no file", async () => {

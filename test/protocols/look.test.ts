@@ -148,3 +148,15 @@ describe("the time that it takes grows with the body and not faster", () => {
     expect(() => look({ tools })).toThrow(/More than 1024/);
   });
 });
+
+describe("a switch", () => {
+  // What the readers of forms, and lax readers of JSON, take for true and for false.
+  const on = ["true", "True", "TRUE", "1", "on", "yes", "y", "t", 1, true];
+  const off = ["false", "False", "0", "off", "no", "n", "f", "", 0, false, null];
+  const switches = ["store", "background", "deferred", "enable_search"];
+
+  it.each(switches)("%s is on whichever way it is written, and off likewise", (name) => {
+    for (const value of on) expect(look({ [name]: value }), String(value)).toHaveLength(1);
+    for (const value of off) expect(look({ [name]: value }), String(value)).toEqual([]);
+  });
+});

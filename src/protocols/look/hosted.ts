@@ -1,6 +1,7 @@
 // The one table of tools that run elsewhere than with the client: how they are declared, and by which feature policies
 // know them. What is not known to be the client's own is hosted.
 import type { Feature, Json, JsonObject } from "../../plugin/index.ts";
+import { isOn } from "../json.ts";
 
 /** Lists of tools, and members that hold one tool. */
 export const TOOL_PLACES: ReadonlySet<string> = new Set(["tools", "tool"]);
@@ -52,7 +53,7 @@ const some = (value: Json): boolean => !Array.isArray(value) || value.length > 0
 /** Members that are a hosted tool themselves, and which one, by what they say. */
 export const HOSTED: { readonly [word: string]: (value: Json) => readonly Feature[] } = {
   connectors: (value) => (some(value) ? ["hosted.connectors"] : []),
-  enable_search: (value) => (value === true ? ["hosted.web_search"] : []),
+  enable_search: (value) => (isOn(value) ? ["hosted.web_search"] : []),
   mcp_servers: (value) => (some(value) ? ["hosted.mcp"] : []),
   mcpServers: (value) => (some(value) ? ["hosted.mcp"] : []),
   plugins: (value) =>

@@ -2,9 +2,8 @@
 // asked, whose account it is, and what a prompt cache shall remember. Whichever vendor documents a word, and in whichever body it stands,
 // it means the same: a body that leaves for one protocol may hold the words of another.
 import type { Json, JsonObject, StateWord } from "../../plugin/index.ts";
-import { object } from "../json.ts";
+import { isOn, object } from "../json.ts";
 
-const isTrue = (value: Json): boolean => value === true;
 const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";
 
@@ -78,21 +77,21 @@ export const STATE: { readonly [word: string]: StateWord } = {
     does: "names",
     relay: "never",
     instead: "Ask with stream: true and wait for the answer.",
-    when: isTrue,
+    when: isOn,
   },
   deferred: {
     feature: "state.deferred",
     does: "asks",
     relay: "carried",
     instead: "Wait for the answer.",
-    when: isTrue,
+    when: isOn,
   },
   store: {
     feature: "state.store",
     does: "asks",
     relay: "carried",
     instead: "Leave it out.",
-    when: isTrue,
+    when: isOn,
   },
   prompt: {
     feature: "state.prompt",
