@@ -7,7 +7,7 @@ import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
 import { createPacker, heard, type Packer, type Verdicts } from "./sqlite/wire.ts";
 import type { Role } from "./sqlite/ledger-thread.ts";
-import type { Opened, Settings } from "./sqlite/writer.ts";
+import type { Opened, Settings } from "./sqlite/session.ts";
 
 export default defineStore({
   api: 1,

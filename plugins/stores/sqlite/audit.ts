@@ -2,140 +2,102 @@
 // lookups, which are how an entry is found. Entry by entry, in their order.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
-import {
-  isCalendar,
-  KEPT_MS,
-  type LedgerRow,
-  newMeter,
-  nth,
-  type Taken,
-  used,
-} from "tollgate/store";
-import { chapterOf } from "./mention.ts";
-import { createShelf, rowsOf, type Stored } from "./stored.ts";
+import { isCalendar, KEPT_MS, type LedgerRow, newMeter, type Taken, used } from "tollgate/store";
+import { LookupAudit, type Wrong } from "./lookup-audit.ts";
+import { createShelf, rowsOf, type Shelf, type Stored } from "./stored.ts";
 
-export interface Audit {
-  add(stored: Stored): void;
-  problems(): Problem[];
+interface OpenedCall {
+  readonly seq: number;
+  readonly taken: readonly Taken[];
 }
 
-export function createAudit(db: DatabaseSync): Audit {
-  const open = new Map<string, { seq: number; taken: readonly Taken[] }>();
-  const spent = new Map<string, bigint>();
-  const problems: Problem[] = [];
-  let latest = 0;
-  let chapter = -1;
-  let mentioned = new Set<string>();
-  const counted = { call: 0, done: 0, adjustment: 0, mention: 0 };
-  const shelf = createShelf(db);
-  const call = db.prepare("SELECT 1 FROM call WHERE attempt = ? AND first = ?");
-  const done = db.prepare("SELECT 1 FROM done WHERE reserve = ? AND first = ?");
-  const adjustment = db.prepare(
-    "SELECT 1 FROM adjustment WHERE attempt = ? AND nth = ? AND seq = ?",
-  );
-  const mention = db.prepare("SELECT 1 FROM mention WHERE key = ? AND chapter = ?");
-  const times = db.prepare("SELECT since, till FROM segment WHERE first = ?");
+/** Hands every commit to `add`, in order; then `problems` has what is wrong. */
+export class Audit {
+  readonly #db: DatabaseSync;
+  readonly #lookups: LookupAudit;
+  readonly #open = new Map<string, OpenedCall>();
+  readonly #spent = new Map<string, bigint>();
+  readonly #problems: Problem[] = [];
+  readonly #shelf: Shelf;
+  #latest = 0;
 
-  const wrong = (path: string, message: string): void => void problems.push({ path, message });
-  const count = (id: string, amount: bigint): void =>
-    void (isCalendar(newMeter(id).per) && spent.set(id, (spent.get(id) ?? 0n) + amount));
-
-  function settled(row: LedgerRow, first: number): void {
-    const reserve = open.get(row.attempt);
-    if (!reserve || !open.delete(row.attempt))
-      return wrong(`/entry/${row.attempt}`, "A settle without its reserve.");
-    counted.done++;
-    if (!done.get(reserve.seq, first)) wrong(`/done/${row.attempt}`, "Its settle is not found.");
-    for (const [id, amount] of reserve.taken) count(id, used(newMeter(id).unit, amount, row));
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#shelf = createShelf(db);
+    this.#lookups = new LookupAudit(db, this.#wrong);
   }
 
-  function adjusted(row: LedgerRow, seq: number): void {
-    counted.adjustment++;
-    if (!adjustment.get(row.attempt, nth(row), seq))
-      wrong(`/adjustment/${row.attempt}`, "An adjustment is not found.");
-    const reserve = shelf.row(shelf.about(row.attempt)?.reserve ?? 0);
+  add(stored: Stored): void {
+    const rows = rowsOf(stored);
+    this.#lookups.commit(stored, rows);
+    rows.forEach((row, i) => {
+      this.#latest = Math.max(this.#latest, row.at);
+      const seq = stored.first + i;
+      if (row.kind === "reserve") {
+        this.#lookups.reserve(row, stored.first);
+        this.#open.set(row.attempt, { seq, taken: row.taken });
+      } else if (row.kind === "settle") this.#settled(row, stored.first);
+      else this.#adjusted(row, seq);
+    });
+  }
+
+  problems(): Problem[] {
+    this.#sums();
+    this.#lookups.counts();
+    this.#lists();
+    return this.#problems;
+  }
+
+  readonly #wrong: Wrong = (path, message) => void this.#problems.push({ path, message });
+
+  #count(id: string, amount: bigint): void {
+    if (isCalendar(newMeter(id).per)) this.#spent.set(id, (this.#spent.get(id) ?? 0n) + amount);
+  }
+
+  #settled(row: LedgerRow, first: number): void {
+    const reserve = this.#open.get(row.attempt);
+    if (!reserve || !this.#open.delete(row.attempt))
+      return this.#wrong(`/entry/${row.attempt}`, "A settle without its reserve.");
+    this.#lookups.settle(row, reserve.seq, first);
+    for (const [id, amount] of reserve.taken) this.#count(id, used(newMeter(id).unit, amount, row));
+  }
+
+  #adjusted(row: LedgerRow, seq: number): void {
+    this.#lookups.adjustment(row, seq);
+    const reserve = this.#shelf.row(this.#shelf.about(row.attempt)?.reserve ?? 0);
     for (const [id] of reserve?.taken ?? [])
-      if (newMeter(id).unit === "nano_usd") count(id, row.costNano ?? 0n);
+      if (newMeter(id).unit === "nano_usd") this.#count(id, row.costNano ?? 0n);
   }
 
-  function reserved(row: LedgerRow, seq: number, first: number): void {
-    counted.call++;
-    if (!call.get(row.attempt, first)) wrong(`/call/${row.attempt}`, "Its reserve is not found.");
-    open.set(row.attempt, { seq, taken: row.taken });
-  }
-
-  function found({ first }: Stored, rows: readonly LedgerRow[]): void {
-    const at = rows.map((row) => row.at);
-    const said = times.get(first);
-    const [since, till] = [Math.min(...at), Math.max(...at)];
-    if (said?.["since"] !== since || said["till"] !== till)
-      wrong(`/segment/${first}`, "Its times are not those of its entries.");
-    if (chapter !== chapterOf(first)) {
-      chapter = chapterOf(first);
-      mentioned = new Set();
-    }
-    for (const row of rows) {
-      // As the file holds it: half a character is the same one as any other.
-      const key = row.key.toWellFormed();
-      if (mentioned.has(key)) continue;
-      mentioned.add(key);
-      counted.mention++;
-      if (!mention.get(key, chapter))
-        wrong(`/mention/${key}`, `Its entries from ${first} on are not found.`);
-    }
-  }
-
-  function totals(): void {
-    for (const found of db.prepare("SELECT id, level FROM meter").iterate()) {
+  #sums(): void {
+    const spent = this.#spent;
+    for (const found of this.#db.prepare("SELECT id, level FROM meter").iterate()) {
       const meter = newMeter(String(found["id"]));
       // A window long over may have been forgotten, and begun again by a clock that was set back.
-      if (!isCalendar(meter.per) || meter.end + KEPT_MS < latest) continue;
+      if (!isCalendar(meter.per) || meter.end + KEPT_MS < this.#latest) continue;
       const [level, sum] = [BigInt(String(found["level"])), spent.get(meter.id) ?? 0n];
       spent.delete(meter.id);
       if (level !== sum)
-        wrong(`/meter/${meter.id}`, `Counted ${level}, but the entries sum up to ${sum}.`);
+        this.#wrong(`/meter/${meter.id}`, `Counted ${level}, but the entries sum up to ${sum}.`);
     }
     // A window that is not over is not forgotten by itself.
-    const now = Math.max(latest, Date.now());
+    const now = Math.max(this.#latest, Date.now());
     for (const [id, sum] of spent)
       if (sum !== 0n && newMeter(id).end + KEPT_MS >= now)
-        wrong(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
-    for (const [table, n] of Object.entries(counted)) {
-      const there = db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!["n"];
-      if (there !== n) wrong(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
-    }
+        this.#wrong(`/meter/${id}`, `It is not there, but the entries sum up to ${sum}.`);
   }
 
-  function lists(): void {
-    const low = Number(
-      db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1").get()?.["low"] ?? 0,
-    );
+  #lists(): void {
+    const newest = this.#db.prepare("SELECT low FROM segment ORDER BY id DESC LIMIT 1");
+    const low = Number(newest.get()?.["low"] ?? 0);
     const listed = new Set<string>();
-    for (const { attempt } of db.prepare("SELECT attempt FROM open").all()) {
+    for (const { attempt } of this.#db.prepare("SELECT attempt FROM open").all()) {
       listed.add(String(attempt));
-      if (!open.has(String(attempt))) wrong(`/open/${attempt}`, "Listed as open, but settled.");
+      if (!this.#open.has(String(attempt)))
+        this.#wrong(`/open/${attempt}`, "Listed as open, but settled.");
     }
-    for (const [attempt, { seq }] of open)
+    for (const [attempt, { seq }] of this.#open)
       if (seq < low && !listed.has(attempt))
-        wrong(`/open/${attempt}`, "Not settled, and not listed as open.");
+        this.#wrong(`/open/${attempt}`, "Not settled, and not listed as open.");
   }
-
-  return {
-    add(stored) {
-      const rows = rowsOf(stored);
-      found(stored, rows);
-      rows.forEach((row, i) => {
-        latest = Math.max(latest, row.at);
-        const seq = stored.first + i;
-        if (row.kind === "reserve") reserved(row, seq, stored.first);
-        else if (row.kind === "settle") settled(row, stored.first);
-        else adjusted(row, seq);
-      });
-    },
-    problems() {
-      totals();
-      lists();
-      return problems;
-    },
-  };
 }

@@ -1,8 +1,9 @@
 // The other side of the threads: one writes, one reads. Messages in, messages out, in the order in which they came.
 import { parentPort, workerData } from "node:worker_threads";
 import { faultOf } from "tollgate/plugin";
-import { createReader, type Reader } from "./reader.ts";
-import { createWriter, type Settings, type Writer } from "./writer.ts";
+import { Reader } from "./reader.ts";
+import type { Settings } from "./session.ts";
+import { Writer } from "./writer.ts";
 
 /** What a thread is made with. */
 export type Role =
@@ -38,16 +39,14 @@ async function answer({ id, method, args, long }: Asked): Promise<Answered> {
     if (method === "start") {
       service =
         data.role === "writer"
-          ? createWriter(data.settings, data.instance)
-          : createReader(data.settings);
+          ? new Writer(data.settings, data.instance)
+          : new Reader(data.settings);
       return { id, value: "opened" in service ? service.opened : undefined };
     }
-    const work = (service as unknown as Record<string, (...args: readonly unknown[]) => unknown>)[
-      method
-    ];
+    const of = service as unknown as Record<string, (...args: readonly unknown[]) => unknown>;
     const still = { wanted: true };
     if (long) reading.set(id, still);
-    const value = await (long ? work!(...args, still) : work!(...args));
+    const value = await (long ? of[method]!(...args, still) : of[method]!(...args));
     if (method === "close") port.close();
     return { id, value };
   } catch (error) {

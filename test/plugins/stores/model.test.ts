@@ -6,8 +6,8 @@ import * as fc from "fast-check";
 import { faultOf } from "../../../src/model/error.ts";
 import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
-import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
-import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
+import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
+import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
 import { createPacker, heard } from "../../../plugins/stores/sqlite/wire.ts";
 import { Impossible, LedgerModel, type Op } from "./ledger-model.ts";
 import { makeMemory } from "./made.ts";
@@ -37,7 +37,7 @@ async function sqlite(): Promise<Real> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-model-"));
   const file = (n: number): string => join(folder, `ledger-${n}.db`);
   let n = 0;
-  const open = () => createWriter({ file: file(n), durability: "process", ballastMb: 0 }, `i${n}`);
+  const open = () => new Writer({ file: file(n), durability: "process", ballastMb: 0 }, `i${n}`);
   let writer = open();
   let packer = createPacker();
   const past: { close(): void }[] = [];
@@ -53,7 +53,7 @@ async function sqlite(): Promise<Real> {
       return writer.opened.presumed;
     },
     store: () => {
-      const reader = createReader({ file: file(n) });
+      const reader = new Reader({ file: file(n) });
       past.push(reader);
       return {
         entries: async (query, page) => reader.entries(query, page),

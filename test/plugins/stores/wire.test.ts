@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import type { StoreCommand, LimitState, Verdict } from "tollgate/plugin";
 import { type LedgerRow, reserved, settled, toEntry } from "tollgate/store";
-import { createReader } from "../../../plugins/stores/sqlite/reader.ts";
+import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
 import {
   createPacker,
   createUnpacker,
@@ -16,7 +16,7 @@ import {
   told,
   type ReserveLine,
 } from "../../../plugins/stores/sqlite/wire.ts";
-import { createWriter } from "../../../plugins/stores/sqlite/writer.ts";
+import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -119,7 +119,7 @@ test("what calls say is what their entries say", async () => {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-wire-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "ledger.db");
-  const writer = createWriter({ file, durability: "relaxed", ballastMb: 0 }, "me");
+  const writer = new Writer({ file, durability: "relaxed", ballastMb: 0 }, "me");
   onTestFinished(() => writer.close());
   const packer = createPacker();
   let runs = 0;
@@ -141,7 +141,7 @@ test("what calls say is what their entries say", async () => {
       expect(heard(batch, writer.apply(text))).toEqual(batch.map(() => ({ ok: true })));
       if (twice) writer.apply(packer.pack(batch));
       writer.apply(packer.pack([{ do: "price", at: 0, hash: `${runs}`, price: { lines: [] } }]));
-      const reader = createReader({ file });
+      const reader = new Reader({ file });
       const found = (await reader.entries({}, { after: String(seq), limit: 100 })).items;
       reader.close();
       expect(found).toEqual(rows.map((row, i) => toEntry(row, seq + 1 + i)));

@@ -1,0 +1,33 @@
+// What the journal says to the database, prepared once.
+import type { DatabaseSync } from "node:sqlite";
+import { createKeyring } from "./keyring.ts";
+
+export const statementsOf = (db: DatabaseSync) => ({
+  batch: db.prepare("INSERT INTO batch (first, instance, terms, rows) VALUES (?, ?, ?, ?)"),
+  segment: db.prepare(
+    "INSERT INTO segment (id, first, last, hash, since, till, low) VALUES (?, ?, ?, ?, ?, ?, ?)",
+  ),
+  // FAIL: what fails is taken back with its whole batch, and needs no journal of its own.
+  begin: db.prepare("INSERT OR FAIL INTO call (attempt, first) SELECT value, ? FROM json_each(?)"),
+  end: db.prepare("INSERT OR FAIL INTO done (reserve, first) SELECT value, ? FROM json_each(?)"),
+  known: db.prepare("SELECT 1 FROM call WHERE attempt = ?"),
+  adjustment: db.prepare(
+    "INSERT INTO adjustment (attempt, nth, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+  ),
+  list: db.prepare(
+    "INSERT INTO open (attempt, seq, usage, cost) VALUES (?, ?, ?, ?) " +
+      "ON CONFLICT (attempt) DO UPDATE SET usage = excluded.usage, cost = excluded.cost",
+  ),
+  unlist: db.prepare("DELETE FROM open WHERE attempt = ?"),
+  meter: db.prepare(
+    "INSERT INTO meter (id, level, at, max) VALUES (?, ?, ?, ?) " +
+      "ON CONFLICT (id) DO UPDATE SET level = excluded.level, at = excluded.at, max = excluded.max",
+  ),
+  drop: db.prepare("DELETE FROM meter WHERE id = ?"),
+  key: db.prepare("INSERT OR REPLACE INTO key (digest, place, record) VALUES (?, ?, ?)"),
+  keyring: createKeyring(db),
+  price: db.prepare("INSERT INTO price (hash, price) VALUES (?, ?) ON CONFLICT DO NOTHING"),
+  alive: db.prepare(
+    "UPDATE instance SET alive = ? WHERE epoch = (SELECT max(epoch) FROM instance)",
+  ),
+});
