@@ -1,7 +1,7 @@
 // The one table of members that name what is not a request's own: what another side keeps, which models beside its own are
 // asked, whose account it is, and what a prompt cache shall remember. Whichever vendor documents a word, and in whichever body it stands,
 // it means the same: a body that leaves for one protocol may hold the words of another.
-import type { Json, JsonObject, StateWord } from "../../plugin/index.ts";
+import type { JsonObject, StateWord } from "../../plugin/index.ts";
 import { isOn, object } from "../json.ts";
 
 const typeOf = (of: JsonObject): string =>
