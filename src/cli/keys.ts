@@ -102,6 +102,21 @@ const parts: Readonly<Record<string, Part>> = {
     takes: "id",
     examples: ["tollgate keys revoke laptop"],
   }),
+  move: onStore(
+    "move",
+    {
+      usage: "keys move <id> [options]",
+      summary: COMMANDS["keys.move"].summary,
+      about: `What it uses from now on counts there; its rows stay where they are. ${WHERE}`,
+      options: {
+        account: { value: "name", about: "the account, as gateway.yaml names it; none by default" },
+        ...BASIC,
+      },
+      takes: "id",
+      examples: ["tollgate keys move laptop --account research"],
+    },
+    (given) => ({ account: given.text("account") }),
+  ),
   rotate: onStore(
     "rotate",
     {

@@ -161,7 +161,7 @@ export type Notice = Readonly<{ at: number }> &
     | Readonly<{
         /** A key was made, given a new secret, or ended, while the gateway ran. */
         type: "key";
-        change: "made" | "rotated" | "revoked";
+        change: "made" | "moved" | "rotated" | "revoked";
         /** Its id; no name, for that may be a person. */
         key: string;
       }>

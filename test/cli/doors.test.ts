@@ -47,6 +47,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
   ],
   "keys.list": [{}],
   "keys.show": [{ id: "kept" }, "kept"],
+  "keys.move": [{ id: "kept" }, "kept"],
   "keys.rotate": [{ id: "kept", overlapMs: 60_000 }, "kept", "--overlap", "1m"],
   "keys.revoke": [{ id: "ended" }, "ended"],
 };

@@ -9,7 +9,7 @@ const usd = (pictures: number) =>
   `{ unit: usd, max: "${(pictures * EACH).toFixed(2)}", per: total }`;
 
 const yaml = (url: string, store: string, more = "") => `
-frontends: [chat-completions, messages, responses, images]
+frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth, zdr, { use: limits, with: { hold: hard } }, usage]
 workers: 2
 store: ${store}
@@ -127,6 +127,18 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
       expect(await answer.text()).toMatch(/limit of 0 requests a minute \(account:slow\)/);
     });
 
+    it("a key is listed what its account may use, and no more", async () => {
+      const ids = async (key: string) => {
+        const answer = await fetch(`${at.url}/v1/models`, {
+          headers: { authorization: `Bearer ${key}` },
+        });
+        const { data } = (await answer.json()) as { data: { id: string }[] };
+        return data.map(({ id }) => id.split("/")[0]!);
+      };
+      expect(new Set(await ids(await made("org")))).toEqual(new Set(["up", "away"]));
+      expect(new Set(await ids(await made("other")))).toEqual(new Set(["up"]));
+    });
+
     it("what an account may not use, its keys may not", async () => {
       const answer = await ask("/v1/chat/completions", await made("other"), {
         model: "away/model",
@@ -161,6 +173,22 @@ describe.each(["{ use: sqlite, with: { durability: process, ballast_mb: 0 } }", 
         new: expect.closeTo(1),
         "new/team": expect.closeTo(1),
       });
+      // One of its keys leaves it: then only that one's later calls are elsewhere.
+      const { key: moving, secret } = (await at.ask("keys.create", {
+        account: "team",
+      })) as never as {
+        key: { id: string };
+        secret: string;
+      };
+      await at.ask("keys.move", { id: moving.id, account: "new" });
+      expect((await draw(secret)).status).toBe(200);
+      await at.ask("keys.move", { id: moving.id });
+      expect((await draw(secret)).status).toBe(200);
+      expect(await sums({ by: ["account"], key: moving.id })).toEqual({
+        "": expect.closeTo(1),
+        new: expect.closeTo(1),
+      });
+      await expect(at.ask("keys.move", { id: moving.id, account: "nwe" })).rejects.toThrow(/"new"/);
       const [row] = (
         (await at.ask("ledger.entries", { account: "new" })) as {
           items: { account: string; labels: object }[];

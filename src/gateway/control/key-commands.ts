@@ -13,7 +13,7 @@ export interface KeyShelf {
   /** Durable, and known everywhere, when it resolves. */
   write(record: KeyRecord): Promise<void>;
   /** Hears, when it is so, of a key that was made, given a new secret or ended. */
-  changed?(change: "made" | "rotated" | "revoked", id: string): void;
+  changed?(change: "made" | "moved" | "rotated" | "revoked", id: string): void;
 }
 
 /** What a key's grants are compared with. Nothing is refused: what they name may come later. */
@@ -36,38 +36,14 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
   });
   const ended = (at: number | undefined) => at !== undefined && at <= now();
 
-  async function all(): Promise<KeyRecord[]> {
-    const found: KeyRecord[] = [];
-    let after: string | undefined;
-    do {
-      const page = await shelf.list({ after, limit: 500 });
-      found.push(...page.items);
-      after = page.next;
-    } while (after !== undefined);
-    return found;
-  }
-
-  /** By id, by name where only one has it; the newest first: a rotated key is there twice for a while. */
-  async function find({ id }: InputOf<"keys.show">): Promise<[KeyRecord, ...KeyRecord[]]> {
-    const keys = await all();
-    const named = keys.filter((key) => key.name === id);
-    const same = keys.filter((key) => key.id === id);
-    const found = same.length > 0 ? same : named;
-    if (new Set(found.map((key) => key.id)).size > 1)
-      fail(
-        "invalid",
-        `Several keys are named "${id}": say the id. ${named.map((key) => key.id).join(", ")}`,
-      );
-    const [first, ...rest] = found.sort((a, b) => b.created - a.created);
-    return first
-      ? [first, ...rest]
-      : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
-  }
+  const find = ({ id }: InputOf<"keys.show">) => found(shelf, id);
 
   /** A command that says a name then needs the id. */
   async function sameName({ id, name }: KeyRecord): Promise<string[]> {
     if (name === undefined) return [];
-    const same = (await all()).find((key) => key.name === name && shown(key).state === "valid");
+    const same = (await all(shelf)).find(
+      (key) => key.name === name && shown(key).state === "valid",
+    );
     return same
       ? [`${same.id} is named "${name}" too: commands then need an id, this one's is ${id}.`]
       : [];
@@ -89,12 +65,20 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
       shelf.changed?.("made", record.id);
       return { secret: key.secret, key: shown(record), warnings };
     },
-    "keys.list": async () => ({ keys: (await all()).map(shown) }),
+    "keys.list": async () => ({ keys: (await all(shelf)).map(shown) }),
     "keys.show": async (input) => ({ keys: (await find(input)).map(shown) }),
     "keys.revoke": async (input) => {
       const keys = (await find(input)).map((key) => ({ ...key, revoked: key.revoked ?? now() }));
       for (const key of keys) await shelf.write(key);
       shelf.changed?.("revoked", keys[0]!.id);
+      return { keys: keys.map(shown) };
+    },
+    /** Rows that it has written say where it stood then. */
+    "keys.move": async (input) => {
+      mustStand(input.account, around?.());
+      const keys = (await find(input)).map((key) => ({ ...key, account: input.account }));
+      for (const key of keys) await shelf.write(key);
+      shelf.changed?.("moved", keys[0]!.id);
       return { keys: keys.map(shown) };
     },
     /** The same key to the ledger and its limits, under a new secret; the old one lives on for a while. */
@@ -114,6 +98,34 @@ export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, aroun
       return { secret: key.secret, key: shown(record) };
     },
   });
+}
+
+async function all(shelf: KeyShelf): Promise<KeyRecord[]> {
+  const found: KeyRecord[] = [];
+  let after: string | undefined;
+  do {
+    const page = await shelf.list({ after, limit: 500 });
+    found.push(...page.items);
+    after = page.next;
+  } while (after !== undefined);
+  return found;
+}
+
+/** By id, by name where only one has it; the newest first: a rotated key is there twice for a while. */
+async function found(shelf: KeyShelf, id: string): Promise<[KeyRecord, ...KeyRecord[]]> {
+  const keys = await all(shelf);
+  const named = keys.filter((key) => key.name === id);
+  const same = keys.filter((key) => key.id === id);
+  const meant = same.length > 0 ? same : named;
+  if (new Set(meant.map((key) => key.id)).size > 1)
+    fail(
+      "invalid",
+      `Several keys are named "${id}": say the id. ${named.map((key) => key.id).join(", ")}`,
+    );
+  const [first, ...rest] = meant.sort((a, b) => b.created - a.created);
+  return first
+    ? [first, ...rest]
+    : fail("not_found", `There is no key "${id}".`, { code: "no_such_key" });
 }
 
 /** Every request of a key whose account is not there is refused. */

@@ -230,6 +230,21 @@ export const COMMANDS = {
     cli: "keys revoke",
     onFiles: true,
   },
+  "keys.move": {
+    summary: "put one into another account, or into none",
+    input: {
+      ...KEY,
+      properties: {
+        ...KEY.properties,
+        account: text("The account, as gateway.yaml names it; none when absent"),
+      },
+    },
+    output: answer("keys"),
+    role: "operator",
+    writes: true,
+    cli: "keys move",
+    onFiles: true,
+  },
   "keys.rotate": {
     summary: "put a new secret in place of the old one",
     input: {
