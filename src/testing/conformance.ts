@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { Work } from "../model/work.ts";
+import type { Context } from "../plugin/context.ts";
 import type { Definition } from "../plugin/define.ts";
 import { check, type Check } from "./check.ts";
 import { frontend } from "./conformance/frontend.ts";
@@ -31,6 +32,8 @@ export interface ConformanceOptions {
    * for every other one the check fails without them. False: there are none, and the decoders stay unchecked.
    */
   readonly recordings?: URL | string | false;
+  /** What answers the plugin's `ctx.fetch`, such as a token's address. Absent: nothing does. */
+  readonly fetch?: Context["fetch"];
   /** Where the plugin's module is, to watch its import in a process of its own: `import.meta.resolve("./index.ts")`. */
   readonly module?: URL | string;
   /** Of the kinds that the plugin's native endpoints serve and a package adds: their `sample` is what they are asked. */
@@ -77,6 +80,7 @@ function subjectOf(definition: Definition, given: ConformanceOptions): Subject {
       : (given.recordings as false | undefined),
     module: given.module === undefined ? undefined : addressOf(given.module),
     secrets: [...secretsIn(definition.options, options), ...secretsIn(ofCredential, credential)],
+    fetch: given.fetch,
     works: given.works ?? [],
     heard: [],
   };

@@ -8,6 +8,7 @@ import {
   conformance,
   context,
   gateway,
+  json,
   protocolLaws,
   say,
   speaking,
@@ -16,6 +17,7 @@ import {
   type TestContext,
 } from "tollgate/testing";
 import acme from "../../examples/acme.ts";
+import acmeCloud from "../../examples/acme-cloud.ts";
 import cache from "../../examples/cache.ts";
 import counter from "../../examples/counter.ts";
 import fileStore from "../../examples/file-store.ts";
@@ -34,6 +36,7 @@ const FOLDER = join(import.meta.dirname, "../../examples");
 
 const plugins: Readonly<Record<string, Definition>> = {
   acme,
+  "acme-cloud": acmeCloud,
   cache,
   counter,
   "file-store": fileStore,
@@ -58,6 +61,10 @@ describe("every example", () => {
   for (const definition of Object.values(plugins))
     for (const { name, run } of conformance(definition, {
       ...(definition === acme && { credential: { api_key: "canary-acme-7f3a" } }),
+      ...(definition === acmeCloud && {
+        credential: { client_id: "house", client_secret: "canary-cloud-9d2e" },
+        fetch: async () => Response.json({ token: "t0" }),
+      }),
       ...(definition === guard && { with: { words: ["tulip"] } }),
     }))
       it(name, run);
@@ -300,6 +307,57 @@ describe("the provider", () => {
     expect(asked!.headers.authorization).toBe("Bearer canary-acme-7f3a");
     expect(asked!.json()).not.toHaveProperty("user");
     expect(asked!.json().max_tokens).toBe(9);
+  });
+});
+
+describe("the provider with tokens", () => {
+  it("fetches one for many requests, and another when it is over", async () => {
+    let good = 0;
+    let fetched = 0;
+    const hello = say("Hello");
+    await using up = await upstream({
+      "POST /token": (asked) => {
+        fetched++;
+        const { client_secret } = asked.json() as { client_secret?: string };
+        return client_secret === "canary-cloud-9d2e"
+          ? json({ token: `t${good}` })
+          : json({ error: "no" }, 401);
+      },
+      "POST /v1/chat/completions": (asked) =>
+        asked.headers.authorization === `Bearer t${good}`
+          ? hello.to(asked)
+          : json({ error: { message: "The token has expired." } }, 401),
+    });
+    await using at = await gateway({
+      plugins: { ...plugins, cut: oneKey },
+      yaml: `frontends: [chat-completions, lines]
+middleware: [cut]
+providers:
+  cloud: { use: acme-cloud, with: { base_url: "${up.url}", client_id: house, client_secret: canary-cloud-9d2e } }`,
+    });
+    const ask = async (path: string, body: object) => {
+      const res = await fetch(`${at.url}${path}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: "Bearer x" },
+        body: JSON.stringify({ model: "cloud/large", ...body }),
+      });
+      return [res.status, (await res.text()).includes("Hello")];
+    };
+    const asked = [
+      [CHAT, user("Hi")],
+      [CHAT, { ...user("Hi"), stream: true }],
+      ["/lines", { prompt: "Hi" }],
+      ["/lines", { prompt: "Hi", stream: true }],
+    ] as const;
+    for (const round of [1, 2, 3]) {
+      const got = await Promise.all(asked.map(([path, body]) => ask(path, body)));
+      expect(got).toEqual(asked.map(() => [200, true]));
+      expect(fetched).toBe(round);
+      good++;
+    }
+    const states = at.ledger.flatMap((row) => (row.do === "settle" ? [row.outcome] : []));
+    expect(states).toEqual(Array(12).fill("ok"));
+    expect(JSON.stringify(at.logs)).not.toContain("canary-cloud");
   });
 });
 

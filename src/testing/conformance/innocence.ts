@@ -23,8 +23,8 @@ export function innocence(subject: Subject): Check[] {
 
 /** Runs a plugin's setup with frozen options, and remembers what it logs. */
 export async function setUp(
-  { definition, options, heard }: Subject,
-  lent: TestContext = context({ id: `test.${definition.name}` }),
+  { definition, options, heard, fetch }: Subject,
+  lent: TestContext = context({ id: `test.${definition.name}`, ...(fetch && { fetch }) }),
 ): Promise<{ plugin: any; lent: TestContext }> {
   try {
     const setup = definition.setup as (options: unknown, ctx: unknown) => unknown;

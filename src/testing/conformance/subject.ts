@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import type { Work } from "../../model/work.ts";
+import type { Context } from "../../plugin/context.ts";
 import type { Definition } from "../../plugin/define.ts";
 
 /** A plugin under judgement, with everything that its author gave. */
@@ -11,6 +12,8 @@ export interface Subject {
   /** False: its author says that there are none. */
   readonly recordings: string | false | undefined;
   readonly module: string | undefined;
+  /** What answers `ctx.fetch`. */
+  readonly fetch: Context["fetch"] | undefined;
   /** Of kinds that a package adds. */
   readonly works: readonly Work[];
   /** Values that must never be read anywhere. */
