@@ -244,11 +244,15 @@ describe("every provider", () => {
     });
     await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
     const dir = await mkdtemp(join(tmpdir(), "author-"));
+    // A credential is one key, or the two things that a token is fetched with.
+    const credential = block.text.includes("client_secret")
+      ? 'client_id: acme, client_secret: "${env:ACME}"'
+      : 'api_key: "${env:ACME}"';
     try {
       await using gateway = await startGateway({
         dir,
         files: { "my-provider.ts": block.text },
-        yaml: `frontends: [chat-completions]\nproviders:\n  acme: { use: ./my-provider.ts, with: { api_key: "\${env:ACME}", base_url: "http://127.0.0.1:${(server.address() as AddressInfo).port}" } }\n`,
+        yaml: `frontends: [chat-completions]\nproviders:\n  acme: { use: ./my-provider.ts, with: { ${credential}, base_url: "http://127.0.0.1:${(server.address() as AddressInfo).port}" } }\n`,
         env: { ACME: "sk-acme-00000" },
       });
       const res = await fetch(`${gateway.url}/v1/chat/completions`, {
