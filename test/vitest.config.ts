@@ -17,8 +17,6 @@ export default defineConfig({
     pool: "forks",
     // Most files wait for a daemon of their own most of the time: two of them share two cores well.
     maxWorkers: 2,
-    // Those that run beside each other wait for upstreams that are silent.
-    maxConcurrency: 16,
     execArgv: ["--conditions=tollgate-source"],
     projects: [
       // One process plays many of them: a third of their time was making processes and reading the source anew.

@@ -324,7 +324,7 @@ const pairs = SPOKEN.flatMap((client) =>
   SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]),
 );
 
-describe.concurrent.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
+describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   it.concurrent.each(Object.entries(STREAMS))("streams: %s", async (_name, [verdict, fault]) =>
     judge(await ask(client, up, true, fault), verdict),
   );
@@ -333,7 +333,7 @@ describe.concurrent.each(pairs)("a client of %s, an upstream of %s", (client, up
   );
 });
 
-describe.concurrent.each(SPOKEN)("an upstream of %s, on the wire", (up) => {
+describe.each(SPOKEN)("an upstream of %s, on the wire", (up) => {
   it.concurrent.each(Object.entries(WIRES))("%s", async (_name, [verdict, fault]) => {
     for (const stream of [true, false]) judge(await ask(up, up, stream, fault), verdict);
   });
