@@ -38,7 +38,7 @@ export async function banner(gateway: Gateway, file: string | undefined): Promis
   ].join("\n");
 }
 
-/** The one that answers on any machine, if it is there. */
+/** A model that answers on any machine, if there is one. */
 const someModel = (gateway: Gateway): Promise<string> =>
   gateway.explain("demo/echo").then(
     ({ candidates }) => (candidates.length > 0 ? "demo/echo" : "<provider>/<model>"),

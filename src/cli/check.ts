@@ -20,7 +20,7 @@ export const command: CliCommand = {
   async run(given) {
     const file = configFile(given);
     const loaded = await load(file);
-    // What ships is not the operator's to mend.
+    // The operator cannot mend the file that ships with the package.
     let problems = loaded.problems.filter((p) => file !== undefined || p.severity !== "note");
     const { config } = loaded;
     if (config && !given.has("no-setup")) {

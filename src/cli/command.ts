@@ -23,13 +23,13 @@ export interface Part extends CliCommand {
   readonly summary: string;
 }
 
-/** What `run` is where only the parts do anything: which one is meant is found before it. */
+/** The `run` of a command that only has parts. It is not called, because the part is found before it. */
 export const ofParts = (): Promise<number> => Promise.reject(new Error("one of its parts runs"));
 
 export type Options = Readonly<Record<string, Option>>;
 
 export interface Option {
-  /** What stands for the value: "file". Without it the option is a yes. */
+  /** The word for the option's value in help: "file". Absent: the option takes no value. */
   readonly value?: string;
   readonly short?: string;
   readonly about: string;

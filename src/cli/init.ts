@@ -43,7 +43,7 @@ interface Provider {
   readonly options?: Schema;
 }
 
-/** What ships, down to its providers, and then those that were asked for. */
+/** The file that ships, down to its providers, and then the providers that were asked for. */
 async function starter(names: readonly string[]): Promise<string> {
   const known = Object.keys(builtins.provider);
   const [modeline, ...rest] = defaultText().split("\n");
@@ -70,7 +70,7 @@ async function starter(names: readonly string[]): Promise<string> {
   return [modeline, "", ...settings, "providers:", blocks.join("\n")].join("\n");
 }
 
-/** What must be said stands there, read from a variable; what may be said stands beside it as a comment. */
+/** Options that must be given are read from a variable; the others stand beside them as comments. */
 function provider(use: string, of: Provider): string {
   const { summary, credential = {}, options = {} } = of;
   // A package's address or a path is no key: clients write the key before the first / of a model.

@@ -38,7 +38,7 @@ export const optionsOf = (schema: Schema): Options =>
     }),
   );
 
-/** " --hash <text>": what it cannot do without. */
+/** The options that must be given: " --hash <text>". */
 export const usageOf = (schema: Schema): string =>
   propertiesOf(schema)
     .filter(([property]) => isRequired(schema, property))
@@ -54,7 +54,7 @@ function valueOf(of: Schema): string | undefined {
   return typeof type === "string" && type in words ? words[type as keyof typeof words] : "json";
 }
 
-/** What was said; text is still text where the schema may want something else. */
+/** The options as they were given. Their values are still text; the schema makes numbers of them. */
 export async function inputOf(schema: Schema, given: CliInput): Promise<JsonObject> {
   const whole = given.text("input");
   const said = whole === undefined ? {} : parsed(whole === "-" ? await stdin() : whole, "--input");

@@ -1,5 +1,5 @@
-// What V8 has compiled is kept for the next start. A user who can write there can run code in this process: so it lies in the package, of
-// whose every file the same is true, and is this user's alone, or it is not used.
+// What V8 has compiled is kept for the next start. A user who can write there can run code in this process. So it lies in the
+// package, where that is true of every file, and only a folder of this user's alone is used.
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";

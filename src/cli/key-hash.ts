@@ -18,7 +18,7 @@ export const HASH: Part = {
   run: hash,
 };
 
-/** A key of less than that is too little to be random. */
+/** A shorter key could be guessed. */
 const SHORTEST = 20;
 
 /** A key never stands on a command line, where every process can read it. */

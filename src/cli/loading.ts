@@ -1,4 +1,4 @@
-// What every command stands on: which package this is, which file is meant, where plugins come from.
+// What every command needs: which package this is, which file is meant, where plugins come from.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
@@ -49,7 +49,7 @@ async function createOtherLoad(): Promise<LoadPlugin> {
   return createLoader({ builtin: builtins, host: await publicModules() });
 }
 
-/** Lent to plugins, so that there is one copy of what they and we speak about. */
+/** Modules lent to plugins, so that a plugin and the gateway share one copy of the contract. */
 async function publicModules(): Promise<Record<string, unknown>> {
   const protocols = new URL("../protocols/", import.meta.url);
   const suffix = import.meta.filename.endsWith(".ts") ? "ts" : "js";

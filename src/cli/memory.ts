@@ -1,6 +1,6 @@
-// How V8 keeps memory, said before anything is made. It would make objects that often outlive a collection of the young
-// generation old from the start. A request in flight does outlive one; and what is old keeps all that it names alive until
-// a full collection, long after it was answered.
+// How V8 keeps memory, set before any object is made. V8 would make objects old from the start when such objects often outlive a
+// collection of the young generation. A request in flight does outlive one. An old object keeps all that it names alive until a
+// full collection, long after its request was answered.
 import { setFlagsFromString } from "node:v8";
 
 export const startYoung = () => setFlagsFromString("--no-allocation-site-pretenuring");
@@ -26,6 +26,6 @@ export function giveBack([command = ""]: readonly string[]): void {
       } as Record<string, string>,
     );
   } catch {
-    // A runtime that may not do so serves all the same.
+    // Where this is not permitted the gateway serves all the same.
   }
 }

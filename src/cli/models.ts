@@ -93,7 +93,7 @@ async function list(given: CliInput): Promise<number> {
           id,
           kind,
           limits?.context?.toLocaleString("en") ?? "",
-          // An alias knows what all that it stands for agree on.
+          // Of an alias only the facts are known on which all models behind it agree.
           price || id.startsWith(`${provider}/`) ? briefly(price) : "as it is answered",
           retires === undefined ? "" : paint("yellow", retires.slice(0, 10)),
         ]),

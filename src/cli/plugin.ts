@@ -79,7 +79,7 @@ const narrowed = (
   };
 };
 
-/** Everything that is wrong with it at once, at the option that says it. */
+/** Everything that is wrong with the input at once, each at its option. */
 function checked(schema: Schema, input: JsonObject, words: string): JsonObject {
   const { value, complaints } = checkInput(schema, input, () => true);
   if (complaints.length === 0) return value as JsonObject;

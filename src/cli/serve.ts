@@ -19,7 +19,7 @@ const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies L
 /** When nothing is waited for any more. */
 const KILL_MS = 10_000;
 
-/** npm sends a Ctrl-C on that the terminal has sent already. */
+/** After a Ctrl-C of the terminal npm sends the same signal once more: within this time it is one. */
 const ECHO_MS = 300;
 
 export const command: CliCommand = {
@@ -143,7 +143,7 @@ function untilStopped(
       .stop()
       .catch((error: unknown) => {
         code = EXIT.failed;
-        log.error({ error }, "it did not stop well");
+        log.error({ error }, "the gateway did not stop well");
       })
       .finally(() => {
         log.flush();
@@ -164,7 +164,7 @@ function untilStopped(
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {
-    // A terminal that was closed says so with the same signal.
+    // A terminal that is closed sends the same signal.
     if (terminal && !isatty(1)) stop("the terminal is gone");
     else
       void gateway.reload("signal").then(({ unchanged, generation }) => {

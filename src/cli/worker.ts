@@ -20,7 +20,7 @@ process.on("uncaughtException", (error) => {
   log.error({ error }, "an error that was not caught");
   worker.ailing();
 });
-// What stands is replaced by the primary, which sees it end.
+// A process whose event loop stands ends itself. The primary sees that and starts another one.
 const pulse = startPulse({ pretty });
 await worker.over;
 pulse[Symbol.dispose]();

@@ -73,7 +73,7 @@ export function checkAccounts(said: unknown, mounts: readonly Mount[], report: R
 function checkLimits(said: unknown, at: string, report: Report): void {
   if (!Array.isArray(said)) return;
   for (const [i, limit] of said.entries()) {
-    // What has not even the form of one has been told off by the schema.
+    // The schema has refused what has another form.
     if (!isMapping(limit) || ["unit", "max", "per"].some((key) => limit[key] === undefined))
       continue;
     const flaw = limitFlaw(limit as WrittenLimit);
@@ -82,7 +82,7 @@ function checkLimits(said: unknown, at: string, report: Report): void {
   }
 }
 
-/** Told of the first one that is too deep; what stands in it is only an echo. */
+/** Only the outermost account that is too deep is a problem: those inside of it would repeat it. */
 function checkLevels(parents: ReadonlyMap<string, readonly NameUse[]>, report: Report): void {
   for (const [id, [use]] of parents) {
     const path = [id];

@@ -1,5 +1,5 @@
-// Where operators' programs reach the gateway, and with which tokens: the part of gateway.yaml under `admin:`. Absent, there is no such
-// listener. What a schema cannot say of it is checked here.
+// Where operators' programs reach the gateway, and with which tokens: the part of gateway.yaml under `admin:`. Without it there is
+// no such listener. What a schema cannot check is checked here.
 import { dirname, resolve } from "node:path";
 import { isLoopback } from "../lib/egress.ts";
 import type { Role } from "../plugin/plugin.ts";
@@ -69,7 +69,7 @@ export function checkAdmin(said: unknown, report: Report): void {
   checkTokens(said["tokens"], report);
 }
 
-/** Two that are the same would be one person under two roles. */
+/** Two equal tokens would be one holder with two roles. */
 function checkTokens(tokens: unknown, report: Report): void {
   if (!isMapping(tokens)) return;
   const names = new Map<string, string>();

@@ -11,7 +11,7 @@ export interface SourceFinding {
   readonly file: string;
   readonly pointer: string;
   readonly spot?: Spot;
-  /** There is no value there: what else is wrong with it is only an echo. */
+  /** There is no value there: any other problem with it would only repeat this one. */
   readonly hole?: true;
 }
 
@@ -57,7 +57,7 @@ export function parseSource(
     customTags: [],
     prettyErrors: false,
   });
-  // One per line: what follows the first is mostly its echo.
+  // One problem a line: those after the first mostly repeat it.
   const lines = new Set<number>();
   for (const flaw of [...document.errors, ...document.warnings]) {
     // The tree says it of every tag that is not one of the plain ones, and the rest of the file can still be read.

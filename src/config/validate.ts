@@ -37,7 +37,7 @@ export function validate(
   }
 }
 
-/** What the text would be as the type that was wanted. */
+/** The text as a value of the wanted type. */
 function turn({ keyword, params }: ErrorObject, text: string): unknown {
   if (keyword === "enum" || keyword === "const") {
     const allowed =

@@ -1,7 +1,7 @@
 // Group commit, self-clocking: one batch is in flight, and what was queued meanwhile is the next one. Nothing lingers:
 // under load batches grow, alone an item goes at once.
 
-/** All that sockets and processes which are ready now ask for comes first; when there is nothing, this takes no time. */
+/** Lets all sockets and processes that are ready now add their commands first. It takes no time when there are none. */
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /** Runs steps one after the other while there is work. A step never throws. */

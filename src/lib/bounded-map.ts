@@ -1,4 +1,4 @@
-// A map that holds so many entries at most: what was written longest ago goes first.
+// A map with a bound on its entries: the one that was written longest ago goes first.
 
 export class BoundedMap<K, V> {
   readonly #most: number;

@@ -1,4 +1,4 @@
-// Strings in the bytes of a JSON text: where they end, whatever they are full of, in time that grows as they do.
+// Where the strings in the bytes of a JSON text end, in time that is linear in their length whatever stands in them.
 import { BOUNDS } from "./bounds.ts";
 
 export const MOST_ESCAPES = BOUNDS.escapes.most;

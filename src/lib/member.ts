@@ -1,4 +1,4 @@
-/** A member of any name that a client or an upstream chose: an assignment to "__proto__" is none. */
+/** Sets a member whose name a client or an upstream chose. A plain assignment to "__proto__" would set the prototype. */
 export function put(into: object, name: string, value: unknown): void {
   if (name === "__proto__")
     Object.defineProperty(into, name, {

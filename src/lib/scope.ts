@@ -23,13 +23,13 @@ export class Scope implements AsyncDisposable {
     return thing;
   }
 
-  /** After the end, an undo runs at once: nothing that is taken late is forgotten. */
+  /** Calls `undo` at the end. After the end it is called at once, so that nothing stays open. */
   defer(undo: () => unknown): void {
     if (this.#ended) void Promise.resolve().then(undo);
     else this.#undo.push(undo);
   }
 
-  /** Unref'd; never overlaps itself; what it throws goes to `failed`. */
+  /** Calls `tick` again and again. It keeps no process alive and never overlaps itself; what it throws goes to `failed`. */
   every(
     ms: number,
     tick: (signal: AbortSignal) => unknown,
@@ -48,7 +48,7 @@ export class Scope implements AsyncDisposable {
     this.defer(() => clearInterval(timer));
   }
 
-  /** Leaves: the signal fires, nothing is ended yet. */
+  /** Fires the signal of leaving. Nothing is ended yet. */
   leave(): void {
     this.#end.abort();
   }

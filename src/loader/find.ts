@@ -1,5 +1,5 @@
-// What `use:` means, and where that is: a path, a package, a built-in, or a package by its conventional name. In this
-// order, and nothing else: no address, no query, nothing that is not on this disk.
+// What `use:` means, and where it is: a path, a package, a built-in, or a package by its conventional name, in this order.
+// Nothing else is looked for: no address, no query, nothing that is not on this disk.
 import { findPackageJSON } from "node:module";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";

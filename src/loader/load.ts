@@ -22,8 +22,8 @@ export interface LoaderOptions {
 }
 
 /**
- * What has been imported stays, as long as the files it came from say what they said; what has changed is imported anew.
- * Node forgets no module: each version of a plugin takes its memory until the process ends.
+ * A module is imported once, and again when one of its files has changed. Node forgets no module: each version of a plugin takes
+ * its memory until the process ends.
  */
 export function createLoader(of: LoaderOptions): LoadPlugin {
   const { builtin, importMs = 10_000 } = of;
@@ -108,8 +108,8 @@ function reason(error: unknown): string {
 }
 
 /**
- * A user who can write here can run code in this process: what jiti finds in its cache it executes. So it is ours alone, or not used;
- * and never the shared folder that jiti would take by itself.
+ * A user who can write here can run code in this process, because jiti executes what it finds in its cache. So only a folder of
+ * this user's alone is used, and never the shared one that jiti would take by itself.
  */
 function privateFolder(stateDir: string): string | false {
   const folder = join(stateDir, "cache", "jiti");

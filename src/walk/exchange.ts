@@ -156,7 +156,10 @@ export class HostExchange implements Exchange {
         try {
           leave();
         } catch (err) {
-          inner.gen.log.error({ request: this.id, err }, "a leave was not taken");
+          inner.gen.log.error(
+            { request: this.id, err },
+            "the end of a call failed when its client left",
+          );
         }
       }
     });

@@ -18,7 +18,7 @@ export const DIMENSIONS = ["key", "account", "provider", "model", "day", "label"
 
 export const COMMANDS = {
   status: {
-    summary: "say how the running gateway is",
+    summary: "show the state of the running gateway",
     input: NONE,
     output: answer("version", "pid", "url", "stateDir", "state", "generation", "lists"),
     role: "viewer",
@@ -27,7 +27,7 @@ export const COMMANDS = {
     onFiles: false,
   },
   readings: {
-    summary: "say what goes on in all processes",
+    summary: "show what happens in all processes",
     input: NONE,
     output: answer("processes", "inFlight", "ledger", "memory", "refusals", "dropped"),
     role: "metrics",

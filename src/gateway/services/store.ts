@@ -51,7 +51,7 @@ export async function openStore(
       tell(log, news);
       hear?.(news);
     } catch (error) {
-      log.error({ err: error }, "what the store told was not taken");
+      log.error({ err: error }, "news of the store could not be used");
     }
   };
   const { presumed } = await store.open(owner, heard);

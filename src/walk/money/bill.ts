@@ -64,7 +64,7 @@ export function billed(
   return gen.ledger
     .settle(command, prices)
     .catch((err: unknown) =>
-      gen.log.error({ request: call.exchange.id, err }, "a settle row was not taken"),
+      gen.log.error({ request: call.exchange.id, err }, "the ledger did not take a settle row"),
     );
 }
 

@@ -150,7 +150,10 @@ export class CallLife {
       .record(record.max)
       .then((got) => got && record.to(got))
       .catch((err: unknown) =>
-        gen.log.error({ request: call.exchange.id, err }, "a recorded answer was not taken"),
+        gen.log.error(
+          { request: call.exchange.id, err },
+          "a frontend could not take a recorded answer",
+        ),
       );
   }
 
