@@ -28,6 +28,7 @@ admin:
   tokens: { graphs: { role: metrics, token: "\${env:GRAPHS}" }, me: { role: owner, token: literal-secret-of-24-characters } }
 store: { use: sqlite, with: { durability: process } }
 frontends: [messages]
+accounts: { acme: { limits: [{ unit: usd, max: 12.50, per: month }] }, web: { parent: acme, labels: { team: "\${env:MODEL}" } } }
 observers: [{ use: watch, with: { token: literal-secret-6 } }]
 middleware:
   - auth
@@ -142,6 +143,16 @@ describe("print", () => {
             models: [ fast ]
           timeout: 30s
           on_error: refuse
+      accounts:
+        acme:
+          limits:
+            - unit: usd
+              max: 12.5
+              per: month
+        web:
+          parent: acme
+          labels:
+            team: \${env:MODEL}
       observers:
         - use: watch
           with:
