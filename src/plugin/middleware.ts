@@ -91,7 +91,11 @@ export interface Hooks {
    * credential. It edits `out`. A field of an account, or of state that is not the client's, is refused after it all the same.
    */
   prepare?(out: Outgoing, call: Call): Sync;
-  /** `next()` at most once: the host owns retries. After it, upstream's head is here and no content has left. */
+  /**
+   * Around each call. `next()` at most once: the host owns retries. It reserves and asks the provider, and its time does not
+   * count as the hook's; after it, upstream's head is here and no content has left. A hook that answers without it asks no
+   * provider: with what was recorded, or with an answer of its own.
+   */
   attempt?(call: Call, next: () => Promise<Reply>): Promise<AttemptResult>;
   /**
    * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out.

@@ -6,6 +6,7 @@ import { fail, folding, type Hooks, type ModelEvent } from "tollgate/plugin";
 import { grammar, say, think, upstream, type Chunks, type Speech } from "tollgate/testing";
 import type { SpokenProtocol } from "tollgate/testing";
 import { backend, scene, type Scene } from "../kit/scene.ts";
+import { until } from "../kit/waits.ts";
 import { CLIENTS, TARGETS } from "./roads.ts";
 import { toy } from "./toy.ts";
 
@@ -300,6 +301,50 @@ describe("what cannot be decoded", () => {
       expect((await res.text()).includes("three")).toBe(onError === "pass");
     },
   );
+});
+
+it("an answer of pictures is shown whole before its bytes pass, and may be stopped", async () => {
+  const said = {
+    created: 1,
+    data: [{ b64_json: "AAAA" }],
+    usage: { input_tokens: 1, output_tokens: 2, total_tokens: 3 },
+  };
+  await using up = await backend((_req, res) => {
+    res.setHeader("content-type", "application/json");
+    res.end(JSON.stringify(said));
+  });
+  const asked = async (watch: NonNullable<Hooks["watch"]>) => {
+    await using s = await scene({
+      frontend: CLIENTS["images"]!.protocol,
+      providers: {
+        p: {
+          endpoints: [
+            { protocol: TARGETS["images"]!, base: `${up.base}/v1`, auth: "none" as const },
+          ],
+          facts: new Map([["m", { kind: "image" as const }]]) as never,
+          models: async () => [{ model: "m", kind: "image" as const }],
+        },
+      },
+      hooks: [{ watch }],
+    });
+    await until(() => s.built.gen.catalogue.find("p", "m").listed);
+    const res = await s.ask({
+      model: "p/m",
+      ...CLIENTS["images"]!.least,
+      response_format: "b64_json",
+    });
+    return { status: res.status, text: await res.text(), lanes: lanes(s.journal) };
+  };
+  const seen: string[] = [];
+  const shown = await asked(() => (event) => void seen.push(event.type));
+  expect(shown, shown.text).toMatchObject({ status: 200, lanes: new Set(["verbatim"]) });
+  expect(shown.text).toContain("AAAA");
+  expect(seen).toContain("media");
+  const stopped = await asked((_call, stop) => (event) => {
+    if (event.type === "media") stop({ kind: "content_policy", message: "Not this one." });
+  });
+  expect(stopped.status).toBe(400);
+  expect(stopped.text).not.toContain("AAAA");
 });
 
 it("a native endpoint's events are shown too", async () => {
