@@ -29,8 +29,9 @@ export interface Protocol<K extends Kind = Kind> {
   server?: ServerHalf<K>;
   client?: ClientHalf<K>;
   /**
-   * These pass on the verbatim lane, a trailing * being a prefix; all others stop here. Of an answer, those that tell of the
-   * operator's account stop even where they are listed, and secrets are masked in the rest.
+   * These pass on the verbatim lane, a trailing * being a prefix; all others stop here. Even where they are listed
+   * these stop: of a request, what clients present as a key (`authorization`, `x-api-key`, `cookie`, …); of an answer, what tells of
+   * the operator's account. Secrets are masked in the rest.
    */
   headers?: { request?: readonly string[]; response?: readonly string[] };
   /** What may leave of its bodies under Service-ZDR. Without it, nothing but what the operator allows. */

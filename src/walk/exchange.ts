@@ -26,8 +26,8 @@ import { Stay } from "./bounds/stay.ts";
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
-/** Never shown to a plugin: `admit` gets the one secret that counts, and nothing else does. */
-const SECRET_HEADERS: ReadonlySet<string> = new Set([
+/** Never shown to a plugin or a provider: `admit` gets the one secret that counts, and nothing else does. */
+export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "authorization",
   "proxy-authorization",
   "cookie",

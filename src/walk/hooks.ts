@@ -122,3 +122,7 @@ export function closer(chain: Chain, model: string, provider: string): string | 
   for (const h of chain.event) if (h.applies(model, provider)) return `${h.id} (event)`;
   return undefined;
 }
+
+/** Which hook looks at a candidate's answers, if any does. */
+export const watcherOf = (chain: Chain, model: string, provider: string): string | undefined =>
+  chain.watch.find((hook) => hook.applies(model, provider))?.id;

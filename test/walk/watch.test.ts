@@ -399,3 +399,72 @@ it("where a middleware has no watcher for this model, its lane costs no decoding
   await (await s.ask({ model: "p/other", text: "hi", stream: true })).text();
   expect(decoded).toBe(1);
 });
+
+describe("several answers at once", () => {
+  const choice = (index: number, content: string) => ({
+    index,
+    delta: { content },
+    message: { role: "assistant", content },
+    finish_reason: "stop",
+  });
+  const answer = {
+    id: "c",
+    object: "chat.completion",
+    model: "m",
+    choices: [choice(0, "fine"), choice(1, "SECRET of the house")],
+    usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
+  };
+  const asked = async (
+    n: number | undefined,
+    hook: NonNullable<Scene["hooks"]>[number],
+    stream: boolean,
+  ) => {
+    await using up = await upstream({
+      "POST /*": () => ({
+        headers: { "content-type": stream ? "text/event-stream" : "application/json" },
+        body: stream
+          ? `data: ${JSON.stringify({ ...answer, object: "chat.completion.chunk" })}\n\ndata: [DONE]\n\n`
+          : JSON.stringify(answer),
+      }),
+    });
+    await using s = await scene({
+      frontend: CLIENTS["chat-completions"]!.protocol,
+      providers: {
+        p: {
+          endpoints: [
+            {
+              protocol: TARGETS["chat-completions"]!,
+              base: `${up.url}/v1`,
+              auth: "none" as const,
+            },
+          ],
+        },
+      },
+      hooks: [hook],
+    });
+    const least = CLIENTS["chat-completions"]!.least;
+    const res = await s.ask({ model: "p/m", stream, ...least, ...(n !== undefined && { n }) });
+    return { status: res.status, text: await res.text() };
+  };
+  const watch: Hooks["watch"] = (_call, stop) => (event) => {
+    if (event.type === "delta" && event.text.includes("SECRET"))
+      stop({ kind: "content_policy", message: "Stopped here." });
+  };
+
+  it.each([true, false])(
+    "are not asked for past a watcher, which sees one (stream: %s)",
+    async (stream) => {
+      const got = await asked(2, { watch }, stream);
+      expect(got.text).not.toContain("SECRET");
+      expect(got.status).toBe(400);
+      expect(got.text).toContain("n_not_watched");
+    },
+  );
+
+  it("are, where no watcher looks", async () => {
+    const elsewhere = { watch, for: { models: ["other/*"] } };
+    expect(await asked(2, elsewhere, false)).toMatchObject({ status: 200 });
+    expect(await asked(2, {}, true)).toMatchObject({ status: 200 });
+    for (const n of [1, undefined]) expect((await asked(n, { watch }, true)).status).toBe(200);
+  });
+});

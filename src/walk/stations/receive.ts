@@ -8,7 +8,7 @@ import type { Protocol, ServerHalf, Survey } from "../../plugin/protocol.ts";
 import { featuresOf, look } from "../../protocols/look/index.ts";
 import { breath } from "../bounds/turn.ts";
 import { keepsNothing } from "../candidates/privacy.ts";
-import type { ReceivedBody, HostExchange } from "../exchange.ts";
+import type { HostExchange } from "../exchange.ts";
 import type { FormLayout } from "../form/body.ts";
 import type { MountedFrontend } from "../mounted.ts";
 import { collect, expect, isBodiless, NO_BYTES } from "../request/collect.ts";
@@ -38,8 +38,9 @@ export async function receive(x: HostExchange): Promise<void> {
   const sent = bodiless ? NOTHING : surveyed(server, body);
   if (x.privacy !== "off") keepsNothing(x, sent);
   const read = early ?? (route.read && (await route.read(x, body)));
+  // A frontend may name a candidate; a body that holds such a thing names none.
+  const pinned = typeof read?.model === "object" ? read.model : undefined;
   const model = read?.model ?? body["model"];
-  const pinned = typeof model === "object" ? (model as ReceivedBody["pinned"]) : undefined;
   if (!pinned && typeof model !== "string")
     fail("invalid", "model is required and must be a string.", {
       param: "model",

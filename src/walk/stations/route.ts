@@ -9,7 +9,7 @@ import type { Survey } from "../../plugin/protocol.ts";
 import type { ReceivedBody } from "../exchange.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
-import type { Hook } from "../hooks.ts";
+import { watcherOf, type Hook } from "../hooks.ts";
 import { type LeftOut, noneLeft } from "../candidates/left-out.ts";
 import { matches } from "../candidates/pattern.ts";
 import { permit } from "../answer/pictures.ts";
@@ -71,7 +71,7 @@ function leave(
 
 /** By what is known of them and of the request. */
 function sifted(
-  { x, work, survey, pinned }: RouteInputs,
+  { frontend, x, work, survey, pinned }: RouteInputs,
   all: readonly HostCandidate[],
   may: May,
   out: LeftOut[],
@@ -113,7 +113,8 @@ function sifted(
         "capability",
         `it does not do ${lacks}`,
       );
-    if (survey.features.includes("n") && candidate.lane === "translated" && work.oneTranslated)
+    if (!survey.features.includes("n") || !work.oneTranslated) return true;
+    if (candidate.lane === "translated")
       return leave(
         out,
         candidate,
@@ -121,6 +122,17 @@ function sifted(
         "unsupported",
         "n_not_translated",
         "n above 1 only travels verbatim",
+      );
+    // A watcher is shown the events of one answer: the others would pass unseen.
+    const watcher = watcherOf(frontend.chain, x.model, candidate.provider);
+    if (watcher !== undefined)
+      return leave(
+        out,
+        candidate,
+        watcher,
+        "unsupported",
+        "n_not_watched",
+        "n above 1 cannot be watched, and here answers are",
       );
     return true;
   });

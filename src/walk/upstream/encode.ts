@@ -5,6 +5,7 @@ import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
+import { SECRET_HEADERS } from "../exchange.ts";
 import { prepare } from "../hooks.ts";
 import { formType } from "../form/head.ts";
 import { pathNamed } from "./path.ts";
@@ -43,7 +44,9 @@ export function encode(
   if (!bodiless) out.header("content-type", form ? formType(form.boundary) : "application/json");
   for (const name in endpoint.headers) out.header(name, endpoint.headers[name]);
   if (verbatim) {
-    passing(protocol.headers?.request, req.headers, (name, value) => out.header(name, value));
+    passing(protocol.headers?.request, req.headers, (name, value) => {
+      if (!SECRET_HEADERS.has(name)) out.header(name, value);
+    });
     for (const field in received!.edits) out.set(field, received!.edits[field]);
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
