@@ -13,7 +13,7 @@ export type Json = null | boolean | number | string | readonly Json[] | JsonObje
 /** `undefined` means absent, as JSON.stringify has it, so codecs may write `{ seed: r.sampling.seed }`. */
 export type JsonObject = { readonly [key: string]: Opt<Json> };
 
-/** A file of a multipart body, held in memory. */
+/** A file of a form. One that came from a client is a span of the bytes that came: it is no copy, and nothing may write into it. */
 export interface FilePart {
   filename: string;
   mime: string;

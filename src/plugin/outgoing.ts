@@ -1,7 +1,10 @@
 import type { Field, HeadersOut, Opt } from "../model/values.ts";
 import type { Named } from "./look.ts";
 
-/** The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, so that editing closes no lane. */
+/**
+ * The request about to leave. Edits are kept by top-level field and spliced into the client's bytes, JSON or a form, so that editing
+ * closes no lane. A body into which a file is set leaves as a form.
+ */
 export interface Outgoing {
   readonly method: string;
   readonly path: string;

@@ -64,6 +64,8 @@ export function formBody(raw: Buffer, boundary: string): FormBody {
     odd ||= ODD.test(part.name);
     const [top, ...within] = pathOf(part.name);
     if (within.length > BOUNDS.depth.most) return bad(BOUNDS.depth.error[1], beyond("depth"));
+    if (part.filename !== undefined && (within.length > 1 || within[0]))
+      return bad("invalid_form", `The file ${shown(part.name)} stands deeper than in a list.`);
     const value = valueOf(raw, part);
     if (value === undefined)
       return bad("invalid_utf8", `The part ${shown(part.name)} of the form is not UTF-8 text.`);

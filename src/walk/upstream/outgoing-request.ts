@@ -7,7 +7,6 @@ import {
   type Field,
   type HeadersOut,
   type Json,
-  type JsonObject,
   type Opt,
 } from "../../model/values.ts";
 import type { Outgoing } from "../../plugin/outgoing.ts";
@@ -191,14 +190,9 @@ export class OutgoingRequest implements Outgoing {
 
 const text = (value: Json): Buffer => Buffer.from(JSON.stringify(value));
 
-/** A file, or a list or an object of files. */
-function hasFile(value: Opt<Field>): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (isFilePart(value)) return true;
-  if (Array.isArray(value)) return value.some(isFilePart);
-  for (const member in value) if (isFilePart((value as JsonObject)[member])) return true;
-  return false;
-}
+/** A file, or a list with one. */
+const hasFile = (value: Opt<Field>): boolean =>
+  Array.isArray(value) ? value.some(isFilePart) : isFilePart(value);
 
 function same(a: Opt<Field>, b: Opt<Field>): boolean {
   if (a === b) return true;

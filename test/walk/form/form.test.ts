@@ -6,6 +6,7 @@ import { isFilePart, type Body, type Field } from "tollgate/plugin";
 import { allowing, look, stranger } from "../../../src/protocols/look/index.ts";
 import { oneReading } from "../../../src/walk/stations/ambiguous-keys.ts";
 import { worked } from "../../kit/processor.ts";
+import { OutgoingRequest } from "../../../src/walk/upstream/outgoing-request.ts";
 import { formBody, pathOf } from "../../../src/walk/form/body.ts";
 import { edited } from "../../../src/walk/form/edit.ts";
 import { boundaryOf, formType, isForm } from "../../../src/walk/form/head.ts";
@@ -45,17 +46,15 @@ const mimes = fc.constantFrom("audio/wav", "application/octet-stream", "text/pla
 const file = (boundary: string) =>
   fc.record({ filename: filenames, mime: mimes, data: bytes(boundary) });
 const fieldOf = (boundary: string): fc.Arbitrary<Field> => {
-  const one = fc.oneof(
-    text.filter((s) => !s.includes(`--${boundary}`)),
-    file(boundary),
-  );
+  const words = text.filter((s) => !s.includes(`--${boundary}`));
+  const one = fc.oneof(words, file(boundary));
   const member = fc.constantFrom("a", "b", "url");
   return fc.oneof(
     { weight: 4, arbitrary: one },
     fc.array(one, { minLength: 1, maxLength: 3 }),
-    fc.dictionary(member, one, { minKeys: 1, maxKeys: 3 }),
+    fc.dictionary(member, words, { minKeys: 1, maxKeys: 3 }),
     // Each object of a list begins with a member that the one before it has.
-    fc.array(fc.record({ a: one, b: one }), { minLength: 1, maxLength: 3 }),
+    fc.array(fc.record({ a: words, b: words }), { minLength: 1, maxLength: 3 }),
   ) as fc.Arbitrary<Field>;
 };
 const forms = boundaries.chain((boundary) =>
@@ -241,6 +240,16 @@ describe("what could be read in two ways", () => {
     [
       "an encoding of its own",
       part('Content-Disposition: form-data; name="a"\r\nContent-Transfer-Encoding: base64') + END,
+      "invalid_form",
+    ],
+    [
+      "a file in an object",
+      part('Content-Disposition: form-data; name="a[b]"; filename="x"') + END,
+      "invalid_form",
+    ],
+    [
+      "a file in an object of a list",
+      part('Content-Disposition: form-data; name="a[][b]"; filename="x"') + END,
       "invalid_form",
     ],
     [
@@ -435,6 +444,35 @@ describe("a file", () => {
     expect(JSON.stringify(body).length).toBeLessThan(200);
     expect(JSON.stringify(body)).not.toBe(JSON.stringify(form("two").body));
     expect(JSON.stringify(body)).toBe(JSON.stringify(form("one").body));
+  });
+});
+
+describe("a request that leaves", () => {
+  it("says in its bytes what it says of itself, and is announced as what it is", () => {
+    const fields = fieldOf("b").filter((one) => !JSON.stringify(plain(one)).includes("--b"));
+    const bodies = fc.dictionary(fc.constantFrom("a", "b", "c", "d"), fields);
+    const edits = fc.array(fc.tuple(fc.constantFrom("a", "b", "e"), fc.option(fields)));
+    fc.assert(
+      fc.property(bodies, edits, fc.boolean(), (body, list, verbatim) => {
+        const raw = written(body, "b");
+        const seen = read(raw, "b");
+        const out = new OutgoingRequest({
+          method: "POST",
+          path: "/",
+          ...(verbatim ? { body: seen.body, raw, form: seen.layout } : { body }),
+        });
+        out.header("content-type", verbatim ? formType("b") : "application/json");
+        for (const [name, value] of list) out.set(name, value ?? undefined);
+        const bytes = out.bytes()!;
+        const boundary = boundaryOf(out.headers["content-type"]!);
+        const said = boundary ? read(bytes, boundary).body : JSON.parse(bytes.toString());
+        expect(plain(said)).toEqual(plain(out.whole()));
+        const files = Object.values(out.whole()!).some((one) =>
+          JSON.stringify(plain(one)).includes('"filename"'),
+        );
+        expect(boundary !== undefined).toBe(verbatim || files);
+      }),
+    );
   });
 });
 
