@@ -131,7 +131,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
 
   data(chunk: Buffer): void {
     if (this.#over || this.#drained) return;
-    // Node gathers what is written in one turn: corked here, each event would cost a system call of its own.
+    // Node gathers what is written in one turn and sends it at once. With a cork of ours each event would be a system call.
     try {
       this.#decoder!.push(chunk);
     } catch (problem) {
