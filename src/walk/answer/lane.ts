@@ -24,10 +24,10 @@ export type AnswerSource = { response: UpstreamResponse } | { events: AsyncItera
 const GIVEN = 1.5;
 
 export function answering(call: HostCall): AnswerContext {
-  return new To(call);
+  return new CallAnswerContext(call);
 }
 
-class To implements AnswerContext {
+class CallAnswerContext implements AnswerContext {
   readonly id: string;
   readonly model: string;
   readonly created = Math.floor(Date.now() / 1000);
@@ -55,34 +55,34 @@ class To implements AnswerContext {
 }
 
 /** Verbatim: the same Buffers go on, the codec's relay looks at them as they pass. */
-export function relayed(call: HostCall, course: LaneSink, headers: HeadersIn): LaneDecoder {
-  const passage = new Verbatim(call, course, headers);
-  const watchers = watching(call, course);
+export function relayed(call: HostCall, sink: LaneSink, headers: HeadersIn): LaneDecoder {
+  const decoder = new Verbatim(call, sink, headers);
+  const watchers = watching(call, sink);
   if (!watchers)
     return call.exchange.stream
-      ? passage
-      : whole(call, course, passage, (body) => passage.whole(body));
+      ? decoder
+      : whole(call, sink, decoder, (body) => decoder.whole(body));
   const of = { watching: watchers, headers };
-  if (call.exchange.stream) return new Watched(call, course, passage, of);
-  return whole(call, course, passage, (body) => {
-    shownWhole(call, course, body, of);
-    if (!course.over) passage.whole(body);
+  if (call.exchange.stream) return new Watched(call, sink, decoder, of);
+  return whole(call, sink, decoder, (body) => {
+    shownWhole(call, sink, body, of);
+    if (!sink.over) decoder.whole(body);
   });
 }
 
 /** Both ends of a relay in one object: with a thousand streams, each object that an event touches is a miss of the processor's cache. */
 class Verbatim implements LaneDecoder, RelaySink {
   readonly #relay: Relay;
-  readonly #course: LaneSink;
+  readonly #sink: LaneSink;
   readonly #answer: ClientAnswer;
   readonly #tally: Tally;
   readonly #held: HeldBytes;
 
-  constructor(call: HostCall, course: LaneSink, headers: HeadersIn) {
-    this.#course = course;
+  constructor(call: HostCall, sink: LaneSink, headers: HeadersIn) {
+    this.#sink = sink;
     this.#held = new HeldBytes(call);
-    this.#answer = course.answer;
-    this.#tally = course.tally;
+    this.#answer = sink.answer;
+    this.#tally = sink.tally;
     const client = call.candidate["~"].endpoint.protocol!.client!;
     this.#relay = client.relay!(this, answering(call), headers);
   }
@@ -97,7 +97,7 @@ class Verbatim implements LaneDecoder, RelaySink {
   }
   end(): void {
     this.#relay.end();
-    this.#course.finished();
+    this.#sink.finished();
   }
   get between(): boolean {
     return this.#relay.between;
@@ -117,7 +117,7 @@ class Verbatim implements LaneDecoder, RelaySink {
   content(bytes?: number): void {
     if (bytes === undefined) this.#tally.untold = true;
     else this.#tally.textBytes += bytes;
-    if (!this.#answer.committed) this.#course.content();
+    if (!this.#answer.committed) this.#sink.content();
   }
   start(id: string): void {
     this.#tally.began(id);
@@ -126,7 +126,7 @@ class Verbatim implements LaneDecoder, RelaySink {
     this.#tally.saw(seen);
   }
   finish(reason: FinishReason): Usage {
-    this.#course.finishing(reason);
+    this.#sink.finishing(reason);
     return this.#tally.usage().usage;
   }
 }
@@ -134,14 +134,14 @@ class Verbatim implements LaneDecoder, RelaySink {
 /** Translated: upstream's bytes → events → the event hooks → the client's protocol. */
 export function translated(
   call: HostCall,
-  course: LaneSink,
+  sink: LaneSink,
   source: { protocol: Protocol; headers: HeadersIn; stream: boolean },
 ): LaneDecoder {
-  const { emit, fail: failed } = written(call, course);
+  const { emit, fail: failed } = written(call, sink);
   const client = source.protocol.client!;
   if (!source.stream) {
-    const passage = { push() {}, end() {}, fail: failed, between: true };
-    return whole(call, course, passage, (body) => client.whole(body, emit, call, source.headers));
+    const decoder = { push() {}, end() {}, fail: failed, between: true };
+    return whole(call, sink, decoder, (body) => client.whole(body, emit, call, source.headers));
   }
   // A decoder keeps bytes that bring no event: half of one, or a whole answer where a stream was expected.
   const unread = new HeldBytes(call);
@@ -164,10 +164,10 @@ export function translated(
 /** Where events go: through the hooks' pipe, into the client's protocol. */
 export function written(
   call: HostCall,
-  course: LaneSink,
+  sink: LaneSink,
 ): { emit(event: ModelEvent): void; fail(fault: Fault): void } {
   const x = call.exchange;
-  const { answer, tally } = course;
+  const { answer, tally } = sink;
   const server = x["~"].frontend.server!;
   const to = answering(call);
   const encoder = x.stream ? server.stream((piece) => answer.write(piece), to) : undefined;
@@ -176,7 +176,7 @@ export function written(
   let events = 0;
   let blocks = 0;
   const last = (event: ModelEvent): void => {
-    if (course.over) return undefined;
+    if (sink.over) return undefined;
     if (++events > BOUNDS.events.most) exceed("events");
     // A protocol that writes an answer anew may have to say all of it once more at its end.
     held.add(weight(event));
@@ -194,50 +194,50 @@ export function written(
         break;
       case "delta":
         tally.textBytes += Buffer.byteLength(event.text);
-        course.content();
+        sink.content();
         break;
       case "item":
       case "media":
-        course.content();
+        sink.content();
         break;
       case "finish": {
         tally.ended = true;
         if (encoder) {
-          course.finishing(event.reason);
+          sink.finishing(event.reason);
           const { usage } = tally.usage();
           // Where the input was not counted, the guess that went out at the start is taken back.
           const counted = usage.output === undefined ? usage : { input: 0, ...usage };
           encoder.event({ type: "usage", usage: counted });
           encoder.event(event);
-          return course.finished();
+          return sink.finished();
         }
         folded!.event(event);
         const whole = folded!.answer();
         const say = (said: ModelAnswer) => {
-          if (course.over) return;
-          course.finishing(event.reason);
+          if (sink.over) return;
+          sink.finishing(event.reason);
           const body = server.whole({ ...said, usage: tally.usage().usage }, to);
           answer.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
-          course.finished();
+          sink.finished();
         };
         const turning = inWantedForm(call, whole);
         if (!turning) return say(whole);
-        return void turning.then(say).catch((problem: unknown) => course.broke(problem));
+        return void turning.then(say).catch((problem: unknown) => sink.broke(problem));
       }
     }
     if (encoder) encoder.event(event);
     else folded!.event(event);
   };
   return {
-    emit: staged(call, course, encoder ? withBytes(call, last, course) : last),
+    emit: staged(call, sink, encoder ? withBytes(call, last, sink) : last),
     fail: (fault) => encoder?.fail(fault),
   };
 }
 
 function whole(
   call: HostCall,
-  course: LaneSink,
-  passage: LaneDecoder,
+  sink: LaneSink,
+  decoder: LaneDecoder,
   take: (body: Buffer) => void,
 ): LaneDecoder {
   const held = new HeldBytes(call);
@@ -249,9 +249,9 @@ function whole(
     },
     end() {
       take(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
-      if (!course.over) passage.end();
+      if (!sink.over) decoder.end();
     },
-    fail: (fault) => passage.fail(fault),
+    fail: (fault) => decoder.fail(fault),
     between: true,
   };
 }

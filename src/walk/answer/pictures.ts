@@ -43,7 +43,7 @@ export function inWantedForm(
 export function withBytes(
   call: HostCall,
   emit: (event: ModelEvent) => void,
-  course: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
+  sink: { readonly tally: { ended: boolean }; broke(problem: unknown): void },
 ): (event: ModelEvent) => void {
   if (wanted(call.exchange) === undefined) return emit;
   let before: Promise<unknown> | undefined;
@@ -52,11 +52,11 @@ export function withBytes(
       event.type === "media" && "url" in event.media ? turned(call, event.media) : undefined;
     if (!before && !fetching) return emit(event);
     // Upstream may end its message now, although a picture is still being fetched.
-    if (event.type === "finish") course.tally.ended = true;
+    if (event.type === "finish") sink.tally.ended = true;
     before = Promise.all([fetching, before]).then(([media]) =>
       emit(event.type === "media" && media ? { ...event, media } : event),
     );
-    before.catch((problem: unknown) => course.broke(problem));
+    before.catch((problem: unknown) => sink.broke(problem));
   };
 }
 

@@ -12,43 +12,43 @@ export type EventStage = (event: ModelEvent) => void;
  * The stages before `last`. What a hook throws is its own, and what comes after the hooks is the answer's: neither throws
  * through the other.
  */
-export function staged(call: HostCall, course: LaneSink, last: EventStage): EventStage {
+export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventStage {
   const { stages } = call.exchange["~"].frontend.chain;
   if (stages.length === 0) return last;
-  const stop = stopping(course);
+  const stop = stopping(sink);
   return stages.reduceRight<EventStage>(
     (next, { event, watch }) => {
       const hook = event ?? watch;
       if (!hook.applies(call.exchange.model, call.provider)) return next;
-      if (event) return broken(course, event.run(call, next, stop));
-      const see = broken(course, watch.run(call, stop));
+      if (event) return broken(sink, event.run(call, next, stop));
+      const see = broken(sink, watch.run(call, stop));
       return (e) => {
         see(e);
-        if (!course.over) next(e);
+        if (!sink.over) next(e);
       };
     },
     (e) => {
       try {
-        if (!course.over) last(e);
+        if (!sink.over) last(e);
       } catch (problem) {
-        course.broke(blame(problem, "answer", call.provider));
+        sink.broke(blame(problem, "answer", call.provider));
       }
     },
   );
 }
 
 /** The watchers alone, for an answer whose bytes pass as they came; nothing where there is none. */
-export function watching(call: HostCall, course: LaneSink): Watching | undefined {
+export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
   const { watch } = call.exchange["~"].frontend.chain;
   if (watch.length === 0) return undefined;
   const hooks = watch.filter((hook) => hook.applies(call.exchange.model, call.provider));
   if (hooks.length === 0) return undefined;
-  const stop = stopping(course);
-  const stages = hooks.map((hook) => broken(course, hook.run(call, stop)));
+  const stop = stopping(sink);
+  const stages = hooks.map((hook) => broken(sink, hook.run(call, stop)));
   return {
     must: hooks.some(({ passes }) => !passes),
     show(event) {
-      for (const see of stages) if (!course.over) see(event);
+      for (const see of stages) if (!sink.over) see(event);
     },
   };
 }
@@ -61,16 +61,16 @@ export interface Watching {
 }
 
 /** After its finish an answer is not stopped any more. */
-const stopping = (course: LaneSink) => (fault: Fault) => {
-  if (!course.tally.ended) course.stop(fault);
+const stopping = (sink: LaneSink) => (fault: Fault) => {
+  if (!sink.tally.ended) sink.stop(fault);
 };
 
 const broken =
-  (course: LaneSink, stage: EventStage): EventStage =>
+  (sink: LaneSink, stage: EventStage): EventStage =>
   (event) => {
     try {
       stage(event);
     } catch (problem) {
-      course.broke(problem);
+      sink.broke(problem);
     }
   };

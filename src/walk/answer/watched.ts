@@ -12,8 +12,8 @@ const NEWLINE = 0x0a;
 
 /** A stream of events or lines goes on line by line: half a line is nothing that could have been shown. */
 export class Watched implements LaneDecoder {
-  readonly #course: LaneSink;
-  readonly #passage: LaneDecoder;
+  readonly #sink: LaneSink;
+  readonly #lane: LaneDecoder;
   readonly #shown: Decoder;
   readonly #lines: boolean;
   readonly #held: HeldBytes;
@@ -21,17 +21,17 @@ export class Watched implements LaneDecoder {
 
   constructor(
     call: HostCall,
-    course: LaneSink,
-    passage: LaneDecoder,
+    sink: LaneSink,
+    lane: LaneDecoder,
     of: { readonly watching: Watching; readonly headers: HeadersIn },
   ) {
-    this.#course = course;
-    this.#passage = passage;
+    this.#sink = sink;
+    this.#lane = lane;
     this.#lines = formOf(String(of.headers["content-type"] ?? "")) === "stream";
     this.#held = new HeldBytes(call);
     const client = call.candidate["~"].endpoint.protocol!.client!;
     const decoder = client.stream((event) => of.watching.show(event), call, of.headers);
-    this.#shown = new Shown(call, course, of.watching, decoder);
+    this.#shown = new Shown(call, sink, of.watching, decoder);
   }
 
   push(chunk: Buffer): void {
@@ -51,27 +51,27 @@ export class Watched implements LaneDecoder {
   end(): void {
     if (this.#waiting.length > 0) this.#pass(Buffer.concat(this.#waiting));
     this.#shown.end();
-    if (!this.#course.over) this.#passage.end();
+    if (!this.#sink.over) this.#lane.end();
   }
 
   fail(...of: Parameters<LaneDecoder["fail"]>): void {
-    this.#passage.fail(...of);
+    this.#lane.fail(...of);
   }
 
   get between(): boolean {
-    return this.#passage.between;
+    return this.#lane.between;
   }
 
   #pass(bytes: Buffer): void {
     this.#shown.push(bytes);
-    if (!this.#course.over) this.#passage.push(bytes);
+    if (!this.#sink.over) this.#lane.push(bytes);
   }
 }
 
 /** A whole answer, shown before any of it passes. */
 export function shownWhole(
   call: HostCall,
-  course: LaneSink,
+  sink: LaneSink,
   body: Buffer,
   of: { readonly watching: Watching; readonly headers: HeadersIn },
 ): void {
@@ -79,14 +79,14 @@ export function shownWhole(
   try {
     client.whole(body, (event) => of.watching.show(event), call, of.headers);
   } catch (problem) {
-    unseen(call, course, of.watching, problem);
+    unseen(call, sink, of.watching, problem);
   }
 }
 
 /** What cannot be decoded cannot be shown: then it does not pass, unless every watcher may be passed over. */
-function unseen(call: HostCall, course: LaneSink, { must }: Watching, problem: unknown): void {
-  if (course.over) return;
-  if (must) return course.broke(blame(problem, "answer", call.provider));
+function unseen(call: HostCall, sink: LaneSink, { must }: Watching, problem: unknown): void {
+  if (sink.over) return;
+  if (must) return sink.broke(blame(problem, "answer", call.provider));
   const { gen } = call.exchange["~"];
   gen.log.warn(
     { request: call.exchange.id, provider: call.provider, err: problem },
@@ -97,13 +97,13 @@ function unseen(call: HostCall, course: LaneSink, { must }: Watching, problem: u
 /** The decoder whose events are shown. After a failure it is asked no more. */
 class Shown implements Decoder {
   readonly #call: HostCall;
-  readonly #course: LaneSink;
+  readonly #sink: LaneSink;
   readonly #watching: Watching;
   #decoder: Decoder | undefined;
 
-  constructor(call: HostCall, course: LaneSink, watching: Watching, decoder: Decoder) {
+  constructor(call: HostCall, sink: LaneSink, watching: Watching, decoder: Decoder) {
     this.#call = call;
-    this.#course = course;
+    this.#sink = sink;
     this.#watching = watching;
     this.#decoder = decoder;
   }
@@ -113,7 +113,7 @@ class Shown implements Decoder {
       this.#decoder?.push(bytes);
     } catch (problem) {
       this.#decoder = undefined;
-      unseen(this.#call, this.#course, this.#watching, problem);
+      unseen(this.#call, this.#sink, this.#watching, problem);
     }
   }
 
