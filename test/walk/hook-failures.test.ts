@@ -126,6 +126,28 @@ describe("an attempt", () => {
       });
   });
 
+  it.each([
+    ["record", (reply: Reply) => reply.record(1_000)],
+    ["settled", (reply: Reply) => reply.settled()],
+  ])("that waits for %s before it answers is cut, and its call is billed", async (_what, wait) => {
+    const hook: Hooks = {
+      async attempt(_call, next) {
+        const reply = await next();
+        await wait(reply);
+        return reply;
+      },
+    };
+    expect(await asked({ ...hook, timeoutMs: 100 })).toMatchObject({
+      status: 503,
+      asked: 1,
+      rows: ["estimated"],
+    });
+    expect(await asked({ ...hook, timeoutMs: 100, onError: "pass" })).toMatchObject({
+      status: 200,
+      rows: ["unpriced"],
+    });
+  });
+
   it("passes the provider's failure on, under on_error: pass too", async () => {
     const hook: Hooks = { attempt: (_call, next) => next() };
     expect(await asked({ ...hook, onError: "pass" }, { upstream: 503 })).toMatchObject({
