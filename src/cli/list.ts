@@ -1,9 +1,22 @@
 import { fail } from "../model/error.ts";
+import type { Needs } from "../plugin/plugin.ts";
 import { type CliCommand, CONFIG, EXIT } from "./command.ts";
 import { configFile, load, nameOf } from "./loading.ts";
 import { KINDS, knownPlugins } from "./plugins.ts";
 import { errorsIn } from "./report.ts";
 import { columns, paint, remark, say, sayJson } from "./terminal.ts";
+
+/** What it says before an operator has given it options. `tollgate plugin <id>` has what they come to. */
+function declared(needs: Needs<never> | undefined): string[] {
+  const said = (what: readonly string[] | Function | undefined, otherwise: string) =>
+    typeof what === "function" ? [otherwise] : (what ?? []);
+  return [
+    ...said(needs?.origins, "addresses of its options"),
+    ...(needs?.metadata ? ["metadata"] : []),
+    ...(needs?.env ?? []),
+    ...said(needs?.files, "files of its options"),
+  ];
+}
 
 export const command: CliCommand = {
   usage: "list [frontend|middleware|observer|provider|store] [options]",
@@ -32,19 +45,24 @@ export const command: CliCommand = {
         api: definition.api as number,
         summary: definition.summary,
         unchecked: definition.unchecked ?? [],
+        needs: declared(definition.needs),
       }));
     if (given.json) sayJson({ plugins });
     else
       say(
         columns(
-          plugins.map(({ kind, name, stability, from, version, summary, unchecked }) => [
+          plugins.map(({ kind, name, stability, from, version, summary, unchecked, needs }) => [
             paint("gray", kind),
             paint("bold", name),
             stability,
             from === "built-in" ? `${from} ${version}` : from,
-            unchecked.length > 0
-              ? `${summary} ${paint("gray", `(not checked: ${unchecked.join(", ")})`)}`
-              : summary,
+            [
+              summary,
+              needs.length > 0 && paint("gray", `(needs: ${needs.join(", ")})`),
+              unchecked.length > 0 && paint("gray", `(not checked: ${unchecked.join(", ")})`),
+            ]
+              .filter(Boolean)
+              .join(" "),
           ]),
         ),
       );

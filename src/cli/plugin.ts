@@ -135,10 +135,22 @@ function tellAll(given: CliInput, plugins: readonly ShownPlugin[]): void {
   );
 }
 
+function needsInWords({ origins, metadata, env, files }: ShownPlugin["needs"]): string {
+  const parts = [
+    origins.length > 0 && origins.join(", "),
+    metadata && "the cloud's metadata service",
+    env.length > 0 && `the variables ${env.join(", ")}`,
+    files.length > 0 && `the files ${files.join(", ")}`,
+  ];
+  return parts.filter(Boolean).join("; ");
+}
+
 function tellOne(given: CliInput, plugin: ShownPlugin): void {
   if (given.json) return sayJson(plugin);
-  const { id, use, summary, commands } = plugin;
+  const { id, use, summary, needs, commands } = plugin;
   say(`${paint("bold", id)}  ${paint("gray", use)}  ${summary}`);
+  const needed = needsInWords(needs);
+  if (needed !== "") say(`needs ${needed}`);
   if (commands.length === 0) return remark("It has no commands.");
   for (const { name, summary, input } of commands) {
     say(`\ntollgate plugin ${id} ${paint("bold", name)}${usageOf(input)}\n  ${summary}`);

@@ -39,6 +39,7 @@ export async function createGateway(
     const contextServices: ContextServices = {
       log,
       stateDir: config.stateDir,
+      env: of.env,
       shared: new Shared(),
       peers: createPeers(async (id, question) => running?.peers(id, question)),
       readings: async () =>

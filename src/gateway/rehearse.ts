@@ -163,6 +163,7 @@ async function idleServices(
     log,
     mask,
     stateDir,
+    env: process.env,
     store,
     writes: store,
     ledger: createLedger(store),

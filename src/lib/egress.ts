@@ -4,6 +4,7 @@
 import { lookup as resolve, type LookupAddress, type LookupOptions } from "node:dns";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import { buildConnector } from "undici";
+import { isMetadata } from "./metadata.ts";
 
 /** Networks that are private, or not assigned for use (IANA special-purpose registries). */
 const CLOSED_4 = [
@@ -67,7 +68,12 @@ export interface Guard {
 
 /** An address that is not dialled. The message may be told to the author of the address. */
 export interface AddressRefusal extends Error {
-  code: "address_not_public" | "address_scheme" | "address_credentials" | "address_malformed";
+  code:
+    | "address_not_public"
+    | "address_metadata"
+    | "address_scheme"
+    | "address_credentials"
+    | "address_malformed";
 }
 
 const refused = (code: AddressRefusal["code"], message: string): AddressRefusal =>
@@ -79,7 +85,11 @@ const inside = (host: string): AddressRefusal =>
 const numeric = (host: string): string => host.replace(/^\[|\]$/g, "");
 
 /** `open` decides over a numeric address: an operator may let a network in, a test its own loopback. */
-export function guard(open: (address: string) => boolean = allowed): Guard {
+export function guard(
+  open: (address: string) => boolean = allowed,
+  timeoutMs = 5_000,
+  refusal: (host: string) => AddressRefusal = inside,
+): Guard {
   const lookup = (
     hostname: string,
     options: LookupOptions,
@@ -88,25 +98,29 @@ export function guard(open: (address: string) => boolean = allowed): Guard {
     resolve(hostname, { ...options, all: true }, (error, addresses: LookupAddress[]) => {
       if (error) return done(error, "");
       const bad = addresses.find(({ address }) => !open(address));
-      if (bad) return done(inside(`${hostname} (${bad.address})`), "");
+      if (bad) return done(refusal(`${hostname} (${bad.address})`), "");
       if (options.all) return done(null, addresses);
       const [first] = addresses;
       if (!first) return done(new Error(`${hostname} has no address.`), "");
       return done(null, first.address, first.family);
     });
   };
-  const dial = buildConnector({ lookup: lookup as LookupFunction, timeout: 5_000 });
+  const dial = buildConnector({
+    lookup: lookup as LookupFunction,
+    timeout: timeoutMs,
+    allowH2: false,
+  });
   return {
     lookup: lookup as LookupFunction,
     connect(options, done) {
       const host = numeric(options.hostname);
-      if (isIP(host) && !open(host)) return done(inside(host), null);
+      if (isIP(host) && !open(host)) return done(refusal(host), null);
       return dial(options, (...[error, socket]) => {
         if (error) return done(error, null);
         const reached = socket.remoteAddress ?? "";
         if (open(reached)) return done(null, socket);
         socket.destroy();
-        return done(inside(reached || host), null);
+        return done(refusal(reached || host), null);
       });
     },
     check(url) {
@@ -124,8 +138,16 @@ export function guard(open: (address: string) => boolean = allowed): Guard {
           "An address with a user name or password is not fetched.",
         );
       const host = numeric(target.hostname);
-      if (isIP(host) && !open(host)) throw inside(host);
+      if (isIP(host) && !open(host)) throw refusal(host);
       return target;
     },
   };
 }
+
+/** Dials everything but a cloud's metadata service, also when a name turns out to mean it. */
+export const asideGuard = (timeoutMs?: number): Guard =>
+  guard(
+    (address) => !isMetadata(address),
+    timeoutMs,
+    (host) => refused("address_metadata", `The address ${host} is the cloud's metadata service.`),
+  );

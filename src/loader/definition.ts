@@ -4,7 +4,7 @@ import { schemaFlaw } from "../config/dialect.ts";
 import { problem, type ProblemText } from "../config/problems.ts";
 import { isMapping } from "../config/tree.ts";
 import type { Definition, PluginKind } from "../plugin/define.ts";
-import { DEFINITION, strangerIn } from "../plugin/members.ts";
+import { DEFINITION, NEEDS, strangerIn } from "../plugin/members.ts";
 import { isName } from "./find.ts";
 
 /** The version of `tollgate/plugin` that this gateway speaks. */
@@ -58,6 +58,8 @@ function flawOf(
     );
   const stranger = strangerIn(definition, DEFINITION[kind]);
   if (stranger) return problem.unknownMember(from, "member", stranger.name, stranger.near);
+  const need = flawOfNeeds(definition["needs"], from);
+  if (need) return need;
   if (typeof setup !== "function") return problem.badDefinition(from, "it has no setup");
   if ((kind === "middleware" || kind === "observer") && definition["sends"] === undefined)
     return problem.badDefinition(
@@ -78,6 +80,26 @@ function flawOf(
         from,
         `${JSON.stringify(both)} is an option and a field of its credential`,
       );
+}
+
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** What is not a need that is known would be declared in vain. */
+function flawOfNeeds(needs: unknown, from: string): ProblemText | undefined {
+  if (needs === undefined) return undefined;
+  if (!isMapping(needs)) return problem.badDefinition(from, "its needs are no object");
+  const stranger = strangerIn(needs, NEEDS, true);
+  if (stranger) return problem.unknownMember(from, "need", stranger.name, stranger.near);
+  const { metadata, env, origins, files } = needs;
+  if (metadata !== undefined && metadata !== true)
+    return problem.badDefinition(from, "its needs.metadata is neither true nor absent");
+  const names = (env ?? []) as unknown;
+  if (!Array.isArray(names) || !names.every((name) => ENV_NAME.test(String(name))))
+    return problem.badDefinition(from, "its needs.env are no names of variables");
+  for (const [what, list] of Object.entries({ origins, files }))
+    if (list !== undefined && typeof list !== "function" && !Array.isArray(list))
+      return problem.badDefinition(from, `its needs.${what} is neither a list nor a function`);
+  return undefined;
 }
 
 /** Our own are tested, and the meta-schema takes longer than all of them. */

@@ -65,6 +65,17 @@ export type Context = Readonly<{
    * once. It answers within about a second, and fails only before the gateway serves.
    */
   readings(): Promise<Readings>;
+  /**
+   * An environment variable that the definition's `needs.env` names; undefined where it is not set. Any other name throws. What
+   * an operator should say belongs in an option: this is for names that a platform gives, such as AWS_REGION.
+   */
+  env(name: string): string | undefined;
+  /**
+   * A file that the definition's `needs.files` name, or that is in a folder of theirs: absolute, or relative to gateway.yaml. As
+   * it is now, 16 MiB at most. Any other path is refused, and so is a link that leads out of such a folder. It rejects as the
+   * system does where there is none.
+   */
+  readFile(path: string): Promise<Buffer>;
   /** Where this plugin may keep files: a folder of its own under `state_dir`, 0700, made when first asked for. */
   stateDir(): string;
 }>;

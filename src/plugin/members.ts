@@ -4,7 +4,7 @@ import { nearest } from "../lib/text.ts";
 import type { Frontend, FrontendDef, RouteAddress, ServeRoute, WalkRoute } from "./frontend.ts";
 import type { Hooks, MiddlewareDef, MiddlewareRoutes } from "./middleware.ts";
 import type { Observer, ObserverDef } from "./observer.ts";
-import type { Commands } from "./plugin.ts";
+import type { Commands, Needs } from "./plugin.ts";
 import type { NativeEndpoint, Provider, ProviderDef, WireEndpoint } from "./provider.ts";
 import type { Store } from "./store.ts";
 import type { StoreDef } from "./store-definition.ts";
@@ -22,6 +22,14 @@ const PLUGIN = {
   check: true,
   setup: true,
 } as const;
+
+/** Of a definition's `needs`. */
+export const NEEDS = {
+  origins: true,
+  metadata: true,
+  env: true,
+  files: true,
+} as const satisfies Names<Needs<never>>;
 
 /** Of a definition, by kind. */
 export const DEFINITION = {

@@ -25,13 +25,22 @@ export interface Plugin<O extends ObjectSchema> {
 }
 
 /**
- * What a plugin needs of the machine and the network. `ctx.fetch` and a provider's line dial the public internet and what is
- * named here or in an option that its schema marks `x-origin: true`; everything else is refused, also when one of these
- * redirects there.
+ * What a plugin needs of the machine and the network: what is not named here is refused. `tollgate plugin <id>` and
+ * `tollgate list` show it. `ctx.fetch` and a provider's line dial the public internet and what is named in `origins` or in an
+ * option that the schema marks `x-origin: true`; everything else is refused, also when one of these redirects there.
  */
 export interface Needs<O> {
   /** Addresses whose origins are dialled as they are, on a private network too. A function sees the operator's options; it is pure, and a throw refuses the config. */
   origins?: readonly string[] | ((options: O) => readonly string[]);
+  /**
+   * The addresses at which a cloud gives the machine its credentials (169.254.169.254 and its like). Without it they are dialled
+   * by no way, even where an operator's option names one.
+   */
+  metadata?: true;
+  /** The environment variables that `ctx.env` reads. */
+  env?: readonly string[];
+  /** Files, and folders with all that is in them, that `ctx.readFile` reads: absolute, or relative to gateway.yaml. A function as for `origins`. */
+  files?: readonly string[] | ((options: O) => readonly string[]);
 }
 
 /** How much its author promises. Absent is experimental. `tollgate list` shows it. */

@@ -28,6 +28,10 @@ export interface TestContextOptions {
   readonly ledger?: Context["ledger"];
   /** What `ctx.price` says. Absent: no price is known. */
   readonly price?: Context["price"];
+  /** What `ctx.env` reads. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** What `ctx.readFile` reads, by path. */
+  readonly files?: Readonly<Record<string, string | Uint8Array>>;
   /** What `ctx.readings()` says; unless told, a gateway of one process in which nothing goes on. */
   readonly readings?: Readings;
   /** What `shared` keeps across several contexts. */
@@ -102,6 +106,12 @@ export function context(lent: TestContextOptions = {}): TestContext {
     ledger: lent.ledger ?? {
       entries: async () => ({ items: [] }),
       totals: async () => [],
+    },
+    env: (name) => lent.env?.[name],
+    async readFile(path) {
+      const file = lent.files?.[path];
+      if (file === undefined) throw new Error(`There is no file ${path} in this test.`);
+      return Buffer.from(file);
     },
     stateDir: () => (folder ??= mkdtempSync(join(tmpdir(), "tollgate-test-"))),
   };

@@ -49,6 +49,8 @@ export interface MountedProvider {
   readonly credentials: readonly Credential[];
   /** Reached as they are, beside its endpoints' own: the operator's options name them. */
   readonly origins: ReadonlySet<string>;
+  /** Whether it reaches the cloud's metadata service. */
+  readonly metadata: boolean;
 }
 
 export interface MountedEndpoint {

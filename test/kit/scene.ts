@@ -159,6 +159,7 @@ export async function scene(of: Scene) {
     ...more,
   });
   const config = {
+    file: "/gateway.yaml",
     workers: 1,
     strict: of.strict ?? false,
     maxBodyBytes: 1 << 20,

@@ -133,6 +133,58 @@ export const all: Definition[] = [
 // @ts-expect-error  what no define made has no brand
 export const unbranded: Definition = { api: 1, name: "x", summary: "x", setup: () => store };
 
+// ── what a plugin needs is declared, and what it reads of it is typed ──
+export const needy = defineProvider({
+  api: 1,
+  name: "x",
+  summary: "x",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: { ca: { type: "string", description: "A certificate" } },
+  },
+  needs: {
+    metadata: true,
+    env: ["AWS_REGION"],
+    files: ({ ca }) => {
+      is<Same<typeof ca, string | undefined>>();
+      return ca === undefined ? [] : [ca];
+    },
+  },
+  async setup({ ca }, ctx) {
+    is<Same<ReturnType<typeof ctx.env>, string | undefined>>();
+    const text: Buffer | undefined = ca === undefined ? undefined : await ctx.readFile(ca);
+    void text;
+    // @ts-expect-error  a variable is read by its name
+    ctx.env();
+    return { endpoints: [] };
+  },
+});
+export const needless = defineStore({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  it is declared or it is not
+  needs: { metadata: false },
+  setup: () => store,
+});
+export const oneNeed = defineStore({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  variables are a list
+  needs: { env: "HOME" },
+  setup: () => store,
+});
+export const noNeed = defineStore({
+  api: 1,
+  name: "x",
+  summary: "x",
+  // @ts-expect-error  no such need
+  needs: { exec: true },
+  setup: () => store,
+});
+
 // ── credentials ──
 export const keyed = defineProvider({
   api: 1,

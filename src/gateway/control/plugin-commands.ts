@@ -2,6 +2,7 @@
 // running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
 // what each process knows by itself a plugin asks of its peers.
 import { NOTHING, type Schema } from "../../config/dialect.ts";
+import { type DeclaredNeeds, needsOf } from "../../config/needs.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { nearest } from "../../lib/text.ts";
@@ -25,7 +26,14 @@ export interface ShownPlugin {
   readonly id: string;
   readonly use: string;
   readonly summary: string;
+  /** What it reaches beyond the public internet and its options. */
+  readonly needs: ShownNeeds;
   readonly commands: readonly ShownCommand[];
+}
+
+/** As declared, with the operator's options put in. */
+export interface ShownNeeds extends Pick<DeclaredNeeds, "metadata" | "env" | "files"> {
+  readonly origins: readonly string[];
 }
 
 /** What is mounted now. */
@@ -97,6 +105,13 @@ const meant = (word: string, known: readonly string[]): string => {
 const commandsOf = ({ built, store }: Mounts, id: string): NonNullable<Commands["commands"]> =>
   (id === "store" ? store.commands : built.commands.get(id)) ?? {};
 
+const shownNeeds = ({ origins, metadata, env, files }: DeclaredNeeds): ShownNeeds => ({
+  origins: [...origins],
+  metadata,
+  env,
+  files,
+});
+
 function shown(now: Mounts): ShownPlugin[] {
   const { store, frontends, middleware, observers, providers } = now.config;
   return [store, ...frontends, ...middleware, ...observers, ...providers.values()].map(
@@ -104,6 +119,7 @@ function shown(now: Mounts): ShownPlugin[] {
       id: mounted.id,
       use: mounted.use,
       summary: mounted.definition.summary,
+      needs: shownNeeds(needsOf(mounted.definition, mounted.options, now.config.file)),
       commands: Object.entries(commandsOf(now, mounted.id)).map(([name, command]) => ({
         name,
         summary: command.summary,

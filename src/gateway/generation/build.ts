@@ -57,7 +57,7 @@ export async function build(
 ): Promise<BuiltGeneration | { problems: readonly Located[] }> {
   const { config, services, probe = true } = of;
   const scope = new Scope();
-  const setup = new PluginSetup(scope, services, of.place);
+  const setup = new PluginSetup(scope, services, of.place, config.file);
   const { problems, commands } = setup;
 
   const providers = await mountProviders(config, setup, probe);

@@ -1,6 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { DeclaredNeeds } from "../../config/needs.ts";
 import type { Scope } from "../../lib/scope.ts";
+import { fail } from "../../model/error.ts";
+import { readDeclared } from "./declared-files.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { quote } from "../../money/quote.ts";
 import type { Context } from "../../plugin/context.ts";
@@ -14,19 +17,12 @@ export interface ContextOptions {
   scope: Scope;
   /** A store is set up before the rest is there: it gets what does not need a store. */
   services: ContextServices & Partial<Pick<Services, "keys" | "reports">>;
-  /** Reached as they are: the operator's own options name them. */
-  origins: ReadonlySet<string>;
+  needs: DeclaredNeeds;
   /** The generation's own; there once its providers are. */
   catalogue: () => Catalogue;
 }
 
-export function createContext({
-  id,
-  scope,
-  services,
-  origins,
-  catalogue,
-}: ContextOptions): Context {
+export function createContext({ id, scope, services, needs, catalogue }: ContextOptions): Context {
   const log = services.log.child({ plugin: id });
   return {
     id,
@@ -46,7 +42,7 @@ export function createContext({
       const { createLine } = await import("./provider-access.ts");
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
       const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.over };
-      return createLine({ ...line, origins })
+      return createLine({ ...line, origins: needs.origins, metadata: needs.metadata })
         .fetch(to, init)
         .catch((problem: unknown) => {
           throw lent(problem);
@@ -60,6 +56,13 @@ export function createContext({
       totals: (query, of) => services.reports!.totals(query, of),
     },
     readings: () => services.readings(),
+    env: (name) =>
+      needs.env.includes(name)
+        ? services.env[name]
+        : fail("internal", `This plugin does not declare the variable ${name} in its needs.env.`, {
+            code: "not_declared",
+          }),
+    readFile: (path) => readDeclared(needs, path),
     stateDir() {
       const dir = join(services.stateDir, id.replace(/[^\w.-]/g, "_"));
       mkdirSync(dir, { recursive: true, mode: 0o700 });

@@ -1,6 +1,7 @@
 // What a generation makes of a plugin's parts: endpoints with their pools, bodies' validators, lines.
 import type { ValidateFunction } from "ajv";
 import { compiler, type Rules } from "../../config/compile.ts";
+import { namesMetadata } from "../../lib/metadata.ts";
 import type { Scope } from "../../lib/scope.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { MountedEndpoint, MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
@@ -12,10 +13,13 @@ export function mountEndpoint(
   connectMs: number,
   services: Services,
   scope: Scope,
+  metadata: boolean,
 ): MountedEndpoint | { why: string } {
   const base = endpoint.base === undefined ? undefined : URL.parse(endpoint.base);
   if (base === null || (base && !/^https?:$/.test(base.protocol)))
     return { why: `${endpoint.base} is not an http address` };
+  if (base && !metadata && namesMetadata(base))
+    return { why: `${endpoint.base} is the cloud's metadata service, and its needs do not say so` };
   const pool = base && taken(base.origin, connectMs, services, scope);
   if (!("protocol" in endpoint))
     return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
@@ -91,6 +95,7 @@ export function lineTo(provider: MountedProvider, credential: number, signal: Ab
     dispatcher: endpoint?.pool,
     credential: provider.credentials[credential]!,
     origins: provider.origins,
+    metadata: provider.metadata,
     signal,
     maxBytes: LIST_CAP,
   });

@@ -1,6 +1,6 @@
 // The setup of one plugin after the other, under a deadline. Every failure is a problem at the plugin's own line.
 import type { Catalogue } from "../../catalogue/catalogue.ts";
-import { originsOf } from "../../config/origins.ts";
+import { needsOf } from "../../config/needs.ts";
 import { problem, type ProblemText } from "../../config/problems.ts";
 import type { Located, MountConfig } from "../../config/types.ts";
 import type { Scope } from "../../lib/scope.ts";
@@ -25,11 +25,14 @@ export class PluginSetup {
   readonly scope: Scope;
   readonly services: Services;
   readonly #place: ProblemLocator;
+  readonly #file: string;
 
-  constructor(scope: Scope, services: Services, place: ProblemLocator) {
+  /** `file`: gateway.yaml. */
+  constructor(scope: Scope, services: Services, place: ProblemLocator, file: string) {
     this.scope = scope;
     this.services = services;
     this.#place = place;
+    this.#file = file;
   }
 
   complain(id: string, words: ProblemText): void {
@@ -62,11 +65,15 @@ export class PluginSetup {
     }
   }
 
+  needsOf({ definition, options }: Pick<MountConfig<any>, "definition" | "options">) {
+    return needsOf(definition, options, this.#file);
+  }
+
   #made({ id, definition, options }: MountConfig<any>) {
     const { scope, services } = this;
-    const origins = originsOf(definition, options);
+    const needs = this.needsOf({ definition, options });
     const catalogue = () => this.catalogue!;
-    return definition.setup(options, createContext({ id, scope, services, origins, catalogue }));
+    return definition.setup(options, createContext({ id, scope, services, needs, catalogue }));
   }
 }
 

@@ -1,7 +1,8 @@
 // A provider's own fetch: relative to its base, with the credential for bound origins only.
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS } from "../../lib/bounds.ts";
-import { guard } from "../../lib/egress.ts";
+import { allowed, asideGuard, guard } from "../../lib/egress.ts";
+import { isMetadata, namesMetadata } from "../../lib/metadata.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
@@ -17,9 +18,14 @@ import { scan } from "../../lib/json.ts";
 const NO_BODY = new Set([101, 204, 205, 304]);
 
 /** Dials any address: for those that the operator or the plugin's author wrote. */
-const inside = new Agent({ connect: { timeout: 5_000 }, keepAliveTimeout: 1_000 });
+const inside = new Agent({ connect: asideGuard().connect, keepAliveTimeout: 1_000 });
 /** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
-const outside = new Agent({ connect: guard().connect, keepAliveTimeout: 1_000 });
+const outside = new Agent({
+  connect: guard((address) => !isMetadata(address) && allowed(address)).connect,
+  keepAliveTimeout: 1_000,
+});
+/** Dials a cloud's metadata service alone. */
+const metadata = new Agent({ connect: guard(isMetadata).connect, keepAliveTimeout: 1_000 });
 
 export interface LineOptions {
   reach: Partial<Reach<unknown>> | undefined;
@@ -27,6 +33,8 @@ export interface LineOptions {
   credential: Credential;
   /** Reached as they are. */
   origins?: ReadonlySet<string>;
+  /** Whether the cloud's metadata service is reached at all. */
+  metadata?: boolean;
   signal: AbortSignal;
   /** Of one answer. */
   maxBytes?: number;
@@ -60,12 +68,23 @@ export function createLine(of: LineOptions): ProviderAccess {
 }
 
 /** The base is reached through the endpoint's own pool, a named origin as it is, and any other address through the guard. */
-function wayTo(url: URL, { reach, dispatcher, origins }: LineOptions): Dispatcher {
+function wayTo(url: URL, of: LineOptions): Dispatcher {
+  const { reach, dispatcher, origins } = of;
+  if (namesMetadata(url)) return of.metadata ? metadata : refuseMetadata(url.host);
   const { base, origins: bound = [] } = reach ?? {};
   if (dispatcher && base !== undefined && url.origin === new URL(base).origin) return dispatcher;
   const named = (origin: string) => !origin.includes("*") && new URL(origin).origin === url.origin;
   return origins?.has(url.origin) || bound.some(named) ? inside : outside;
 }
+
+const refuseMetadata = (host: string): never =>
+  fail(
+    "upstream",
+    `${host} is the cloud's metadata service, and the plugin does not declare it: needs.metadata.`,
+    {
+      code: "address_metadata",
+    },
+  );
 
 /** A path always stands below the base. */
 const relative = (to: string): string => (/^https?:/i.test(to) ? to : to.replace(/^\/+/, ""));
@@ -168,10 +187,13 @@ function unreachable(
   if (signal.aborted) fail("canceled", "The request was given up.", { cause });
   const { code = "", message } = cause as Error & { code?: string };
   if (code.startsWith("address_"))
-    return fail("upstream", `${message} An option that its plugin marks x-origin can name it.`, {
-      code,
-      cause,
-    });
+    return fail(
+      "upstream",
+      code === "address_metadata"
+        ? `${message} Only a plugin that declares it reaches it: needs.metadata.`
+        : `${message} An option that its plugin marks x-origin can name it.`,
+      { code, cause },
+    );
   const who = reach ? "The provider" : `What ${url.origin} stands for`;
   // Node's words have addresses in them.
   return fail("upstream", `${who} cannot be reached: ${code || "the connection broke"}.`, {
@@ -213,6 +235,7 @@ export const fetchFor: Generation["fetchFor"] = (candidate, signal, prepare) => 
   const { endpoint, credential, provider } = candidate["~"];
   return createLine({
     origins: provider.origins,
+    metadata: provider.metadata,
     reach: endpoint.endpoint as Partial<Reach<unknown>>,
     dispatcher: endpoint.pool,
     credential,

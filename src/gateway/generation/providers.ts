@@ -1,5 +1,4 @@
 // The providers of gateway.yaml, set up, with a pool behind every endpoint.
-import { originsOf } from "../../config/origins.ts";
 import type { GatewayConfig, ProviderConfig } from "../../config/types.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { MountedProvider } from "../../walk/mounted.ts";
@@ -40,6 +39,7 @@ function mountedProvider(
   setup: PluginSetup,
 ): MountedProvider {
   const { definition, timeouts } = mounted;
+  const { origins, metadata } = setup.needsOf(mounted);
   return {
     name: mounted.name,
     provider,
@@ -51,12 +51,19 @@ function mountedProvider(
     onDisconnect: mounted.onDisconnect,
     timeouts,
     endpoints: provider.endpoints.flatMap((endpoint) => {
-      const built = mountEndpoint(endpoint, timeouts.connectMs, setup.services, setup.scope);
+      const built = mountEndpoint(
+        endpoint,
+        timeouts.connectMs,
+        setup.services,
+        setup.scope,
+        metadata,
+      );
       if ("why" in built) setup.refuse(mounted, built.why);
       return "why" in built ? [] : [built];
     }),
     credentials: mounted.credentials,
-    origins: originsOf(definition, mounted.options),
+    origins,
+    metadata,
   };
 }
 

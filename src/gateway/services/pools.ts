@@ -1,4 +1,6 @@
 import { Pool } from "undici";
+import { asideGuard } from "../../lib/egress.ts";
+import { namesMetadata } from "../../lib/metadata.ts";
 import type { PoolReading } from "../../plugin/readings.ts";
 
 /** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
@@ -16,7 +18,10 @@ export class Pools implements AsyncDisposable {
         pipelining: 1,
         headersTimeout: 0,
         bodyTimeout: 0,
-        connect: { timeout: connectMs },
+        // No name may lead to the cloud's metadata service but its own, which a plugin declares.
+        connect: namesMetadata(new URL(origin))
+          ? { timeout: connectMs }
+          : asideGuard(connectMs).connect,
         keepAliveTimeout: 10_000,
         maxHeaderSize: 32_768,
         allowH2: false,

@@ -59,10 +59,15 @@ export interface Services {
   /** Of all processes. */
   readonly readings: () => Promise<Readings>;
   readonly stateDir: string;
+  /** Of the process; a plugin reads of it what it declares. */
+  readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /** What is there before the rest, for the store to stand on. */
-export type ContextServices = Pick<Services, "log" | "shared" | "peers" | "readings" | "stateDir">;
+export type ContextServices = Pick<
+  Services,
+  "log" | "shared" | "peers" | "readings" | "stateDir" | "env"
+>;
 
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openServices(

@@ -1,6 +1,6 @@
 // A config's store: set up like every plugin, and opened. It is there before the gateway's other services, and has the context's alone.
 import { hostname } from "node:os";
-import { originsOf } from "../../config/origins.ts";
+import { needsOf } from "../../config/needs.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Scope } from "../../lib/scope.ts";
@@ -16,13 +16,13 @@ import { within } from "./queued-command.ts";
 import type { ContextServices } from "./services.ts";
 
 export async function setUpStore(
-  { store }: Pick<GatewayConfig, "store">,
+  { store, file }: Pick<GatewayConfig, "store" | "file">,
   contextServices: ContextServices,
   scope: Scope,
 ): Promise<Store> {
   const catalogue = () => fail("internal", "A store has no catalogue.");
-  const origins = originsOf(store.definition, store.options);
-  const ctx = createContext({ id: "store", scope, services: contextServices, origins, catalogue });
+  const needs = needsOf(store.definition, store.options, file);
+  const ctx = createContext({ id: "store", scope, services: contextServices, needs, catalogue });
   const made = await store.definition.setup(store.options, ctx);
   const stranger = strangerMade("store", made);
   if (stranger) {
@@ -35,7 +35,7 @@ export async function setUpStore(
 
 /** `hear`: what it tells of other instances. */
 export async function openStore(
-  config: Pick<GatewayConfig, "store">,
+  config: Pick<GatewayConfig, "store" | "file">,
   contextServices: ContextServices,
   scope: Scope,
   { version, hear }: { version: string; hear?: (news: StoreNews) => void },

@@ -17,7 +17,7 @@ import { OwnReader } from "../readings/own.ts";
 import { createPeers } from "../services/peers.ts";
 import { borrowed } from "./lent-store.ts";
 import { createLink, type Channel, type Link } from "./link.ts";
-import type { WorkerCommands } from "./commands.ts";
+import type { WorkerCommands, WorkerConfig } from "./commands.ts";
 
 export interface WorkerOptions {
   readonly load: LoadPlugin;
@@ -93,7 +93,7 @@ class WorkerProcess {
     });
     const { config } = loaded;
     if (!config) return loaded.problems;
-    this.#here ??= await this.#open(config);
+    this.#here ??= await this.#open(config, env);
     // The primary has asked providers whether they are ready, for all workers.
     const built = { number, loaded, config, probe: false, observers: false };
     const serving = await this.#here.slot.build(built);
@@ -147,12 +147,13 @@ class WorkerProcess {
     return cut;
   }
 
-  async #open(config: GatewayConfig): Promise<Opened> {
+  async #open(config: GatewayConfig, env: WorkerConfig["env"]): Promise<Opened> {
     const { log, mask } = this.#of;
     const services = await openServices(config, {
       contextServices: {
         log,
         stateDir: config.stateDir,
+        env,
         shared: new Shared(),
         peers: this.#peers,
         readings: () => this.#link.ask("readings"),

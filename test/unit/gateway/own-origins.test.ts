@@ -90,7 +90,6 @@ describe("an address on a private network", () => {
     ["of another port", () => `http://127.0.0.1:${Number(port(other))}`],
     ["of the same port under another name", () => `http://127.1.2.3:${port(named)}`],
     ["that looks like it", () => `http://127.0.0.1:${port(named)}@127.0.0.1:${port(other)}/`],
-    ["of the cloud's metadata", () => "http://169.254.169.254/latest"],
     ["that a named one redirects to", () => `${named}/away`],
     ["in another scheme", () => named.replace("http:", "https:")],
   ])("%s is not", async (_which, to) => {
@@ -100,6 +99,12 @@ describe("an address on a private network", () => {
       /^The address \S+ is not on the public internet\b[^.]*\. [^.]+ x-origin[^.]*\.$/,
     );
     expect(said.match(/The address/g)).toHaveLength(1);
+  });
+
+  it("of the cloud's metadata is not, and the words say what declares it", async () => {
+    expect(await fetched(own, "http://169.254.169.254/latest")).toMatch(
+      /^169\.254\.169\.254 is the cloud's metadata service, .*: needs\.metadata\.$/,
+    );
   });
 
   it("is not dialled by a plugin without options, and by one that needs it, it is", async () => {
