@@ -63,7 +63,7 @@ async function made(size: number, first: WorkerConfig) {
   const { store } = await makeMemory();
   const log = createLog({ level: "silent" as never, mask: new Mask(), pretty: false });
   const lists = createLists();
-  const observing = { seen() {}, told() {} };
+  const observing = { seen() {}, told() {}, gone() {} };
   const house = {
     store,
     log,
