@@ -110,7 +110,8 @@ export interface Hooks {
    * Made once per call. It is shown each event of the answer, in its place among the `event` stages, and changes none of
    * them, so the verbatim lane stays open: there the answer is decoded beside the bytes, and bytes pass after the events in
    * them were shown. Of an event that comes in several lines, those before the last may have left. Of several answers at once
-   * it could be shown one: `n` above 1 is refused where a watcher looks.
+   * it could be shown one: `n` above 1 is refused where a watcher looks. What the protocol's codec does not know passes unseen
+   * on the verbatim lane; an `event` hook closes that lane, and lets nothing pass that it was not handed.
    *
    * Nothing waits for it. `stop()` ends the answer, at once or from a promise of its own: before the first content as a
    * refusal, after it in the protocol's own error, and after the finish not at all. What was made so far is billed. A throw
