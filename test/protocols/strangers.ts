@@ -72,8 +72,12 @@ export function silence(
 function isOf({ field, code }: ReportedLoss, body: object, at: Path, name: string): boolean {
   const last = field.split(/[.[\]]+/).findLast((word) => word !== "" && !/^\d+$/.test(word));
   if (last === name || at.includes(last!)) return true;
-  const types = at.flatMap((_, i) => at.slice(0, i + 1).reduce(into, body as any)?.type ?? []);
-  return types.includes(last) || (WHOLE.has(code ?? "") && types.some((type) => HOSTED.has(type)));
+  const around = at.map((_, i) => at.slice(0, i + 1).reduce(into, body as any));
+  const types = around.flatMap((place) => place?.type ?? []);
+  // A call that hosted code has made belongs to what that code did.
+  const hosted =
+    types.some((type) => HOSTED.has(type)) || around.some((place) => place?.caller?.tool_id);
+  return types.includes(last) || (WHOLE.has(code ?? "") && hosted);
 }
 
 const into = (of: any, key: string | number): any => of[key];
