@@ -5,6 +5,7 @@ import { images } from "tollgate/protocols/images";
 import { chats } from "../protocols/codecs.ts";
 import { upstreamAnswers } from "../protocols/linear/answers.ts";
 import { backend, scene } from "../kit/scene.ts";
+import { toy } from "./toy.ts";
 
 /** As the scene has it for a provider named p. */
 const KEY = "secret-p";
@@ -71,4 +72,53 @@ describe.each(pairs)("from %s to %s", (from, to) => {
     // On the verbatim lane the rest of the line passes.
     expect(answered.headers.get("openai-version")).toBe(from === to ? "of K [secret]" : null);
   });
+});
+
+it("nor of what is read again by its id", async () => {
+  await using up = await backend((_req, res) => {
+    res.writeHead(200, { "content-type": `application/json; of=${KEY}`, "x-toy-of": KEY });
+    res.end("{}");
+  });
+  await using s = await scene({
+    frontend: toy(),
+    providers: {
+      p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" }], state: "relay" },
+    },
+    read: () => ({
+      model: { provider: "p", model: "m", credential: "default" },
+      op: "relay",
+      name: "generate",
+    }),
+  });
+  s.house.mask.add([KEY]);
+  const answered = await s.ask({ model: "p/m", text: "x" });
+  expect([answered.status, await answered.text()]).toEqual([200, "{}"]);
+  expect(answered.headers.get("x-toy-of")).toBe("[secret]");
+  expect(answered.headers.get("content-type")).toBe("application/json; of=[secret]");
+});
+
+it("nor in a type that a relay takes from it", async () => {
+  await using up = await backend((_req, res) => {
+    res.writeHead(200, { "content-type": `application/x-toy; of="${KEY}"` });
+    res.end(JSON.stringify({ say: "Hi", usage: { input: 1, output: 1 }, end: "stop" }));
+  });
+  const plain = toy();
+  const protocol: Protocol<"chat"> = {
+    ...plain,
+    client: {
+      ...plain.client!,
+      relay(sink, to, headers) {
+        sink.type(String(headers["content-type"]));
+        return plain.client!.relay!(sink, to, headers);
+      },
+    },
+  };
+  await using s = await scene({
+    frontend: protocol,
+    providers: { p: { endpoints: [{ protocol, base: up.base, auth: "none" }] } },
+  });
+  s.house.mask.add([KEY]);
+  const answered = await s.ask({ model: "p/m", text: "x" });
+  expect(await answered.json()).toMatchObject({ say: "Hi" });
+  expect(answered.headers.get("content-type")).toBe('application/x-toy; of="[secret]"');
 });

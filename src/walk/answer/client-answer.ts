@@ -86,7 +86,8 @@ export class ClientAnswer implements Watchable {
       fail("upstream", `The provider's answer is of a type that cannot be passed on.`, {
         code: "bad_content_type",
       });
-    this.#mime = mime;
+    // A relay takes it from the head of an upstream.
+    this.#mime = this.#inner.gen.mask(mime);
   }
 
   commit(): void {

@@ -38,7 +38,7 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
     response.abort(gone);
     throw gone;
   }
-  const mime = String(response.headers["content-type"] ?? "application/json");
+  const mime = inner.gen.mask(String(response.headers["content-type"] ?? "application/json"));
   const head = Object.entries(headOf(call, response.headers)).filter(
     ([, value]) => value !== undefined,
   );
