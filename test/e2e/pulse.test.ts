@@ -91,7 +91,7 @@ describe.concurrent("a process whose loop stands", () => {
 it.concurrent("an end that hangs is over within the drain time and a little more", async () => {
   const at = ready[4]!;
   void ask(at, "settle");
-  await quiet(500);
+  await quiet(3_000);
   at.kill("SIGTERM");
   await at.exit;
   expect(at.log.some(({ msg }) => /did not end in the time it had/.test(msg))).toBe(true);

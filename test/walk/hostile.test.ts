@@ -388,8 +388,7 @@ describe("a hook", () => {
       const answer = await s.ask(ASK);
       expect(answer.status).toBeGreaterThanOrEqual(400);
       await answer.text();
-      await quiet(50);
-      expect(rows(s.journal, "settle")).toHaveLength(rows(s.journal, "reserve").length);
+      await until(() => rows(s.journal, "settle").length === rows(s.journal, "reserve").length);
       await left(s);
     },
   );
