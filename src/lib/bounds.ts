@@ -1,5 +1,6 @@
 // How much there may be of anything that a client or an upstream sends, by name, and what happens beyond it. One list: what
-// stands nowhere in it has no bound, and a rig drives each to its limit (test/rig/bounds.ts).
+// stands nowhere in it has no bound. Each is driven to its limit and one beyond (test/walk/bounds), and an attacker drives the
+// running daemon to them (test/rig/attack).
 
 export interface Bound {
   readonly most: number;
@@ -120,6 +121,19 @@ export const BOUNDS = {
     error: ["upstream", "event_too_large"],
     beyond: "One event of the provider's stream is larger than # bytes.",
   },
+  largeEvent: {
+    most: 32 * MIB,
+    of: "bytes of one event on a wire whose events hold documents or whole answers",
+    error: ["upstream", "event_too_large"],
+    beyond: "One event of the provider's stream is larger than # bytes.",
+  },
+  pictureEvent: {
+    // One picture of 4096 × 4096 pixels, uncompressed and in base64, fits.
+    most: 96 * MIB,
+    of: "bytes of one event on a wire whose events hold pictures",
+    error: ["upstream", "event_too_large"],
+    beyond: "One event of the provider's stream is larger than # bytes.",
+  },
   line: {
     most: MIB,
     of: "bytes of one line of a provider's stream",
@@ -143,6 +157,19 @@ export const BOUNDS = {
     of: "models that one answer reports its usage under",
     error: ["upstream", "too_many_reports"],
     beyond: "The provider reports usage under more than # models for one answer.",
+  },
+  countAnswer: {
+    most: 64 * KIB,
+    of: "bytes of a provider's answer to a question for a number of tokens",
+    error: ["upstream", "too_large"],
+    beyond: "The provider's answer is larger than # bytes.",
+  },
+  modelList: {
+    // The longest list known is a tenth of it.
+    most: 16 * MIB,
+    of: "bytes of a provider's answer to a question for its models",
+    error: ["upstream", "too_large"],
+    beyond: "The provider's answer is larger than # bytes.",
   },
   id: {
     most: 256,
@@ -199,7 +226,7 @@ export const BOUNDS = {
   inFlightPerSocket: {
     most: 8,
     of: "requests at once on one connection",
-    error: ["overloaded", "too_many_in_flight"],
+    error: ["rate_limited", "too_many_in_flight"],
     beyond: "Too many requests at once on one connection.",
   },
   headers: {

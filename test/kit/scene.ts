@@ -79,6 +79,9 @@ export interface Scene {
   /** The key that asks; one that may use everything unless told. */
   identity?: Omit<Identity, "id">;
   read?: WalkRoute["read"];
+  /** Of the route; JSON unless told. */
+  body?: WalkRoute["body"];
+  bodyBytes?: number;
   /** Bytes that may be held at once. */
   room?: number;
   bounds?: Partial<GatewayConfig["bounds"]>;
@@ -162,7 +165,7 @@ export async function scene(of: Scene) {
     file: "/gateway.yaml",
     workers: 1,
     strict: of.strict ?? false,
-    maxBodyBytes: 1 << 20,
+    maxBodyBytes: of.bodyBytes ?? 1 << 20,
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
@@ -192,7 +195,13 @@ export async function scene(of: Scene) {
           setup: () => ({
             protocol: of.frontend!,
             routes: [
-              { method: "POST", path: "/toy", op: "generate", ...(of.read && { read: of.read }) },
+              {
+                method: "POST",
+                path: "/toy",
+                op: "generate",
+                ...(of.read && { read: of.read }),
+                ...(of.body && { body: of.body }),
+              },
               { method: "POST", path: "/toy/count", op: "count" },
             ],
           }),

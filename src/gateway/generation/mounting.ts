@@ -84,9 +84,6 @@ export function validator(schema: unknown): MountedFrontend["validate"] {
   };
 }
 
-/** Bytes of one answer to a question for models; the longest list known is a tenth of it. */
-const LIST_CAP = 16 * 1024 * 1024;
-
 /** The way to a provider's first endpoint under one of its credentials, to ask what it has and how it is. */
 export function lineTo(provider: MountedProvider, credential: number, signal: AbortSignal) {
   const endpoint = provider.endpoints[0];
@@ -97,6 +94,6 @@ export function lineTo(provider: MountedProvider, credential: number, signal: Ab
     origins: provider.origins,
     metadata: provider.metadata,
     signal,
-    maxBytes: LIST_CAP,
+    bound: "modelList",
   });
 }

@@ -1,9 +1,10 @@
 // A provider's own fetch: relative to its base, with the credential for bound origins only.
 import { Agent, type Dispatcher } from "undici";
-import { BOUNDS } from "../../lib/bounds.ts";
+import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { allowed, asideGuard, guard } from "../../lib/egress.ts";
 import { isMetadata, namesMetadata } from "../../lib/metadata.ts";
 import { fail, faultOf } from "../../model/error.ts";
+import { exceed } from "../../model/excess.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
 import type { ProviderAccess } from "../../plugin/call.ts";
 import type { Auth, AuthRefusal, Reach } from "../../plugin/provider.ts";
@@ -37,7 +38,7 @@ export interface LineOptions {
   metadata?: boolean;
   signal: AbortSignal;
   /** Of one answer. */
-  maxBytes?: number;
+  bound?: "answer" | "modelList";
   /** The last word on what leaves; of a call, its prepare hooks. */
   prepare?: (out: OutgoingRequest) => void;
 }
@@ -172,7 +173,7 @@ async function signed(
       body,
       signal,
     });
-    return await toResponse(answer, of.maxBytes ?? BOUNDS.answer.most);
+    return await toResponse(answer, of.bound ?? "answer");
   } catch (cause) {
     return unreachable(of, unsigned, cause);
   }
@@ -208,16 +209,14 @@ async function refusalOf(answer: Response): Promise<Omit<AuthRefusal, "signal">>
   return { status: answer.status, headers: Object.fromEntries(answer.headers), body };
 }
 
-async function toResponse(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Response> {
+async function toResponse(answer: Dispatcher.ResponseData, bound: BoundName): Promise<Response> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of answer.body as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > maxBytes) {
+    if (size > BOUNDS[bound].most) {
       answer.body.destroy();
-      fail("upstream", `The provider's answer is larger than ${maxBytes} bytes.`, {
-        code: "too_large",
-      });
+      exceed(bound);
     }
     chunks.push(chunk);
   }

@@ -2,6 +2,7 @@
 // Two parsers in a row that read one request differently are how requests are smuggled: what could be read two ways is refused.
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import { BOUNDS, beyond } from "../../lib/bounds.ts";
 import { isLoopback } from "../../lib/egress.ts";
 
 export interface Refusal {
@@ -95,8 +96,8 @@ export function createDoor(options: DoorOptions): Door {
       if (rawHeaders.length > options.headers * 2)
         return {
           status: 431,
-          code: "too_many_headers",
-          message: `More than ${options.headers} headers.`,
+          code: BOUNDS.headers.error[1],
+          message: beyond("headers", options.headers),
         };
       const twice = repeated(rawHeaders);
       if (twice !== undefined)

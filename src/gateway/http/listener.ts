@@ -147,8 +147,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
 
 const FULL: Refusal = {
   status: 429,
-  code: "too_many_in_flight",
-  message: "Too many requests at once on one connection.",
+  code: BOUNDS.inFlightPerSocket.error[1],
+  message: BOUNDS.inFlightPerSocket.beyond,
   headers: { "retry-after": "1" },
 };
 const UPGRADE: Refusal = {

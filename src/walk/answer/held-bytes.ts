@@ -9,11 +9,15 @@ const UNASKED = 1024 * 1024;
 /** Bytes of an answer that stay here, for the client or for a codec: bounded, and counted as what the process holds. */
 export class HeldBytes {
   readonly #call: HostCall;
+  readonly #most: number;
   #size = 0;
-  #room = UNASKED;
+  #room: number;
 
   constructor(call: HostCall) {
     this.#call = call;
+    const x = call.exchange;
+    this.#most = x.work.maxBytes ?? x["~"].gen.maxAnswerBytes;
+    this.#room = Math.min(UNASKED, this.#most);
   }
 
   /** So many bytes more; fewer, where the number is negative. */
@@ -21,10 +25,9 @@ export class HeldBytes {
     this.#size = Math.max(0, this.#size + bytes);
     if (bytes <= 0 || this.#size <= this.#room) return;
     const x = this.#call.exchange;
-    const { maxBytes } = x.work;
-    const most = maxBytes ?? x["~"].gen.maxAnswerBytes;
-    if (this.#size > most) exceed(maxBytes === undefined ? "answer" : "pictures", most);
-    const more = Math.max(UNASKED, this.#size - this.#room);
+    if (this.#size > this.#most)
+      exceed(x.work.maxBytes === undefined ? "answer" : "pictures", this.#most);
+    const more = Math.min(Math.max(UNASKED, this.#size - this.#room), this.#most - this.#room);
     x["~"].stay.hold(more);
     this.#room += more;
   }

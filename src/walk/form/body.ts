@@ -63,7 +63,8 @@ export function formBody(raw: Buffer, boundary: string): FormBody {
   for (const part of found.parts) {
     odd ||= ODD.test(part.name);
     const [top, ...within] = pathOf(part.name);
-    if (within.length > BOUNDS.depth.most) return bad(BOUNDS.depth.error[1], beyond("depth"));
+    // The form itself is the first of them, as the braces around a JSON text are.
+    if (within.length >= BOUNDS.depth.most) return bad(BOUNDS.depth.error[1], beyond("depth"));
     if (part.filename !== undefined && (within.length > 1 || within[0]))
       return bad("invalid_form", `The file ${shown(part.name)} stands deeper than in a list.`);
     const value = valueOf(raw, part);

@@ -48,7 +48,7 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
     ...Object.fromEntries(inner.headers ?? []),
   };
   if (mime.includes("json")) {
-    const body = named(await gather(response, inner.gen.maxAnswerBytes), call);
+    const body = named(await gather(response, "answer", inner.gen.maxAnswerBytes), call);
     inner.res.writeHead(response.status, { ...headers, "content-length": String(body.length) });
     inner.bytesOut += body.length;
     inner.res.end(body);

@@ -11,8 +11,6 @@ import { promise } from "../candidates/privacy.ts";
 import type { Plan } from "./route.ts";
 import { gather } from "../upstream/response.ts";
 
-const MAX = 64 * 1024;
-
 /**
  * How many tokens a request would be: asked of a provider that can tell, else estimated and said so. It counts like any
  * request, and nothing is billed.
@@ -61,7 +59,7 @@ async function asked(call: HostCall): Promise<number | undefined> {
     encode(call, endpoint.protocol!, endpoint.wire.endpoint),
   );
   try {
-    return client.count(await gather(response, MAX));
+    return client.count(await gather(response, "countAnswer"));
   } catch (problem) {
     throw blame(problem, "answer", call.provider);
   }

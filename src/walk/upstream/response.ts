@@ -1,6 +1,8 @@
 // One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
 import type { Dispatcher } from "undici";
+import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
+import { excess } from "../../model/excess.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
@@ -187,18 +189,22 @@ export function glance(response: UpstreamResponse, max: number): Promise<Buffer>
 }
 
 /** The whole body of an answer that should be small: a token count, or what is asked for by id. */
-export function gather(response: UpstreamResponse, max: number): Promise<Buffer> {
+export function gather(
+  response: UpstreamResponse,
+  bound: BoundName,
+  most: number = BOUNDS[bound].most,
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     response.take({
       data(chunk) {
         size += chunk.length;
-        if (size <= max) chunks.push(chunk);
-        else
-          response.abort(
-            fault("upstream", "The provider's answer is too large.", { code: "too_large" }),
-          );
+        if (size <= most) return void chunks.push(chunk);
+        // Said here too: an answer that has all come is not broken off any more.
+        const problem = excess(bound, most);
+        reject(problem);
+        response.abort(problem);
       },
       end(problem) {
         if (problem !== undefined) reject(problem);

@@ -1,5 +1,5 @@
-// The list of bounds is whole: each has its words, each is used, and what an operator may set is what the schema says.
-import { globSync, readFileSync } from "node:fs";
+// The list of bounds is whole: each has its words, and what an operator may set is what the schema says.
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { beyond, BOUNDS, type Bound, type BoundName } from "../../../src/lib/bounds.ts";
@@ -9,21 +9,10 @@ import { exceed } from "../../../src/model/excess.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const all = Object.entries(BOUNDS) as [BoundName, Bound][];
-const src = globSync("src/**/*.ts", { cwd: ROOT })
-  .filter((file) => !file.endsWith("lib/bounds.ts"))
-  .map((file) => readFileSync(join(ROOT, file), "utf8"))
-  .join("\n");
 const schema = JSON.parse(readFileSync(join(ROOT, "schemas/gateway.schema.json"), "utf8")) as any;
 const page = readFileSync(join(ROOT, "docs/operators.md"), "utf8");
 
 describe.each(all)("%s", (name, { most, error, key }) => {
-  it("is a number that something keeps to", () => {
-    expect(most).toBeGreaterThan(0);
-    expect(src).toMatch(
-      new RegExp(`BOUNDS\\.${name}\\b|(?:exceed|past|bound)\\(?\\s*\\(?"${name}"|\\["${name}"`),
-    );
-  });
-
   it("fails with its own error, which says how much there may be", () => {
     expect(beyond(name, 12_345)).not.toContain("#");
     if (!error) return;

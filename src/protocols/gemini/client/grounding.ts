@@ -99,7 +99,7 @@ export class Grounds {
     const words = Buffer.from(text(segment["text"]) ?? "");
     if (words.length === 0) return to > 0 && to <= bytes.length ? [from, to] : undefined;
     if (bytes.subarray(from, to).equals(words)) return [from, to];
-    if (this.#patience < 0) return undefined;
+    if (this.#patience <= 0) return undefined;
     const at = bytes.indexOf(words);
     this.#patience -= at < 0 ? bytes.length : at;
     return at < 0 ? undefined : [at, at + words.length];

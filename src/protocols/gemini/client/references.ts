@@ -90,7 +90,7 @@ export class SchemaSpelling {
   }
 
   #within(depth: number): void {
-    if (depth > BOUNDS.schemaLevels.most) this.refuse(beyond("schemaLevels"));
+    if (depth >= BOUNDS.schemaLevels.most) this.refuse(beyond("schemaLevels"));
   }
 
   #led(ref: string): Json {

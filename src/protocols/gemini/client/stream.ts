@@ -1,3 +1,4 @@
+import { BOUNDS } from "../../../lib/bounds.ts";
 import { fail } from "../../../model/error.ts";
 import type { Json } from "../../../model/values.ts";
 import type { Decoder } from "../../../plugin/protocol.ts";
@@ -7,8 +8,7 @@ import { throwFailure } from "../../failure/failure.ts";
 import { errorIn } from "./error-in.ts";
 import type { GeminiReader } from "./reader.ts";
 
-/** A picture of 4096 × 4096 pixels stands in one event, in base64. */
-const CAP = 96 * 1024 * 1024;
+const CAP = BOUNDS.pictureEvent.most;
 
 /**
  * Events without a name and without a last one. What breaks in the middle is told in whatever form: as an event, as bare
@@ -17,17 +17,27 @@ const CAP = 96 * 1024 * 1024;
 export function stream(reading: GeminiReader): Decoder {
   /** Since the last whole event. */
   let rest: Buffer[] = [];
+  /** Bytes of the whole stream: that have come, that were split, and up to the end of the last event. */
+  let came = 0;
+  let split = 0;
+  let told = 0;
   const events = frames((b, from, to) => {
     const bytes = b.subarray(from, to);
+    split += bytes.length;
     const event = eventOf(bytes);
     if (!event) return stray(bytes.toString(), reading);
+    told = split;
     if (event.data !== "" && event.data !== "[DONE]") reading.chunk(parsed(event.data));
   }, CAP);
   return {
     push(chunk) {
       rest.push(chunk);
+      const before = came;
+      came += chunk.length;
       events.push(chunk);
       if (events.between) rest = [];
+      // A stream may be cut into chunks that never end where an event does.
+      else if (told > before) rest = [chunk.subarray(told - before)];
     },
     end() {
       const left = Buffer.concat(rest).toString();

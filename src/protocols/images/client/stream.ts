@@ -1,4 +1,5 @@
 // A host's stream as events: one image block each.
+import { BOUNDS } from "../../../lib/bounds.ts";
 import { eventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
@@ -13,8 +14,7 @@ import { picture } from "./picture.ts";
 
 type Emit = (event: ModelEvent) => void;
 
-/** Pictures are large: one of 4096 × 4096 pixels, uncompressed and in base64, fits. */
-export const CAP = 96 * 1024 * 1024;
+export const CAP = BOUNDS.pictureEvent.most;
 
 /**
  * Partial images, then `completed` once for each image. How many are to come is not said on this wire, so the answer

@@ -1,3 +1,4 @@
+import { BOUNDS } from "../../../lib/bounds.ts";
 import { eventObject } from "../../event-object.ts";
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent } from "../../../model/event.ts";
@@ -10,7 +11,7 @@ import { throwFailure } from "../../failure/failure.ts";
 import { MessagesReader } from "./reader.ts";
 
 /** A fetched document stands in one event, and so in one line. */
-export const CAP = 16 * 1024 * 1024;
+export const CAP = BOUNDS.largeEvent.most;
 
 export function stream(emit: (event: ModelEvent) => void, signer: string): Decoder {
   const reading = new MessagesReader(emit, signer);

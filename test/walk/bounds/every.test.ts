@@ -1,0 +1,22 @@
+// Every bound there is, driven to its limit and one beyond it, wherever it is kept to. A bound without a driver does not compile.
+import { describe, it } from "vitest";
+import type { BoundName } from "../../../src/lib/bounds.ts";
+import { answers } from "./answers.ts";
+import { schemas } from "./gemini.ts";
+import { providers } from "./providers.ts";
+import { requests } from "./requests.ts";
+import { sockets } from "./sockets.ts";
+import { judge, type Driver } from "./way.ts";
+
+const DRIVERS: Record<BoundName, Driver> = {
+  ...requests,
+  ...schemas,
+  ...sockets,
+  ...providers,
+  ...answers,
+  answer: { ...answers.answer, ...providers.answer },
+};
+
+describe.each(Object.entries(DRIVERS) as [BoundName, Driver][])("%s", (name, driver) => {
+  it.each(Object.entries(driver))("%s", (_, way) => judge(name, way));
+});

@@ -1,0 +1,116 @@
+// What comes from a provider beside its answers to calls, and events that hold more than words.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Protocol } from "tollgate/plugin";
+import { gemini, geminiImage } from "tollgate/protocols/gemini";
+import { images } from "tollgate/protocols/images";
+import { messages } from "tollgate/protocols/messages";
+import { responses } from "tollgate/protocols/responses";
+import { answering, asking } from "tollgate/testing";
+import { createLine } from "../../../src/gateway/generation/provider-access.ts";
+import { lineTo } from "../../../src/gateway/generation/mounting.ts";
+import { backend, scene } from "../../kit/scene.ts";
+import { toy } from "../toy.ts";
+import { faultIn, type Driver, type Outcome } from "./way.ts";
+
+const MIB = 1024 * 1024;
+const BLANKS = Buffer.alloc(MIB, " ");
+
+/** An answer of so many bytes that are nowhere all at once. */
+async function large(n: number) {
+  const server = createServer((_req, res) => {
+    res.writeHead(200, { "content-type": "application/json" });
+    let left = n;
+    const more = () => {
+      while (left > 0 && !res.destroyed) {
+        const piece = BLANKS.subarray(0, Math.min(left, MIB));
+        left -= piece.length;
+        if (!res.write(piece)) return void res.once("drain", more);
+      }
+      res.end();
+    };
+    more();
+  });
+  await new Promise<void>((r) => server.listen(0, "127.0.0.1", r));
+  return {
+    base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
+const signal = new AbortController().signal;
+
+async function fetched(n: number): Promise<Outcome> {
+  await using up = await large(n);
+  const reach = { base: up.base };
+  const origins = new Set([up.base]);
+  const line = createLine({ reach, dispatcher: undefined, credential, signal, origins });
+  return await faultIn(() => line.fetch("/"));
+}
+async function listed(n: number): Promise<Outcome> {
+  await using up = await large(n);
+  const endpoints = [{ endpoint: { base: up.base }, pool: undefined }];
+  const provider = { endpoints, credentials: [credential], origins: new Set([up.base]) };
+  const line = lineTo(provider as never, 0, signal);
+  return await faultIn(() => line.fetch("/models"));
+}
+async function counted(n: number): Promise<Outcome> {
+  await using up = await backend((_req, res) => {
+    const said = JSON.stringify({ tokens: 7 });
+    res.writeHead(200).end(said + " ".repeat(n - said.length));
+  });
+  const frontend = toy();
+  await using s = await scene({
+    frontend,
+    providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" }] } },
+  });
+  const got = await s.ask({ model: "p/m", text: "Hi" }, { path: "/toy/count" });
+  const text = await got.text();
+  return got.status === 200 ? "passes" : { status: got.status, text, to: frontend as never };
+}
+
+/** One event of so many bytes, which says nothing. */
+function* comment(n: number): Generator<Buffer> {
+  yield Buffer.from(":");
+  let left = n - 3;
+  for (; left > MIB; left -= MIB) yield BLANKS;
+  yield BLANKS.subarray(0, left);
+  yield Buffer.from("\n\n");
+}
+const pushed = (to: { push(chunk: Buffer): void }, n: number): Promise<Outcome> =>
+  faultIn(() => {
+    for (const chunk of comment(n)) to.push(chunk);
+  });
+const events = (...protocols: readonly Protocol<any>[]): Driver =>
+  Object.fromEntries(
+    protocols.flatMap(({ id, client }) => [
+      [
+        `${id}, decoded`,
+        {
+          drive: (n: number) =>
+            pushed(
+              client!.stream(() => {}, asking(), {}),
+              n,
+            ),
+        },
+      ],
+      ...(client!.relay
+        ? [[`${id}, verbatim`, { drive: (n: number) => pushed(relayOf(client!.relay!), n) }]]
+        : []),
+    ]),
+  );
+function relayOf(relay: NonNullable<NonNullable<Protocol<any>["client"]>["relay"]>) {
+  const sink = { bytes() {}, content() {}, start() {}, usage() {}, finish: () => ({}) };
+  return relay(sink as never, answering({ stream: true }), {});
+}
+
+export const providers = {
+  answer: { "that a plugin fetched": { drive: fetched } },
+  modelList: { "that is asked for": { drive: listed } },
+  countAnswer: { "of a provider that can tell": { drive: counted } },
+  largeEvent: events(messages(), responses()),
+  pictureEvent: events(images(), gemini(), geminiImage()),
+} satisfies { readonly [name: string]: Driver };

@@ -1,0 +1,213 @@
+// Requests of every protocol with so many of something, through the walk.
+import { once } from "node:events";
+import { connect } from "node:net";
+import type { Protocol } from "tollgate/plugin";
+import { json, say, spokenAt, upstream } from "tollgate/testing";
+import { BOUNDS } from "../../../src/lib/bounds.ts";
+import { until } from "../../kit/waits.ts";
+import { scene, type Scene } from "../../kit/scene.ts";
+import { CLIENTS } from "../roads.ts";
+import { toy } from "../toy.ts";
+import type { Driver, Outcome, Told } from "./way.ts";
+
+export const SPOKEN: typeof CLIENTS = {
+  toy: { protocol: toy(), least: { text: "Hi" } },
+  ...CLIENTS,
+};
+/** One pixel. */
+const PNG =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const answers = () =>
+  upstream({
+    "POST /*": (asked) =>
+      spokenAt(asked.path)
+        ? say("Hello").to(asked)
+        : asked.path.endsWith("/toy")
+          ? json({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" })
+          : json({ created: 1, data: [{ b64_json: PNG }] }),
+  });
+
+/** A gateway for clients of one protocol, and a provider that speaks the same one. */
+async function opened(protocol: Protocol<any>, more: Partial<Scene>) {
+  const up = await answers();
+  const image = protocol.work.kind === "image";
+  const s = await scene({
+    frontend: protocol,
+    providers: {
+      p: {
+        endpoints: [{ protocol, base: up.url, auth: "none" as const }],
+        ...(image && {
+          facts: new Map([["m", { kind: "image" as const }]]) as never,
+          models: async () => [{ model: "m", kind: "image" as const }],
+        }),
+      },
+    },
+    ...more,
+  });
+  return {
+    s,
+    async [Symbol.asyncDispose]() {
+      await s[Symbol.asyncDispose]();
+      await up.close();
+    },
+  };
+}
+
+const told = async (to: Protocol<any>, got: Response): Promise<Outcome> => {
+  const text = await got.text();
+  return got.status === 200 ? "passes" : ({ status: got.status, text, to } as Told);
+};
+
+/** The least that a client sends, and more of it. */
+async function ask(from: string, more: string, of: Partial<Scene> = {}): Promise<Outcome> {
+  const { protocol, least } = SPOKEN[from]!;
+  await using at = await opened(protocol, of);
+  const body = `${JSON.stringify({ model: "p/m", ...least }).slice(0, -1)},${more}}`;
+  const headers = { "content-type": "application/json" };
+  return told(protocol, await fetch(`${at.s.url}/toy`, { method: "POST", headers, body }));
+}
+
+/** From a client of every protocol. */
+const all = (more: (n: number, from: string) => string, of: Partial<Scene> = {}): Driver =>
+  Object.fromEntries(
+    Object.keys(SPOKEN).map((from) => [
+      `from ${from}`,
+      { drive: (n: number) => ask(from, more(n, from), of) },
+    ]),
+  );
+
+/** Values in a JSON text, itself included. */
+const count = (value: unknown): number =>
+  typeof value === "object" && value !== null
+    ? Object.values(value).reduce((sum: number, one) => sum + count(one), 1)
+    : 1;
+/** Lists in a list: so many values in all. */
+function values(n: number): string {
+  const lists: string[] = [];
+  for (let left = n - 1; left > 0;) {
+    // None is left over that would have to be an empty list.
+    const here = left > 10_001 ? Math.min(left - 2, 10_001) : left;
+    lists.push(
+      here === 1
+        ? "0"
+        : `[${Array(here - 1)
+            .fill(0)
+            .join()}]`,
+    );
+    left -= here;
+  }
+  return `[${lists.join()}]`;
+}
+
+const TOOLS: { readonly [from: string]: (i: number) => object | number } = {
+  "chat-completions": (i) => ({ type: "function", function: { name: `f${i}` } }),
+  messages: (i) => ({ name: `f${i}`, input_schema: { type: "object" } }),
+  responses: (i) => ({ type: "function", name: `f${i}`, parameters: {}, strict: false }),
+};
+const listed = (n: number, one: (i: number) => unknown) =>
+  JSON.stringify(Array.from({ length: n }, (_, i) => one(i)));
+
+/** A form that a client of the smallest protocol sends. */
+async function form(parts: string): Promise<Outcome> {
+  const { protocol } = SPOKEN["toy"]!;
+  await using at = await opened(protocol, { body: "either" });
+  const body = `${field("model", "p/m")}${field("text", "Hi")}${parts}--b--\r\n`;
+  const headers = { "content-type": "multipart/form-data; boundary=b" };
+  return told(protocol, await fetch(`${at.s.url}/toy`, { method: "POST", headers, body }));
+}
+const field = (name: string, value = "x", more = "") =>
+  `--b\r\nContent-Disposition: form-data; name="${name}"\r\n${more}\r\n${value}\r\n`;
+
+/** A part whose head has so many bytes, up to its content. */
+function headed(n: number): string {
+  const bare = field("a", "", "X: \r\n").length - "--b\r\n\r\n".length;
+  return field("a", "", `X: ${"x".repeat(n - bare)}\r\n`);
+}
+
+/** Of a body that never comes: what its head alone is told. */
+async function announced(n: number, of: Partial<Scene>): Promise<Outcome> {
+  const { protocol } = SPOKEN["toy"]!;
+  await using at = await opened(protocol, of);
+  const socket = connect(Number(new URL(at.s.url).port), "127.0.0.1").on("error", () => {});
+  await once(socket, "connect");
+  let text = "";
+  socket.on("data", (chunk) => (text += chunk));
+  socket.write(
+    `POST /toy HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${n}\r\n\r\n`,
+  );
+  await until(() => text.endsWith("}") || at.s.house.room.taken === n);
+  socket.destroy();
+  const status = Number(/^HTTP\/1\.1 (\d+)/.exec(text)?.[1]);
+  return text === "" ? "passes" : { status, text, to: protocol as never };
+}
+
+const padded = (n: number) => {
+  const body = JSON.stringify({ model: "p/m", text: "Hi" });
+  return body + " ".repeat(n - body.length);
+};
+async function whole(n: number, chunked: boolean, of: Partial<Scene>): Promise<Outcome> {
+  const { protocol } = SPOKEN["toy"]!;
+  await using at = await opened(protocol, of);
+  const text = padded(n);
+  const got = await fetch(`${at.s.url}/toy`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: chunked ? new Blob([text]).stream() : text,
+    ...(chunked && { duplex: "half" }),
+  } as RequestInit);
+  return told(protocol, got);
+}
+
+const BODY = 300_000;
+const ROOM = 3 * 65_536;
+
+export const requests = {
+  body: {
+    "announced, before a byte of it": {
+      most: BODY,
+      drive: (n) => announced(n, { bodyBytes: BODY }),
+    },
+    "announced and sent": {
+      most: BODY,
+      drive: (n) => whole(n, false, { bodyBytes: BODY }),
+    },
+    "in chunks, of unknown length": {
+      most: BODY,
+      drive: (n) => whole(n, true, { bodyBytes: BODY }),
+    },
+    "as large as it may be": {
+      drive: (n) => announced(n, { bodyBytes: BOUNDS.body.most }),
+    },
+  },
+  inFlight: {
+    announced: { most: ROOM, drive: (n) => announced(n, { room: ROOM }) },
+    "in chunks, of unknown length": {
+      most: ROOM,
+      drive: (n) => whole(n, true, { room: ROOM }),
+    },
+  },
+  values: all((n, from) => {
+    const rest = count({ model: "p/m", ...SPOKEN[from]!.least });
+    return `"all":${values(n - rest)}`;
+  }),
+  escapes: all((n) => `"all":"${"\\n".repeat(n)}"`, { bodyBytes: BOUNDS.body.most }),
+  depth: {
+    ...all((n) => `"all":${"[".repeat(n - 1)}0${"]".repeat(n - 1)}`),
+    "in the names of a form": { drive: (n) => form(field(`a${"[b]".repeat(n - 1)}`)) },
+  },
+  parts: {
+    ...all((n) => `"all":[${Array(n).fill(0).join()}]`),
+    "of an object": {
+      drive: (n) =>
+        ask("toy", `"all":${JSON.stringify(Object.fromEntries(Object.entries(Array(n).fill(0))))}`),
+    },
+  },
+  tools: all((n, from) => `"tools":${listed(n, TOOLS[from] ?? (() => 1))}`),
+  formParts: {
+    "of two and more": {
+      drive: (n) => form(Array.from({ length: n - 2 }, (_, i) => field(`f${i}`)).join("")),
+    },
+  },
+  formHead: { "of one part": { drive: (n) => form(headed(n)) } },
+} satisfies { readonly [name: string]: Driver };
