@@ -50,7 +50,7 @@ export interface MiddlewareRoutes {
  * A throw with `fail()` is the hook's word: it ends the request with that fault, in the client's own protocol. Any other throw
  * is a failure: a 500 with a fixed text, and the log has the rest. So is what `ctx.fetch` throws and the hook does not catch. A
  * hook that is waited for and takes longer than `timeout` in gateway.yaml (30 s if absent) has failed too: a 503. What it
- * does after that is not looked at.
+ * does after that is not looked at. So has a hook that is not waited for and gives a promise: a 500.
  *
  * With `on_error: pass` in gateway.yaml the request goes on after a failure of `rewrite`, `inspect`, `route`, `attempt` or
  * `watch` as if that hook were not there, and the log has a warning. The others fail closed whatever is written: an identity,

@@ -87,6 +87,22 @@ function late({ id, timeoutMs, log }: Tolerance, hook: string): Error {
 const isPromise = <T>(said: T | Promise<T>): said is Promise<T> =>
   typeof (said as { then?: unknown } | undefined)?.then === "function";
 
+/**
+ * What a hook that nothing waits for has said. A promise is no answer: what it would still do comes too late, so the hook has
+ * failed, and what becomes of the promise ends no process.
+ */
+export function atOnce<T>(said: T): T {
+  if (said === undefined || !isPromise(said)) return said;
+  unheeded(said as Promise<unknown>);
+  throw new TypeError("A hook that is not waited for gave a promise. It must do its work at once.");
+}
+
+/** A hook that is not waited for. */
+export const prompt =
+  <A extends readonly unknown[], R>(run: (...of: A) => R): ((...of: A) => R) =>
+  (...of) =>
+    atOnce(run(...of));
+
 function inTime<T>(
   of: Tolerance,
   hook: string,
@@ -234,13 +250,13 @@ export function toleratedWatch(
       passOver(of, "watch", problem);
     };
     try {
-      watching = run(call, stop);
+      watching = atOnce(run(call, stop));
     } catch (problem) {
       failed(problem);
     }
     return (event) => {
       try {
-        watching?.(event);
+        if (watching) atOnce(watching(event));
       } catch (problem) {
         failed(problem);
       }

@@ -6,7 +6,13 @@ import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Arrival } from "../plugin/exchange.ts";
 import { matches } from "./candidates/pattern.ts";
-import { tolerated, toleratedAttempt, toleratedWatch, type Tolerance } from "./hook-failures.ts";
+import {
+  prompt,
+  tolerated,
+  toleratedAttempt,
+  toleratedWatch,
+  type Tolerance,
+} from "./hook-failures.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
 export interface MountedMiddleware {
@@ -88,6 +94,8 @@ function enduring<H extends keyof Hooks>(
     rewrite: as.rewrite && tolerated(of, name, as.rewrite, { instead: same<ModelRequest> }),
     inspect: as.inspect && tolerated(of, name, as.inspect, { instead: () => undefined }),
     route: as.route && tolerated(of, name, as.route, { instead: same }),
+    charge: as.charge && prompt(as.charge),
+    prepare: as.prepare && prompt(as.prepare),
     attempt: as.attempt && toleratedAttempt(of, as.attempt),
     watch: as.watch && toleratedWatch(of, as.watch),
     settle: as.settle && tolerated(of, name, as.settle),

@@ -236,6 +236,48 @@ describe("what is never passed over", () => {
     expect(await asked({ ...hooks, onError: "pass" })).toMatchObject({ status: 500 });
   });
 
+  // An author who writes JavaScript is told by no compiler. A promise that fails unheard would end the process.
+  describe.each([
+    ["comes to its end later", async () => sleep(1)],
+    ["fails later", async () => mistake()],
+  ] as const)("a promise where none is waited for, that %s", (_how, promise) => {
+    const late = promise as never;
+    it.each([
+      ["charge", { charge: late }, 0],
+      ["prepare", { prepare: late }, 0],
+      ["making an event stage", { event: late }, 1],
+      ["an event stage", { event: () => late }, 1],
+      ["making a watcher", { watch: late }, 1],
+      ["a watcher", { watch: () => late }, 1],
+    ] as const)("%s", async (_name, hooks, sent) => {
+      for (const stream of [false, true])
+        expect(await asked(hooks as Hooks, { body: { stream } })).toMatchObject({
+          status: 500,
+          asked: sent,
+        });
+    });
+
+    it("but a watcher that may be passed over", async () => {
+      for (const watch of [late, () => late])
+        expect(await asked({ watch, onError: "pass" })).toMatchObject({ status: 200 });
+    });
+
+    it.each(["protocol", "endpoint"])("the prepare of a provider's %s", async (whose) => {
+      const protocol = toy();
+      const own = { ...protocol, client: { ...protocol.client!, prepare: late } };
+      await using up = await backend((_req, res) => void res.end(JSON.stringify(ANSWER)));
+      const endpoint = {
+        protocol: whose === "protocol" ? own : protocol,
+        base: up.base,
+        auth: "none" as const,
+        ...(whose === "endpoint" && { prepare: late }),
+      };
+      await using s = await scene({ frontend: toy(), providers: { p: { endpoints: [endpoint] } } });
+      expect((await s.ask({ model: "p/m", text: "hi" })).status).toBe(500);
+      expect(up.asked).toEqual([]);
+    });
+  });
+
   it("so an operator is told where on_error: pass would change nothing", async () => {
     await expect(asked({ prepare() {}, onError: "pass" })).rejects.toThrow(
       /none of its hooks may be passed over.*rewrite, inspect, route, attempt, watch may/,

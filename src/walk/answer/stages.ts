@@ -2,6 +2,7 @@
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
+import { atOnce } from "../hook-failures.ts";
 import { blame } from "../upstream/blame.ts";
 import type { LaneSink } from "./lane-sink.ts";
 
@@ -20,8 +21,8 @@ export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventS
     (next, { event, watch }) => {
       const hook = event ?? watch;
       if (!hook.applies(call.exchange.model, call.provider)) return next;
-      if (event) return broken(sink, event.run(call, next, stop));
-      const see = broken(sink, watch.run(call, stop));
+      if (event) return broken(sink, atOnce(event.run(call, next, stop)));
+      const see = broken(sink, atOnce(watch.run(call, stop)));
       return (e) => {
         see(e);
         if (!sink.over) next(e);
@@ -44,7 +45,7 @@ export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
   const hooks = watch.filter((hook) => hook.applies(call.exchange.model, call.provider));
   if (hooks.length === 0) return undefined;
   const stop = stopping(sink);
-  const stages = hooks.map((hook) => broken(sink, hook.run(call, stop)));
+  const stages = hooks.map((hook) => broken(sink, atOnce(hook.run(call, stop))));
   return {
     must: hooks.some(({ passes }) => !passes),
     show(event) {
@@ -66,10 +67,10 @@ const stopping = (sink: LaneSink) => (fault: Fault) => {
 };
 
 const broken =
-  (sink: LaneSink, stage: EventStage): EventStage =>
+  (sink: LaneSink, stage: (event: ModelEvent) => unknown): EventStage =>
   (event) => {
     try {
-      stage(event);
+      atOnce(stage(event));
     } catch (problem) {
       sink.broke(problem);
     }

@@ -6,6 +6,7 @@ import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
 import type { HostCall } from "../call.ts";
 import { SECRET_HEADERS } from "../exchange.ts";
+import { atOnce } from "../hook-failures.ts";
 import { prepare } from "../hooks.ts";
 import { formType } from "../form/head.ts";
 import { pathNamed } from "./path.ts";
@@ -51,8 +52,8 @@ export function encode(
     if (out.get("model") !== undefined) out.set("model", call.model);
   }
   anonymous(call, out);
-  client.prepare?.(out, call);
-  endpoint.prepare?.(out, call);
+  atOnce(client.prepare?.(out, call));
+  atOnce(endpoint.prepare?.(out, call));
   prepare(frontend.chain, out, call);
   mayLeave(call, out);
   return out;
