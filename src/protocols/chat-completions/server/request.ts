@@ -1,6 +1,7 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext` under its own name,
 // what no codec knows in `rest`, and what stays untouched remembers its own words.
 import type { Body, ChatRequest, Json, JsonObject, Opt, Reasoning } from "../../../plugin/index.ts";
+import { answerFormat } from "../../answer-format.ts";
 import { multiplies } from "../../spending.ts";
 import { strangersIn, unknownIn } from "../../strangers.ts";
 import { KNOWN_INSIDE } from "../known.ts";
@@ -45,7 +46,7 @@ export function request(body: Body): ChatRequest {
   const fields = body as JsonObject;
   const { instructions, turns } = conversation(list(fields["messages"]));
   const { choice, kept } = choiceOf(fields["tool_choice"] ?? fields["function_call"]);
-  const format = formatOf(fields["response_format"]);
+  const format = answerFormat(fields["response_format"], schemaIn);
   const ext: Record<string, Json> = { ...strangersIn(fields, KNOWN_INSIDE) };
   for (const field of OWN) if (fields[field] != null) ext[field] = fields[field];
   if (kept !== undefined) ext["tool_choice"] = kept;
@@ -107,29 +108,9 @@ function modalitiesOf(modalities: Opt<Json>): readonly string[] | undefined {
   return all.length > 0 ? all : undefined;
 }
 
-/** Undefined for a format that the common vocabulary has no word for. */
-function formatOf(raw: Opt<Json>): ChatRequest["output"]["format"] {
-  const format = object(raw);
-  switch (format?.["type"]) {
-    case "text":
-      return { type: "text" };
-    case "json_object":
-      return { type: "json" };
-    case "json_schema": {
-      const said = object(format["json_schema"]);
-      if (!said) return malformed("response_format.json_schema", "must be an object");
-      return present({
-        type: "schema" as const,
-        schema: object(said["schema"]) ?? {},
-        name: text(said["name"]),
-        strict: flag(said["strict"]),
-        description: text(said["description"]),
-      });
-    }
-    default:
-      return undefined;
-  }
-}
+/** In a member of its own. */
+const schemaIn = (format: JsonObject): JsonObject =>
+  object(format["json_schema"]) ?? malformed("response_format.json_schema", "must be an object");
 
 function cacheOf(fields: JsonObject): ChatRequest["cache"] {
   const key = text(fields["prompt_cache_key"]);

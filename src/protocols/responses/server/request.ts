@@ -1,7 +1,8 @@
 // Server half: a body as a request. Nothing is lost: what only this protocol says stands in `ext.responses` under its
 // own name, what no codec knows in `rest`, and an untouched turn or tool remembers its own words.
 import { put } from "../../../lib/member.ts";
-import type { Body, ChatRequest, Json, JsonObject, Opt, Turn } from "../../../plugin/index.ts";
+import type { Body, ChatRequest, Json, JsonObject, Turn } from "../../../plugin/index.ts";
+import { answerFormat } from "../../answer-format.ts";
 import { multiplies } from "../../spending.ts";
 import { strangersIn, unknownIn } from "../../strangers.ts";
 import { STORED, unsayable } from "../item-kind.ts";
@@ -80,7 +81,7 @@ export function request(body: Body): ChatRequest {
   const { tools, bound } = toolsOf(fields);
   Object.assign(ext, bound);
   if (kept !== undefined) ext["tool_choice"] = kept;
-  const format = formatOf(words?.["format"]);
+  const format = answerFormat(words?.["format"], schemaIn);
   const odd = format === undefined && words?.["format"] != null ? { format: words["format"] } : {};
   const wording = { ...without(words, ["format", "verbosity"]), ...odd };
   if (Object.keys(wording).length > 0) ext["text"] = wording;
@@ -149,25 +150,8 @@ function reasoningOf(reasoning: JsonObject | undefined): ChatRequest["reasoning"
     : present({ mode: "effort" as const, effort, show });
 }
 
-function formatOf(raw: Opt<Json>): ChatRequest["output"]["format"] {
-  const format = object(raw);
-  switch (format?.["type"]) {
-    case "text":
-      return { type: "text" };
-    case "json_object":
-      return { type: "json" };
-    case "json_schema":
-      return present({
-        type: "schema" as const,
-        schema: object(format["schema"]) ?? {},
-        name: text(format["name"]),
-        strict: flag(format["strict"]),
-        description: text(format["description"]),
-      });
-    default:
-      return undefined;
-  }
-}
+/** In the format itself. */
+const schemaIn = (format: JsonObject): JsonObject => format;
 
 export const LOGPROBS = "message.output_text.logprobs";
 
