@@ -101,9 +101,9 @@ describe("a member that nothing calls", () => {
     const made = { opne: async () => {}, apply: async () => [] };
     const store = { definition: plugin("store", made), options: {}, use: "./mine.ts" };
     const ground = { log: { child() {} } };
-    await expect(setUpStore({ store } as never, ground as never, new Scope())).rejects.toThrow(
-      /"opne".*did you mean "open"/,
-    );
+    await expect(
+      setUpStore({ store, file: "/gateway.yaml" } as never, ground as never, new Scope()),
+    ).rejects.toThrow(/"opne".*did you mean "open"/);
   });
 
   it("every hook is one of the contract's, and each with a slip in it is told its name", () => {
