@@ -4,6 +4,7 @@ import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { conformance } from "tollgate/testing";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -45,4 +46,23 @@ export function compiled(folder: string, options: object): Promise<string[]> {
       (_error, out) => resolve(out.split("\n").filter((line) => line.includes("error TS"))),
     );
   });
+}
+
+/** What the kit that third parties have says of its provider and its frontend, one line a broken check. */
+export async function objections(folder: string): Promise<string[]> {
+  const failed: string[] = [];
+  const given = {
+    provider: {
+      with: { base_url: "http://127.0.0.1:1/v1" },
+      credential: { api_key: "canary-51aa" },
+      recordings: false,
+    },
+    frontend: { recordings: false },
+  } as const;
+  for (const [file, options] of Object.entries(given)) {
+    const { default: plugin } = await import(join(folder, `src/${file}.ts`));
+    for (const { name, run } of conformance(plugin, options))
+      await run().catch((problem: Error) => failed.push(`${name}: ${problem.message}`));
+  }
+  return failed;
 }
