@@ -203,6 +203,9 @@ export async function scene(of: Scene) {
                 ...(of.body && { body: of.body }),
               },
               { method: "POST", path: "/toy/count", op: "count" },
+              ...("kept" in (of.frontend!.client?.paths ?? {})
+                ? [{ method: "POST", path: "/toy/kept", op: "relay", name: "kept" } as const]
+                : []),
             ],
           }),
         }),

@@ -1,6 +1,7 @@
 import { scan } from "../../lib/json.ts";
 import { fail, fault } from "../../model/error.ts";
 import { aside } from "./aside.ts";
+import { HeldBytes } from "../answer/held-bytes.ts";
 import { HostCall } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
@@ -48,7 +49,7 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
     ...Object.fromEntries(inner.headers ?? []),
   };
   if (mime.includes("json")) {
-    const body = named(await gather(response, "answer", inner.gen.maxAnswerBytes), call);
+    const body = named(await gather(response, new HeldBytes(call)), call);
     inner.res.writeHead(response.status, { ...headers, "content-length": String(body.length) });
     inner.bytesOut += body.length;
     inner.res.end(body);

@@ -9,7 +9,7 @@ import { send } from "../upstream/send.ts";
 import { mayBegin } from "../upstream/permission.ts";
 import { promise } from "../candidates/privacy.ts";
 import type { Plan } from "./route.ts";
-import { gather } from "../upstream/response.ts";
+import { Few, gather } from "../upstream/response.ts";
 
 /**
  * How many tokens a request would be: asked of a provider that can tell, else estimated and said so. It counts like any
@@ -59,7 +59,7 @@ async function asked(call: HostCall): Promise<number | undefined> {
     encode(call, endpoint.protocol!, endpoint.wire.endpoint),
   );
   try {
-    return client.count(await gather(response, "countAnswer"));
+    return client.count(await gather(response, new Few("countAnswer")));
   } catch (problem) {
     throw blame(problem, "answer", call.provider);
   }

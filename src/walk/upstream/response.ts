@@ -2,7 +2,7 @@
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
-import { excess } from "../../model/excess.ts";
+import { exceed } from "../../model/excess.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
@@ -188,23 +188,40 @@ export function glance(response: UpstreamResponse, max: number): Promise<Buffer>
   });
 }
 
+/** Counts what is kept, and throws where it is too much. */
+interface Held {
+  add(bytes: number): void;
+}
+
+/** So few bytes that they need no room of their own. */
+export class Few implements Held {
+  readonly #bound: BoundName;
+  #size = 0;
+
+  constructor(bound: BoundName) {
+    this.#bound = bound;
+  }
+
+  add(bytes: number): void {
+    this.#size += bytes;
+    if (this.#size > BOUNDS[this.#bound].most) exceed(this.#bound);
+  }
+}
+
 /** The whole body of an answer that should be small: a token count, or what is asked for by id. */
-export function gather(
-  response: UpstreamResponse,
-  bound: BoundName,
-  most: number = BOUNDS[bound].most,
-): Promise<Buffer> {
+export function gather(response: UpstreamResponse, held: Held): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    let size = 0;
     response.take({
       data(chunk) {
-        size += chunk.length;
-        if (size <= most) return void chunks.push(chunk);
-        // Said here too: an answer that has all come is not broken off any more.
-        const problem = excess(bound, most);
-        reject(problem);
-        response.abort(problem);
+        try {
+          held.add(chunk.length);
+          chunks.push(chunk);
+        } catch (problem) {
+          // Said here too: an answer that has all come is not broken off any more.
+          reject(problem as Error);
+          response.abort(problem as Error);
+        }
       },
       end(problem) {
         if (problem !== undefined) reject(problem);

@@ -15,6 +15,8 @@ const DRIVERS: Record<BoundName, Driver> = {
   ...providers,
   ...answers,
   answer: { ...answers.answer, ...providers.answer },
+  inFlight: { ...requests.inFlight, ...providers.inFlight },
+  refusal: { ...answers.refusal, ...providers.refusal },
 };
 
 describe.each(Object.entries(DRIVERS) as [BoundName, Driver][])("%s", (name, driver) => {

@@ -9,17 +9,19 @@ import { responses } from "tollgate/protocols/responses";
 import { answering, asking } from "tollgate/testing";
 import { createLine } from "../../../src/gateway/generation/provider-access.ts";
 import { lineTo } from "../../../src/gateway/generation/mounting.ts";
-import { backend, scene } from "../../kit/scene.ts";
+import { backend, scene, type Scene } from "../../kit/scene.ts";
 import { toy } from "../toy.ts";
 import { faultIn, type Driver, type Outcome } from "./way.ts";
 
 const MIB = 1024 * 1024;
+const LONG = 3_000_000;
+const ASKED = 100;
 const BLANKS = Buffer.alloc(MIB, " ");
 
 /** An answer of so many bytes that are nowhere all at once. */
-async function large(n: number) {
+async function large(n: number, status = 200) {
   const server = createServer((_req, res) => {
-    res.writeHead(200, { "content-type": "application/json" });
+    res.writeHead(status, { "content-type": "application/json" });
     let left = n;
     const more = () => {
       while (left > 0 && !res.destroyed) {
@@ -56,6 +58,38 @@ async function listed(n: number): Promise<Outcome> {
   const provider = { endpoints, credentials: [credential], origins: new Set([up.base]) };
   const line = lineTo(provider as never, 0, signal);
   return await faultIn(() => line.fetch("/models"));
+}
+async function kept(n: number, of: Partial<Scene>, asked = ASKED): Promise<Outcome> {
+  await using up = await large(n);
+  const base = toy();
+  const paths = { ...base.client!.paths, kept: "/kept" };
+  const frontend = { ...base, client: { ...base.client!, paths } };
+  const endpoints = [{ protocol: frontend, base: up.base, auth: "none" as const }];
+  await using s = await scene({
+    frontend,
+    providers: { p: { endpoints, state: "relay" } },
+    ...of,
+  });
+  const least = JSON.stringify({ model: "p/m", text: "" }).length;
+  const body = { model: "p/m", text: "x".repeat(asked - least) };
+  const got = await s.ask(body, { path: "/toy/kept" });
+  const text = await got.text();
+  if (s.house.room.taken > 0) throw new Error("It takes up room when it is over.");
+  if (got.status === 200 && text.length === n) return "passes";
+  return { status: got.status, text, to: frontend as never };
+}
+/** What a provider says to a plugin's token, as much as its scheme hears. */
+async function refused(n: number): Promise<Outcome> {
+  await using up = await large(n, 401);
+  let size = 0;
+  const auth = {
+    sign: () => ({}),
+    refused: async ({ body }: { body: Buffer }) => ((size = body.length), false),
+  };
+  const origins = new Set([up.base]);
+  const reach = { base: up.base, auth };
+  await createLine({ reach, dispatcher: undefined, credential, signal, origins }).fetch("/");
+  return size === n ? "passes" : size === n - 1 ? "beyond" : { fault: undefined };
 }
 async function counted(n: number): Promise<Outcome> {
   await using up = await backend((_req, res) => {
@@ -108,7 +142,21 @@ function relayOf(relay: NonNullable<NonNullable<Protocol<any>["client"]>["relay"
 }
 
 export const providers = {
-  answer: { "that a plugin fetched": { drive: fetched } },
+  answer: {
+    "that a plugin fetched": { drive: fetched },
+    "that is asked for by its id": {
+      most: LONG,
+      drive: (n) => kept(n, { bounds: { answerBytes: LONG } }),
+    },
+  },
+  inFlight: {
+    // The first MiB of it asks for none; beside it stands the request.
+    "an answer that is asked for by its id": {
+      most: 2 * MIB + ASKED,
+      drive: (n) => kept(3 * MIB, { room: 2 * MIB + ASKED }, n - 2 * MIB),
+    },
+  },
+  refusal: { "to what a plugin fetched": { drive: refused } },
   modelList: { "that is asked for": { drive: listed } },
   countAnswer: { "of a provider that can tell": { drive: counted } },
   largeEvent: events(messages(), responses()),
