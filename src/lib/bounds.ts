@@ -74,6 +74,13 @@ export const BOUNDS = {
     error: ["too_large", "too_many_tools"],
     beyond: "The body has more than # tools.",
   },
+  envelope: {
+    // Larger than any provider's own proof.
+    most: 4 * MIB,
+    of: "characters of one proof that a client brings back, as it was sealed",
+    error: null,
+    beyond: "It is none of ours, and is not opened.",
+  },
   // Of the schemas in a request to a model that reads a part of JSON Schema only.
   schemaLevels: {
     most: 64,

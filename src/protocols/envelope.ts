@@ -4,12 +4,10 @@
 //
 // An envelope is `tg1.` and base64url JSON. It is no secret and carries no authority: a client that forges one has only
 // written the part of the conversation that was theirs to write anyway.
+import { BOUNDS } from "../lib/bounds.ts";
 import type { Proof } from "../model/request.ts";
 
 const MARK = "tg1.";
-
-/** Larger than any provider's own proof; a longer one is not ours. */
-const CAP = 4 * 1024 * 1024;
 
 export interface SealedProof {
   /** Absent when there was none: the block is carried because clients drop unsigned reasoning. */
@@ -52,7 +50,7 @@ export function seal({ proof, text, summary, of }: SealedProof): string {
 
 /** Undefined when it is not an envelope of ours, or no longer whole. */
 export function unseal(data: string): SealedProof | undefined {
-  if (!isSealed(data) || data.length > CAP) return undefined;
+  if (!isSealed(data) || data.length > BOUNDS.envelope.most) return undefined;
   let letter: Letter;
   try {
     letter = JSON.parse(Buffer.from(data.slice(MARK.length), "base64url").toString());

@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import type { Protocol } from "tollgate/plugin";
 import { json, say, spokenAt, upstream } from "tollgate/testing";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
+import { unseal } from "../../../src/protocols/envelope.ts";
 import { until } from "../../kit/waits.ts";
 import { scene, type Scene } from "../../kit/scene.ts";
 import { CLIENTS } from "../roads.ts";
@@ -162,7 +163,15 @@ async function whole(n: number, chunked: boolean, of: Partial<Scene>): Promise<O
 const BODY = 300_000;
 const ROOM = 3 * 65_536;
 
+/** A proof as it was sealed, with so many characters. */
+function sealed(n: number): Outcome {
+  const letter = '{"t":"words"}'.padEnd(Math.floor(((n - 4) * 3) / 4), " ");
+  const data = `tg1.${Buffer.from(letter).toString("base64url")}`;
+  return unseal(data.padEnd(n, "="))?.text === "words" ? "passes" : "beyond";
+}
+
 export const requests = {
+  envelope: { "that is brought back": { drive: sealed } },
   body: {
     "announced, before a byte of it": {
       most: BODY,
