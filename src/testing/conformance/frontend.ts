@@ -1,7 +1,7 @@
 // A frontend: routes that can be mounted, errors in words for every kind, and one look at secrets.
 import assert from "node:assert/strict";
 import { ERRORS, faultOf, type ErrorKind } from "../../model/error.ts";
-import type { Frontend, Route } from "../../plugin/frontend.ts";
+import type { Frontend } from "../../plugin/frontend.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
@@ -9,6 +9,7 @@ import * as pretend from "../pretend.ts";
 import { protocolLaws } from "../protocol-laws.ts";
 import { recordings } from "../recording.ts";
 import { running } from "./innocence.ts";
+import { pathsOf, wellFormed } from "./routes.ts";
 import type { Subject } from "./subject.ts";
 
 /** The laws of a frontend: routes, errors, the look at secrets, reading, and its protocol. */
@@ -33,8 +34,6 @@ export function frontend(subject: Subject): Check[] {
   ];
 }
 
-const pathsOf = ({ path }: Route): readonly string[] => [path].flat() as readonly string[];
-
 const protocolsOf = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
   new Set(
     [
@@ -47,17 +46,8 @@ const protocolsOf = ({ protocol, routes }: Frontend): ReadonlySet<Protocol> =>
 
 function shape({ routes, protocol }: Frontend): void {
   assert.ok(routes.length > 0, "a frontend has a route");
-  const seen = new Set<string>();
+  wellFormed(routes);
   for (const route of routes) {
-    assert.match(route.method, /^[A-Z]+$/, `the method ${route.method} is in capitals`);
-    for (const path of pathsOf(route)) {
-      assert.match(path, /^\/[^?#\s]*$/, `${path} is a path`);
-      const one = `${route.method} ${path.replace(/:\w+/g, ":")}`;
-      assert.ok(!seen.has(one), `${one} is there twice`);
-      seen.add(one);
-    }
-    const forms = ["json", "multipart", "either", ...("serve" in route ? ["bytes"] : [])];
-    assert.ok(forms.includes(route.body ?? "json"), `a body does not come as ${route.body}`);
     if ("serve" in route) continue;
     assert.ok(["generate", "count", "relay"].includes(route.op), `there is no op ${route.op}`);
     for (const spoken of [route.protocol ?? protocol, ...(route.protocols ?? [])])

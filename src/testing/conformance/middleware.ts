@@ -3,20 +3,27 @@ import assert from "node:assert/strict";
 import { fail, faultOf, type Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { Candidate, RecordedAnswer, Reply } from "../../plugin/call.ts";
-import { type AttemptResult, HOOKS, type Hooks } from "../../plugin/middleware.ts";
+import {
+  type AttemptResult,
+  HOOKS,
+  type Hooks,
+  type MiddlewareRoutes,
+} from "../../plugin/middleware.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { grammar } from "../grammar.ts";
 import { outgoing } from "../outgoing.ts";
 import * as pretend from "../pretend.ts";
 import { running } from "./innocence.ts";
+import { wellFormed } from "./routes.ts";
 import type { Subject } from "./subject.ts";
 
 /** The laws of a middleware: each hook is run by its one rule, on pretended requests. */
 export function middleware(subject: Subject): Check[] {
-  const each = running<Hooks>(subject);
+  const each = running<Hooks & MiddlewareRoutes>(subject);
   return [
     each("has hooks, and only those there are", shape),
+    each("its routes are well-formed", ({ routes = [] }) => wellFormed(routes)),
     each("admit: lets in or says why not", admit),
     each("rewrite: gives a request, and changes none", rewrite),
     each("inspect: lets pass or says why not, and changes nothing", inspect),

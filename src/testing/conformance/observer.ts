@@ -1,8 +1,10 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
+import assert from "node:assert/strict";
 import type { Notice, Observer, RequestRecord } from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { running } from "./innocence.ts";
+import { wellFormed } from "./routes.ts";
 import type { Subject } from "./subject.ts";
 
 const SERVED: RequestRecord = {
@@ -104,6 +106,11 @@ export function observer(subject: Subject): Check[] {
   return [
     each("seen: takes every kind of record, and changes none", async (it) => {
       for (const batch of [RECORDS, ...RECORDS.map((one) => [one])]) await it.seen?.(freeze(batch));
+    }),
+    each("its routes are well-formed", ({ routes = [] }) => {
+      wellFormed(routes);
+      for (const { on } of routes as readonly { on?: unknown }[])
+        assert.notEqual(on, "public", "what an observer knows is not the clients'");
     }),
     each("told: takes every kind of notice, unknown ones too", async (it) => {
       for (const notice of NOTICES) await it.told?.(freeze(notice));

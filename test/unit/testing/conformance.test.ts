@@ -623,3 +623,33 @@ describe("an observer", () => {
     expect((await broken(observer(made))).join()).toContain(law),
   );
 });
+
+describe("routes of a plugin that is no frontend", () => {
+  const serve = () => ({ status: 200 });
+  const of = (kind: string, route: object) => ({
+    "~tollgate": kind,
+    api: 1,
+    name: "x",
+    summary: "Serves",
+    sends: "nowhere",
+    setup: () => ({ routes: [{ method: "GET", path: "/x", serve, ...route }] }),
+  });
+
+  it.each(["middleware", "observer"])("of a %s: what is well-formed passes", async (kind) => {
+    expect(await broken(of(kind, { role: "metrics" }))).toEqual([]);
+  });
+
+  it.each([
+    ["middleware", { method: "get" }, /in capitals/],
+    ["middleware", { path: ["/x", "/x"] }, /is there twice/],
+    ["middleware", { path: "x" }, /is a path/],
+    ["middleware", { serve: undefined }, /is answered/],
+    ["middleware", { on: "private" }, /no listener private/],
+    ["middleware", { open: true, role: "viewer" }, /is not open/],
+    ["observer", { on: "public" }, /not the clients'/],
+  ])("of a %s: %o does not", async (kind, route, words) => {
+    const failed = await broken(of(kind, route));
+    expect(failed).toHaveLength(1);
+    expect(failed[0]).toMatch(words);
+  });
+});

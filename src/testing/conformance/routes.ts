@@ -1,0 +1,36 @@
+// Routes as a gateway mounts them, of whatever kind of plugin.
+import assert from "node:assert/strict";
+import type { ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
+
+type AnyRoute = Route | PluginRoute | ObserverRoute;
+
+/** A route may be at several paths. */
+export const pathsOf = ({ path }: AnyRoute): readonly string[] => [path].flat();
+
+/** Each is at a path of its own, in capitals, and is answered. */
+export function wellFormed(routes: readonly AnyRoute[]): void {
+  const seen = new Set<string>();
+  for (const route of routes) {
+    assert.match(route.method, /^[A-Z]+$/, `the method ${route.method} is in capitals`);
+    for (const path of pathsOf(route)) {
+      assert.match(path, /^\/[^?#\s]*$/, `${path} is a path`);
+      const one = `${route.method} ${path.replace(/:\w+/g, ":")}`;
+      assert.ok(!seen.has(one), `${one} is there twice`);
+      seen.add(one);
+    }
+    const forms = ["json", "multipart", "either", ...("serve" in route ? ["bytes"] : [])];
+    assert.ok(forms.includes(route.body ?? "json"), `a body does not come as ${route.body}`);
+    if ("op" in route) continue;
+    assert.equal(
+      typeof route.serve,
+      "function",
+      `${route.method} ${pathsOf(route)[0]} is answered`,
+    );
+    const { on, open, role } = route as { on?: unknown; open?: unknown; role?: unknown };
+    assert.ok(
+      on === undefined || on === "public" || on === "admin",
+      `there is no listener ${String(on)}`,
+    );
+    assert.ok(role === undefined || open === undefined, "a route with a role is not open");
+  }
+}
