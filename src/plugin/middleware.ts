@@ -98,7 +98,8 @@ export interface Hooks {
    */
   attempt?(call: Call, next: () => Promise<Reply>): Promise<AttemptResult>;
   /**
-   * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out.
+   * Made once per call. It may pass events on later, or `stop()`; the answer ends when finish comes out, and with a 503 when the
+   * provider has ended and finish has not come out within `timeout`. What the provider made is billed in any case.
    * Its presence closes the verbatim lane.
    */
   event?(

@@ -78,7 +78,7 @@ class Deadline implements Watchable {
 }
 
 /** The client is told that it was the gateway's own doing; the operator, which hook it was. */
-function late({ id, timeoutMs, log }: Tolerance, hook: string): Error {
+export function late({ id, timeoutMs, log }: Tolerance, hook: string): Error {
   log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "a hook took too long");
   const code = "middleware_timeout";
   return lent(fault("unavailable", "A check in the gateway took too long.", { code }));

@@ -34,8 +34,8 @@ export interface MountedMiddleware {
 
 export interface Hook<H extends keyof Hooks> {
   readonly id: string;
-  /** Its failure is passed over, where such a hook's may be. Absent: it is not. */
-  readonly passes?: boolean;
+  /** What the operator wrote of its failures. The host's own hooks have none. */
+  readonly tolerance?: Tolerance;
   readonly run: NonNullable<Hooks[H]>;
   applies(model: string | undefined, provider: string | undefined): boolean;
 }
@@ -58,8 +58,8 @@ export function compile(middleware: readonly MountedMiddleware[], frontend: stri
     const hook = m.hooks[name];
     if (!hook) return [];
     const run = hook.bind(m.hooks) as NonNullable<Hooks[H]>;
-    const passes = m.tolerance.onError === "pass";
-    return [{ id: m.id, passes, run: enduring(m.tolerance, name, run), applies: scope(m) }];
+    const { id, tolerance } = m;
+    return [{ id, tolerance, run: enduring(tolerance, name, run), applies: scope(m) }];
   };
   const list = <H extends keyof Hooks>(name: H): readonly Hook<H>[] =>
     here.flatMap((m) => one(m, name));

@@ -2,7 +2,7 @@
 // By the clock: what is tried here is how long a hook may take, against waits that are several times as long.
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { fail, type Context, type Hooks, type Reply } from "tollgate/plugin";
+import { fail, type Context, type Hooks, type ModelEvent, type Reply } from "tollgate/plugin";
 import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
 
@@ -234,6 +234,73 @@ describe("what is never passed over", () => {
   it("an event stage, which may have held back half", async () => {
     const hooks: Hooks = { event: () => mistake, inspect() {} };
     expect(await asked({ ...hooks, onError: "pass" })).toMatchObject({ status: 500 });
+  });
+
+  describe.each(["wire", "native"] as const)("an event stage of a %s endpoint", (way) => {
+    const served = async (event: NonNullable<Hooks["event"]>, stream: boolean) => {
+      await using up = await backend((_req, res) => void res.end(`${JSON.stringify(ANSWER)}\n`));
+      const endpoint =
+        way === "wire"
+          ? { protocol: toy(), base: up.base, auth: "none" as const }
+          : {
+              kind: "chat" as const,
+              async *run(): AsyncGenerator<ModelEvent> {
+                yield { type: "start" };
+                yield { type: "open", index: 0, block: { type: "text" } };
+                yield { type: "delta", index: 0, text: "Hello" };
+                yield { type: "close", index: 0 };
+                yield { type: "finish", reason: "stop" };
+              },
+            };
+      await using s = await scene({
+        frontend: toy(),
+        providers: { p: { endpoints: [endpoint] } },
+        hooks: [{ event, timeoutMs: 400 }],
+      });
+      const res = await s.ask({ model: "p/m", text: "hi", stream });
+      const text = await res.text();
+      const rows = s.journal.filter((row) => row.do === "settle");
+      return { status: res.status, text, rows, rests: s.house.rests.list() };
+    };
+
+    it.each([false, true])("may let the end out later (stream: %s)", async (stream) => {
+      const later: Hooks["event"] = (_call, next) => {
+        const kept: ModelEvent[] = [];
+        return (event) => {
+          kept.push(event);
+          if (event.type === "finish") setTimeout(() => kept.forEach(next), 50);
+        };
+      };
+      const got = await served(later, stream);
+      expect(got.status).toBe(200);
+      expect(got.text).toContain("Hello");
+      expect(got.rows).toHaveLength(1);
+    });
+
+    it.each([false, true])(
+      "that keeps all back and stops is billed for it (stream: %s)",
+      async (stream) => {
+        const stopping: Hooks["event"] = (_call, _next, stop) => (event) => {
+          if (event.type === "finish") stop({ kind: "content_policy", message: "Not this." });
+        };
+        const got = await served(stopping, stream);
+        expect(got.status).toBe(400);
+        const usage = way === "wire" ? ANSWER.usage : { output: 2 };
+        expect(got.rows).toMatchObject([{ state: "estimated", usage }]);
+      },
+    );
+
+    it.each([false, true])(
+      "that never lets it out is cut, is billed, and is not the provider's (stream: %s)",
+      async (stream) => {
+        const got = await served(() => () => {}, stream);
+        expect(got.status).toBe(503);
+        expect(got.text).toContain("A check in the gateway took too long");
+        expect(got.rows).toMatchObject([{ state: "estimated" }]);
+        expect(got.rests).toEqual([]);
+      },
+      10_000,
+    );
   });
 
   // An author who writes JavaScript is told by no compiler. A promise that fails unheard would end the process.

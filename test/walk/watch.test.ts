@@ -468,3 +468,32 @@ describe("several answers at once", () => {
     for (const n of [1, undefined]) expect((await asked(n, { watch }, true)).status).toBe(200);
   });
 });
+
+it.each([true, false])(
+  "what came in one piece with the word that is stopped on is billed (stream: %s)",
+  async (stream) => {
+    const line = (o: object) => `${JSON.stringify(o)}\n`;
+    const said = "x".repeat(3_000);
+    await using up = await backend((_req, res) => {
+      if (!stream) return void res.end(line({ id: "u", say: said, end: "stop" }));
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      res.end(line({ id: "u" }) + line({ say: said }) + line({ say: "SECRET" }));
+    });
+    await using s = await scene({
+      frontend: toy(),
+      providers: { p: { endpoints: [{ protocol: toy(), base: up.base, auth: "none" as const }] } },
+      hooks: [
+        {
+          watch: (_call, stop) => (event) => {
+            if (event.type === "delta" && event.text.includes(stream ? "SECRET" : "xxx"))
+              stop({ kind: "content_policy", message: "Stopped here." });
+          },
+        },
+      ],
+    });
+    expect((await s.ask({ model: "p/m", text: "hi", stream })).status).toBe(400);
+    const [row] = s.journal.filter((one) => one.do === "settle");
+    expect(row).toMatchObject({ state: "estimated" });
+    expect((row as { usage: { output: number } }).usage.output).toBeGreaterThanOrEqual(1_000);
+  },
+);

@@ -228,8 +228,12 @@ export function written(
     if (encoder) encoder.event(event);
     else folded!.event(event);
   };
+  const stages = staged(call, sink, encoder ? withBytes(call, last, sink) : last);
   return {
-    emit: staged(call, sink, encoder ? withBytes(call, last, sink) : last),
+    emit(event) {
+      if (!sink.over) tally.heard(event);
+      stages(event);
+    },
     fail: (fault) => encoder?.fail(fault),
   };
 }

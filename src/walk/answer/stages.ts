@@ -2,7 +2,7 @@
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
-import { atOnce } from "../hook-failures.ts";
+import { atOnce, type Tolerance } from "../hook-failures.ts";
 import { blame } from "../upstream/blame.ts";
 import type { LaneSink } from "./lane-sink.ts";
 
@@ -38,6 +38,15 @@ export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventS
   );
 }
 
+/** Of the stages that may keep an answer back, the one that has the longest time for it. */
+export function keeper(call: HostCall): Tolerance | undefined {
+  let longest: Tolerance | undefined;
+  for (const { applies, tolerance } of call.exchange["~"].frontend.chain.event)
+    if (tolerance && applies(call.exchange.model, call.provider))
+      if (tolerance.timeoutMs > (longest?.timeoutMs ?? 0)) longest = tolerance;
+  return longest;
+}
+
 /** The watchers alone, for an answer whose bytes pass as they came; nothing where there is none. */
 export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
   const { watch } = call.exchange["~"].frontend.chain;
@@ -47,8 +56,10 @@ export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
   const stop = stopping(sink);
   const stages = hooks.map((hook) => broken(sink, atOnce(hook.run(call, stop))));
   return {
-    must: hooks.some(({ passes }) => !passes),
+    must: hooks.some(({ tolerance }) => tolerance?.onError !== "pass"),
     show(event) {
+      if (event.type === "delta" && !sink.over)
+        sink.tally.heardBytes += Buffer.byteLength(event.text);
       for (const see of stages) if (!sink.over) see(event);
     },
   };

@@ -1,6 +1,6 @@
 // What one call used and what it costs: every number that a client reads or the ledger prices comes from here.
 import { hold, type Ask, type Hold } from "../../money/estimate.ts";
-import type { FinishReason, UsageSeen } from "../../model/event.ts";
+import type { FinishReason, ModelEvent, UsageSeen } from "../../model/event.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
 import type { Fault } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
@@ -15,6 +15,7 @@ import type { HostCall } from "../call.ts";
 import type { ModelIndex } from "./model-prices.ts";
 import { larger, Pricing } from "./pricing.ts";
 import { usually } from "./price-terms.ts";
+import { withNames } from "./reported-names.ts";
 
 /**
  * For an answer that no upstream has counted. Ordinary text has more than three bytes a token, so the guess is not too low. Text
@@ -48,6 +49,8 @@ export class Tally {
   upstreamId: string | undefined;
   /** Text that came by, for estimates. */
   textBytes = 0;
+  /** Text that upstream has sent, though a stage may have kept it from passing. */
+  heardBytes = 0;
   /** All that came by: the estimate of a relay that does not say how much of it is text. */
   passedBytes = 0;
   /** A relay that does not say so has seen content. */
@@ -67,8 +70,6 @@ export class Tally {
   readonly #seen = new Map<string, UsageSeen>();
   #doubtful = false;
   #upstreamCost: bigint | undefined;
-  #record: CallRecord | undefined;
-
   #over: { readonly record: CallRecord; readonly row: Promise<void> } | undefined;
   #awaited: PromiseWithResolvers<CallRecord> | undefined;
 
@@ -92,6 +93,13 @@ export class Tally {
     if (id !== undefined && id.length <= BOUNDS.id.most) this.upstreamId = id;
   }
 
+  /** Before any stage: what upstream has made is billed, whatever becomes of it. */
+  heard(event: ModelEvent): void {
+    this.accepted = true;
+    if (event.type === "delta") this.heardBytes += Buffer.byteLength(event.text);
+    else if (event.type === "usage") this.saw(event);
+  }
+
   saw(seen: UsageSeen): void {
     const clean: { -readonly [U in Unit]?: Opt<number> } = {};
     for (const unit of UNITS) {
@@ -100,7 +108,7 @@ export class Tally {
       if (Number.isFinite(count) && count >= 0 && count <= SANE) clean[unit] = count;
       else this.#doubtful = true;
     }
-    const said = named(seen);
+    const said = withNames(seen);
     const key = said.model ?? "";
     const before = this.#seen.get(key);
     if (!before && this.#seen.size >= BOUNDS.reports.most) exceed("reports");
@@ -119,7 +127,7 @@ export class Tally {
     const { work } = this.call.exchange;
     usage = counted(usage, this.#ask?.counts, this.call.info.price);
     if (!this.#doubtful && isWhole(usage, work)) return { usage, estimated: false };
-    const bytes = this.textBytes || (this.untold ? this.passedBytes : 0);
+    const bytes = Math.max(this.textBytes, this.heardBytes) || (this.untold ? this.passedBytes : 0);
     const guess = work.guess({
       usage,
       input: this.inputEstimate,
@@ -177,7 +185,7 @@ export class Tally {
       if (usage.output !== undefined) gen.usual.saw(this.who, usage.output);
     }
     const parts = this.pricing.parts(this.#seen);
-    this.#record = {
+    const record: CallRecord = {
       attempt: this.call.attempt,
       n: this.call.n,
       candidate: this.call.candidate,
@@ -189,7 +197,7 @@ export class Tally {
       ms,
     };
     return {
-      record: this.#record,
+      record,
       command: {
         do: "settle",
         at: of.at,
@@ -271,23 +279,6 @@ function counted(usage: Usage, counts: Usage | undefined, price: Price | undefin
     if (counts[unit] !== undefined && price?.lines.some((line) => line.unit === unit))
       both[unit] ??= counts[unit];
   return both;
-}
-
-const isName = (said: string | undefined): boolean =>
-  said === undefined || said.length <= BOUNDS.id.most;
-
-/** Names go into a ledger's row as the provider wrote them. A longer one is left out. */
-function named(seen: UsageSeen): UsageSeen {
-  const { model, tier, size, quality } = seen;
-  if (isName(model) && isName(tier) && isName(size) && isName(quality)) return seen;
-  const kept = (said: string | undefined) => (isName(said) ? said : undefined);
-  return {
-    ...seen,
-    model: kept(model),
-    tier: kept(tier),
-    size: kept(size),
-    quality: kept(quality),
-  };
 }
 
 function sum(a: Usage, b: Usage): Usage {

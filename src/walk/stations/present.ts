@@ -6,6 +6,8 @@ import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
 import { blame } from "../upstream/blame.ts";
 import { shown } from "../upstream/heed.ts";
 import type { HostCall } from "../call.ts";
+import { keeper } from "../answer/stages.ts";
+import { late, type Tolerance } from "../hook-failures.ts";
 import { internal, relayed, translated, written, type AnswerSource } from "../answer/lane.ts";
 import type { LaneDecoder, LaneSink } from "../answer/lane-sink.ts";
 import type { UpstreamResponse, ResponseSink } from "../upstream/response.ts";
@@ -50,6 +52,8 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   #settled = false;
   #drained = false;
   #due = Infinity;
+  /** What its end waits for. */
+  #keeper: Tolerance | undefined;
   #told = performance.now();
 
   constructor(
@@ -110,15 +114,18 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     const { emit, fail: failed } = written(this.#call, this);
     this.#decoder = { push() {}, end() {}, fail: failed, between: true };
     try {
+      let finished = false;
       for await (const event of events) {
         const room = this.answer.room();
         if (room) await room;
         if (this.#over) break;
+        finished ||= event.type === "finish";
         emit(event);
       }
-      if (!this.#over && !this.tally.ended)
+      if (!this.#over && !finished)
         fail("upstream", "The provider ended before its finish.", { code: "truncated" });
       this.#drained = true;
+      this.#awaitStages();
       this.#close();
     } catch (problem) {
       this.end(problem);
@@ -151,7 +158,15 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
       }
     }
     this.#terminal ||= this.#finishing !== undefined;
+    this.#awaitStages();
     this.#close();
+  }
+
+  /** All has come in and its end has not come out: a stage keeps it, and no longer than a hook may take. */
+  #awaitStages(): void {
+    if (this.#over || this.tally.ended) return;
+    this.#keeper = keeper(this.#call);
+    if (this.#keeper) this.#watch(this.#keeper.timeoutMs);
   }
 
   content(): void {
@@ -197,6 +212,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (now < this.#due) return;
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();
     if (this.#call.exchange["~"].gone) return this.broke(fault("canceled", GONE));
+    if (this.#keeper) return this.tally.ended ? undefined : this.broke(late(this.#keeper, "event"));
     this.#failed(
       fault("timeout", "The provider took too long.", { code: "upstream_timeout" }),
       "target",
