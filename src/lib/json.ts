@@ -111,7 +111,8 @@ export class Scanner {
   #values = 1;
   #i = 0;
 
-  constructor(b: Buffer, most: number = BOUNDS.values.most) {
+  /** `most`: values that there may be; as many as there are where it is no client's body. */
+  constructor(b: Buffer, most = Infinity) {
     this.#b = b;
     this.#most = most;
     this.#strings = new Strings(b);

@@ -83,6 +83,8 @@ const count = (value: unknown): number =>
   typeof value === "object" && value !== null
     ? Object.values(value).reduce((sum: number, one) => sum + count(one), 1)
     : 1;
+/** In the least that a client sends. */
+const least = (from: string): number => count({ model: "p/m", ...SPOKEN[from]!.least });
 /** Lists in a list: so many values in all. */
 function values(n: number): string {
   const lists: string[] = [];
@@ -161,6 +163,7 @@ async function whole(n: number, chunked: boolean, of: Partial<Scene>): Promise<O
 }
 
 const BODY = 300_000;
+const LARGE = 1024 * 1024;
 const ROOM = 3 * 65_536;
 
 /** A proof as it was sealed, with so many characters. */
@@ -196,10 +199,15 @@ export const requests = {
       drive: (n) => whole(n, true, { room: ROOM }),
     },
   },
-  values: all((n, from) => {
-    const rest = count({ model: "p/m", ...SPOKEN[from]!.least });
-    return `"all":${values(n - rest)}`;
-  }),
+  values: {
+    ...all((n, from) => `"all":${values(n - least(from))}`),
+    "of a body that is looked at in turns": {
+      drive: (n) =>
+        ask("toy", `"all":${values(n - least("toy"))}${" ".repeat(LARGE)}`, {
+          bodyBytes: BOUNDS.body.most,
+        }),
+    },
+  },
   escapes: all((n) => `"all":"${"\\n".repeat(n)}"`, { bodyBytes: BOUNDS.body.most }),
   depth: {
     ...all((n) => `"all":${"[".repeat(n - 1)}0${"]".repeat(n - 1)}`),
