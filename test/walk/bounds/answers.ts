@@ -4,6 +4,7 @@ import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { imageWork } from "../../../src/model/image-work.ts";
 import { HeldBytes } from "../../../src/walk/answer/held-bytes.ts";
 import { backend, scene, type Scene } from "../../kit/scene.ts";
+import { until } from "../../kit/waits.ts";
 import { chats } from "../../protocols/codecs.ts";
 import { toy } from "../toy.ts";
 import { faultIn, type Driver, type Outcome, type Way } from "./way.ts";
@@ -68,6 +69,8 @@ async function heard(
   const got = await s.ask({ model: "p/m", stream, ...(of.ask ?? { text: "Hi" }) });
   const text = await got.text();
   const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
+  // Whichever way it ended, nothing of it is held any more.
+  await until(() => s.house.room.taken === 0);
   const outcome = settles[0]?.outcome;
   if (settles.length > 1) throw new Error("It was billed twice.");
   if (got.status === 200 && outcome === "ok") return { outcome: "passes", settles };

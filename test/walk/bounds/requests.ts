@@ -55,8 +55,14 @@ async function opened(protocol: Protocol<any>, more: Partial<Scene>) {
   };
 }
 
-const told = async (to: Protocol<any>, got: Response): Promise<Outcome> => {
+const told = async (
+  { house }: Awaited<ReturnType<typeof scene>>,
+  to: Protocol<any>,
+  got: Response,
+): Promise<Outcome> => {
   const text = await got.text();
+  // Whichever way it ended, nothing of it is held any more.
+  await until(() => house.room.taken === 0);
   return got.status === 200 ? "passes" : ({ status: got.status, text, to } as Told);
 };
 
@@ -66,7 +72,11 @@ async function ask(from: string, more: string, of: Partial<Scene> = {}): Promise
   await using at = await opened(protocol, of);
   const body = `${JSON.stringify({ model: "p/m", ...least }).slice(0, -1)},${more}}`;
   const headers = { "content-type": "application/json" };
-  return told(protocol, await fetch(`${at.s.url}/toy`, { method: "POST", headers, body }));
+  return await told(
+    at.s,
+    protocol,
+    await fetch(`${at.s.url}/toy`, { method: "POST", headers, body }),
+  );
 }
 
 /** From a client of every protocol. */
@@ -117,7 +127,11 @@ async function form(parts: string): Promise<Outcome> {
   await using at = await opened(protocol, { body: "either" });
   const body = `${field("model", "p/m")}${field("text", "Hi")}${parts}--b--\r\n`;
   const headers = { "content-type": "multipart/form-data; boundary=b" };
-  return told(protocol, await fetch(`${at.s.url}/toy`, { method: "POST", headers, body }));
+  return await told(
+    at.s,
+    protocol,
+    await fetch(`${at.s.url}/toy`, { method: "POST", headers, body }),
+  );
 }
 const field = (name: string, value = "x", more = "") =>
   `--b\r\nContent-Disposition: form-data; name="${name}"\r\n${more}\r\n${value}\r\n`;
@@ -159,7 +173,7 @@ async function whole(n: number, chunked: boolean, of: Partial<Scene>): Promise<O
     body: chunked ? new Blob([text]).stream() : text,
     ...(chunked && { duplex: "half" }),
   } as RequestInit);
-  return told(protocol, got);
+  return await told(at.s, protocol, got);
 }
 
 const BODY = 300_000;
