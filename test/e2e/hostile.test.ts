@@ -22,7 +22,7 @@ import { house, modelOn, SPOKEN, type House } from "./house.ts";
 let at: House;
 let clients: Clients;
 let before: number;
-/** What lasts so long is a hang: ten times the silence that is allowed below, and less than the time for the whole. */
+/** What lasts so long is a hang: six times the silence that is allowed below, and less than the time for the whole. */
 const SOON_MS = 25_000;
 beforeAll(async () => {
   at = await house({ ...speaking(say("")), ...ROUTES }, MORE);
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => at[Symbol.asyncDispose]());
 
 const MORE =
-  "middleware: [auth]\nstore: memory\ntimeouts: { connect: 1s, first_byte: 2s, idle: 2s, total: 30s }\n";
+  "middleware: [auth]\nstore: memory\ntimeouts: { connect: 1s, first_byte: 4s, idle: 4s, total: 30s }\n";
 
 const memory = () => Number(/VmRSS:\s+(\d+)/.exec(readStatus())?.[1] ?? 0) / 1024;
 const readStatus = () => readFileSync(`/proc/${at.gateway.pid}/status`, "utf8");
