@@ -7,6 +7,7 @@ const STREAM =
  * body is what was asked for. A word such as "json" somewhere in the name decides nothing: lines of JSON have it too.
  */
 export function formOf(type: string | undefined): "document" | "stream" | undefined {
+  if (type === "application/json") return "document";
   const essence = (type ?? "").split(";", 1)[0]!.trim().toLowerCase();
   if (STREAM.test(essence)) return "stream";
   return DOCUMENT.test(essence) ? "document" : undefined;

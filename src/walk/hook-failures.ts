@@ -43,7 +43,8 @@ function passOver({ id, log }: Tolerance, hook: string, problem: unknown): void 
 /** When a hook's time is over, once it is waited for. */
 class Deadline implements Watchable {
   watchedAt = -1;
-  #due = Infinity;
+  /** Set by the first tick: most hooks are over before it, and reading a clock for each would cost more than they do. */
+  #due = -1;
   readonly #of: Tolerance;
   readonly #hook: string;
   readonly #cut: (problem: unknown) => void;
@@ -63,13 +64,14 @@ class Deadline implements Watchable {
   }
 
   start(): void {
-    this.#due = performance.now() + this.#of.timeoutMs;
+    this.#due = -1;
     this.#of.watchdog.watch(this);
   }
   stop(): void {
     this.#of.watchdog.leave(this);
   }
   tick(now: number): void {
+    if (this.#due < 0) this.#due = now + this.#of.timeoutMs;
     if (now < this.#due) return;
     if (this.#busy?.()) return this.start();
     this.stop();
@@ -157,58 +159,65 @@ export function toleratedAttempt(
   of: Tolerance,
   run: NonNullable<Hooks["attempt"]>,
 ): NonNullable<Hooks["attempt"]> {
-  return (call, next) =>
-    new Promise((resolve, reject) => new Attempt(of, next, resolve, reject).begin(run, call));
+  return (call, next) => new Attempt(of, next).run(run, call);
 }
 
 class Attempt {
   readonly #of: Tolerance;
   readonly #next: () => Promise<Reply>;
-  readonly #resolve: (said: AttemptResult | Promise<AttemptResult>) => void;
-  readonly #reject: (problem: unknown) => void;
-  readonly #deadline: Deadline;
+  #resolve!: (said: AttemptResult | Promise<AttemptResult>) => void;
+  #reject!: (problem: unknown) => void;
+  #deadline: Deadline | undefined;
   #asked: Promise<Reply> | undefined;
   #over = false;
 
-  constructor(
-    of: Tolerance,
-    next: () => Promise<Reply>,
-    resolve: (said: AttemptResult | Promise<AttemptResult>) => void,
-    reject: (problem: unknown) => void,
-  ) {
+  constructor(of: Tolerance, next: () => Promise<Reply>) {
     this.#of = of;
     this.#next = next;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    this.#deadline = new Deadline(of, "attempt", (problem) => this.#failed(problem), undefined);
   }
 
-  begin(run: NonNullable<Hooks["attempt"]>, call: Call): void {
-    this.#deadline.start();
+  run(run: NonNullable<Hooks["attempt"]>, call: Call): Promise<AttemptResult> {
     let said: ReturnType<typeof run>;
     try {
       said = run(call, () => this.#ask());
     } catch (problem) {
-      return this.#failed(problem);
+      said = Promise.reject(problem as Error);
     }
-    Promise.resolve(said).then(
-      (answer) => this.#end(() => this.#resolve(answer)),
-      (problem: unknown) => this.#failed(problem),
-    );
+    // It hands on what it asked for: nothing of its own is waited for.
+    return said === this.#asked ? said : this.#waited(said);
+  }
+
+  #waited(said: Promise<AttemptResult> | AttemptResult): Promise<AttemptResult> {
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+      this.#deadline = new Deadline(this.#of, "attempt", (why) => this.#failed(why), undefined);
+      if (this.#asked) this.#standStill(this.#asked);
+      else this.#deadline.start();
+      Promise.resolve(said).then(
+        (answer) => this.#end(() => resolve(answer)),
+        (problem: unknown) => this.#failed(problem),
+      );
+    });
   }
 
   #ask(): Promise<Reply> {
     // A hook that does not look at what it asked for would end the process with its failure.
     if (this.#over)
       return unheeded(Promise.reject(fault("internal", "next() after the hook was given up.")));
-    this.#deadline.stop();
-    const asked = unheeded(this.#next());
-    this.#asked ??= asked;
+    const asked = this.#next();
+    if (this.#asked) return unheeded(asked);
+    this.#asked = asked;
+    if (this.#deadline) this.#standStill(asked);
+    return asked;
+  }
+
+  #standStill(asked: Promise<Reply>): void {
+    this.#deadline!.stop();
     const on = () => {
-      if (!this.#over) this.#deadline.start();
+      if (!this.#over) this.#deadline!.start();
     };
     asked.then(on, on);
-    return asked;
   }
 
   /** Passed over: what it has asked for goes on to the client; if it has not asked, that is done in its place. */
@@ -227,7 +236,7 @@ class Attempt {
   #end(say: () => void): void {
     if (this.#over) return;
     this.#over = true;
-    this.#deadline.stop();
+    this.#deadline!.stop();
     say();
   }
 }

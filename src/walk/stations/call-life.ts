@@ -72,20 +72,25 @@ export class CallLife {
 
   /** The attempt hooks from this one on; the last one's `next()` asks the provider. */
   #hooked(from: number): Promise<AttemptResult> {
-    const call = this.#call;
-    const { attempt } = call.exchange["~"].frontend.chain;
-    for (let i = from; i < attempt.length; i++) {
-      const hook = attempt[i]!;
-      if (hook.applies(call.exchange.model, call.provider))
-        return hook.run(call, () => this.#within(i + 1));
-    }
-    return this.#next();
+    const at = this.#applying(from);
+    if (at < 0) return this.#next();
+    const hook = this.#call.exchange["~"].frontend.chain.attempt[at]!;
+    return hook.run(this.#call, () => this.#within(at + 1));
   }
 
   /** For a hook around others what they answer is a reply, whatever it was. */
-  async #within(from: number): Promise<Reply> {
-    const got = await this.#hooked(from);
-    return isReply(got) ? got : this.#fitted(got);
+  #within(from: number): Promise<Reply> {
+    if (this.#applying(from) < 0) return this.#next();
+    return this.#hooked(from).then((got) => (isReply(got) ? got : this.#fitted(got)));
+  }
+
+  /** The place of the next attempt hook that has to do with this call; -1: none. */
+  #applying(from: number): number {
+    const call = this.#call;
+    const { attempt } = call.exchange["~"].frontend.chain;
+    for (let i = from; i < attempt.length; i++)
+      if (attempt[i]!.applies(call.exchange.model, call.provider)) return i;
+    return -1;
   }
 
   /** A recording that does not fit is none: the provider is asked, if it was not. */

@@ -29,22 +29,30 @@ export async function send(
   out: OutgoingRequest,
 ): Promise<UpstreamResponse> {
   try {
-    return await sent(call, wire, out);
+    const pause = breath(call.exchange["~"].received!.bytes);
+    if (pause) await pause;
+    const { auth } = wire.endpoint;
+    const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
+    const unsigned: UnsignedRequest = { out, path, body: out.bytes() };
+    const age = tokenAge(auth, call.candidate["~"].credential);
+    const response = await signed(call, wire, unsigned);
+    return isGood(response) ? response : await again(call, wire, unsigned, response, age);
   } catch (problem) {
     throw blame(problem, "target", call.provider);
   }
 }
 
-async function sent(call: HostCall, wire: Wire, out: OutgoingRequest): Promise<UpstreamResponse> {
-  const pause = breath(call.exchange["~"].received!.bytes);
-  if (pause) await pause;
+/** What was refused for a token that is over is sent once more with another one. */
+async function again(
+  call: HostCall,
+  wire: Wire,
+  unsigned: UnsignedRequest,
+  refusal: UpstreamResponse,
+  age: ReturnType<typeof tokenAge>,
+): Promise<UpstreamResponse> {
   const { credential, endpoint } = call.candidate["~"];
   const { auth } = wire.endpoint;
-  const path = `${wire.prefix}${out.path.startsWith("/") ? "" : "/"}${out.path}`;
-  const unsigned: UnsignedRequest = { out, path, body: out.bytes() };
-  const age = tokenAge(auth, credential);
-  let response = await signed(call, wire, unsigned);
-  if (isGood(response)) return response;
+  let response = refusal;
   let said = await glance(response, BOUNDS.refusal.most);
   const { status, headers } = response;
   if (await renewed(auth, credential, age, () => ({ status, headers, body: said }), status)) {
@@ -65,23 +73,29 @@ interface UnsignedRequest {
 }
 
 /** Signs and sends; resolves with the head, whatever its status. */
-async function signed(
-  call: HostCall,
-  wire: Wire,
-  { out, path, body }: UnsignedRequest,
-): Promise<UpstreamResponse> {
-  const x = call.exchange;
-  const { provider, credential } = call.candidate["~"];
-  const signing = credentialed(wire.endpoint.auth, credential, () => ({
+function signed(call: HostCall, wire: Wire, unsigned: UnsignedRequest): Promise<UpstreamResponse> {
+  const { out, path, body } = unsigned;
+  const signing = credentialed(wire.endpoint.auth, call.candidate["~"].credential, () => ({
     method: out.method,
     url: new URL(wire.origin + path),
     headers: { ...out.headers },
     body,
-    signal: x.signal,
+    signal: call.exchange.signal,
   }));
-  const own = isPromise(signing) ? await signing : signing;
+  if (!isPromise(signing)) return onWire(call, wire, unsigned, signing);
+  return signing.then((own) => onWire(call, wire, unsigned, own));
+}
+
+async function onWire(
+  call: HostCall,
+  wire: Wire,
+  { out, path, body }: UnsignedRequest,
+  own: HeadersOut,
+): Promise<UpstreamResponse> {
+  const x = call.exchange;
   if (x["~"].gone) fail("canceled", "The client went away.");
-  const response = new UpstreamResponse(x["~"].gen.watchdog, hinted(provider.timeouts, x));
+  const { timeouts } = call.candidate["~"].provider;
+  const response = new UpstreamResponse(x["~"].gen.watchdog, hinted(timeouts, x));
   call.onEnd((reason) => response.abort(reason));
   x["~"].onGone.push(() => {
     if (response.status === 0) response.abort(fault("canceled", "The client went away."));
