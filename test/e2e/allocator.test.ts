@@ -22,7 +22,7 @@ function given(pid: number): (string | undefined)[] {
 
 test.skipIf(process.platform !== "linux")("daemon and workers give large blocks back", async () => {
   await using daemon = await startGateway({ yaml: YAML });
-  expect(given(daemon.pid)).toEqual(["4194304", "4194304", "4194304"]);
+  expect(given(daemon.pid)).toEqual(["8388608", "8388608", "8388608"]);
 });
 
 test.skipIf(process.platform !== "linux")("what an operator has set stays", async () => {
