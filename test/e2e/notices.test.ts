@@ -3,7 +3,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 const EAR = `
@@ -53,16 +53,7 @@ afterAll(async () => {
   await up?.close();
 });
 
-const ask = (model: string, key = at.key) =>
-  fetch(`${at.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      authorization: `Bearer ${key}`,
-      connection: "close",
-    },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello." }] }),
-  }).then(async (res) => (await res.arrayBuffer(), res.status));
+const ask = (model: string, key = at.key) => askAnew(at, model, key);
 
 const heard = async (type: string): Promise<Heard[]> =>
   ((await at.ask("observers.ear/heard")) as unknown as Heard[]).filter((one) => one.type === type);

@@ -1,7 +1,7 @@
 // An observer counts what several processes serve, in one place and exactly; it is told of what the gateway does by itself;
 // and neither its slowness nor its failure is felt by a client.
 import { describe, expect, it } from "vitest";
-import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
 import { until } from "../kit/waits.ts";
 
 /** Counts in what outlives a reload, and says which process it is in. */
@@ -61,17 +61,6 @@ async function settled(gateway: Daemon, told: number): Promise<Counts> {
   return now;
 }
 
-const ask = (gateway: Daemon, model: string, key = gateway.key) =>
-  fetch(`${gateway.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      authorization: `Bearer ${key}`,
-      connection: "close",
-    },
-    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello." }] }),
-  }).then(async (res) => (await res.text(), res.status));
-
 const yaml = (workers: number, note = "", broken = true) => `workers: ${workers}
 frontends: [chat-completions]
 observers: [{ use: ./counter.ts, with: { note: "${note}" } }${broken ? ", ./broken.mjs" : ""}]
@@ -86,9 +75,9 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
     });
     const round = async () => {
       const statuses = await Promise.all([
-        ...Array.from({ length: 30 }, () => ask(gateway, "demo/echo")),
-        ...Array.from({ length: 6 }, () => ask(gateway, "demo/echo", "tg_nobody")),
-        ...Array.from({ length: 4 }, () => ask(gateway, "nowhere/at-all")),
+        ...Array.from({ length: 30 }, () => askAnew(gateway, "demo/echo")),
+        ...Array.from({ length: 6 }, () => askAnew(gateway, "demo/echo", "tg_nobody")),
+        ...Array.from({ length: 4 }, () => askAnew(gateway, "nowhere/at-all")),
       ]);
       expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     };
@@ -140,7 +129,9 @@ it("hears that a worker is gone, and goes on counting for its successor", async 
   const { workers } = (await gateway.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
   await gateway.line(({ msg }) => msg === "a worker has been replaced");
-  const statuses = await Promise.all(Array.from({ length: 20 }, () => ask(gateway, "demo/echo")));
+  const statuses = await Promise.all(
+    Array.from({ length: 20 }, () => askAnew(gateway, "demo/echo")),
+  );
   expect(statuses).toEqual(Array.from({ length: 20 }, () => 200));
   const now = await settled(gateway, 20);
   expect(now).toMatchObject({ told: 20, notices: ["key", "worker_gone"] });

@@ -92,3 +92,22 @@ export async function staged(
     throw error;
   }
 }
+
+/** Asks a chat on a connection of its own, which any of the workers may get; resolves to the status. */
+export async function askAnew(
+  { url, key: first }: Daemon,
+  model: string,
+  key = first,
+): Promise<number> {
+  const res = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${key}`,
+      connection: "close",
+    },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello." }] }),
+  });
+  await res.arrayBuffer();
+  return res.status;
+}
