@@ -45,6 +45,12 @@ export interface Observer {
    */
   seen?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**
+   * What was turned away at the door, so that no frontend saw it and `seen` does not tell of it: a path that is not there, a Host
+   * that is not ours, a head that is no HTTP, one request too many on a connection. Each once. Under the rules of `seen`: many at a
+   * time, in the primary process, nothing waits for it, and a throw is logged.
+   */
+  turnedAway?(batch: readonly TurnedAway[]): void | Promise<void>;
+  /**
    * What the gateway tells of itself, as it happens, one at a time, in the primary process. Under the rules of `seen`: it
    * changes nothing, nothing waits for it, and a throw is logged.
    */
@@ -114,6 +120,22 @@ export type RequestRecordCall = Readonly<{
   costNano: bigint | null;
   fault?: Opt<{ readonly kind: ErrorKind; readonly code: string | undefined }>;
   ms: { readonly head?: Opt<number>; readonly content?: Opt<number>; readonly total: number };
+}>;
+
+/** A request, or what was to become one, that was refused before a frontend saw it. Its path, headers and address are not in it. */
+export type TurnedAway = Readonly<{
+  /** Unix milliseconds. */
+  at: number;
+  /** The `x-request-id` of the refusal. */
+  id: string;
+  /** What the client was told. */
+  status: number;
+  /** Why: "unknown_path", "host_unknown", "too_many_in_flight", "http_malformed", "tls". */
+  code: string;
+  /** Undefined where no whole head was read. */
+  method?: Opt<string>;
+  /** Which door: the one that clients reach, or the operators'. */
+  listener: "clients" | "admin";
 }>;
 
 /** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */

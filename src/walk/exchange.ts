@@ -289,11 +289,3 @@ export class HostExchange implements Exchange {
     return (this.#request ??= this["~"].frontend.server!.request(this.body, this.op));
   }
 }
-
-const BOOT = Array.from(crypto.getRandomValues(new Uint8Array(9)), (n) =>
-  "0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz".charAt(n % 53),
-).join("");
-let count = 0;
-
-/** Unique across restarts and workers, and free: a prefix of this process and a counter. */
-export const nextId = (): string => `${BOOT}${(++count).toString(36).padStart(7, "0")}`;

@@ -2,11 +2,12 @@
 //
 //     head → admit → receive → route → dispatch → present          settle wraps all, exactly once
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { nextId } from "../lib/id.ts";
 import { admit } from "./stations/admit.ts";
 import { carry } from "./stations/carry.ts";
 import { count } from "./stations/count.ts";
 import { dispatch } from "./stations/dispatch.ts";
-import { nextId, HostExchange } from "./exchange.ts";
+import { HostExchange } from "./exchange.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedRoute } from "./mounted.ts";
 import { inspect } from "./stations/inspect.ts";

@@ -11,7 +11,7 @@ export default defineObserver({
   api: 1, name: "counter", summary: "Counts requests", sends: "nowhere",
   options: { type: "object", additionalProperties: false, properties: { note: { type: "string", description: "Nothing" } } },
   setup: (_options, ctx) => {
-    const seen = ctx.shared("seen", () => ({ ids: [], statuses: {}, keys: [], cost: 0n, output: 0, calls: 0, pids: [], most: 0, notices: [] }));
+    const seen = ctx.shared("seen", () => ({ ids: [], statuses: {}, keys: [], cost: 0n, output: 0, calls: 0, pids: [], most: 0, notices: [], away: [] }));
     return {
       seen(batch) {
         seen.most = Math.max(seen.most, batch.length);
@@ -27,6 +27,7 @@ export default defineObserver({
           }
         }
       },
+      turnedAway: (batch) => void seen.away.push(...batch.map(({ id, status, code }) => id + " " + status + " " + code)),
       told(notice) { seen.notices.push(notice.type === "reloaded" ? notice.type + " " + notice.ok : notice.type); },
       commands: { counts: { summary: "What was counted", run: async () => ({ ...seen, ids: new Set(seen.ids).size, told: seen.ids.length, cost: String(seen.cost) }) } },
     };
@@ -50,6 +51,8 @@ interface Counts {
   calls: number;
   most: number;
   notices: string[];
+  /** What the door refused. */
+  away: string[];
 }
 const counts = async (gateway: Daemon) =>
   (await gateway.ask("observers.counter/counts")) as unknown as Counts;
@@ -82,6 +85,15 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
       expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     };
     await round();
+    // No frontend saw them, and they are told of all the same, under the id that their clients have.
+    const lost = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        fetch(`${gateway.url}/v1/nowhere`, { headers: { connection: "close" } }),
+      ),
+    );
+    const away = lost.map(
+      ({ status, headers }) => `${headers.get("x-request-id")} ${status} unknown_path`,
+    );
     await gateway.write(yaml(workers, "again"));
     await gateway.line(({ msg }) => msg === "reloaded");
     await round();
@@ -94,6 +106,8 @@ describe.each([1, 2])("with %i processes, an observer", (workers) => {
       pids: [gateway.pid],
       notices: ["key", "reloaded true"],
     });
+    await until(async () => (await counts(gateway)).away.length >= 8);
+    expect((await counts(gateway)).away.toSorted()).toEqual(away.toSorted());
     expect(now.keys).toHaveLength(1);
     expect(now.most).toBeGreaterThan(1);
     // What the ledger says of the same calls, to the last of them.

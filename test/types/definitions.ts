@@ -401,6 +401,17 @@ export const observer = defineObserver({
           counts.set(name, (counts.get(name) ?? 0n) + cost);
         }
       },
+      turnedAway(batch) {
+        for (const { code, method, listener } of batch) {
+          is<Same<typeof method, string | undefined>>();
+          is<Same<typeof listener, "clients" | "admin">>();
+          counts.set(code, (counts.get(code) ?? 0n) + 1n);
+        }
+        // @ts-expect-error A path may be anything that a client likes: it is not here.
+        void batch[0]?.path;
+        // @ts-expect-error Nothing that it is handed may be changed.
+        batch[0]!.status = 200;
+      },
       async told(notice) {
         if (notice.type === "budget_crossed") {
           is<Same<typeof notice.used, bigint>>();

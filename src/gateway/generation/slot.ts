@@ -3,14 +3,20 @@
 import type { LoadedConfig } from "../../config/load.ts";
 import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
+import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
 import { listenAdmin } from "../admin/listener.ts";
 import { toHandler } from "../http/adapter.ts";
-import { createApp, stray } from "../http/app.ts";
+import { createApp, stray, type Refused } from "../http/app.ts";
 import { build, type BuiltGeneration } from "./build.ts";
 import type { Services } from "../services/services.ts";
 import type { Refusal } from "../http/door.ts";
-import { listen, type Listening, type ListenOptions } from "../http/listener.ts";
+import {
+  listen,
+  type Listening,
+  type ListenOptions,
+  type RefusedClient,
+} from "../http/listener.ts";
 import type { Status } from "../types.ts";
 
 /** A generation with the routes that reach it. */
@@ -31,11 +37,8 @@ export class GenerationSlot {
   #listening: Listening | undefined;
   #draining = false;
 
-  readonly #count: (code: string) => void;
-
   constructor(services: Services) {
     this.#services = services;
-    this.#count = (code) => services.refusals.count(code);
   }
 
   get draining(): boolean {
@@ -61,7 +64,7 @@ export class GenerationSlot {
       limits: config.bounds,
       ...more,
       handler: (req, res) => this.current.handler(req, res),
-      refused: (refusal, who) => this.#turnedAway(refusal, who),
+      refused: (refusal, who) => this.#cut("clients", refusal, who),
     }));
   }
 
@@ -73,7 +76,7 @@ export class GenerationSlot {
       listenAdmin(
         admin,
         (req, res) => this.current.admin(req, res),
-        (refusal, who) => this.#turnedAway(refusal, { ...who, listener: "admin" }),
+        (refusal, who) => this.#cut("admin", refusal, who),
       )
     );
   }
@@ -83,9 +86,16 @@ export class GenerationSlot {
     return this.#listening?.inflight() ?? 0;
   }
 
-  #turnedAway({ code, status }: Refusal, who: object): void {
-    this.#services.refusals.count(code);
-    this.#services.log.debug({ code, status, ...who }, "a request was turned away");
+  /** By the listener, before a route was looked for. */
+  #cut(listener: TurnedAway["listener"], { code, status }: Refusal, who: RefusedClient): void {
+    const { id, address, method } = who;
+    this.#turnedAway(listener, { id, status, code, method });
+    this.#services.log.debug({ code, status, address, listener }, "a request was turned away");
+  }
+
+  #turnedAway(listener: TurnedAway["listener"], refusal: Parameters<Refused>[0]): void {
+    this.#services.refusals.count(refusal.code);
+    this.#services.observing.turnedAway({ at: Date.now(), listener, ...refusal });
   }
 
   async build(of: {
@@ -103,14 +113,17 @@ export class GenerationSlot {
       gen: built.gen,
       frontends: built.frontends,
       ready: () => this.#ready(),
-      refused: this.#count,
+      refused: (refusal) => this.#turnedAway("clients", refusal),
       files: this.#services.files,
     });
     return {
       built,
       config,
       loaded,
-      handler: toHandler(app, stray(built.frontends, this.#count)),
+      handler: toHandler(
+        app,
+        stray(built.frontends, (refusal) => this.#turnedAway("clients", refusal)),
+      ),
       admin: this.#admin(built),
       at: Date.now(),
     };
@@ -119,14 +132,15 @@ export class GenerationSlot {
   /** What operators' programs ask is no request of a client: observers do not hear of it. */
   #admin({ gen, admin: frontends }: BuiltGeneration): ListenOptions["handler"] {
     const quiet: Generation = { ...gen, seen: undefined };
+    const refused: Refused = (refusal) => this.#turnedAway("admin", refusal);
     const app = createApp({
       gen: quiet,
       frontends,
       ready: () => this.#ready(),
-      refused: this.#count,
+      refused,
       admin: true,
     });
-    return toHandler(app, stray(frontends, this.#count));
+    return toHandler(app, stray(frontends, refused));
   }
 
   swap(serving: LiveGeneration): void {

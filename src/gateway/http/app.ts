@@ -1,14 +1,15 @@
 // A generation's routes on h3. Handlers write the node response themselves; h3 routes, and nothing it throws reaches a client.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { H3, type H3Event } from "h3";
+import { nextId } from "../../lib/id.ts";
 import { ERRORS, fail, faultOf, type Fault } from "../../model/error.ts";
 import type { Route } from "../../plugin/frontend.ts";
+import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedRoute } from "../../walk/mounted.ts";
 import { NO_PROVIDER } from "../../walk/candidates/privacy.ts";
 import { plain } from "../../walk/stations/refuse.ts";
 import { walk } from "../../walk/walk.ts";
-import { nextId } from "../../walk/exchange.ts";
 import type { Files } from "../services/files.ts";
 
 /** What h3 takes for "answered already". */
@@ -21,18 +22,21 @@ export interface AppOptions {
   ready: () => { ready: boolean; state: string };
   /** Pictures that a client asked for by address. */
   files?: Pick<Files, "serve">;
-  /** Hears of each request that no route took, by code. */
-  refused?: (code: string) => void;
+  /** Hears of each request that no route took. */
+  refused?: Refused;
   /** Of the admin listener: no list of its paths, which is for the holders of tokens, and "/" is a plugin's to serve. */
   admin?: boolean;
 }
+
+/** A request that was answered before a frontend saw it, as its client was told. */
+export type Refused = (refusal: Omit<TurnedAway, "at" | "listener">) => void;
 
 export function createApp(of: AppOptions): H3 {
   const { gen, frontends, ready, files, admin = false } = of;
   const app = new H3({ silent: true });
   const known = new Map<string, Set<string>>();
   health(app, ready, admin);
-  if (files) keptFiles(app, files);
+  if (files) keptFiles(app, files, of.refused);
   for (const frontend of frontends)
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
@@ -42,7 +46,7 @@ export function createApp(of: AppOptions): H3 {
           const { req, res } = nodeOf(event);
           const params = decoded(event.context.params);
           if (!params) {
-            refuse(res, frontend, { kind: "invalid", message: "The path is not well encoded." });
+            refuse(res, frontend, BAD_PATH, of.refused);
             return HANDLED;
           }
           return walk(gen, mounted, { req, res, params }).then(() => HANDLED);
@@ -54,7 +58,6 @@ export function createApp(of: AppOptions): H3 {
     const methods = [...known].find(([known]) => known === path.replace(/\/+$/, ""))?.[1];
     const family = nearest(frontends, path);
     if (methods) res.setHeader("allow", [...methods].join(", "));
-    of.refused?.(methods ? "method_not_allowed" : "unknown_path");
     refuse(
       res,
       family,
@@ -69,6 +72,7 @@ export function createApp(of: AppOptions): H3 {
             code: "unknown_path",
             message: `There is nothing at ${req.method} ${path}.${admin ? "" : ` There is: ${paths(frontends)}.`}`,
           },
+      of.refused,
       methods ? 405 : undefined,
     );
     return HANDLED;
@@ -76,17 +80,19 @@ export function createApp(of: AppOptions): H3 {
   return app;
 }
 
+const BAD_PATH: Fault = {
+  kind: "invalid",
+  code: "bad_path",
+  message: "The path is not well encoded.",
+};
+const BROKEN: Fault = { kind: "internal", message: "Something went wrong here." };
+
 /** What h3 refuses before a route has it: said in the protocol whose paths begin alike. */
 export const stray =
-  (frontends: readonly MountedFrontend[], refused?: (code: string) => void) =>
+  (frontends: readonly MountedFrontend[], refused?: Refused) =>
   (req: IncomingMessage, res: ServerResponse, status: number): void => {
     const family = nearest(frontends, (req.url ?? "/").split("?", 1)[0]!);
-    const fault: Fault =
-      status < 500
-        ? { kind: "invalid", code: "bad_path", message: "The path is not well encoded." }
-        : { kind: "internal", message: "Something went wrong here." };
-    refused?.(fault.code ?? fault.kind);
-    refuse(res, family, fault);
+    refuse(res, family, status < 500 ? BAD_PATH : BROKEN, refused);
   };
 
 function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
@@ -109,7 +115,7 @@ function health(app: H3, ready: AppOptions["ready"], admin: boolean): void {
 }
 
 /** No key is asked for: the signed address itself is the permission, and it ends. */
-function keptFiles(app: H3, files: Pick<Files, "serve">): void {
+function keptFiles(app: H3, files: Pick<Files, "serve">, refused: Refused | undefined): void {
   for (const method of ["GET", "HEAD"] as const)
     app.on(method, "/files/:name", async (event) => {
       const { req, res } = nodeOf(event);
@@ -119,11 +125,7 @@ function keptFiles(app: H3, files: Pick<Files, "serve">): void {
         res.writeHead(file.status, file.headers as Record<string, string>);
         res.end(method === "HEAD" ? undefined : file.body);
       } catch (problem) {
-        refuse(
-          res,
-          undefined,
-          faultOf(problem) ?? { kind: "internal", message: "Something went wrong here." },
-        );
+        refuse(res, undefined, faultOf(problem) ?? BROKEN, refused);
       }
       return HANDLED;
     });
@@ -173,12 +175,15 @@ function refuse(
   res: ServerResponse,
   frontend: MountedFrontend | undefined,
   fault: Fault,
-  status?: number,
+  refused: Refused | undefined,
+  as?: number,
 ): void {
   const id = nextId();
   const told = safely(() => frontend?.server?.fault(fault, { id }));
   const body = JSON.stringify(told?.body ?? plain(fault, id));
-  res.writeHead(status ?? told?.status ?? ERRORS[fault.kind][0], {
+  const status = as ?? told?.status ?? ERRORS[fault.kind][0];
+  refused?.({ id, status, code: fault.code ?? fault.kind, method: res.req.method });
+  res.writeHead(status, {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
     "x-request-id": id,

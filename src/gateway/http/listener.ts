@@ -3,6 +3,7 @@
 import type { RequestListener, Server } from "node:http";
 import { isIP, type AddressInfo, type Socket } from "node:net";
 import { BOUNDS } from "../../lib/bounds.ts";
+import { nextId } from "../../lib/id.ts";
 import { takeQuerySecrets } from "../../lib/query-secrets.ts";
 import { answerPreflight, nameOrigin } from "./cors.ts";
 import type { CrowdLimits } from "./connections.ts";
@@ -28,7 +29,14 @@ export interface ListenOptions {
   readonly admin?: boolean;
   readonly limits?: Partial<ListenLimits>;
   /** Told of every request, and every connection, that was turned away before it was with the handler whole. */
-  readonly refused?: (refusal: Refusal, who: { address: string | undefined }) => void;
+  readonly refused?: (refusal: Refusal, who: RefusedClient) => void;
+}
+
+/** `id`: the refusal's `x-request-id`. `method`: where a whole head was read. */
+export interface RefusedClient {
+  readonly id: string;
+  readonly address: string | undefined;
+  readonly method: string | undefined;
 }
 
 export interface ListenLimits extends SocketLimits {
@@ -68,7 +76,9 @@ export interface Listening {
 export async function listen(options: ListenOptions): Promise<Listening> {
   const limits = { ...LIMITS, ...options.limits };
   const told = options.refused ?? (() => {});
-  const sockets = new Sockets(limits, (refusal, address) => told(refusal, { address }));
+  const sockets = new Sockets(limits, (refusal, address, id) =>
+    told(refusal, { id, address, method: undefined }),
+  );
   const door = createDoor({ ...options, headers: limits.headers });
 
   const through =
@@ -80,8 +90,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       const refusal = entered === "full" ? FULL : door.refuse(req);
       if (refusal) {
         sockets.last(req.socket);
-        told(refusal, { address: req.socket.remoteAddress });
-        sendRefusal(res, refusal);
+        const id = nextId();
+        told(refusal, { id, address: req.socket.remoteAddress, method: req.method });
+        sendRefusal(res, refusal, id);
       } else if (!answerPreflight(req, res)) {
         nameOrigin(req, res);
         handler(req, res);
@@ -92,7 +103,9 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const open = options.open ?? (await import("./bind.ts")).bind;
   const server = await open(options, handler);
   const notRequest = (socket: Socket, refusal: Refusal) => {
-    if (sockets.refuse(socket, refusal)) told(refusal, { address: socket.remoteAddress });
+    const id = nextId();
+    if (sockets.refuse(socket, refusal, id))
+      told(refusal, { id, address: socket.remoteAddress, method: undefined });
   };
   server.on("connection", (socket) => sockets.opened(socket));
   server.on("checkContinue", through(options.checkContinue ?? options.handler));

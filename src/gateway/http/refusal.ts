@@ -14,8 +14,9 @@ const body = (refusal: Refusal) =>
     },
   });
 
-const headers = (refusal: Refusal, text: string): [string, string][] => [
+const headers = (refusal: Refusal, text: string, id: string): [string, string][] => [
   ["content-type", "application/json"],
+  ["x-request-id", id],
   ["content-length", `${Buffer.byteLength(text)}`],
   ["connection", "close"],
   // Sent again it would be refused again; only a flood may calm down.
@@ -24,18 +25,18 @@ const headers = (refusal: Refusal, text: string): [string, string][] => [
 ];
 
 /** Always ends the connection: what stands unread behind a refused head is not a request. */
-export function sendRefusal(res: ServerResponse, refusal: Refusal): void {
+export function sendRefusal(res: ServerResponse, refusal: Refusal, id: string): void {
   const text = body(refusal);
-  res.writeHead(refusal.status, headers(refusal, text).flat());
+  res.writeHead(refusal.status, headers(refusal, text, id).flat());
   res.end(res.req.method === "HEAD" ? undefined : text);
 }
 
 /** Where there is no response to write on. */
-export function rawRefusal(socket: Socket, refusal: Refusal): void {
+export function rawRefusal(socket: Socket, refusal: Refusal, id: string): void {
   const text = body(refusal);
   const head = [
     `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? "Refused"}`,
-    ...headers(refusal, text).map(([name, value]) => `${name}: ${value}`),
+    ...headers(refusal, text, id).map(([name, value]) => `${name}: ${value}`),
   ];
   socket.write(`${head.join("\r\n")}\r\n\r\n${text}`);
 }

@@ -3,6 +3,7 @@
 // Node checks its own deadlines twice a minute, and listhen has no option for it; so one sweep a second of our own.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
+import { nextId } from "../../lib/id.ts";
 import { Crowd, type CrowdLimits } from "./connections.ts";
 import type { Refusal } from "./door.ts";
 import { gone, Pace, slow, stuck } from "./pace.ts";
@@ -65,8 +66,8 @@ const SLOW_BODY: Refusal = {
   message: "The body of the request comes too slowly.",
 };
 
-/** Hears of each connection that is cut, or not let in. */
-type SocketListener = (refusal: Refusal, address: string) => void;
+/** Hears of each connection that is cut, or not let in. `id`: what the client is told to ask about, if there are words. */
+type SocketListener = (refusal: Refusal, address: string, id: string) => void;
 
 export class Sockets {
   readonly #limits: SocketLimits;
@@ -119,8 +120,9 @@ export class Sockets {
     const refusal = this.crowd.enter(held.address);
     if (refusal) {
       held.over = held.unread = true;
-      this.#told(refusal, held.address);
-      rawRefusal(socket, refusal);
+      const id = nextId();
+      this.#told(refusal, held.address, id);
+      rawRefusal(socket, refusal, id);
       this.#leave(held);
     }
     return held;
@@ -249,27 +251,28 @@ export class Sockets {
 
   #cut(held: Held, refusal: Refusal): void {
     // A connection that never said a byte was no request.
-    if (held.socket.bytesRead > 0) this.#told(refusal, held.address);
-    this.#say(held, refusal);
+    const id = nextId();
+    if (held.socket.bytesRead > 0) this.#told(refusal, held.address, id);
+    this.#say(held, refusal, id);
     held.socket.destroy();
   }
 
   /** Refuses what is no request, or not one that can be answered in the usual way. False: it is too late for words. */
-  refuse(socket: Socket, refusal: Refusal): boolean {
+  refuse(socket: Socket, refusal: Refusal, id: string): boolean {
     const held = this.#held.get(socket);
     if (!held || held.over) return false;
-    const said = this.#say(held, refusal);
+    const said = this.#say(held, refusal, id);
     if (said) this.#leave(held);
     else socket.destroy();
     return said;
   }
 
   /** Into an answer that has begun, no other is written; a client that never sent a byte gets none. */
-  #say(held: Held, refusal: Refusal): boolean {
+  #say(held: Held, refusal: Refusal, id: string): boolean {
     held.over = held.unread = true;
     const untouched = held.inFlight === 0 || (held.inFlight === 1 && !held.latest?.headersSent);
     const said = untouched && held.socket.bytesRead > 0 && held.socket.writable;
-    if (said) rawRefusal(held.socket, refusal);
+    if (said) rawRefusal(held.socket, refusal, id);
     return said;
   }
 

@@ -1,11 +1,18 @@
 // What observers are told, in the process that has them. Each has a queue of its own with a bound, and is told one thing at a
 // time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
 import type { Log } from "../../lib/log.ts";
-import type { Notice, Observer, ObserverDef, RequestRecord } from "../../plugin/observer.ts";
+import type {
+  Notice,
+  Observer,
+  ObserverDef,
+  RequestRecord,
+  TurnedAway,
+} from "../../plugin/observer.ts";
 
 /** Where records and notices go in a process: to its observers, or to the process that has them. */
 export interface Observing {
   seen(record: RequestRecord): void;
+  turnedAway(refusal: TurnedAway): void;
   /** `from`: the process that says so, when it is another one. */
   told(notice: Notice, from?: object): void;
   /** That process has ended: what was wrong with it alone is over. */
@@ -32,15 +39,23 @@ const END_MS = 5_000;
 
 export class Audience implements Observing {
   readonly #log: Log;
-  #candidates: readonly Subscriber[] = [];
+  /** The host's own: of all generations. */
+  readonly #own: readonly Subscriber[];
+  #candidates: readonly Subscriber[];
   /** Processes whose ledger takes no rows. */
   readonly #down = new Set<object>();
   /** Counts go on over a reload. */
   readonly #dropped = new Map<string, number>();
   readonly #all = new Map<MountedObserver, Subscriber>();
 
-  constructor(log: Log) {
+  constructor(log: Log, own: readonly MountedObserver[] = []) {
     this.#log = log;
+    this.#own = own.map((each) => new Subscriber(each, log, new Map()));
+    this.#candidates = this.#own;
+  }
+
+  turnedAway(refusal: TurnedAway): void {
+    for (const candidate of this.#candidates) candidate.turnedAway(refusal);
   }
 
   seen(record: RequestRecord): void {
@@ -69,11 +84,17 @@ export class Audience implements Observing {
   }
 
   mount(observers: readonly MountedObserver[]): void {
-    this.#candidates = observers.map((mounted) => {
+    const mine = observers.map((mounted) => {
       const candidate = new Subscriber(mounted, this.#log, this.#dropped);
       this.#all.set(mounted, candidate);
       return candidate;
     });
+    this.#candidates = [...this.#own, ...mine];
+  }
+
+  /** The host's own get what is left. */
+  async close(): Promise<void> {
+    await Promise.all(this.#own.map((each) => each.end()));
   }
 
   async end(observers: readonly MountedObserver[]): Promise<void> {
@@ -92,6 +113,7 @@ class Subscriber {
   readonly #log: Log;
   readonly #counts: Map<string, number>;
   #records: RequestRecord[] = [];
+  #refusals: TurnedAway[] = [];
   #notices: Notice[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -111,7 +133,18 @@ class Subscriber {
     // A label may be a person, and this observer sends records elsewhere.
     const bare = sends !== "nowhere" && record.privacy !== "off";
     this.#records.push(bare ? { ...record, labels: {} } : record);
-    if (this.#records.length >= BATCH) this.#tell();
+    this.#soon(this.#records.length);
+  }
+
+  turnedAway(refusal: TurnedAway): void {
+    if (!this.#of.observer.turnedAway) return;
+    if (this.#refusals.length >= MOST) return this.#drop();
+    this.#refusals.push(refusal);
+    this.#soon(this.#refusals.length);
+  }
+
+  #soon(waiting: number): void {
+    if (waiting >= BATCH) this.#tell();
     else this.#timer ??= setTimeout(() => this.#tell(), EVERY_MS).unref();
   }
 
@@ -145,7 +178,8 @@ class Subscriber {
     this.#timer = undefined;
     this.#telling ??= this.#all().finally(() => {
       this.#telling = undefined;
-      if (this.#notices.length > 0 || this.#records.length >= BATCH) this.#tell();
+      const waiting = Math.max(this.#records.length, this.#refusals.length);
+      if (this.#notices.length > 0 || waiting >= BATCH) this.#tell();
     });
   }
 
@@ -160,6 +194,10 @@ class Subscriber {
       else if (this.#records.length > 0) {
         const batch = this.#records.splice(0, BATCH);
         await this.#safely(() => observer.seen!(batch));
+        this.#tellDropped();
+      } else if (this.#refusals.length > 0) {
+        const batch = this.#refusals.splice(0, BATCH);
+        await this.#safely(() => observer.turnedAway!(batch));
         this.#tellDropped();
       } else return;
     }

@@ -1,5 +1,5 @@
 // What a worker has to tell observers: they are in the primary, so records go there, many at a time.
-import type { RequestRecord } from "../../plugin/observer.ts";
+import type { RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Link } from "../workers/link.ts";
 import { BATCH, EVERY_MS, type Observing } from "./audience.ts";
 
@@ -10,20 +10,23 @@ export interface Forwarding extends Observing {
 
 export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
   let records: RequestRecord[] = [];
+  let refusals: TurnedAway[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {
     clearTimeout(timer);
     timer = undefined;
-    if (records.length === 0) return;
-    link().tell("seen", records);
+    if (records.length > 0) link().tell("seen", records);
+    if (refusals.length > 0) link().tell("turnedAway", refusals);
     records = [];
+    refusals = [];
+  };
+  const soon = (waiting: number) => {
+    if (waiting >= BATCH) flush();
+    else timer ??= setTimeout(flush, EVERY_MS).unref();
   };
   return {
-    seen(record) {
-      records.push(record);
-      if (records.length >= BATCH) flush();
-      else timer ??= setTimeout(flush, EVERY_MS).unref();
-    },
+    seen: (record) => soon(records.push(record)),
+    turnedAway: (refusal) => soon(refusals.push(refusal)),
     told: (notice) => link().tell("told", notice),
     gone() {},
     dropped: () => ({}),

@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lists } from "../../catalogue/lists.ts";
-import type { Notice, RequestRecord } from "../../plugin/observer.ts";
+import type { Notice, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { ReadingSource } from "../readings/all.ts";
 import type { Observing } from "../observers/audience.ts";
@@ -55,7 +55,7 @@ export function spawn(
     /** It does not answer, and is ended. */
     late: (asked: string, withinMs: number) => void;
     /** What it has to tell observers. */
-    observing: Pick<Observing, "seen" | "told" | "gone">;
+    observing: Pick<Observing, "seen" | "turnedAway" | "told" | "gone">;
     /** It asks on behalf of a plugin what that plugin's others know. */
     peers: (id: string, question: unknown) => Promise<unknown>;
     /** The same, for what all processes are like. */
@@ -73,6 +73,8 @@ export function spawn(
     peers: of.peers,
     readings: of.readings,
     seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
+    turnedAway: (refusals: readonly TurnedAway[]) =>
+      refusals.forEach((each) => of.observing.turnedAway(each)),
     told: (notice: Notice) => of.observing.told(notice, child),
   });
   const wonder: Member["wonder"] = <N extends keyof WorkerCommands>(

@@ -1,6 +1,6 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
 import assert from "node:assert/strict";
-import type { Notice, Observer, RequestRecord } from "../../plugin/observer.ts";
+import type { Notice, Observer, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { running } from "./innocence.ts";
@@ -67,6 +67,21 @@ const RECORDS: readonly RequestRecord[] = [
   { ...SERVED, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
 ];
 
+/** With a head that was read, without one, and with what this contract does not know. */
+const REFUSALS: readonly TurnedAway[] = [
+  { at: 1, id: "y1", status: 404, code: "unknown_path", method: "GET", listener: "clients" },
+  { at: 1, id: "y2", status: 400, code: "tls", listener: "admin" },
+  {
+    at: 1,
+    id: "y3",
+    status: 418,
+    code: "teapot",
+    method: "BREW",
+    listener: "window" as "admin",
+    ...({ colour: "blue" } as object),
+  },
+];
+
 const NOTICES: readonly Notice[] = [
   { type: "reloaded", at: 1, why: "file", ok: false, generation: 1 },
   {
@@ -106,6 +121,10 @@ export function observer(subject: Subject): Check[] {
   return [
     each("seen: takes every kind of record, and changes none", async (it) => {
       for (const batch of [RECORDS, ...RECORDS.map((one) => [one])]) await it.seen?.(freeze(batch));
+    }),
+    each("turnedAway: takes every kind of refusal, and changes none", async (it) => {
+      for (const batch of [REFUSALS, ...REFUSALS.map((one) => [one])])
+        await it.turnedAway?.(freeze(batch));
     }),
     each("its routes are well-formed", ({ routes = [] }) => {
       wellFormed(routes);

@@ -6,7 +6,7 @@ import type { Exchange } from "../../plugin/exchange.ts";
 import type { Generation } from "../generation.ts";
 import type { MountedFrontend, HostCandidate } from "../mounted.ts";
 import { stricter } from "../accounts.ts";
-import { nextId } from "../exchange.ts";
+import { nextId } from "../../lib/id.ts";
 import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {

@@ -125,6 +125,52 @@ describe("an observer", () => {
     ]);
   });
 
+  it("hears of the door's refusals beside what was seen, in batches, to a bound of their own", async () => {
+    logs.length = 0;
+    const gate = Promise.withResolvers<void>();
+    const heard: string[] = [];
+    let [seen, most] = [0, 0];
+    const one = mounted({
+      seen: (batch) => void (seen += batch.length),
+      async turnedAway(batch) {
+        most = Math.max(most, batch.length);
+        heard.push(...batch.map(({ id }) => id));
+        if (heard.length > 300) await gate.promise;
+      },
+    });
+    const deaf = mounted({ seen: () => {} });
+    const audience = new Audience(log);
+    audience.mount([one, deaf]);
+    const refusal = (n: number) =>
+      ({ at: n, id: `d${n}`, status: 404, code: "unknown_path", listener: "clients" }) as const;
+    for (let n = 0; n < 12_000; n++) {
+      audience.turnedAway(refusal(n));
+      if (n % 1_000 === 0) {
+        audience.seen(record(n));
+        await quiet(1);
+      }
+    }
+    gate.resolve();
+    await audience.end([one, deaf]);
+    expect([seen, most]).toEqual([12, 256]);
+    expect(heard.length).toBeGreaterThanOrEqual(10_000);
+    expect(heard).toEqual(heard.map((_, n) => `d${n}`));
+    expect(audience.dropped()["observers.x"]).toBe(12_000 - heard.length);
+  });
+
+  it("of the host's own hears over all generations, and is among no counts", async () => {
+    const got: string[] = [];
+    const own = mounted({ seen: (batch) => void got.push(...batch.map(({ id }) => id)) });
+    const audience = new Audience(log, [own]);
+    audience.seen(record(1));
+    audience.mount([]);
+    audience.seen(record(2));
+    audience.mount([]);
+    audience.seen(record(3));
+    await audience.close();
+    expect([got, audience.dropped()]).toEqual([["1", "2", "3"], {}]);
+  });
+
   it("of an earlier generation gets what was left for it, and nothing that comes after", async () => {
     const got: Record<string, string[]> = { old: [], new: [] };
     const see = (who: string) =>

@@ -20,7 +20,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
     reports: store,
     apply: store.apply,
     ailing() {},
-    observing: { seen() {}, told() {}, gone() {} },
+    observing: { seen() {}, turnedAway() {}, told() {}, gone() {} },
     late() {},
     peers: async () => undefined,
     readings: async () => undefined,

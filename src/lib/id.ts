@@ -1,0 +1,8 @@
+// Ids of requests: unique across restarts and processes, and free, for they are a prefix of this process and a counter.
+
+const BOOT = Array.from(crypto.getRandomValues(new Uint8Array(9)), (n) =>
+  "0123456789ABCDEFGHJKMNPQRSTVWXYZabcdefghjkmnpqrstvwxyz".charAt(n % 53),
+).join("");
+let count = 0;
+
+export const nextId = (): string => `${BOOT}${(++count).toString(36).padStart(7, "0")}`;
