@@ -6,12 +6,21 @@ import {
   LIMIT,
   limitFlaw,
   limitOf,
+  type Arrival,
   type Identity,
   type Json,
 } from "tollgate/plugin";
 
 const names = (description: string) =>
   ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
+
+function known(x: Arrival, who: Identity | undefined): void {
+  if (!who)
+    return fail("unauthenticated", "This key is not known, or no longer valid.", {
+      code: "invalid_api_key",
+    });
+  x.identify(who);
+}
 
 export default defineMiddleware({
   api: 1,
@@ -119,22 +128,19 @@ export default defineMiddleware({
             })) as unknown as Json,
         },
       },
-      async admit(x, secret) {
-        if (x.identity) return;
+      admit(x, secret) {
+        if (x.identity) return undefined;
         if (secret === undefined) {
-          if (anonymous) x.identify({ id: "anonymous" });
-          else
-            fail("unauthenticated", "This request brings no key. Send one of Tollgate's keys.", {
-              code: "missing_api_key",
-            });
-          return;
+          if (anonymous) return x.identify({ id: "anonymous" });
+          return fail(
+            "unauthenticated",
+            "This request brings no key. Send one of Tollgate's keys.",
+            { code: "missing_api_key" },
+          );
         }
-        const who = inFile(secret) ?? (await ctx.keys.find(secret));
-        if (!who)
-          return fail("unauthenticated", "This key is not known, or no longer valid.", {
-            code: "invalid_api_key",
-          });
-        x.identify(who);
+        // Mostly the key is remembered. Then nothing is waited for.
+        const who = inFile(secret) ?? ctx.keys.find(secret);
+        return who instanceof Promise ? who.then((found) => known(x, found)) : known(x, who);
       },
     };
   },

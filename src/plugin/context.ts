@@ -39,9 +39,10 @@ export type Context = Readonly<{
   fetch: ProviderAccess["fetch"];
   /**
    * The record of a client's secret: checked, hashed, remembered for a minute. Undefined: unknown, revoked or expired, and a
-   * client is not told which. Rejects as `unavailable` when the store does not answer within 5 s.
+   * client is not told which. A promise only where the store has to be asked; it rejects as `unavailable` when the store does
+   * not answer within 5 s.
    */
-  keys: { find(secret: string): Promise<KeyRecord | undefined> };
+  keys: { find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined> };
   catalogue: {
     /** The models that this identity may ask for: aliases first, then by provider as gateway.yaml has them. */
     list(of: {

@@ -17,7 +17,7 @@ import { refuse } from "./stations/refuse.ts";
 import { rewrite } from "./stations/rewrite.ts";
 import { route } from "./stations/route.ts";
 import { serve } from "./stations/serve.ts";
-import { settled } from "./stations/settle.ts";
+import { refused, settle } from "./stations/settle.ts";
 
 export interface IncomingRequest {
   readonly req: IncomingMessage;
@@ -33,7 +33,13 @@ export async function walk(
   const leave = gen.enter();
   const x = new HostExchange({ id: nextId(), gen, route: mounted, ...incoming, receive });
   try {
-    await settled(x, pass(x, mounted), refuse);
+    try {
+      await pass(x, mounted);
+    } catch (problem) {
+      refused(x, problem, refuse);
+    }
+    const settling = settle(x);
+    if (settling) await settling;
   } finally {
     x["~"].stay.walked();
     leave();
@@ -43,7 +49,8 @@ export async function walk(
 /** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
 async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void> {
   if ("serve" in of) return serve(x, of, admit);
-  await admit(x);
+  const admitting = admit(x);
+  if (admitting) await admitting;
   await x.read();
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;

@@ -6,8 +6,8 @@ import { within } from "./queued-command.ts";
 import type { KeyRecord, Store } from "../../plugin/store.ts";
 
 export interface Keys {
-  /** Undefined: unknown, revoked or expired; a client is not told which. */
-  find(secret: string): Promise<KeyRecord | undefined>;
+  /** Undefined: unknown, revoked or expired; a client is not told which. At once where it is remembered. */
+  find(secret: string): KeyRecord | undefined | Promise<KeyRecord | undefined>;
   /** A key was made, changed or revoked: nothing remembered counts any more. */
   forget(): void;
 }
@@ -55,28 +55,31 @@ export function createKeys(
     return record && equal(record.digest, hash) ? record : undefined;
   }
 
+  async function look(secret: string, hash: string): Promise<KeyRecord | undefined> {
+    const asked = age;
+    let answer = asking.get(hash);
+    if (!answer) {
+      answer = ask(hash).finally(() => {
+        if (asking.get(hash) === answer) asking.delete(hash);
+      });
+      asking.set(hash, answer);
+    }
+    const record = await answer;
+    if (asked === age) {
+      if (record) bySecret.set(secret, { record, until: now() + ttlMs });
+      else unknown.set(hash, now() + ttlMs);
+    }
+    return record && valid(record);
+  }
+
   return {
-    async find(secret) {
+    find(secret) {
       const known = bySecret.get(secret);
       if (known && fresh(known.until)) return valid(known.record);
       if (known) bySecret.delete(secret);
       if (secret.length > LONGEST || (secret.startsWith("tg_") && !parse(secret))) return undefined;
       const hash = digest(secret);
-      if (fresh(unknown.get(hash) ?? 0)) return undefined;
-      const asked = age;
-      let answer = asking.get(hash);
-      if (!answer) {
-        answer = ask(hash).finally(() => {
-          if (asking.get(hash) === answer) asking.delete(hash);
-        });
-        asking.set(hash, answer);
-      }
-      const record = await answer;
-      if (asked === age) {
-        if (record) bySecret.set(secret, { record, until: now() + ttlMs });
-        else unknown.set(hash, now() + ttlMs);
-      }
-      return record && valid(record);
+      return fresh(unknown.get(hash) ?? 0) ? undefined : look(secret, hash);
     },
     forget() {
       age++;

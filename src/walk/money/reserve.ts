@@ -8,12 +8,8 @@ import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import type { Tally } from "./tally.ts";
 import { termsOf } from "./price-terms.ts";
 
-/** Every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. */
-export async function reserve(
-  call: HostCall,
-  out: OutgoingRequest | null,
-  tally: Tally,
-): Promise<void> {
+/** Every limit, every budget and the reserve row are one atomic store call, durable before a byte leaves. What is refused before that is thrown. */
+export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tally): Promise<void> {
   const x = call.exchange;
   const { gen } = x["~"];
   const { limits, labels, mode } = chargesOf(call);
@@ -67,7 +63,7 @@ export async function reserve(
     ...limit,
     take: take(limit, held.claim, tally.inputEstimate, held.output, survey.n),
   }));
-  await reserveRow(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
+  return reserveRow(call, { at, labels, claims, holdNano: held.nano, price: call.info.price }, ask);
 }
 
 /** The line that is missing, as an operator writes it. */

@@ -3,14 +3,33 @@ import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange.ts";
 import { keepPrivate } from "../candidates/privacy.ts";
 
-/** Which key it is, what it may do and what may be kept of it: decided on the head, before a byte of the body is read. */
-export async function admit(x: HostExchange): Promise<void> {
+/**
+ * Which key it is, what it may do and what may be kept of it: decided on the head, before a byte of the body is read. A promise
+ * only where a hook has to wait.
+ */
+export function admit(x: HostExchange): void | Promise<void> {
   const { frontend, req } = x["~"];
   const secret = frontend.secret(req.headers, queryOf(req));
-  for (const hook of frontend.chain.admit) {
-    const waiting = hook.run(x, secret);
-    if (waiting) await waiting;
+  const hooks = frontend.chain.admit;
+  for (let i = 0; i < hooks.length; i++) {
+    const waiting = hooks[i]!.run(x, secret);
+    if (waiting) return waited(x, secret, waiting, i + 1);
   }
+  return admitted(x);
+}
+
+async function waited(
+  x: HostExchange,
+  secret: string | undefined,
+  waiting: Promise<void>,
+  from: number,
+): Promise<void> {
+  await waiting;
+  for (const hook of x["~"].frontend.chain.admit.slice(from)) await hook.run(x, secret);
+  admitted(x);
+}
+
+function admitted(x: HostExchange): void {
   const who = x.identity;
   if (!who)
     return fail("unauthenticated", "No key was accepted. Send a valid key.", {

@@ -11,7 +11,7 @@ import { NO_BODY, understand } from "../request/understand.ts";
 export async function serve(
   x: HostExchange,
   route: ServeRoute,
-  admit: (x: HostExchange) => Promise<void>,
+  admit: (x: HostExchange) => void | Promise<void>,
 ): Promise<void> {
   if (!route.open) await admit(x);
   const { status, headers, body } = await answered(x, route);

@@ -3,23 +3,18 @@ import type { Outcome } from "../../plugin/outcome.ts";
 import type { HostExchange } from "../exchange.ts";
 import { seenOf } from "./request-record.ts";
 
-/** Wraps the walk: whatever happens inside, there is one outcome, told once to every settle hook. */
-export async function settled(
-  x: HostExchange,
-  walk: Promise<void>,
-  refuse: (x: HostExchange, problem: unknown) => void,
-): Promise<void> {
-  try {
-    await walk;
-  } catch (problem) {
-    told(x, problem, refuse);
-  }
+/** After the walk, whatever happened inside: there is one outcome, told once to every settle hook. A promise only where one waits. */
+export function settle(x: HostExchange): void | Promise<void> {
   const inner = x["~"];
   const hooks = inner.frontend.chain.settle;
   const { seen } = inner.gen;
-  if (hooks.length === 0 && !inner.fault && !seen && !slow(x)) return;
-  const outcome = outcomeOf(x);
-  for (const hook of hooks) {
+  if (hooks.length > 0) return hooked(x, outcomeOf(x));
+  if (inner.fault || seen || slow(x)) tell(x, outcomeOf(x));
+}
+
+async function hooked(x: HostExchange, outcome: Outcome): Promise<void> {
+  const inner = x["~"];
+  for (const hook of inner.frontend.chain.settle) {
     if (!hook.applies(x.model || undefined, undefined)) continue;
     try {
       const waiting = hook.run(x, outcome);
@@ -28,12 +23,16 @@ export async function settled(
       inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
     }
   }
-  seen?.(seenOf(x, outcome));
+  tell(x, outcome);
+}
+
+function tell(x: HostExchange, outcome: Outcome): void {
+  x["~"].gen.seen?.(seenOf(x, outcome));
   report(x, outcome);
 }
 
 /** Even a refusal that cannot be written is an end: the connection is closed, and hooks and observers hear of it. */
-function told(
+export function refused(
   x: HostExchange,
   problem: unknown,
   refuse: (x: HostExchange, problem: unknown) => void,

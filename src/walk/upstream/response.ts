@@ -10,6 +10,8 @@ import type { Wire } from "../mounted.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const ERROR_BODY_MS = 5_000;
+/** What may come before its taker is there. A head mostly brings the answer's first bytes along, and to stop the parser for them costs more than they do. */
+const EARLY_BYTES = 65_536;
 
 /** What takes an answer's bytes. */
 export interface ResponseSink {
@@ -33,6 +35,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   #taker: ResponseSink | undefined;
   /** What has come and was not handed over. */
   #came: Buffer[] = [];
+  #early = 0;
   /** The client does not read. */
   #paused = false;
   #ended: { error?: unknown } | undefined;
@@ -76,7 +79,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     this.#taker = taker;
     this.give();
     if (this.#ended) taker.end(this.#ended.error);
-    else if (!this.#paused) this.#controller?.resume();
+    else if (this.#early > EARLY_BYTES && !this.#paused) this.#controller?.resume();
   }
 
   /** While the client does not read, nothing is read from upstream: its silence then is no fault. */
@@ -136,8 +139,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     // Bytes that were on their way when it was paused still come.
     if (!this.#paused) this.#due = this.#dog.now + this.#timeouts.idleMs;
     this.#came.push(chunk);
-    if (!this.#taker) controller.pause();
-    else if (this.#came.length === 1) process.nextTick(handOver, this);
+    if (!this.#taker) {
+      this.#early += chunk.length;
+      if (this.#early > EARLY_BYTES) controller.pause();
+    } else if (this.#came.length === 1) process.nextTick(handOver, this);
   }
 
   /**
