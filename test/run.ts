@@ -34,7 +34,10 @@ const SLOW = ["test/e2e", "test/rig", "test/clients"];
 /** What takes minutes: left out unless it is asked for, here or by a word of its name. */
 const LONG = [
   "test/e2e/cuts.test.ts",
+  "test/e2e/hostile.test.ts",
+  "test/e2e/pulse.test.ts",
   "test/plugins/conformance.test.ts",
+  "test/plugins/stores/crash.test.ts",
   "test/protocols/linear/linear.test.ts",
   "test/rig/attack.test.ts",
   "test/rig/budget.test.ts",
