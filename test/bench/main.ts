@@ -31,16 +31,19 @@ const { values: given } = parseArgs({
   },
 });
 const { quick } = given;
-const rounds = Number(given.rounds ?? (quick ? 3 : 5));
+const against = given.before !== undefined;
+const rounds = Number(given.rounds ?? (against ? 61 : quick ? 3 : 5));
+/** Two programs that are nearly alike differ by less than one round does from the next: so there are many short ones. */
+const short = against ? { ms: 300, events: 30 } : { ms: 800, events: 30 };
 const steps = stepsOf({
   quick,
   peer: given.peer,
   urls: given.url,
   before: given.before,
   rounds,
-  length: quick ? { ms: 800, events: 30 } : { ms: 1_800, events: 60 },
+  length: quick || against ? short : { ms: 1_800, events: 60 },
   // Two programs are compared as they run for days: the one with more code is compiled later.
-  warmMs: quick && given.before === undefined ? 2_500 : 12_000,
+  warmMs: quick && !against ? 2_500 : 12_000,
 });
 const say = (text: string) => process.stderr.write(`${text}\n`);
 
@@ -51,7 +54,8 @@ const HELP = `npm run bench -- [options]
   --url <address>  also whatever answers there, any number of times; TOLLGATE_BENCH_KEY is its bearer, and
                    TOLLGATE_BENCH_PREFIX stands before the names of models
   --before <folder>
-                   another checkout, with its dependencies: its lanes and ours beside each other, and nothing else
+                   another checkout, with its dependencies: its lanes and ours beside each other in many short rounds,
+                   and nothing else
   --lane <name>    only this one, any number of times:
                    ${steps.all.map(({ name }) => name).join(", ")}
   --rounds <n>     of which the medians are told
