@@ -1,5 +1,13 @@
 // GET /v1/usage: what the presented key has used, and what it cost; of no other key.
-import { defineFrontend, fail, type Arrival, type Json, type Total } from "tollgate/plugin";
+import {
+  defineFrontend,
+  fail,
+  type Arrival,
+  type Json,
+  type Store,
+  type Total,
+} from "tollgate/plugin";
+import { zoneClock, zoneName } from "tollgate/store";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { at } from "./paths.ts";
@@ -8,8 +16,12 @@ import { accept, presented } from "./presented.ts";
 const anthropic = messages().server!;
 const openai = images().server!;
 
-const BY = ["model", "provider", "day", "label"] as const;
+/** What a key may know of itself; credentials and accounts are the operator's. */
+const BY = ["model", "provider", "day", "hour", "label", "frontend", "outcome"] as const;
+const ONLY = ["model", "provider", "label", "frontend", "outcome"] as const;
 const DAY_MS = 86_400_000;
+/** Names that an error lists. */
+const NAMED = 20;
 
 export default defineFrontend({
   api: 1,
@@ -25,17 +37,24 @@ export default defineFrontend({
     async function serve(x: Arrival) {
       const key = x.identity?.id ?? fail("unauthenticated", "This request brings no key.");
       const by = byOf(x);
+      const zone = zoneOf(x);
       const now = Date.now();
-      const from = moment(x, "from") ?? now - 30 * DAY_MS;
-      const to = moment(x, "to");
+      const from = moment(x, "from", zone) ?? now - 30 * DAY_MS;
+      const to = moment(x, "to", zone);
       const { signal } = x;
-      const query = { key, from, ...(to !== undefined && { to }) };
-      const [rows, [all], guessed, [guessedAll]] = await Promise.all([
-        ctx.ledger.totals({ ...query, by }, { signal }),
+      const query = { key, from, ...(to !== undefined && { to }), ...onlyOf(x) };
+      const [rows, [all]] = await Promise.all([
+        ctx.ledger.totals({ ...query, by, zone }, { signal }),
         ctx.ledger.totals({ ...query, by: [] }, { signal }),
-        ctx.ledger.totals({ ...query, by, state: "estimated" }, { signal }),
-        ctx.ledger.totals({ ...query, by: [], state: "estimated" }, { signal }),
       ]);
+      if (all === undefined) await mustBe(ctx.ledger, key, query, signal);
+      const whole = all?.estimated !== undefined || all === undefined;
+      const [guessed, [guessedAll]] = whole
+        ? [[], []]
+        : await Promise.all([
+            ctx.ledger.totals({ ...query, by, zone, state: "estimated" }, { signal }),
+            ctx.ledger.totals({ ...query, by: [], state: "estimated" }, { signal }),
+          ]);
       const name = (total: Total) => JSON.stringify(by.map((each) => total.by[each]));
       const estimated = new Map(guessed.map((total) => [name(total), total.calls]));
       return {
@@ -46,8 +65,9 @@ export default defineFrontend({
           key,
           from: new Date(from).toISOString(),
           to: new Date(to ?? now).toISOString(),
-          total: shown(all, guessedAll?.calls ?? 0),
-          data: rows.map((row) => ({ ...row.by, ...shown(row, estimated.get(name(row)) ?? 0) })),
+          ...(zone !== undefined && { tz: zone }),
+          total: shown(all, guessedAll?.calls),
+          data: rows.map((row) => ({ ...row.by, ...shown(row, estimated.get(name(row))) })),
           limits: (x.identity?.limits ?? []).map(({ unit, max, per }) => ({
             unit: unit === "nano_usd" ? "usd" : unit,
             max: unit === "nano_usd" ? usd(BigInt(max)) : Number(max),
@@ -67,13 +87,14 @@ export default defineFrontend({
   },
 });
 
-const shown = (total: Total | undefined, estimated: number) => ({
+/** `estimated`: asked of a store that does not count them by itself. */
+const shown = (total: Total | undefined, estimated: number | undefined) => ({
   calls: total?.calls ?? 0,
   usage: total?.usage ?? {},
   /** A decimal string: money is no float. */
   cost_usd: usd(total?.costNano ?? 0n),
   unpriced_calls: total?.unpriced ?? 0,
-  estimated_calls: estimated,
+  estimated_calls: total?.estimated ?? estimated ?? 0,
 });
 
 /** Nano-dollars as "0.001234". */
@@ -92,11 +113,53 @@ function byOf(x: Arrival): readonly (typeof BY)[number][] {
   return said as (typeof BY)[number][];
 }
 
-/** Unix seconds, or a date. */
-function moment(x: Arrival, name: string): number | undefined {
+/** Which rows of the key. */
+const onlyOf = (x: Arrival): { [D in (typeof ONLY)[number]]?: string } =>
+  Object.fromEntries(
+    ONLY.map((name) => [name, x.query.get(name)]).filter(([, value]) => value !== null),
+  );
+
+/** Nothing was found: because of a name that this key has never used? Then that is the answer. */
+async function mustBe(
+  ledger: Pick<Store, "totals">,
+  key: string,
+  query: ReturnType<typeof onlyOf>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const name of ONLY) {
+    const said = query[name];
+    if (said === undefined) continue;
+    const known = (await ledger.totals({ key, by: [name] }, { signal })).map(({ by }) => by[name]!);
+    if (known.some((each) => each === said || (name === "model" && each.endsWith(`/${said}`))))
+      continue;
+    const there = known.filter(Boolean).slice(0, NAMED);
+    fail(
+      "invalid",
+      `This key has no call of the ${name} "${said}".${there.length > 0 ? ` It has of ${there.join(", ")}.` : ""}`,
+      { param: name },
+    );
+  }
+}
+
+function zoneOf(x: Arrival): string | undefined {
+  const said = x.query.get("tz");
+  if (said === null) return undefined;
+  return (
+    zoneName(said) ??
+    fail("invalid", `tz is a time zone as in Europe/Berlin, not "${said}".`, { param: "tz" })
+  );
+}
+
+/** Unix seconds, or a date of the zone. */
+function moment(x: Arrival, name: string, zone: string | undefined): number | undefined {
   const text = x.query.get(name);
   if (text === null) return undefined;
-  const at = /^\d{9,10}$/.test(text) ? Number(text) * 1_000 : Date.parse(text);
+  const wall = zoneClock(zone).moment(text);
+  const at = /^\d{9,10}$/.test(text)
+    ? Number(text) * 1_000
+    : Number.isNaN(wall)
+      ? Date.parse(text)
+      : wall;
   return Number.isNaN(at)
     ? fail("invalid", `${name} is Unix seconds or a date as in 2026-11-01, not "${text}".`, {
         param: name,

@@ -79,10 +79,14 @@ const chainCommands = (
   },
 });
 
+/** Commands after which what they have written is summed up. */
+const SUMMED_AT = 32_768;
+
 function sqliteStore(settings: () => Settings): SqliteStore {
   let owner: string | undefined;
   let writing: Promise<Running> | undefined;
   let reading: Promise<Running> | undefined;
+  let unsummed = 0;
 
   /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
   const writer = (): Promise<Running> =>
@@ -111,6 +115,12 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     ...args: readonly unknown[]
   ): Promise<T> => (await reader()).thread.asked<T>(signal, method, ...args);
 
+  /** Reports need not wait for what is summed up now and then. Without it they take longer, and that is all. */
+  const sumUp = async (): Promise<void> => {
+    unsummed = 0;
+    await (await reader()).thread.call("sum");
+  };
+
   return {
     async open({ instance }) {
       if (owner !== undefined && owner !== instance) await stop(true);
@@ -120,6 +130,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     },
     async apply(batch) {
       const running = await writer();
+      if ((unsummed += batch.length) >= SUMMED_AT) void sumUp().catch(() => {});
       const tell = async ({ thread, packer }: Running) =>
         heard(batch, await thread.call<Verdicts>("apply", packer.pack(batch)));
       try {

@@ -1,5 +1,6 @@
 import { parseDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
+import { zoneClock } from "../lib/zone.ts";
 import type { JsonObject } from "../model/values.ts";
 import type { CliInput, Options } from "./command.ts";
 
@@ -11,19 +12,22 @@ export const WHICH: Options = {
   until: { value: "when", about: "up to then" },
 };
 
-export const whichOf = (given: CliInput): JsonObject => ({
+/** `zone`: whose midnight begins a date; UTC when it is absent. */
+export const whichOf = (given: CliInput, zone?: string): JsonObject => ({
   key: given.text("key"),
   account: given.text("account"),
-  from: moment(given, "since"),
-  to: moment(given, "until"),
+  from: moment(given, "since", zone),
+  to: moment(given, "until", zone),
 });
 
-/** "24h" is a day ago; else a date. */
-function moment(given: CliInput, name: string): number | undefined {
+/** "24h" is a day ago; else a date, or a moment of it. One that says its own offset is that moment in every zone. */
+function moment(given: CliInput, name: string, zone: string | undefined): number | undefined {
   const text = given.text(name);
   if (text === undefined) return undefined;
   const span = parseDuration(text);
-  const at = span === undefined ? Date.parse(text) : Date.now() - span;
+  if (span !== undefined) return Math.max(0, Date.now() - span);
+  const wall = zoneClock(zone).moment(text);
+  const at = Number.isNaN(wall) ? Date.parse(text) : wall;
   return Number.isNaN(at)
     ? fail("invalid", `--${name} is a time, as in 24h or 2026-11-01, not "${text}".`, {
         code: "usage",

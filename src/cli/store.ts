@@ -1,6 +1,6 @@
 // How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
 import type { GatewayConfig } from "../config/types.ts";
-import { aroundOf } from "../gateway/around.ts";
+import { aroundOf, namesAround } from "../gateway/around.ts";
 import { askControl } from "../gateway/control/asking.ts";
 import type { ControlCommandsOf } from "../gateway/control/socket.ts";
 import { keyCommands } from "../gateway/control/key-commands.ts";
@@ -44,7 +44,11 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
   const opened = await openStore({ loaded, config, ...quietLog() });
   const { store } = opened;
   const commands: ControlCommandsOf = {
-    ...ledgerCommands(store, (command) => store.apply([command])),
+    ...ledgerCommands(
+      store,
+      (command) => store.apply([command]),
+      () => namesAround(config, []),
+    ),
     ...keyCommands(
       {
         list: (page) => store.keys(page),

@@ -2,6 +2,7 @@
 import type { GatewayConfig } from "../config/types.ts";
 import { matches } from "../walk/candidates/pattern.ts";
 import type { Around } from "./control/key-commands.ts";
+import type { KnownNames } from "./control/ledger-names.ts";
 
 /** `listed`: ids of models, as far as they are known. */
 export function aroundOf(
@@ -24,3 +25,14 @@ export function aroundOf(
       middleware.some(({ id }) => id === name),
   };
 }
+
+/** Names that a question about the ledger may have though no row has them yet. */
+export const namesAround = (
+  { providers, unmounted, frontends, accounts }: GatewayConfig,
+  listed: readonly string[],
+): KnownNames => ({
+  provider: [...providers.keys(), ...unmounted.keys()],
+  frontend: frontends.map(({ id }) => id.slice("frontends.".length)),
+  account: [...accounts.keys()],
+  model: listed,
+});

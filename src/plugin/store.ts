@@ -50,9 +50,11 @@ export interface Store {
   /**
    * Settled entries, added up by group. A `model` is said with its provider: two providers may have one of the same name. A call
    * stands under each of its labels; by `account` it stands under its own and under each above it, as "acme" and "acme/research".
+   * Days and hours are those of `zone`, an IANA name such as "Europe/Berlin"; UTC when it is absent. `createTotals` and `matches` of
+   * `tollgate/store` do all of it, so a store need not know what there is to group by.
    */
   totals(
-    query: LedgerQuery & { by: readonly TotalsBy[] },
+    query: LedgerQuery & { by: readonly TotalsBy[]; zone?: Opt<string> },
     of?: ReadOptions,
   ): Promise<readonly Total[]>;
   /** A pinned price row, so that any entry can be computed again. */
@@ -69,8 +71,25 @@ export interface Store {
   instances?(): Promise<readonly InstanceState[]>;
 }
 
-/** What sums are grouped by. */
-export type TotalsBy = "key" | "account" | "provider" | "model" | "day" | "label";
+/**
+ * What sums are grouped by. `accounts` is the whole of where a key stood, once, and `labels` is all labels of a call, as JSON: a call is
+ * in one group of each. `state` is that of the bill, or "adjusted" for corrections; `price` is the hash of the pinned row.
+ */
+export type TotalsBy =
+  | "key"
+  | "account"
+  | "accounts"
+  | "provider"
+  | "model"
+  | "credential"
+  | "frontend"
+  | "outcome"
+  | "state"
+  | "price"
+  | "day"
+  | "hour"
+  | "label"
+  | "labels";
 
 /** `signal`: the answer is not wanted any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {
@@ -215,6 +234,15 @@ export interface LedgerQuery {
   from?: Opt<number>;
   to?: Opt<number>;
   state?: Opt<Entry["state"]>;
+  provider?: Opt<string>;
+  /** As sums say it, with its provider ("openai/gpt-5"), or the provider's name of it alone. */
+  model?: Opt<string>;
+  /** Name and value: "team=web". */
+  label?: Opt<string>;
+  credential?: Opt<string>;
+  /** Where the client asked. */
+  frontend?: Opt<string>;
+  outcome?: Opt<string>;
 }
 /** Which part of a listing is wanted. */
 export interface PageRequest {
@@ -237,4 +265,6 @@ export interface Total {
   usage: Usage;
   costNano: bigint;
   unpriced: number;
+  /** How many of the calls are estimates. Absent: not counted, and the host asks once more, for these alone. */
+  estimated?: Opt<number>;
 }

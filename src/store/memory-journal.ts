@@ -110,7 +110,7 @@ export const journalReads = (
     return pageOf(found, size, ({ seq }) => String(seq));
   },
   async totals(query) {
-    const sums = createTotals(query.by);
+    const sums = createTotals(query.by, query.zone);
     for (const row of journal.rows.values())
       if (isCounted(row, query.state) && matches(row, query, journal.closed(row.attempt)))
         sums.add(row);

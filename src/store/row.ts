@@ -13,6 +13,7 @@ import type {
   Target,
   Usage,
 } from "../plugin/index.ts";
+import { depthOf, factsOf, meets } from "./facts.ts";
 import type { Taken } from "./meter.ts";
 
 /** One line of the ledger, as a store keeps it. A settle and an adjustment repeat whose call it was. */
@@ -114,7 +115,6 @@ export const settled = (
   kind: "settle",
   at: c.at,
   instance,
-  asked: undefined,
   taken: [],
   usage: c.usage,
   costNano: c.costNano,
@@ -164,7 +164,6 @@ export const adjusted = (
   kind: "adjust",
   at: c.at,
   instance,
-  asked: undefined,
   taken: [],
   holdNano: null,
   usage: c.usage ?? {},
@@ -192,16 +191,12 @@ export function toEntry(row: LedgerRow, seq: number): Entry {
   return { seq, ...rest, ...(upstreamId === undefined ? {} : { upstreamId }) };
 }
 
-/** Whether an account, or one that it stood in, is the one that is meant. */
-const isIn = (account: string | undefined, meant: string): boolean =>
-  account !== undefined && `/${account}/`.includes(`/${meant}/`);
-
 /** A reserve is in state "open" only while its call is; `closed` says whether it is over. */
 export const matches = (row: LedgerRow, query: LedgerQuery, closed: boolean): boolean =>
-  (query.key === undefined || row.key === query.key) &&
-  (query.account === undefined || isIn(row.account, query.account)) &&
   (query.attempt === undefined || row.attempt === query.attempt) &&
   (query.upstreamId === undefined || row.upstreamId === query.upstreamId) &&
   (query.from === undefined || row.at >= query.from) &&
   (query.to === undefined || row.at < query.to) &&
-  (query.state === undefined || (row.state === query.state && !(row.kind === "reserve" && closed)));
+  (query.state === undefined ||
+    (row.state === query.state && !(row.kind === "reserve" && closed))) &&
+  (depthOf([], query) === undefined || meets(factsOf(row), query));

@@ -1,77 +1,107 @@
-// Sums over calls, one row at a time. What was void cost nothing and is no call, unless asked for by name.
-import { UNITS } from "../plugin/index.ts";
-import type { HeadersOut, LedgerQuery, Store, Total, Unit, Usage } from "../plugin/index.ts";
-import type { LedgerRow } from "./row.ts";
+// Sums over calls, row by row or from sums that were made before: both come to the same, to the last digit. What was void cost nothing
+// and is no call, unless asked for by name.
+import type { HeadersOut, LedgerQuery, Store, Total } from "../plugin/index.ts";
+import { Amounts } from "./amounts.ts";
+import { areCounted, factsOf, meets, type RowFacts, type Summand } from "./facts.ts";
+import { zoneClock, type ZoneClock } from "../lib/zone.ts";
+
+export { isCounted, type Summand } from "./facts.ts";
 
 /** What a store's `totals` is asked. */
 export type TotalsQuery = Parameters<Store["totals"]>[0];
 
-/** What a sum has to know of a row. */
-export type Summand = Pick<
-  LedgerRow,
-  "kind" | "at" | "key" | "labels" | "account" | "usage" | "costNano"
-> & {
-  target: Pick<LedgerRow["target"], "provider" | "model">;
-};
-
-/** Empty sums. `add` each row that `isCounted`, then ask for `totals`. */
-export function createTotals(by: TotalsQuery["by"]): {
+/** Growing totals. */
+export interface Totals {
+  /** Each row that `isCounted`. */
   add(row: Summand): void;
+  /** Sums of many rows, if they are what is asked for; `at` is a moment of the day and hour that all of them are in. */
+  take(facts: RowFacts, amounts: Amounts, at: number, query: LedgerQuery): void;
   totals(): readonly Total[];
-} {
-  const groups = new Map<string, Growing>();
+}
+
+/** Empty sums, by days and hours of `zone`; UTC when it is absent. Throws a RangeError for a zone that there is not. */
+export function createTotals(by: TotalsQuery["by"], zone?: string): Totals {
+  const groups = new Map<string, { by: HeadersOut; amounts: Amounts }>();
+  const namesOf = namer(by, zone);
+  function group(names: HeadersOut, order: HeadersOut): Amounts {
+    const id = JSON.stringify(order);
+    let found = groups.get(id);
+    if (!found) groups.set(id, (found = { by: names, amounts: new Amounts() }));
+    return found.amounts;
+  }
   return {
     add(row) {
-      for (const names of groupsOf(row, by)) {
-        const id = JSON.stringify(names);
-        let group = groups.get(id);
-        if (!group)
-          groups.set(id, (group = { by: names, calls: 0, usage: {}, costNano: 0n, unpriced: 0 }));
-        group.costNano += row.costNano ?? 0n;
-        if (row.kind === "adjust") continue;
-        group.calls++;
-        if (row.costNano === null) group.unpriced++;
-        add(group.usage, row.usage);
-      }
+      for (const [names, order] of namesOf(factsOf(row), row.at)) group(names, order).row(row);
+    },
+    take(facts, amounts, at, query) {
+      if (!areCounted(facts, query.state) || !meets(facts, query)) return;
+      for (const [names, order] of namesOf(facts, at)) group(names, order).add(amounts);
     },
     totals: () =>
-      [...groups].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)).map(([, total]) => total),
+      [...groups]
+        .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+        .map(([, { by: names, amounts }]) => ({
+          by: names,
+          calls: amounts.calls,
+          usage: amounts.usage(),
+          costNano: amounts.costNano,
+          unpriced: amounts.unpriced,
+          estimated: amounts.estimated,
+        })),
   };
 }
 
-/** Settled calls and their corrections; open or void calls only when they are what is asked for. */
-export const isCounted = (row: LedgerRow, state: LedgerQuery["state"]): boolean =>
-  state === undefined
-    ? row.kind !== "reserve" && row.state !== "void"
-    : row.kind === (state === "open" ? "reserve" : "settle");
+type Dimension = TotalsQuery["by"][number];
+type Naming = (of: RowFacts, at: number, clock: ZoneClock) => string;
 
-type Growing = { -readonly [K in keyof Total]: Total[K] } & { usage: { [U in Unit]?: number } };
+/** Those under which a call stands once. */
+const ONE: { readonly [D in Exclude<Dimension, "label" | "account">]: Naming } = {
+  key: (of) => of.key,
+  accounts: (of) => of.account ?? "",
+  provider: (of) => of.provider,
+  model: (of) => `${of.provider}/${of.model}`,
+  credential: (of) => of.credential,
+  frontend: (of) => of.frontend,
+  outcome: (of) => of.outcome,
+  state: (of) => of.state,
+  price: (of) => of.price ?? "",
+  day: (_, at, clock) => clock.day(at),
+  hour: (_, at, clock) => clock.hour(at),
+  labels: ({ labels }) => JSON.stringify(labels, Object.keys(labels).sort()),
+};
 
-function add(sum: { [U in Unit]?: number }, usage: Usage): void {
-  for (const unit of UNITS) {
-    const count = usage[unit];
-    if (count !== undefined) sum[unit] = (sum[unit] ?? 0) + count;
-  }
+type Named = readonly [names: HeadersOut, order: HeadersOut];
+
+/** The groups that a row is in. A call with several labels stands under each of them, and under each account from the outermost to its own. */
+function namer(by: TotalsQuery["by"], zone: string | undefined) {
+  const clock = zoneClock(zone);
+  const accounts = by.includes("account");
+  const labels = by.includes("label");
+  const hours = by.includes("hour");
+  return (of: RowFacts, at: number): readonly Named[] => {
+    const names: Record<string, string> = {};
+    for (const dimension of by)
+      if (dimension !== "label" && dimension !== "account")
+        names[dimension] = ONE[dimension](of, at, clock);
+    // An hour that comes twice has two names, of which the later one comes first in the alphabet.
+    const order = hours ? { ...names, hour: new Date(clock.hourStart(at)).toISOString() } : names;
+    if (!accounts && !labels) return [[names, order]];
+    const more = several(of, accounts, labels);
+    return more.map((each): Named => [
+      { ...names, ...each },
+      { ...order, ...each },
+    ]);
+  };
 }
 
-/** A call with several labels stands under each of them, and under each account from the outermost to its own. */
-function groupsOf(row: Summand, by: TotalsQuery["by"]): HeadersOut[] {
-  const one: Record<string, string> = {};
-  for (const dimension of by)
-    if (dimension === "key") one["key"] = row.key;
-    else if (dimension === "provider") one["provider"] = row.target.provider;
-    else if (dimension === "model") one["model"] = `${row.target.provider}/${row.target.model}`;
-    else if (dimension === "day") one["day"] = new Date(row.at).toISOString().slice(0, 10);
-  const groups = by.includes("account")
-    ? pathsOf(row.account).map((account) => ({ ...one, account }))
-    : [one];
-  if (!by.includes("label")) return groups;
-  const labels = Object.entries(row.labels).filter(([, value]) => value !== undefined);
-  return groups.flatMap((group) =>
-    labels.length === 0
-      ? [{ ...group, label: "" }]
-      : labels.map(([name, value]) => ({ ...group, label: `${name}=${value}` })),
-  );
+function several({ account, labels }: RowFacts, accounts: boolean, labelled: boolean) {
+  const groups: HeadersOut[] = accounts
+    ? pathsOf(account).map((path) => ({ account: path }))
+    : [{}];
+  if (!labelled) return groups;
+  const said = Object.entries(labels).filter(([, value]) => value !== undefined);
+  const each = said.length === 0 ? [""] : said.map(([name, value]) => `${name}=${value}`);
+  return groups.flatMap((group) => each.map((label) => ({ ...group, label })));
 }
 
 /** "a/b" → "a", "a/b". */

@@ -10,6 +10,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   zdr: () => import("./zdr.ts"),
   attack: () => import("./attack.ts"),
   canary: () => import("./canary.ts"),
+  "ledger-size": () => import("./ledger-size.ts"),
   linear: () => import("./linear.ts"),
 };
 

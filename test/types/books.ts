@@ -4,11 +4,17 @@ import {
   checkCommand,
   createBook,
   createMemoryJournal,
+  createSubtotals,
   createTotals,
+  depthOf,
+  groupsOf,
   inRows,
   journalReads,
   openRow,
   presumed,
+  readSubtotals,
+  zoneClock,
+  type Depth,
   type Journal,
   type LedgerRow,
   type OpenRow,
@@ -56,3 +62,19 @@ const sums = createTotals(["account"]);
 sums.add(rows[0]!);
 // @ts-expect-error  no such group
 createTotals(["weather"]);
+createTotals(["hour", "outcome", "labels"], "Europe/Berlin");
+// @ts-expect-error  a zone has a name, it is no number of hours
+createTotals(["hour"], 1);
+
+// ── sums that a store keeps ──
+const day = createSubtotals("keys");
+day.add(rows[0]!);
+day.take(readSubtotals(day.text()));
+for (const [facts, amounts] of groupsOf(day.text())) sums.take(facts, amounts, 0, { key: "k" });
+is<Same<ReturnType<typeof depthOf>, Depth | undefined>>();
+// @ts-expect-error  no such depth
+createSubtotals("deeper");
+// @ts-expect-error  which rows they are of is asked
+sums.take(...groupsOf(day.text()).next().value!, 0);
+// @ts-expect-error  a clock is of one zone
+zoneClock(["UTC"]);

@@ -6,6 +6,7 @@ import {
   type Store,
   type StoreNews,
   type StoreOwner,
+  type Total,
 } from "tollgate/plugin";
 import { is, type Same } from "./same.ts";
 
@@ -68,3 +69,21 @@ export function heard(news: StoreNews): number {
   return news.type === "lost" ? news.to - news.from : 0;
 }
 is<Same<NonNullable<KeyRecord["account"]>, string>>();
+
+// ── what is asked, and what may be left out of the answer ──
+declare const store: Store;
+export const total: Total = { by: {}, calls: 1, usage: {}, costNano: 1n, unpriced: 0 };
+is<Same<typeof total.estimated, number | undefined>>();
+void store.totals({ by: ["hour", "credential"], zone: "Europe/Berlin", label: "team=web" });
+void store.entries({
+  model: "openai/gpt-5",
+  provider: "openai",
+  outcome: "ok",
+  frontend: "messages",
+});
+// @ts-expect-error  no such group
+void store.totals({ by: ["weather"] });
+// @ts-expect-error  one label, with its value
+void store.totals({ by: [], label: { team: "web" } });
+// @ts-expect-error  the time zone is of sums; entries have moments
+void store.entries({ zone: "Europe/Berlin" });

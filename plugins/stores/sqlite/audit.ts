@@ -5,6 +5,8 @@ import type { Problem } from "tollgate/plugin";
 import { isCalendar, KEPT_MS, type LedgerRow, newMeter, type Taken, used } from "tollgate/store";
 import { LookupAudit, type Wrong } from "./lookup-audit.ts";
 import { createShelf, rowsOf, type Shelf, type Stored } from "./stored.ts";
+import { SumsAudit } from "./sums-audit.ts";
+import type { Samples } from "./sums.ts";
 
 interface OpenedCall {
   readonly seq: number;
@@ -19,10 +21,13 @@ export class Audit {
   readonly #spent = new Map<string, bigint>();
   readonly #problems: Problem[] = [];
   readonly #shelf: Shelf;
+  readonly #summed: SumsAudit | undefined;
   #latest = 0;
 
-  constructor(db: DatabaseSync) {
+  /** `samples`: sums that were made of entries before. */
+  constructor(db: DatabaseSync, samples?: Samples) {
     this.#db = db;
+    this.#summed = samples && new SumsAudit(samples, this.#wrong);
     this.#shelf = createShelf(db);
     this.#lookups = new LookupAudit(db, this.#wrong);
   }
@@ -33,6 +38,7 @@ export class Audit {
     rows.forEach((row, i) => {
       this.#latest = Math.max(this.#latest, row.at);
       const seq = stored.first + i;
+      this.#summed?.row(row, seq);
       if (row.kind === "reserve") {
         this.#lookups.reserve(row, stored.first);
         this.#open.set(row.attempt, { seq, taken: row.taken });
@@ -45,6 +51,7 @@ export class Audit {
     this.#sums();
     this.#lookups.counts();
     this.#lists();
+    this.#summed?.problems();
     return this.#problems;
   }
 

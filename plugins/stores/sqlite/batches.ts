@@ -42,11 +42,15 @@ export class Batches {
   readonly #shelf: Shelf;
   readonly #chapters: StatementSync;
   readonly #newest: StatementSync;
+  readonly #stretch: StatementSync;
 
   constructor(db: DatabaseSync, shelf: Shelf) {
     this.#db = db;
     this.#shelf = shelf;
     this.#chapters = db.prepare("SELECT chapter FROM mention WHERE key = ? ORDER BY chapter");
+    this.#stretch = db.prepare(
+      `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first LIMIT ${AT_ONCE}`,
+    );
     this.#newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
   }
 
@@ -75,6 +79,22 @@ export class Batches {
         first = whole ? upTo + 1 : found.at(-1)!.first + 1;
         if (whole && first <= last) yield PAUSE;
       }
+    }
+  }
+
+  /** About how many entries its times are in. */
+  reach(query: LedgerQuery): number {
+    const [since, till] = this.#during(query);
+    return Math.min(till, this.last()) - Math.max(since, 0);
+  }
+
+  /** Those that begin from `first` on and before `end`. */
+  *between(first: number, end: number): Generator<Stored, void> {
+    for (let from = first; from < end;) {
+      const found = this.#stretch.all(from, end - 1) as unknown as Stored[];
+      yield* found;
+      if (found.length < AT_ONCE) return;
+      from = found.at(-1)!.first + 1;
     }
   }
 

@@ -4,6 +4,12 @@ import { nth, type LedgerRow } from "tollgate/store";
 import { chapterOf } from "./mention.ts";
 import type { Stored } from "./stored.ts";
 
+interface Link {
+  readonly first: number;
+  readonly since: number;
+  readonly till: number;
+}
+
 export type Wrong = (path: string, message: string) => void;
 
 export class LookupAudit {
@@ -13,7 +19,8 @@ export class LookupAudit {
   readonly #done: StatementSync;
   readonly #adjustment: StatementSync;
   readonly #mention: StatementSync;
-  readonly #times: StatementSync;
+  /** Links in their order, beside the commits in theirs: one for each. */
+  readonly #links: Iterator<Link, unknown>;
   /** Rows that each table has to have. */
   readonly #counted = { call: 0, done: 0, adjustment: 0, mention: 0 };
   #chapter = -1;
@@ -28,14 +35,16 @@ export class LookupAudit {
       "SELECT 1 FROM adjustment WHERE attempt = ? AND nth = ? AND seq = ?",
     );
     this.#mention = db.prepare("SELECT 1 FROM mention WHERE key = ? AND chapter = ?");
-    this.#times = db.prepare("SELECT since, till FROM segment WHERE first = ?");
+    this.#links = db
+      .prepare("SELECT first, since, till FROM segment ORDER BY id")
+      .iterate() as unknown as Iterator<Link, unknown>;
   }
 
   /** Its times, and the keys that its chapter mentions. */
   commit({ first }: Stored, rows: readonly LedgerRow[]): void {
     const at = rows.map((row) => row.at);
-    const said = this.#times.get(first);
-    if (said?.["since"] !== Math.min(...at) || said["till"] !== Math.max(...at))
+    const said = this.#linkOf(first);
+    if (said?.since !== Math.min(...at) || said.till !== Math.max(...at))
       this.#wrong(`/segment/${first}`, "Its times are not those of its entries.");
     if (this.#chapter !== chapterOf(first)) {
       this.#chapter = chapterOf(first);
@@ -49,6 +58,14 @@ export class LookupAudit {
       this.#counted.mention++;
       if (!this.#mention.get(key, this.#chapter))
         this.#wrong(`/mention/${key}`, `Its entries from ${first} on are not found.`);
+    }
+  }
+
+  #linkOf(first: number): Link | undefined {
+    for (;;) {
+      const next = this.#links.next();
+      if (next.done) return undefined;
+      if (next.value.first >= first) return next.value;
     }
   }
 

@@ -11,6 +11,7 @@ import {
   pageOf,
   pageSize,
   toEntry,
+  type Totals,
   type TotalsQuery,
 } from "tollgate/store";
 import { Audit } from "./audit.ts";
@@ -18,6 +19,9 @@ import { Batches, PAUSE } from "./batches.ts";
 import { headOf, links, type Head } from "./chain.ts";
 import { checkKeys } from "./keyring.ts";
 import { createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
+import type { Unsummed } from "./summed.ts";
+import { NEAR, type Samples, Sums } from "./sums.ts";
+import { quarterOf } from "./sums-file.ts";
 
 /** Rows, or commits, read in one go. */
 const STRIDE = 2_000;
@@ -32,12 +36,14 @@ export class Reader {
   readonly #db: DatabaseSync;
   readonly #batches: Batches;
   readonly #done: StatementSync;
+  readonly #sums: Sums;
 
   constructor({ file }: { file: string }) {
     this.#file = file;
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
     this.#batches = new Batches(this.#db, createShelf(this.#db));
     this.#done = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
+    this.#sums = new Sums(this.#db, `${file}.sums`);
   }
 
   async entries(query: LedgerQuery, page?: PageRequest, still?: Still): Promise<ResultPage<Entry>> {
@@ -59,32 +65,56 @@ export class Reader {
     return pageOf(found, size, ({ seq }) => String(seq));
   }
 
-  async totals({ by, ...query }: TotalsQuery, still?: Still): Promise<readonly Total[]> {
-    const sums = createTotals(by);
+  async totals(asked: TotalsQuery, still?: Still): Promise<readonly Total[]> {
+    const query: LedgerQuery = asked;
     const end = this.#batches.last();
-    let read = 0;
-    for (const stored of this.#batches.of(query, 1)) {
-      if (stored === PAUSE) {
-        await setImmediate();
-        if (still?.wanted === false) break;
-        continue;
-      }
-      if (stored.first > end) break;
-      const rows = rowsOf(stored);
+    const [sums, left] = await this.#summed(asked, still);
+    const add = ({ first }: Stored, rows: readonly LedgerRow[], of?: ReadonlySet<number>) =>
       rows.forEach((row, i) => {
-        if (isCounted(row, query.state) && this.#asked(row, stored.first + i, query)) sums.add(row);
+        if (!isCounted(row, query.state) || !this.#asked(row, first + i, query)) return;
+        if (!of || of.has(quarterOf(row.at))) sums.add(row);
       });
-      read += rows.length;
-      if (read < STRIDE) continue;
-      read = 0;
-      await setImmediate();
-      if (still?.wanted === false) break;
-    }
+    for (const [first, after] of left?.chapters ?? [])
+      await each(this.#batches.between(first, after), still, (stored, rows) => {
+        if (stored.first <= left!.after) add(stored, rows, left!.quarters);
+      });
+    const since = left?.after ?? 0;
+    // Of a few entries, looking for times would take longer than reading them.
+    const rest = end - since > NEAR ? query : { ...query, from: undefined, to: undefined };
+    await each(this.#batches.of(rest, since + 1), still, (stored, rows) => {
+      if (stored.first > end) return false;
+      // Where nothing came after them, the last one of the sums is found.
+      if (stored.first > since) add(stored, rows);
+      return undefined;
+    });
+    void this.#sums.more();
     return sums.totals();
   }
 
-  verify(): Promise<readonly Problem[]> {
-    return verify(this.#file);
+  /** What was written since the last time is summed up, if there is something to it. */
+  sum(least?: number): Promise<void> {
+    return this.#sums.more(least);
+  }
+
+  /** What sums tell, and what they do not. */
+  async #summed(
+    asked: TotalsQuery,
+    still: Still | undefined,
+  ): Promise<[Totals, Unsummed | undefined]> {
+    const fresh = () => createTotals(asked.by, asked.zone);
+    const sums = fresh();
+    try {
+      const reach = () => this.#batches.reach(asked);
+      return [sums, await this.#sums.take(asked, sums, reach, still)];
+    } catch {
+      return [fresh(), undefined];
+    }
+  }
+
+  async verify(): Promise<readonly Problem[]> {
+    const { problems, sums } = await verify(this.#file, this.#sums.samples());
+    if (!sums) this.#sums.anew();
+    return problems;
   }
 
   holds(hash: string): boolean {
@@ -98,6 +128,7 @@ export class Reader {
   }
 
   close(): void {
+    this.#sums.close();
     this.#db.close();
   }
 
@@ -110,8 +141,33 @@ export class Reader {
   }
 }
 
-/** On one snapshot, however long it takes, while the gateway goes on writing. */
-async function verify(file: string): Promise<readonly Problem[]> {
+/** Others may go first now and then; not wanted any more, it ends. */
+async function each(
+  batches: Iterable<Stored | typeof PAUSE>,
+  still: Still | undefined,
+  add: (stored: Stored, rows: readonly LedgerRow[]) => boolean | undefined | void,
+): Promise<void> {
+  let read = 0;
+  for (const stored of batches) {
+    if (stored !== PAUSE) {
+      const rows = rowsOf(stored);
+      if (add(stored, rows) === false) return;
+      if ((read += rows.length) < STRIDE) continue;
+    }
+    read = 0;
+    await setImmediate();
+    if (still?.wanted === false) return;
+  }
+}
+
+/**
+ * On one snapshot, however long it takes, while the gateway goes on writing. `samples` are older than it. Says of the sums apart whether
+ * they are to be made anew.
+ */
+async function verify(
+  file: string,
+  samples: Samples | undefined,
+): Promise<{ problems: readonly Problem[]; sums: boolean }> {
   const db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
   try {
     db.exec("BEGIN");
@@ -123,8 +179,8 @@ async function verify(file: string): Promise<readonly Problem[]> {
     }
     problems.push(...checkKeys(db));
     // Sums over entries that were changed would say nothing more.
-    if (problems.length > 0) return problems;
-    const audit = new Audit(db);
+    if (problems.length > 0) return { problems, sums: true };
+    const audit = new Audit(db, samples);
     const batches = db.prepare(`SELECT ${STORED} FROM batch ORDER BY first`);
     let read = 0;
     for (const stored of batches.iterate() as Iterable<unknown> as Iterable<Stored>) {
@@ -133,7 +189,8 @@ async function verify(file: string): Promise<readonly Problem[]> {
       read = 0;
       await setImmediate();
     }
-    return audit.problems();
+    const found = audit.problems();
+    return { problems: found, sums: !found.some(({ path }) => path.startsWith("/sums")) };
   } finally {
     db.close();
   }

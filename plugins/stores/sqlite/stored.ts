@@ -76,7 +76,7 @@ function fromText(
     labels,
     account,
     price,
-    asked: undefined,
+    asked,
     taken: [],
     holdNano: null,
     state: "open",
@@ -84,7 +84,6 @@ function fromText(
   };
   switch (v[0]) {
     case "r":
-      row.asked = asked;
       row.holdNano = amount(v[6]);
       row.taken = (v[7] ?? []).map(([id, take]): Taken => [id, BigInt(take)]);
       return row;

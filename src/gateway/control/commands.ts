@@ -1,6 +1,6 @@
 // What a running gateway does for each command of the table.
 import type { Refresh } from "../../catalogue/refresh.ts";
-import { aroundOf } from "../around.ts";
+import { aroundOf, namesAround } from "../around.ts";
 import { answering } from "./input.ts";
 import type { ControlCommand } from "./socket.ts";
 import type { CommandName } from "./table.ts";
@@ -22,6 +22,10 @@ export const commandsOf = (of: {
 }) => {
   const { gateway, services, forget, refresh, current } = of;
   const built = () => current().built;
+  const listed = () =>
+    built()
+      .gen.catalogue.list()
+      .map(({ id }) => id);
   const mounts = (): Mounts => ({ ...current(), ...services });
   const commands: Record<CommandName, ControlCommand> = {
     ...answering({
@@ -38,7 +42,11 @@ export const commandsOf = (of: {
     ...modelCommands(built),
     ...policyCommands(built),
     ...pluginCommands(mounts),
-    ...ledgerCommands(services.store, (command) => services.ledger.adjust(command)),
+    ...ledgerCommands(
+      services.store,
+      (command) => services.ledger.adjust(command),
+      () => namesAround(current().config, listed()),
+    ),
     ...keyCommands(
       {
         list: (page) => services.store.keys(page),
@@ -47,13 +55,7 @@ export const commandsOf = (of: {
           services.observing.told({ type: "key", at: Date.now(), change, key }),
       },
       Date.now,
-      () =>
-        aroundOf(
-          current().config,
-          built()
-            .gen.catalogue.list()
-            .map(({ id }) => id),
-        ),
+      () => aroundOf(current().config, listed()),
     ),
   };
   return { commands, own: (name: string) => pluginCommand(mounts, name) };

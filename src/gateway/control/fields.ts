@@ -44,6 +44,12 @@ export const ROWS = {
     enum: ["open", "exact", "estimated", "unpriced", "void"],
     description: "In this state",
   },
+  provider: text("Of one provider"),
+  model: text("Of one model, as in openai/gpt-5, or as its provider calls it"),
+  label: text("With one label, as in team=web"),
+  credential: text("Paid by one credential"),
+  frontend: text("That were asked at one frontend"),
+  outcome: text("That ended so, as in ok or timeout"),
 } as const;
 
 export const LIMIT = {

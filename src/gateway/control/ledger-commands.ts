@@ -1,7 +1,6 @@
 // The ledger, as an operator reads it: sums, rows, and whether they are what was written. The same on the control socket of
 // a running gateway and on the store itself. Rows are never changed: a correction is one more.
 import { parseDecimal } from "../../money/decimal.ts";
-import { fail } from "../../model/error.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Problem } from "../../plugin/problem.ts";
 import type {
@@ -13,6 +12,7 @@ import type {
   Total,
 } from "../../plugin/store.ts";
 import { answering } from "./input.ts";
+import { type KnownNames, keyOf, mustBe, namesOf, zoneOf } from "./ledger-names.ts";
 import type { DIMENSIONS, InputOf } from "./table.ts";
 
 export type Dimension = (typeof DIMENSIONS)[number];
@@ -26,6 +26,8 @@ export interface Sums {
   readonly rows: readonly Sum[];
   /** Of all of it: a call with two labels is in two rows, and here once. */
   readonly total: Sum;
+  /** What people call the keys of `rows`, by their ids. */
+  readonly names: Readonly<Record<string, string>>;
 }
 
 export interface VerifyResult {
@@ -44,26 +46,25 @@ const MOST = 1_000;
 type Adjust = Extract<StoreCommand, { do: "adjust" }>;
 
 /** `adjust`: durable when it resolves. */
+/** `around`: names that there are, though nothing may have been used of them. */
 export function ledgerCommands(
   store: Store & Commands,
   adjust: (command: Adjust) => Promise<unknown>,
+  around: () => KnownNames = () => ({}),
 ) {
-  async function sums(query: LedgerQuery, by: readonly Dimension[]): Promise<Sum[]> {
-    const [all, guessed] = await Promise.all([
-      store.totals({ ...query, by }),
-      store.totals({ ...query, by, state: "estimated" }),
-    ]);
-    const name = (total: Total) => JSON.stringify(by.map((each) => total.by[each]));
-    const estimated = new Map(guessed.map((total) => [name(total), total.calls]));
-    return all.map((total) => ({ ...total, estimated: estimated.get(name(total)) ?? 0 }));
-  }
-  const nothing: Sum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
   return answering({
     "ledger.totals": async (input): Promise<Sums> => {
+      const zone = zoneOf(input.tz);
       const query = await queryOf(input, store);
       const { by = ["key"] } = input;
-      const [rows, [total = nothing]] = await Promise.all([sums(query, by), sums(query, [])]);
-      return { rows, total };
+      const once = !by.includes("label") && !by.includes("account");
+      const [rows, [total]] = await Promise.all([
+        sumsOf(store, { ...query, by, zone }),
+        once ? [] : sumsOf(store, { ...query, by: [] }),
+      ]);
+      if (rows.length === 0) await mustBe(query, store, around());
+      const names = by.includes("key") ? await namesOf(rows, store) : {};
+      return { rows, total: total ?? allOf(rows), names };
     },
     "ledger.entries": async (input): Promise<ResultPage<Entry>> =>
       store.entries(await queryOf(input, store), {
@@ -88,49 +89,41 @@ export function ledgerCommands(
   });
 }
 
-type Rows = Pick<
-  InputOf<"ledger.entries">,
-  "key" | "account" | "attempt" | "upstreamId" | "from" | "to" | "state"
->;
+const NOTHING: Sum = { by: {}, calls: 0, usage: {}, costNano: 0n, unpriced: 0, estimated: 0 };
 
-const queryOf = async (
-  { key, account, attempt, upstreamId, from, to, state }: Rows,
-  store: Store,
-): Promise<LedgerQuery> => ({
-  key: await keyOf(key, store),
-  account,
-  attempt,
-  upstreamId,
-  from,
-  to,
-  state,
-});
-
-/** By id, or by the name that only one has. A key of which nothing is known here may have rows all the same. */
-async function keyOf(said: string | undefined, store: Store): Promise<string | undefined> {
-  if (said === undefined) return undefined;
-  const named = new Set<string>();
-  let after: string | undefined;
-  do {
-    const page = await store.keys({ after, limit: 500 });
-    for (const { id, name } of page.items) {
-      if (id === said) return id;
-      if (name === said) named.add(id);
+/** Of rows in which each call is once. What lies behind the point are millionths at most. */
+function allOf(rows: readonly Sum[]): Sum {
+  const usage: Record<string, number> = {};
+  const all = { ...NOTHING, usage };
+  for (const row of rows) {
+    all.calls += row.calls;
+    all.costNano += row.costNano;
+    all.unpriced += row.unpriced;
+    all.estimated += row.estimated;
+    for (const [unit, count = 0] of Object.entries(row.usage)) {
+      const sum = (usage[unit] ?? 0) + count;
+      usage[unit] = Number.isInteger(sum) ? sum : Math.round(sum * 1e6) / 1e6;
     }
-    after = page.next ?? undefined;
-  } while (after !== undefined);
-  const [id, ...others] = named;
-  if (others.length > 0)
-    fail("invalid", `Several keys are named "${said}": say the id. ${[...named].join(", ")}`, {
-      param: "key",
-    });
-  if (id !== undefined) return id;
-  const { items } = await store.entries({ key: said }, { limit: 1 });
-  if (items.length === 0)
-    fail(
-      "not_found",
-      `There is no key "${said}", and no row of one. A key that stands in gateway.yaml is known here by its id.`,
-      { param: "key", code: "no_such_key" },
-    );
-  return said;
+  }
+  return all;
 }
+
+/** A store that does not count estimates is asked for them alone. */
+async function sumsOf(store: Store, query: Parameters<Store["totals"]>[0]): Promise<Sum[]> {
+  const all = await store.totals(query);
+  if (all.every(({ estimated }) => estimated !== undefined)) return all as Sum[];
+  const guessed = await store.totals({ ...query, state: "estimated" });
+  const name = (total: Total) => JSON.stringify(query.by.map((each) => total.by[each]));
+  const estimated = new Map(guessed.map((total) => [name(total), total.calls]));
+  return all.map((total) => ({ ...total, estimated: estimated.get(name(total)) ?? 0 }));
+}
+
+type Rows = Omit<InputOf<"ledger.entries">, "after" | "limit">;
+
+const queryOf = async ({ key, ...rest }: Rows, store: Store): Promise<LedgerQuery> => {
+  const { account, attempt, upstreamId, from, to, state } = rest;
+  const { provider, model, label, credential, frontend, outcome } = rest;
+  const where = { provider, model, label, credential, frontend, outcome };
+  const id = await keyOf(key, store);
+  return { key: id, account, attempt, upstreamId, from, to, state, ...where };
+};

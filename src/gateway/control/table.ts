@@ -2,6 +2,7 @@
 // anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
 import { answer, KEY, LIMIT, MODEL, NONE, privacy, ROWS, text, whole, words } from "./fields.ts";
 import type { PluginCommand, Role } from "../../plugin/plugin.ts";
+import type { TotalsBy } from "../../plugin/store.ts";
 import type { Infer } from "../../plugin/schema.ts";
 
 /** A plugin's command and one of the gateway's are described by the same words. */
@@ -14,7 +15,22 @@ interface CommandFacts extends Required<Omit<PluginCommand, "run">> {
 }
 
 /** What usage can be summed up by. */
-export const DIMENSIONS = ["key", "account", "provider", "model", "day", "label"] as const;
+export const DIMENSIONS = [
+  "key",
+  "account",
+  "provider",
+  "model",
+  "credential",
+  "frontend",
+  "outcome",
+  "state",
+  "day",
+  "hour",
+  "label",
+  "price",
+  "accounts",
+  "labels",
+] as const satisfies readonly TotalsBy[];
 
 export const COMMANDS = {
   status: {
@@ -121,9 +137,10 @@ export const COMMANDS = {
           items: { enum: DIMENSIONS },
           description: `What it is summed up by: ${DIMENSIONS.join(", ")}`,
         },
+        tz: text("Whose days and hours they are, as in Europe/Berlin; UTC by default"),
       },
     },
-    output: answer("rows", "total"),
+    output: answer("rows", "total", "names"),
     role: "viewer",
     writes: false,
     cli: "usage",

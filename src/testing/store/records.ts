@@ -1,6 +1,6 @@
 // How what was written is found again: keys, entries, totals, prices.
 import assert from "node:assert/strict";
-import type { KeyRecord, Store } from "../../plugin/store.ts";
+import type { KeyRecord, Store, Total } from "../../plugin/store.ts";
 import { NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
 /** What a store keeps of keys, prices and the members of an entry. */
@@ -88,15 +88,21 @@ export const recordLaws: readonly Law[] = [
         reserve("d", { holdNano: 5n }),
         { do: "adjust", at: NOON, attempt: "a", costNano: -1n, reason: "r", actor: "x" },
       ]);
-      assert.deepEqual(await store.totals({ by: [] }), [
-        {
-          by: {},
-          calls: 2,
-          usage: { input: 10, output: 21 },
-          costNano: 2n ** 60n - 1n,
-          unpriced: 1,
-        },
-      ]);
+      const [{ estimated = 0, ...all } = {} as Total, ...more] = await store.totals({ by: [] });
+      assert.deepEqual(
+        [all, estimated, more],
+        [
+          {
+            by: {},
+            calls: 2,
+            usage: { input: 10, output: 21 },
+            costNano: 2n ** 60n - 1n,
+            unpriced: 1,
+          },
+          0,
+          [],
+        ],
+      );
       const names = async (by: Parameters<Store["totals"]>[0]["by"]) =>
         (await store.totals({ by })).map((total) => [total.by, total.calls]);
       assert.deepEqual(await names(["key"]), [
@@ -119,6 +125,90 @@ export const recordLaws: readonly Law[] = [
       assert.equal((await store.totals({ by: [], state: "void" }))[0]?.calls, 1);
       assert.equal((await store.totals({ by: [], state: "open" }))[0]?.calls, 1);
       assert.equal((await store.totals({ by: [], key: "bob" }))[0]?.unpriced, 1);
+    },
+  ],
+
+  [
+    "totals are by anything, of anything, on any clock",
+    async (store) => {
+      const asked = {
+        model: "fast",
+        protocol: "messages",
+        lane: "verbatim",
+        stream: true,
+      } as const;
+      const other = { provider: "hub", model: "openai/gpt-6", protocol: null, credential: "paid" };
+      // Half an hour before midnight, and after it, in Kathmandu.
+      const late = Date.UTC(2026, 5, 1, 17, 45);
+      await store.apply([
+        reserve("a", {
+          asked: { ...asked, frontend: "messages" },
+          labels: { team: "core", env: "a" },
+        }),
+        settle("a", { at: late, costNano: 100n }),
+        reserve("b", { target: other, account: "acme/web", price: null }),
+        settle("b", {
+          at: late + 3_600_000,
+          state: "estimated",
+          costNano: 20n,
+          outcome: "timeout",
+        }),
+        { do: "adjust", at: late, attempt: "a", costNano: -3n, reason: "r", actor: "x" },
+      ]);
+      const sums = async (query: Parameters<Store["totals"]>[0]) =>
+        (await store.totals(query)).map(({ by, calls, costNano }) => [
+          ...query.by.map((each) => by[each]),
+          calls,
+          costNano,
+        ]);
+      assert.deepEqual(await sums({ by: ["frontend"] }), [
+        ["", 1, 20n],
+        ["messages", 1, 97n],
+      ]);
+      assert.deepEqual(await sums({ by: ["outcome"] }), [
+        ["adjusted", 0, -3n],
+        ["ok", 1, 100n],
+        ["timeout", 1, 20n],
+      ]);
+      assert.deepEqual(await sums({ by: ["state", "price"] }), [
+        ["adjusted", "p1", 0, -3n],
+        ["estimated", "", 1, 20n],
+        ["exact", "p1", 1, 100n],
+      ]);
+      assert.deepEqual(await sums({ by: ["accounts", "labels"] }), [
+        ["", '{"env":"a","team":"core"}', 1, 97n],
+        ["acme/web", "{}", 1, 20n],
+      ]);
+      assert.deepEqual(await sums({ by: ["hour"] }), [
+        ["2026-06-01T17:00Z", 1, 97n],
+        ["2026-06-01T18:00Z", 1, 20n],
+      ]);
+      const zone = "Asia/Kathmandu";
+      assert.deepEqual(await sums({ by: ["hour"], zone }), [
+        ["2026-06-01T23:00+05:45", 1, 97n],
+        ["2026-06-02T00:00+05:45", 1, 20n],
+      ]);
+      assert.deepEqual(await sums({ by: ["day", "credential"], zone }), [
+        ["2026-06-01", "main", 1, 97n],
+        ["2026-06-02", "paid", 1, 20n],
+      ]);
+      for (const [query, calls] of [
+        [{ provider: "hub" }, 1],
+        [{ model: "openai/gpt-6" }, 2],
+        [{ model: "gpt-6" }, 1],
+        [{ model: "hub/openai/gpt-6" }, 1],
+        [{ label: "team=core" }, 1],
+        [{ label: "team" }, 0],
+        [{ credential: "paid" }, 1],
+        [{ frontend: "messages" }, 1],
+        [{ outcome: "timeout", account: "web" }, 1],
+      ] as const) {
+        const [total] = await store.totals({ ...query, by: [] });
+        assert.equal(total?.calls ?? 0, calls, JSON.stringify(query));
+        const { items } = await store.entries(query);
+        const settles = items.filter(({ kind }) => kind === "settle");
+        assert.equal(settles.length, calls, JSON.stringify(query));
+      }
     },
   ],
 

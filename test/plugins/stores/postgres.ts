@@ -11,6 +11,7 @@ import {
   inRows,
   isCounted,
   keyCursor,
+  matches,
   type LedgerRow,
   type Meter,
   newMeter,
@@ -253,15 +254,18 @@ export function postgresStore(db: PGlite): Store {
           query.account ?? null,
         ],
       );
-      return pageOf(
+      const found = pageOf(
         rows.map(({ seq, row }) => toEntry(fromJson<LedgerRow>(row), Number(seq))),
         size,
         ({ seq }) => `${seq}`,
       );
+      // What has no column of its own is looked at here.
+      const items = found.items.filter((entry) => matches(entry as never, query, false));
+      return { ...found, items };
     },
     async totals(query) {
-      const { by, ...rest } = query;
-      const sums = createTotals(by);
+      const { by, zone, ...rest } = query;
+      const sums = createTotals(by, zone);
       let after: string | undefined;
       do {
         const page = await this.entries(rest, { after, limit: 1_000 });

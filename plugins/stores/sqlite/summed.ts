@@ -1,0 +1,95 @@
+// What of a report is told by sums that were made before, and what is left to be read: stretches that the report cuts, or that hold too
+// many groups to be summed up, and what came after the sums.
+import { setImmediate } from "node:timers/promises";
+import type { LedgerQuery } from "tollgate/plugin";
+import { type Depth, groupsOf, type Totals, type TotalsQuery, zoneClock } from "tollgate/store";
+import { CHAPTER } from "./mention.ts";
+import type { Still } from "./reader.ts";
+import { QUARTER, SPANS, type SumsFile } from "./sums-file.ts";
+
+/** How long it goes on before it gives way, in milliseconds. */
+const STRIDE_MS = 8;
+
+/** No row is later than a Date can say. */
+const FARTHEST = 9e15;
+
+/** What is not in the sums that were taken. */
+export interface Unsummed {
+  /** Every row after this entry. */
+  readonly after: number;
+  /** Up to that entry, rows of these quarters of an hour. */
+  readonly quarters: ReadonlySet<number>;
+  /** Where those begin: chapters, in order. */
+  readonly chapters: readonly (readonly [first: number, end: number])[];
+}
+
+/** Adds what is known to the totals. Nothing is written to the file meanwhile. */
+export async function takeSums(
+  file: SumsFile,
+  depth: Depth,
+  { by, zone, ...query }: TotalsQuery,
+  into: Totals,
+  still: Still | undefined,
+): Promise<Unsummed> {
+  const { seq: after } = file.upTo;
+  const quarters = new Set<number>();
+  let began = performance.now();
+  for (const one of covering(file, depth, by, zone, query)) {
+    if (one.sums === undefined) quarters.add(one.start);
+    else
+      for (const [facts, amounts] of groupsOf(one.sums))
+        into.take(facts, amounts, one.start, query);
+    if (performance.now() - began < STRIDE_MS) continue;
+    await setImmediate();
+    if (still?.wanted === false) break;
+    began = performance.now();
+  }
+  if (file.upTo.seq !== after) throw new Error("The sums were changed while they were read.");
+  return { after, quarters, chapters: spansOf(file, quarters) };
+}
+
+/** The longest stretches that lie whole in what is asked for, and in one group of its time; and quarters that are to be read. */
+function* covering(
+  file: SumsFile,
+  depth: Depth,
+  by: TotalsQuery["by"],
+  zone: string | undefined,
+  { from = -Infinity, to = Infinity }: LedgerQuery,
+) {
+  const clock = zoneClock(zone);
+  const unit = by.includes("hour") ? "hour" : by.includes("day") ? "day" : undefined;
+
+  function* of(level: number, begin: number, end: number): Generator<Covered, void> {
+    const span = SPANS[level]!;
+    for (const { start, sums } of file.during(depth, span, begin, end)) {
+      const inside = start >= from && start + span <= to;
+      const whole = inside && (unit === undefined || clock.within(unit, start, start + span));
+      if (whole && sums !== undefined) yield { start, sums };
+      else if (span === QUARTER) yield { start, sums: undefined };
+      else yield* of(level + 1, start, start + span);
+    }
+  }
+  const [longest] = SPANS;
+  yield* of(0, Math.max(-FARTHEST, Math.floor(from / longest) * longest), Math.min(to, FARTHEST));
+}
+
+interface Covered {
+  readonly start: number;
+  /** Undefined: to be read. */
+  readonly sums: string | undefined;
+}
+
+/** Chapters that follow on one another are one stretch. */
+function spansOf(file: SumsFile, quarters: ReadonlySet<number>): [number, number][] {
+  const chapters = new Set<number>();
+  for (const quarter of quarters)
+    for (const chapter of file.chapters(quarter)) chapters.add(chapter);
+  const spans: [number, number][] = [];
+  for (const chapter of [...chapters].sort((a, b) => a - b)) {
+    const last = spans.at(-1);
+    const first = chapter * CHAPTER;
+    if (last && last[1] === first) last[1] += CHAPTER;
+    else spans.push([first, first + CHAPTER]);
+  }
+  return spans;
+}

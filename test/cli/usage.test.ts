@@ -1,0 +1,228 @@
+// `tollgate usage`: sums by anything, in any form, and names that are none.
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { main } from "../../src/cli/main.ts";
+import { type Daemon, startGateway } from "../kit/daemon.ts";
+
+const YAML = `
+frontends: [messages, chat-completions, usage]
+middleware: [auth, { use: usage, with: { label_headers: [x-team] } }]
+providers:
+  demo: { use: demo }
+accounts: { acme: {} }
+`;
+const FORMULA = '=HYPERLINK("http://x","y")';
+
+let daemon: Daemon;
+let formula = "";
+beforeAll(async () => {
+  daemon = await startGateway({ yaml: YAML });
+  const { secret } = (await daemon.ask("keys.create", {
+    name: FORMULA,
+    account: "acme",
+  })) as never as {
+    secret: string;
+  };
+  formula = secret;
+  for (const [key, team] of [
+    [daemon.key, "core"],
+    [formula, '@sum,"x"\n'.trim()],
+    [formula, "+1"],
+  ] as const)
+    await fetch(`${daemon.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${key}`,
+        "x-team": team,
+      },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+    }).then((answer) => answer.text());
+  const { items } = (await daemon.ask("ledger.entries", { state: "exact" })) as never as {
+    items: readonly { attempt: string }[];
+  };
+  await daemon.ask("ledger.adjust", {
+    attempt: items[0]!.attempt,
+    usd: "-0.000000123",
+    reason: "refund",
+  });
+});
+afterAll(() => daemon?.[Symbol.asyncDispose]());
+
+async function usage(...words: string[]): Promise<{ code: number; out: string; err: string }> {
+  const said = { out: "", err: "" };
+  const spies = [
+    vi
+      .spyOn(process.stdout, "write")
+      .mockImplementation(((text: string) => ((said.out += text), true)) as never),
+    vi
+      .spyOn(process.stderr, "write")
+      .mockImplementation(((text: string) => ((said.err += text), true)) as never),
+  ];
+  try {
+    const code = await main(["usage", ...words, "--state-dir", daemon.stateDir], false);
+    return { code, ...said };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+/** As RFC 4180 has it: cells by line. */
+function cellsOf(csv: string): string[][] {
+  expect(csv.endsWith("\r\n")).toBe(true);
+  const rows: string[][] = [[]];
+  for (let i = 0; i < csv.length;) {
+    const found = /^(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/.exec(csv.slice(i));
+    expect(found, csv.slice(i, i + 40)).not.toBeNull();
+    rows.at(-1)!.push(found![1]?.replaceAll('""', '"') ?? found![2]!);
+    if (found![3] === "\r\n") rows.push([]);
+    i += found![0].length;
+  }
+  return rows.slice(0, -1);
+}
+
+/** Decimal dollars as nano-dollars. */
+function nano(text: string): bigint {
+  expect(text).toMatch(/^-?\d+(\.\d{1,9})?$/);
+  const [whole, part = ""] = text.replace("-", "").split(".");
+  return BigInt(whole! + part.padEnd(9, "0")) * (text.startsWith("-") ? -1n : 1n);
+}
+const total = async () =>
+  nano((JSON.parse((await usage("--json")).out) as { total: { usd: string } }).total.usd);
+
+describe("by anything", () => {
+  it.each([
+    ["key", ["first", FORMULA]],
+    ["account", ["-", "acme"]],
+    ["provider", ["demo"]],
+    ["model", ["demo/echo"]],
+    ["frontend", ["chat-completions"]],
+    ["outcome", ["adjusted", "ok"]],
+    ["label", ["x-team=+1", "x-team=core"]],
+  ])("by %s, a row for each", async (by, names) => {
+    const { code, out } = await usage("--by", by);
+    expect(code).toBe(0);
+    for (const name of names)
+      expect(out).toMatch(new RegExp(`^${name.replaceAll(/[^\w ]/g, "\\$&")} +\\d`, "m"));
+  });
+
+  it("with conditions, and a key by its name", async () => {
+    const of = async (...words: string[]) =>
+      JSON.parse((await usage("--json", ...words)).out).total.calls;
+    expect(await of()).toBe(3);
+    expect(await of("--key", FORMULA)).toBe(2);
+    expect(await of("--label", "x-team=core", "--model", "demo/echo")).toBe(1);
+    expect(
+      await of("--model", "echo", "--provider", "demo", "--frontend", "chat-completions"),
+    ).toBe(3);
+    expect(await of("--outcome", "adjusted")).toBe(0);
+    expect(await of("--since", "1h", "--tz", "Asia/Kolkata", "--by", "day,hour")).toBe(3);
+  });
+});
+
+describe("a name that is none is an error, with what was meant", () => {
+  it.each([
+    [["--model", "demo/ecco"], 'model "demo/ecco". Did you mean "demo/echo"?'],
+    [["--provider", "dmeo"], 'Did you mean "demo"?'],
+    [["--key", "frist"], 'no key "frist"'],
+    [["--label", "x-team=cor"], 'Did you mean "x-team=core"?'],
+    [["--account", "acmee"], 'Did you mean "acme"?'],
+    [["--frontend", "mesages"], 'Did you mean "messages"?'],
+    [["--outcome", "okk"], 'Did you mean "ok"?'],
+    [["--credential", "nothing-like-it"], 'credential "nothing-like-it"'],
+    [["--tz", "Europe/Berln"], 'Did you mean "Europe/Berlin"?'],
+    [["--by", "modle"], "model"],
+    [["--since", "yestermorrow"], "--since is a time"],
+    [["--csv", "--plot"], "not two"],
+  ])("%j", async (words, said) => {
+    const { code, out, err } = await usage(...words);
+    expect(code).toBe(1);
+    expect(err).toContain(said);
+    expect(out + err).not.toContain("Nothing was used");
+  });
+
+  it("but a name that is there, and was not used then, is no error", async () => {
+    for (const words of [
+      ["--frontend", "messages"],
+      ["--provider", "demo", "--until", "2026-01-01"],
+    ]) {
+      const { code, err } = await usage(...words);
+      expect([code, err]).toEqual([0, expect.stringContaining("Nothing was used.")]);
+    }
+  });
+});
+
+describe("for other programs", () => {
+  it("--csv: whole cells, no formula, and sums that are the total", async () => {
+    const [head, ...rows] = cellsOf((await usage("--csv", "--by", "key,label,day")).out);
+    expect(head!.slice(0, 4)).toEqual(["key", "label", "day", "key_name"]);
+    for (const row of rows) {
+      expect(row).toHaveLength(head!.length);
+      for (const cell of row.slice(0, 4)) expect(cell).not.toMatch(/^[=+\-@\t\r]/);
+    }
+    expect(rows.map((row) => row[3])).toContain(`'${FORMULA}`);
+    const usd = head!.indexOf("usd");
+    expect(rows.reduce((sum, row) => sum + nano(row[usd]!), 0n)).toBe(await total());
+  });
+
+  it("--focus: the columns of FOCUS 1.2, and charges that are the total", async () => {
+    const { out } = await usage("--focus", "--tz", "Europe/Berlin");
+    const [head, ...rows] = cellsOf(out);
+    const of = (row: string[]) => Object.fromEntries(head!.map((name, i) => [name, row[i]!]));
+    for (const row of rows) checkCharge(of(row));
+    expect(rows.reduce((sum, row) => sum + nano(of(row)["BilledCost"]!), 0n)).toBe(await total());
+    expect(rows.map((row) => of(row)["ChargeCategory"])).toContain("Adjustment");
+  });
+
+  it("--plot: bars as long as what they stand for", async () => {
+    const { out } = await usage("--plot", "--by", "key");
+    expect(out.split("\n").filter((line) => line.includes("█"))).toHaveLength(2);
+  });
+});
+
+/** What the specification asks of a charge. */
+const NOT_NULL = [
+  "BilledCost",
+  "BillingAccountId",
+  "BillingCurrency",
+  "BillingPeriodEnd",
+  "BillingPeriodStart",
+  "ChargeCategory",
+  "ChargePeriodEnd",
+  "ChargePeriodStart",
+  "ContractedCost",
+  "EffectiveCost",
+  "InvoiceIssuerName",
+  "ListCost",
+  "ProviderName",
+  "PublisherName",
+  "ServiceCategory",
+  "ServiceName",
+];
+const NULLABLE = [
+  "BillingAccountName",
+  "ChargeClass",
+  "ChargeDescription",
+  "PricingQuantity",
+  "PricingUnit",
+];
+const DATES = NOT_NULL.filter((name) => name.includes("Period"));
+
+function checkCharge(of: Record<string, string>): void {
+  for (const name of [...NOT_NULL, ...NULLABLE]) expect(of).toHaveProperty(name);
+  for (const name of NOT_NULL) expect(of[name], name).not.toBe("");
+  for (const name of Object.keys(of)) expect(name).toMatch(/^(x_[a-z_]+|[A-Z][A-Za-z]+)$/);
+  for (const name of DATES) expect(of[name]).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  for (const name of ["BilledCost", "ContractedCost", "EffectiveCost", "ListCost"]) nano(of[name]!);
+  expect(of["BillingCurrency"]).toMatch(/^[A-Z]{3}$/);
+  expect(["Usage", "Adjustment"]).toContain(of["ChargeCategory"]);
+  expect(["", "Correction"]).toContain(of["ChargeClass"]);
+  expect(of["ChargePeriodStart"]! < of["ChargePeriodEnd"]!).toBe(true);
+  expect(of["BillingPeriodStart"]! <= of["ChargePeriodStart"]!).toBe(true);
+  expect(of["ChargePeriodEnd"]! <= of["BillingPeriodEnd"]!).toBe(true);
+  expect(of["ServiceCategory"]).toBe("AI and Machine Learning");
+  expect(typeof JSON.parse(of["Tags"]!)).toBe("object");
+  if (of["ChargeCategory"] !== "Usage") return;
+  expect(of["ConsumedQuantity"]).toMatch(/^\d+(\.\d+)?$/);
+  expect(of["ConsumedUnit"]).not.toBe("");
+  expect(of["PricingQuantity"]).toBe(of["ConsumedQuantity"]);
+}

@@ -1,0 +1,322 @@
+// Sums that were made once are the sums of their entries: for any rows, questions, time zones, restarts and losses.
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it, onTestFinished } from "vitest";
+import * as fc from "fast-check";
+import type { StoreCommand, Total } from "../../../src/plugin/store.ts";
+import { createTotals, isCounted, matches, type TotalsQuery } from "../../../src/store/index.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
+import { createPacker } from "../../../plugins/stores/sqlite/wire.ts";
+import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
+
+const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env["SEED"]) };
+const HOUR = 3_600_000;
+/** Clocks go forward on that day in Berlin, at one o'clock UTC. */
+const MARCH = Date.UTC(2026, 2, 29);
+
+/** A ledger with its writer, without threads. A crash is a copy of what is on the disk, with the sums of now or of before. */
+class Ledger {
+  readonly #folder = mkdtempSync(join(tmpdir(), "tollgate-sums-"));
+  #n = 0;
+  #writer = this.#opened();
+  #packer = createPacker();
+  #reader: Reader | undefined;
+
+  constructor() {
+    onTestFinished(() => {
+      this.#reader?.close();
+      this.#writer.close();
+      rmSync(this.#folder, { recursive: true, force: true });
+    });
+  }
+
+  get file(): string {
+    return join(this.#folder, `ledger-${this.#n}.db`);
+  }
+
+  get reader(): Reader {
+    return (this.#reader ??= new Reader({ file: this.file }));
+  }
+
+  apply(batch: readonly StoreCommand[]): void {
+    try {
+      this.#writer.apply(this.#packer.pack(batch));
+    } catch {
+      // What cannot be obeyed did not happen.
+    }
+  }
+
+  /** The writer is gone, and the sums with it if they were lost. */
+  restart(keeps: boolean): void {
+    const before = this.file;
+    this.#n++;
+    for (const end of ["", "-wal", ...(keeps ? [".sums", ".sums-wal"] : [])])
+      if (existsSync(before + end)) copyFileSync(before + end, this.file + end);
+    this.#reader?.close();
+    this.#reader = undefined;
+    this.#writer.close();
+    this.#writer = this.#opened();
+    this.#packer = createPacker();
+  }
+
+  /** Nothing reads any more. */
+  leave(): void {
+    this.#reader?.close();
+    this.#reader = undefined;
+  }
+
+  #opened(): Writer {
+    return new Writer({ file: this.file, durability: "process", ballastMb: 0 }, `i${this.#n}`);
+  }
+}
+
+/** Entry by entry, from what a listing says. */
+async function plain(
+  reader: Reader,
+  { by, zone, ...query }: TotalsQuery,
+): Promise<readonly Total[]> {
+  const sums = createTotals(by, zone);
+  let after: string | undefined;
+  do {
+    const page = await reader.entries({}, { after, limit: 1_000 });
+    for (const entry of page.items) {
+      const row = entry as never;
+      if (isCounted(row, query.state) && matches(row, query, false)) sums.add(row);
+    }
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return sums.totals();
+}
+
+const name = fc.integer({ min: 0, max: 30 }).map((i) => `a${i}`);
+const at = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.integer({ min: 0, max: 3 * 24 * HOUR }).map((ms) => MARCH - 24 * HOUR + ms),
+  },
+  { weight: 1, arbitrary: fc.integer({ min: 0, max: 40 * 24 * HOUR }).map((ms) => MARCH + ms) },
+  { weight: 1, arbitrary: fc.constantFrom(NOON, 0, -1, 8.64e15, MARCH + HOUR, MARCH + HOUR - 1) },
+);
+const facts = fc.record({
+  key: fc.constantFrom("alice", "bob", "a\nb"),
+  account: fc.constantFrom(undefined, "acme", "acme/web", "other/web"),
+  labels: fc.constantFrom({}, { team: "core" }, { team: "core", env: "dev" }, { "": "=" }),
+  price: fc.constantFrom(null, "p1"),
+  target: fc.constantFrom(
+    { provider: "openai", model: "gpt", protocol: null, credential: "c" },
+    { provider: "hub", model: "openai/gpt", protocol: null, credential: "d" },
+  ),
+  asked: fc.constantFrom(undefined, {
+    model: "fast",
+    frontend: "messages",
+    protocol: "messages",
+    lane: "verbatim" as const,
+    stream: true,
+  }),
+});
+const usage = fc.record(
+  { input: fc.nat(90), output: fc.nat(90), seconds: fc.constantFrom(0.1, 0.25, 1.3) },
+  { requiredKeys: [] },
+);
+const end = fc.oneof(
+  fc.record({
+    state: fc.constantFrom("exact" as const, "estimated" as const),
+    costNano: fc.bigInt(0n, 10n ** 12n),
+    outcome: fc.constantFrom("ok", "timeout"),
+    usage,
+  }),
+  fc.record({ state: fc.constant("unpriced" as const), costNano: fc.constant(null), usage }),
+  fc.record({ state: fc.constant("void" as const), costNano: fc.constant(0n), usage }),
+);
+const command: fc.Arbitrary<StoreCommand> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.tuple(name, at, facts).map(([a, at, of]) => reserve(a, { at, ...of })),
+  },
+  { weight: 5, arbitrary: fc.tuple(name, at, end).map(([a, at, of]) => settle(a, { at, ...of })) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(name, at, fc.bigInt(-900n, 900n))
+      .map(([attempt, at, costNano]): StoreCommand => ({
+        do: "adjust",
+        at,
+        attempt,
+        costNano,
+        reason: "r",
+        actor: "x",
+      })),
+  },
+);
+
+const DIMENSIONS = [
+  "key",
+  "account",
+  "accounts",
+  "provider",
+  "model",
+  "credential",
+  "frontend",
+  "outcome",
+  "state",
+  "price",
+  "day",
+  "hour",
+  "label",
+  "labels",
+] as const;
+const ZONES = [
+  undefined,
+  "Europe/Berlin",
+  "Europe/London",
+  "Asia/Kathmandu",
+  "Australia/Lord_Howe",
+  "America/St_Johns",
+  "Pacific/Apia",
+];
+const sometimes = <T>(arbitrary: fc.Arbitrary<T>) =>
+  fc.option(arbitrary, { nil: undefined, freq: 2 });
+const question: fc.Arbitrary<TotalsQuery> = fc.record({
+  by: fc.uniqueArray(fc.constantFrom(...DIMENSIONS), { maxLength: 3 }),
+  zone: fc.constantFrom(...ZONES),
+  from: sometimes(at),
+  to: sometimes(at),
+  key: sometimes(fc.constantFrom("alice", "a\nb")),
+  account: sometimes(fc.constantFrom("acme", "web", "acme/web")),
+  state: sometimes(fc.constantFrom("exact" as const, "void" as const, "estimated" as const)),
+  provider: sometimes(fc.constantFrom("openai", "hub")),
+  model: sometimes(fc.constantFrom("openai/gpt", "gpt", "hub/openai/gpt")),
+  label: sometimes(fc.constantFrom("team=core", "==")),
+  credential: sometimes(fc.constantFrom("c", "d")),
+  frontend: sometimes(fc.constantFrom("messages")),
+  outcome: sometimes(fc.constantFrom("ok", "presumed", "adjusted")),
+});
+
+const step = fc.oneof(
+  { weight: 8, arbitrary: fc.array(command, { minLength: 1, maxLength: 12 }) },
+  { weight: 3, arbitrary: fc.constant("sum" as const) },
+  { weight: 1, arbitrary: fc.constantFrom("restart" as const, "lose" as const) },
+);
+
+it("what is asked of sums and of entries is one", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 3, maxLength: 14 }),
+      fc.array(question, { minLength: 1, maxLength: 12 }),
+      async (steps, questions) => {
+        const ledger = new Ledger();
+        for (const one of steps)
+          if (one === "sum") await ledger.reader.sum(1);
+          else if (one === "restart" || one === "lose") ledger.restart(one === "restart");
+          else ledger.apply(one);
+        for (const asked of questions)
+          expect(await ledger.reader.totals(asked)).toEqual(await plain(ledger.reader, asked));
+        expect(await ledger.reader.verify()).toEqual([]);
+      },
+    ),
+    { numRuns: 25, ...SEED },
+  );
+});
+
+/** Calls of a day, one a minute. */
+function aDay(
+  ledger: Ledger,
+  calls = 600,
+  labels = (_: number): Record<string, string> => ({}),
+): void {
+  for (let i = 0; i < calls; i += 50)
+    ledger.apply(
+      Array.from({ length: 50 }, (_, j) => [
+        reserve(`d${i + j}`, { at: MARCH + (i + j) * 60_000, labels: labels(i + j) }),
+        settle(`d${i + j}`, { at: MARCH + (i + j) * 60_000 }),
+      ]).flat(),
+    );
+}
+const BY_DAY: TotalsQuery = { by: ["day", "label"] };
+
+describe("the sums' file", () => {
+  const sumsOf = (ledger: Ledger) => new DatabaseSync(`${ledger.file}.sums`);
+
+  it("that was changed is told by verify, and made anew", async () => {
+    const ledger = new Ledger();
+    aDay(ledger);
+    await ledger.reader.sum(1);
+    const sums = sumsOf(ledger);
+    sums.exec(
+      `UPDATE summed SET sums = replace(sums, '"420000"', '"420001"') WHERE span = 86400000`,
+    );
+    expect((await ledger.reader.totals({ by: [] }))[0]!.costNano).toBe(420_001n);
+    const told = await ledger.reader.verify();
+    expect(told.map(({ path }) => path)).toEqual([expect.stringMatching(/^[/]sums/)]);
+    await ledger.reader.sum(1);
+    expect((await ledger.reader.totals({ by: [] }))[0]!.costNano).toBe(420_000n);
+    expect(await ledger.reader.verify()).toEqual([]);
+    sums.close();
+  });
+
+  it("that is lost, or is no such file, is made anew", async () => {
+    const ledger = new Ledger();
+    aDay(ledger);
+    for (const spoil of [
+      (path: string) => rmSync(path),
+      (path: string) => writeFileSync(path, "no database"),
+      (path: string) => writeFileSync(path, Buffer.alloc(8_192, 7)),
+    ]) {
+      await ledger.reader.sum(1);
+      ledger.restart(false);
+      await ledger.reader.sum(1);
+      ledger.leave();
+      spoil(`${ledger.file}.sums`);
+      expect(await ledger.reader.totals(BY_DAY)).toEqual(await plain(ledger.reader, BY_DAY));
+      expect(await ledger.reader.verify()).toEqual([]);
+    }
+  });
+
+  it("of a ledger that a power cut has shortened is of another one", async () => {
+    const ledger = new Ledger();
+    aDay(ledger, 600);
+    await ledger.reader.sum(1);
+    ledger.leave();
+    const sums = `${ledger.file}.sums`;
+    const kept = [sums, `${sums}-wal`].map((path) => existsSync(path) && readFileSync(path));
+    const other = new Ledger();
+    aDay(other, 100, () => ({ team: "core" }));
+    for (const [i, end] of ["", "-wal"].entries())
+      if (kept[i]) writeFileSync(`${other.file}.sums${end}`, kept[i]);
+    expect(await other.reader.totals(BY_DAY)).toEqual(await plain(other.reader, BY_DAY));
+  });
+
+  it("is bounded: a label for every call is read from its entries, and the rest is summed", async () => {
+    const ledger = new Ledger();
+    const few = new Ledger();
+    aDay(ledger, 1_400, (i) => ({ user: `someone-${i}` }));
+    aDay(few, 1_400);
+    for (const one of [ledger, few]) {
+      await one.reader.sum(1);
+      // What was still growing is over now.
+      one.apply([
+        reserve("z", { at: MARCH + 90_000_000 }),
+        settle("z", { at: MARCH + 90_000_000 }),
+      ]);
+      await one.reader.sum(1);
+      expect(await one.reader.totals(BY_DAY)).toEqual(await plain(one.reader, BY_DAY));
+    }
+    const kept = (of: Ledger) => {
+      const db = sumsOf(of);
+      const row = db.prepare("SELECT sum(length(sums)) AS n FROM summed").get();
+      db.close();
+      return Number(row!["n"]);
+    };
+    expect(kept(ledger)).toBeLessThan(1.2 * kept(few));
+  });
+});

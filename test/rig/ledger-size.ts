@@ -1,0 +1,255 @@
+// A large ledger: a month of calls in real commits, then reports while commits go on. What they say is what was written, to the last
+// nano-dollar, in the time that a person waits for; and no commit waits for them.
+import { mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Store, StoreCommand } from "tollgate/plugin";
+import {
+  type Dimension,
+  ledgerCommands,
+  type Sums,
+} from "../../src/gateway/control/ledger-commands.ts";
+import { onFile } from "../plugins/stores/made.ts";
+import { type Chance, chance, type Rig, type Verdict } from "./rig.ts";
+
+const DAY = 86_400_000;
+const MONTH = 30 * DAY;
+/** The longest that a report of the month may take, in milliseconds. */
+const ALLOWED_MS = 200;
+const KEYS = 40;
+const MODELS = 12;
+const TEAMS = ["core", "web", "data", "sales"] as const;
+/** Commits of the part that is timed, and how far they are apart, in milliseconds. */
+const TIMED = 600;
+const APART_MS = 5;
+
+interface Of {
+  readonly rows: number;
+  readonly seed: number;
+}
+type Say = (line: string) => void;
+
+/** Calls as a gateway writes them: of one batch, some begin and some end. */
+class Traffic {
+  readonly #chance: Chance;
+  readonly #open: string[] = [];
+  readonly #prefix: string;
+  readonly spent = new Map<string, bigint>();
+  all = 0n;
+  calls = 0;
+  #n = 0;
+
+  constructor(of: Chance, prefix: string) {
+    this.#chance = of;
+    this.#prefix = prefix;
+  }
+
+  batch(size: number, at: number): StoreCommand[] {
+    const commands: StoreCommand[] = [];
+    for (let i = 0; i < size; i++)
+      commands.push(
+        this.#open.length > 0 && this.#chance.often(0.5) ? this.#settle(at) : this.#reserve(at),
+      );
+    return commands;
+  }
+
+  #reserve(at: number): StoreCommand {
+    const attempt = `${this.#prefix}${String(++this.#n).padStart(10, "0")}-1`;
+    const model = this.#chance.below(MODELS);
+    const key = this.#chance.below(KEYS);
+    this.#open.push(`${attempt} ${model}`);
+    return {
+      do: "reserve",
+      at,
+      attempt,
+      request: attempt.slice(0, -2),
+      n: 1,
+      key: `key${key}`,
+      account: key % 3 === 0 ? "acme/research" : "acme",
+      target: {
+        provider: model % 2 === 0 ? "openai" : "anthropic",
+        model: `model-${model}`,
+        protocol: "messages",
+        credential: `c${model % 3}`,
+      },
+      privacy: "off",
+      labels: { team: TEAMS[key % TEAMS.length]! },
+      claims: [],
+      holdNano: 5_000_000n,
+      price: `price-of-${model}`,
+      asked: {
+        model: "fast",
+        frontend: "messages",
+        protocol: "messages",
+        lane: "verbatim",
+        stream: true,
+      },
+    };
+  }
+
+  #settle(at: number): StoreCommand {
+    const [attempt, model] = this.#open
+      .splice(this.#chance.below(this.#open.length), 1)[0]!
+      .split(" ");
+    const [input, output] = [1 + this.#chance.below(5_000), 1 + this.#chance.below(900)];
+    const costNano = BigInt(input * 1_500 + output * 7_500);
+    const name = `${new Date(at).toISOString().slice(0, 10)} model-${model}`;
+    this.spent.set(name, (this.spent.get(name) ?? 0n) + costNano);
+    this.all += costNano;
+    this.calls++;
+    return {
+      do: "settle",
+      at,
+      attempt: attempt!,
+      state: this.#chance.often(0.02) ? "estimated" : "exact",
+      usage: { input, output, cache_read: this.#chance.below(400) },
+      costNano,
+      outcome: this.#chance.often(0.97) ? "ok" : "timeout",
+      upstreamId: `up-${attempt}`,
+      finish: "stop",
+      ms: { head: 120.25, content: 300.5, total: 1_200.75 },
+    };
+  }
+}
+
+async function fill(store: Store, traffic: Traffic, { rows }: Of, chanced: Chance, say: Say) {
+  const began = performance.now();
+  const from = Date.now() - MONTH + 60_000;
+  let written = 0;
+  for (let told = 0; written < rows;) {
+    const size = Math.min(rows - written, 2 + chanced.below(48));
+    await store.apply(traffic.batch(size, from + Math.floor((written / rows) * (MONTH - 120_000))));
+    written += size;
+    if (written - told < 1_000_000) continue;
+    told = written;
+    say(`${written} rows in ${seconds(began)} s`);
+  }
+  say(`${written} rows written in ${seconds(began)} s`);
+}
+
+const seconds = (since: number): string => ((performance.now() - since) / 1_000).toFixed(1);
+
+interface Latency {
+  readonly p50: number;
+  readonly p99: number;
+}
+
+/** Commits at a steady pace, and how long each one took. */
+async function commits(store: Store, traffic: Traffic, until: () => boolean): Promise<Latency> {
+  const took: number[] = [];
+  for (let i = 0; i < TIMED || !until(); i++) {
+    const began = performance.now();
+    await store.apply(traffic.batch(2, Date.now()));
+    took.push(performance.now() - began);
+    // By the clock: it is a pace.
+    await new Promise((resolve) => setTimeout(resolve, APART_MS));
+  }
+  took.sort((a, b) => a - b);
+  const at = (share: number) => Math.round(took[Math.floor(took.length * share)]! * 100) / 100;
+  return { p50: at(0.5), p99: at(0.99) };
+}
+
+const REPORTS: readonly { readonly by: readonly Dimension[]; readonly more?: object }[] = [
+  { by: ["day", "model"] },
+  { by: ["day"], more: { tz: "Europe/Berlin" } },
+  { by: ["key"] },
+  { by: ["label", "outcome"] },
+  { by: ["hour"], more: { model: "model-3" } },
+  { by: ["account", "provider"], more: { key: "key7" } },
+];
+
+type Ask = (by: readonly Dimension[], more?: object) => Promise<{ sums: Sums; ms: number }>;
+
+function asking(store: Store): Ask {
+  const commands = ledgerCommands(store, async () => {});
+  return async (by, more = {}) => {
+    const began = performance.now();
+    const from = Date.now() - MONTH;
+    const sums = (await commands["ledger.totals"]({ by: [...by], from, ...more })) as Sums;
+    return { sums, ms: performance.now() - began };
+  };
+}
+
+/** What was written is what is said; each report's sums are those of the whole, where a call is in one row. */
+async function judge(ask: Ask, traffic: Traffic, wrong: string[]): Promise<void> {
+  const { sums } = await ask(["day", "model"]);
+  if (sums.total.costNano !== traffic.all || sums.total.calls !== traffic.calls)
+    wrong.push(
+      `total ${sums.total.costNano} of ${sums.total.calls}, written ${traffic.all} of ${traffic.calls}`,
+    );
+  const said = new Map(
+    sums.rows.map(({ by, costNano }) => [`${by["day"]} ${by["model"]!.split("/")[1]}`, costNano]),
+  );
+  for (const [name, cost] of traffic.spent)
+    if (said.get(name) !== cost) wrong.push(`${name}: said ${said.get(name)}, written ${cost}`);
+  if (said.size !== traffic.spent.size) wrong.push(`${said.size} rows, not ${traffic.spent.size}`);
+  for (const { by, more } of REPORTS) {
+    if (by.includes("account")) continue;
+    const { rows, total } = (await ask(by, more)).sums;
+    const sum = rows.reduce((all, { costNano }) => all + costNano, 0n);
+    if (sum !== total.costNano) wrong.push(`by ${by.join()}: rows ${sum}, total ${total.costNano}`);
+  }
+}
+
+export async function largeLedger(of: Of & { readonly say: Say }): Promise<Verdict> {
+  const { say } = of;
+  const chanced = chance(of.seed);
+  const wrong: string[] = [];
+  const folder = await mkdtemp(join(tmpdir(), "tollgate-size-"));
+  const file = join(folder, "ledger.db");
+  try {
+    const traffic = new Traffic(chanced, "r");
+    const filling = await onFile(file, { durability: "relaxed" });
+    await filling.store.open({ instance: "filling" });
+    await fill(filling.store, traffic, of, chanced, say);
+    await filling.end();
+
+    const made = await onFile(file, { durability: "power" });
+    await made.store.open({ instance: "filling" });
+    const { store } = made;
+    const ask = asking(store);
+    say(`first report in ${Math.round((await ask(["day", "model"])).ms)} ms`);
+    const alone = await commits(store, traffic, () => true);
+    say(`commits alone: p50 ${alone.p50} ms, p99 ${alone.p99} ms`);
+    const times = new Map<string, number[]>();
+    let over = false;
+    const asked = (async () => {
+      for (let round = 0; round < 5; round++)
+        for (const { by, more } of REPORTS) {
+          const name = `${by.join()}${more ? ` ${JSON.stringify(more)}` : ""}`;
+          times.set(name, [...(times.get(name) ?? []), (await ask(by, more)).ms]);
+        }
+      over = true;
+    })();
+    const beside = await commits(store, traffic, () => over);
+    await asked;
+    say(`commits beside reports: p50 ${beside.p50} ms, p99 ${beside.p99} ms`);
+    for (const [name, took] of times)
+      say(`usage --since 30d --by ${name}: ${took.map((ms) => Math.round(ms)).join(", ")} ms`);
+    const month = Math.round(times.get("day,model")!.toSorted((a, b) => a - b)[2]!);
+    if (month > ALLOWED_MS) wrong.push(`the month by day and model took ${month} ms`);
+    await judge(ask, traffic, wrong);
+    const began = performance.now();
+    for (const { path, message } of (await store.verify?.()) ?? [])
+      wrong.push(`${path} ${message}`);
+    say(`verified in ${seconds(began)} s`);
+    const [ledger, sums] = await Promise.all([stat(file), stat(`${file}.sums`)]);
+    await made.end();
+    const counts = {
+      rows: of.rows,
+      month_ms: month,
+      p99_alone_ms: alone.p99,
+      p99_beside_ms: beside.p99,
+      ledger_mb: Math.round(ledger.size / 1e6),
+      sums_mb: Math.round(sums.size / 1e5) / 10,
+    };
+    return { wrong, counts, seed: of.seed };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+export const rig: Rig = {
+  options: { rows: 200_000, seed: Date.now() % 1e6 },
+  run: ({ rows, seed }, say) => largeLedger({ rows: Number(rows), seed: Number(seed), say }),
+};

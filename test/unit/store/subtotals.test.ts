@@ -1,0 +1,64 @@
+// Sums of sums are the sums of their rows, whatever their order, and their text is one.
+import { expect, it } from "vitest";
+import * as fc from "fast-check";
+import { createSubtotals, createTotals, DEPTHS, groupsOf, readSubtotals } from "tollgate/store";
+import type { Summand } from "tollgate/store";
+
+const row: fc.Arbitrary<Summand> = fc.record({
+  kind: fc.constantFrom("settle" as const, "settle" as const, "adjust" as const),
+  at: fc.constant(0),
+  key: fc.constantFrom("a", "b", "words", "0"),
+  labels: fc.constantFrom({}, { a: "b" }, { a: "b", c: '"' }, { c: '"', a: "b" }),
+  account: fc.constantFrom(undefined, "", "x/y"),
+  usage: fc.record(
+    { input: fc.nat(), seconds: fc.integer({ min: 0, max: 9e6 }).map((n) => n / 1e6) },
+    { requiredKeys: [] },
+  ),
+  costNano: fc.option(fc.bigInt(-(2n ** 63n), 2n ** 63n), { nil: null, freq: 4 }),
+  state: fc.constantFrom("exact" as const, "estimated" as const, "void" as const),
+  outcome: fc.constantFrom("ok", "timeout"),
+  price: fc.constantFrom(null, "p"),
+  asked: fc.constant(undefined),
+  target: fc.record({
+    provider: fc.constantFrom("p", "q"),
+    model: fc.constantFrom("m", "n/m", "é\ud800"),
+    credential: fc.constant("c"),
+  }),
+});
+
+it("are the same in any order and in any parts, at every depth", () => {
+  fc.assert(
+    fc.property(
+      fc.array(row, { maxLength: 40 }),
+      fc.nat(40),
+      fc.constantFrom(...DEPTHS),
+      (rows, cut, depth) => {
+        const whole = createSubtotals(depth);
+        for (const each of rows) whole.add(each);
+        const parts = createSubtotals(depth);
+        for (const some of [rows.slice(cut), rows.slice(0, cut).toReversed()]) {
+          const deep = createSubtotals("labels");
+          for (const each of some) deep.add(each);
+          parts.take(readSubtotals(deep.text()));
+        }
+        expect(parts.text()).toBe(whole.text());
+        expect(readSubtotals(whole.text()).text()).toBe(whole.text());
+        const plain = createTotals(["provider", "model", "state"]);
+        const fast = createTotals(["provider", "model", "state"]);
+        for (const each of rows)
+          if (each.kind === "adjust" || each.state !== "void") plain.add(each);
+        for (const [facts, amounts] of groupsOf(parts.text())) fast.take(facts, amounts, 0, {});
+        expect(fast.totals()).toEqual(plain.totals());
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+it("fractions add up to what a person would write", () => {
+  const sums = createTotals([]);
+  const [one] = fc.sample(row, { numRuns: 1, seed: 1 });
+  for (const seconds of [0.1, 0.2, 0.7])
+    sums.add({ ...one!, kind: "settle", state: "exact", usage: { seconds } });
+  expect(sums.totals()[0]!.usage.seconds).toBe(1);
+});

@@ -1,0 +1,115 @@
+// Days and hours of time zones, against the system's own calendar.
+import { describe, expect, it } from "vitest";
+import * as fc from "fast-check";
+import { zoneClock, zoneName } from "tollgate/store";
+
+const ZONES = [
+  "UTC",
+  "Europe/Berlin",
+  "Europe/London",
+  "America/St_Johns",
+  "America/Sao_Paulo",
+  "Asia/Kolkata",
+  "Asia/Kathmandu",
+  "Australia/Lord_Howe",
+  "Pacific/Apia",
+  "Africa/Casablanca",
+  "Africa/Monrovia",
+] as const;
+const zone = fc.constantFrom(...ZONES);
+const at = fc.integer({ min: Date.UTC(1950, 0), max: Date.UTC(2060, 0) });
+
+/** What the system says that a clock on the wall shows. */
+function wall(name: string, moment: number): string {
+  const parts = new Intl.DateTimeFormat("en-US", {
+    timeZone: name,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+  }).formatToParts(moment);
+  const of = (type: string) => parts.find((part) => part.type === type)!.value;
+  return `${of("year")}-${of("month")}-${of("day")}T${of("hour")}`;
+}
+
+describe("of any moment in any zone", () => {
+  it("the day and the hour are those of the clock on the wall", () => {
+    fc.assert(
+      fc.property(zone, at, (name, moment) => {
+        const clock = zoneClock(name);
+        const shown = wall(name, moment);
+        expect(clock.day(moment)).toBe(shown.slice(0, 10));
+        expect(clock.hour(moment).slice(0, 13)).toBe(shown);
+        expect(clock.hour(clock.hourStart(moment))).toBe(clock.hour(moment));
+        expect(clock.hourStart(moment)).toBeLessThanOrEqual(moment);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("a stretch is within a day or an hour when all of its moments are", () => {
+    const span = fc.constantFrom(900_000, 3_600_000, 86_400_000);
+    const year = fc.integer({ min: Date.UTC(2025, 0), max: Date.UTC(2026, 11) });
+    fc.assert(
+      fc.property(zone, year, span, (name, moment, length) => {
+        const start = Math.floor(moment / length) * length;
+        const clock = zoneClock(name);
+        for (const unit of ["day", "hour"] as const) {
+          const names = new Set<string>();
+          for (let each = start; each < start + length; each += 300_000) {
+            names.add(clock[unit](each));
+            names.add(clock[unit](each + 299_999));
+          }
+          if (clock.within(unit, start, start + length)) expect(names.size).toBe(1);
+          // It may say no of a stretch in which clocks are changed and changed back, and of no other.
+          else expect(names.size).toBeGreaterThan(1);
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("a day begins at its first moment, which a date finds", () => {
+    fc.assert(
+      fc.property(zone, at, (name, moment) => {
+        const clock = zoneClock(name);
+        const day = clock.day(moment);
+        const start = clock.moment(day);
+        expect(start).toBeLessThanOrEqual(moment);
+        expect(clock.day(start)).toBe(day);
+        expect(clock.day(start - 1)).not.toBe(day);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("days on which clocks are changed", () => {
+  const berlin = zoneClock("Europe/Berlin");
+  const hours = (day: string, next: string) =>
+    (berlin.moment(next) - berlin.moment(day)) / 3_600_000;
+  it("have 23 hours, or 25, and the hour that comes twice is two", () => {
+    expect(hours("2026-03-29", "2026-03-30")).toBe(23);
+    expect(hours("2026-10-25", "2026-10-26")).toBe(25);
+    const first = Date.UTC(2026, 9, 25, 0);
+    expect([0, 1, 2].map((i) => berlin.hour(first + i * 3_600_000))).toEqual([
+      "2026-10-25T02:00+02:00",
+      "2026-10-25T02:00+01:00",
+      "2026-10-25T03:00+01:00",
+    ]);
+  });
+  it("a time of a day is found, and one that is left out is not nothing", () => {
+    expect(berlin.moment("2026-03-29T12:30")).toBe(Date.UTC(2026, 2, 29, 10, 30));
+    expect(berlin.moment("2026-03-29T02:30")).toBe(Date.UTC(2026, 2, 29, 1, 30));
+    expect(berlin.moment("2026-10-25T02:30")).toBe(Date.UTC(2026, 9, 25, 0, 30));
+    for (const text of ["", "yesterday", "2026-13-01", "2026-03-29T12:30Z", "2026"])
+      expect(berlin.moment(text)).toBeNaN();
+  });
+});
+
+it("names that are none are told from others", () => {
+  expect(zoneName("europe/berlin")).toBe("Europe/Berlin");
+  for (const name of ["Europe/Berln", "", "a".repeat(10_000)])
+    expect(zoneName(name)).toBeUndefined();
+});
