@@ -109,6 +109,11 @@ export const provider = (facts: Schema) =>
         "Fields that may leave under Service-ZDR though they were not reviewed, as the error names them: min_p, messages[].new",
         { minItems: 1 },
       ),
+      trace: {
+        enum: ["off", "forward"],
+        description:
+          "forward: its calls carry the request's trace (traceparent), under our own span; never those under Service-ZDR. For servers of your own",
+      },
       on_disconnect: {
         enum: ["cancel", "drain"],
         description: "drain: read on for the usage when the client has gone",

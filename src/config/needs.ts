@@ -14,11 +14,19 @@ export interface DeclaredNeeds {
   readonly folder: string;
 }
 
-/** `file`: gateway.yaml. Throws for what is no address or no path. */
+/** Where a plugin would be mounted. */
+export interface NeedsPlace {
+  /** gateway.yaml. */
+  readonly file: string;
+  /** Of the process. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Throws for what is no address or no path, and where a function asks for a variable that it does not name. */
 export function needsOf(
   definition: Pick<Plugin<any>, "options" | "needs">,
   options: Readonly<Record<string, unknown>>,
-  file: string,
+  { file, env }: NeedsPlace,
 ): DeclaredNeeds {
   const { needs } = definition;
   const folder = dirname(file);
@@ -27,7 +35,7 @@ export function needsOf(
     if (typeof path !== "string" || path === "")
       throw new Error(`needs.files has ${JSON.stringify(path)}, which is no path`);
   return {
-    origins: originsOf(definition, options),
+    origins: originsOf(definition, options, env),
     metadata: needs?.metadata === true,
     env: needs?.env ?? [],
     files: files.map((path) => resolve(folder, path)),

@@ -18,9 +18,15 @@ function originOf(text: string): string | undefined {
 export function originsOf(
   { options: schema, needs }: Pick<Plugin<any>, "options" | "needs">,
   options: Readonly<Record<string, unknown>>,
+  env: Readonly<Record<string, string | undefined>>,
 ): ReadonlySet<string> {
   const marked = schema ? validator(schema as Schema)(options).origins : [];
-  const named = typeof needs?.origins === "function" ? needs.origins(options) : needs?.origins;
+  const declared = (name: string) => {
+    if (!needs?.env?.includes(name)) throw new Error(`needs.env does not name ${name}`);
+    return env[name];
+  };
+  const named =
+    typeof needs?.origins === "function" ? needs.origins(options, declared) : needs?.origins;
   const origins = new Set<string>();
   for (const pointer of marked) origins.add(originAt(options, pointer) ?? "");
   for (const each of named ?? []) {

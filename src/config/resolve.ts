@@ -62,6 +62,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     drainMs: parseDuration(root.drain)!,
     allowEmpty: root.allow_empty,
     strict: root.strict,
+    answerHeaders: root.answer_headers,
     timeouts,
     maxBodyBytes: parseSize(String(root.max_body))!,
     bounds: {
@@ -133,6 +134,7 @@ function providerOf(mount: Mount, all: Mapping, timeouts: Timeouts): ProviderCon
     trustPolicy: said.trust_policy ?? false,
     state: said.state ?? "refuse",
     zdrFields: said.zdr_fields ?? [],
+    trace: said.trace ?? "off",
     onDisconnect: said.on_disconnect ?? "cancel",
     requireReady: said.require_ready ?? false,
     timeouts: timeoutsOf(said.timeouts, timeouts),

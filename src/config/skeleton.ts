@@ -7,6 +7,7 @@ import { middleware, mounted, plugin, provider, route } from "./entries.ts";
 import { BOUNDS } from "../lib/bounds.ts";
 import { saySize } from "../lib/duration.ts";
 import { FACTS } from "./facts.ts";
+import type { AnswerHeader } from "./types.ts";
 import {
   closed,
   duration,
@@ -75,6 +76,14 @@ const FILES = section("Images that clients asked for by address", {
   max_total: size("Of all together; beyond it no more are taken", "2GiB"),
 });
 
+/** What an answer may say of the way that it came. */
+const ANSWER_HEADERS = [
+  "server-timing",
+  "x-tollgate-attempts",
+  "x-tollgate-cost",
+  "x-tollgate-provider",
+] as const satisfies readonly AnswerHeader[];
+
 const MODELS = {
   type: "object",
   propertyNames: {
@@ -119,6 +128,11 @@ const skeleton = (facts: Schema) => ({
     drain: duration("How long requests in flight may go on after a stop", "300s"),
     allow_empty: flag("A reload may leave no provider where there were some", false),
     strict: flag("Refuse what another protocol cannot say in full, in place of a warning", false),
+    answer_headers: list(
+      { enum: ANSWER_HEADERS },
+      "What answers say of the way that they came; it tells clients about the gateway",
+      { uniqueItems: true, default: [] },
+    ),
     timeouts: section(
       "Of one call to a provider",
       timeouts({ connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" }),

@@ -39,6 +39,8 @@ export interface GatewayConfig {
   readonly allowEmpty: boolean;
   /** Translations must be lossless: a loss is a 400. */
   readonly strict: boolean;
+  /** What answers say of the way that they came. */
+  readonly answerHeaders: readonly AnswerHeader[];
   readonly timeouts: Timeouts;
   /** Bytes of one request's body. */
   readonly maxBodyBytes: number;
@@ -77,6 +79,12 @@ export interface GatewayConfig {
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
 }
+
+export type AnswerHeader =
+  | "server-timing"
+  | "x-tollgate-attempts"
+  | "x-tollgate-cost"
+  | "x-tollgate-provider";
 
 export interface AdminConfig {
   readonly at:
@@ -142,6 +150,8 @@ export interface ProviderConfig extends MountConfig<ProviderDef<any, any> & Bran
   readonly state: "refuse" | "relay";
   /** Fields that may leave under Service-ZDR though they were not reviewed. */
   readonly zdrFields: readonly string[];
+  /** forward: its calls carry the trace of their request. */
+  readonly trace: "off" | "forward";
   readonly onDisconnect: "cancel" | "drain";
   readonly requireReady: boolean;
   readonly timeouts: Timeouts;

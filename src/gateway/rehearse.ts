@@ -77,7 +77,7 @@ export async function rehearse(
   }
   return {
     warnings: built.warnings,
-    commands: commandsOn({ config, built, store, mask: of.mask }),
+    commands: commandsOn({ config, built, store, mask: of.mask, env: services.env }),
     [Symbol.asyncDispose]: () => scope[Symbol.asyncDispose](),
   };
 }
@@ -118,7 +118,7 @@ export async function runPluginCommand(
       built.problems.map(({ path, message }) => `${path}: ${message}`).join("; "),
     );
   try {
-    const mounts = (): Mounts => ({ config, built, store, mask });
+    const mounts = (): Mounts => ({ config, built, store, mask, env: services.env });
     return (await pluginCommand(mounts, name)!(input)) as Json;
   } finally {
     await built.retire();

@@ -66,7 +66,7 @@ export const MADE = {
     settle: true,
     routes: true,
   },
-  observer: { ...COMMANDS, seen: true, turnedAway: true, told: true, routes: true },
+  observer: { ...COMMANDS, seen: true, turnedAway: true, told: true, end: true, routes: true },
   store: {
     ...COMMANDS,
     lease: true,

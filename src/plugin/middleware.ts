@@ -88,7 +88,7 @@ export interface Hooks {
   charge?(call: Call): Charge | undefined;
   /**
    * For each request that leaves, on both lanes and for a native endpoint's own fetches: the last word on it, but for the
-   * credential. It edits `out`. A field of an account, or of state that is not the client's, is refused after it all the same.
+   * credential and a trace that the operator hands on. It edits `out`. A field of an account, or of state that is not the client's, is refused after it all the same.
    */
   prepare?(out: Outgoing, call: Call): Sync;
   /**

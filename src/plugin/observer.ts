@@ -56,6 +56,11 @@ export interface Observer {
    */
   told?(notice: Notice): void | Promise<void>;
   /**
+   * Called once, when its generation ends, after all that it is told: what it has kept back for a larger batch goes now. It
+   * has what is left of the 5 s, `ctx.fetch` still asks, and a throw is logged. After it the observer is told nothing more.
+   */
+  end?(): void | Promise<void>;
+  /**
    * Served on the admin listener, where gateway.yaml has one, for as long as the generation lives: what was counted, for a
    * program that fetches it. They stand in the process that `seen` is called in.
    */
@@ -101,13 +106,36 @@ export type RequestRecord = Readonly<{
   bytesOut: number;
   /** From its first byte to its end. */
   ms: number;
+  trace: RequestTrace;
   /** Every attempt, in order; the last one answered, if any did. */
   calls: readonly RequestRecordCall[];
+}>;
+
+/**
+ * Where a request stands in a trace, as W3C Trace Context has it: its client's, or one that begins with it. Every request has one,
+ * kept or not. Ids are hex, in lower case.
+ */
+export type RequestTrace = Readonly<{
+  /** 32 digits. */
+  traceId: string;
+  /** Of the request itself, 16 digits. */
+  spanId: string;
+  /** The client's span, which the request is a part of. Undefined: it begins its trace. */
+  parentId?: Opt<string>;
+  /** Whether the client keeps its trace. Undefined: it brought none. */
+  sampled?: Opt<boolean>;
+  /**
+   * The client's `tracestate`: its own text, of at most 512 characters. Not told, for a private request, to an observer that sends
+   * it elsewhere.
+   */
+  state?: Opt<string>;
 }>;
 
 /** One attempt of a request: one entry of the ledger. */
 export type RequestRecordCall = Readonly<{
   n: number;
+  /** Of this attempt, within its request's `trace`: what a provider that is handed the trace has as its parent. */
+  spanId: string;
   provider: string;
   /** Upstream's own name. */
   model: string;

@@ -30,8 +30,14 @@ export interface Plugin<O extends ObjectSchema> {
  * option that the schema marks `x-origin: true`; everything else is refused, also when one of these redirects there.
  */
 export interface Needs<O> {
-  /** Addresses whose origins are dialled as they are, on a private network too. A function sees the operator's options; it is pure, and a throw refuses the config. */
-  origins?: readonly string[] | ((options: O) => readonly string[]);
+  /**
+   * Addresses whose origins are dialled as they are, on a private network too. A function sees the operator's options, and by `env`
+   * the variables that `env` of these needs names, for platforms that give an address so; it is pure otherwise, and a throw refuses
+   * the config.
+   */
+  origins?:
+    | readonly string[]
+    | ((options: O, env: (name: string) => string | undefined) => readonly string[]);
   /**
    * The addresses at which a cloud gives the machine its credentials (169.254.169.254 and its like). Without it they are dialled
    * by no way, even where an operator's option names one.

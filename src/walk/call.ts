@@ -5,6 +5,7 @@ import type { Op } from "../plugin/protocol.ts";
 import type { HostExchange } from "./exchange.ts";
 import { prepare } from "./hooks.ts";
 import type { HostCandidate } from "./mounted.ts";
+import { traceHeaders } from "./trace.ts";
 
 export interface Loss {
   field: string;
@@ -83,7 +84,10 @@ export class HostCall implements Call {
   }
   get fetch(): ProviderAccess["fetch"] {
     const { gen, frontend } = this.exchange["~"];
-    return gen.fetchFor(this.candidate, this.signal, (out) => prepare(frontend.chain, out, this));
+    return gen.fetchFor(this.candidate, this.signal, {
+      prepare: (out) => prepare(frontend.chain, out, this),
+      trace: () => traceHeaders(this),
+    });
   }
 
   /** It is given up: whatever still goes on for it ends. */

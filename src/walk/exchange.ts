@@ -5,22 +5,22 @@ import { chatWork } from "../model/chat-work.ts";
 import type { Work } from "../model/work.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
-import type { CallRecord } from "../plugin/call.ts";
+import type { Call, CallRecord } from "../plugin/call.ts";
 import type { Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
 import type { Outcome } from "../plugin/outcome.ts";
-import type { RouteInput, WalkRoute } from "../plugin/frontend.ts";
-import type { Op, Survey } from "../plugin/protocol.ts";
+import type { WalkRoute } from "../plugin/frontend.ts";
+import type { Op } from "../plugin/protocol.ts";
 import type { LimitState } from "../plugin/limit.ts";
-import type { Target } from "../plugin/store.ts";
-import type { Span } from "../lib/json.ts";
-import type { FormLayout } from "./form/body.ts";
 import { inputUpTo } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { stricter, type Branch } from "./accounts.ts";
 import { noted } from "./labels.ts";
+import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
+import { traceOf } from "./trace.ts";
+import type { RequestTrace } from "../plugin/observer.ts";
 
 /** What may stand in a header line; a value with anything else would be an injection. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
@@ -35,30 +35,6 @@ export const SECRET_HEADERS: ReadonlySet<string> = new Set([
   "api-key",
   "x-goog-api-key",
 ]);
-
-/** What the body turned out to be. */
-export interface ReceivedBody {
-  raw: Buffer;
-  /** Of all that upstream may read: what the client sent, and what the frontend put in for it. */
-  bytes: number;
-  /** Where the members of a JSON text stand. */
-  spans: ReadonlyMap<string, Span> | null;
-  /** Where the fields of a form stand. */
-  form: FormLayout | undefined;
-  body: Body;
-  survey: Survey;
-  model: string;
-  /** Set when a route's `read` names the candidate that must answer. */
-  pinned: Pick<Target, "provider" | "model" | "credential"> | undefined;
-  stream: boolean;
-  op: Op;
-  name: string;
-  /** As the client sent it: what `raw` says. */
-  sent: Body;
-  /** What the frontend's read put in place of the client's own fields; `body` has them. */
-  edits: Body | undefined;
-  record: RouteInput["record"];
-}
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
 export interface ExchangeState {
@@ -85,7 +61,9 @@ export interface ExchangeState {
   cached: boolean;
   finish: Outcome["finish"];
   /** The call that was begun last. */
-  last: Pick<Outcome, "lane" | "losses"> | undefined;
+  last: (Pick<Outcome, "lane" | "losses"> & Pick<Call, "n" | "provider">) | undefined;
+  /** When the first one was begun. */
+  asked: number | undefined;
   bytesOut: number;
   gone: boolean;
   onGone: (() => void)[];
@@ -107,6 +85,7 @@ export class HostExchange implements Exchange {
   #request: ModelRequest | undefined;
   #size: Exchange["size"] | undefined;
   #aborter: AbortController | undefined;
+  #trace: RequestTrace | undefined;
   readonly #receive: (exchange: HostExchange) => Promise<void>;
 
   constructor(of: {
@@ -140,6 +119,7 @@ export class HostExchange implements Exchange {
       cached: false,
       finish: undefined,
       last: undefined,
+      asked: undefined,
       bytesOut: 0,
       gone: false,
       onGone: [],
@@ -198,6 +178,10 @@ export class HostExchange implements Exchange {
       if (this["~"].gone) this.#aborter.abort();
     }
     return this.#aborter.signal;
+  }
+  /** Made when first asked for: where no observer and no provider is told of it, there is none. */
+  get trace(): RequestTrace {
+    return (this.#trace ??= traceOf(this["~"].req.headers));
   }
   get identity(): Identity | undefined {
     return this.#identity;

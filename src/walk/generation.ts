@@ -5,9 +5,10 @@
 import type { RequestRecord } from "../plugin/observer.ts";
 import type { ProviderAccess } from "../plugin/call.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
+import type { AnswerHeader } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Logger } from "../plugin/context.ts";
-import type { Json } from "../model/values.ts";
+import type { HeadersOut, Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
 import type { Accounts } from "./accounts.ts";
 import type { PictureFiles } from "./answer/picture-files.ts";
@@ -23,6 +24,8 @@ export interface Generation {
   readonly number: number;
   readonly log: Logger;
   readonly strict: boolean;
+  /** What answers say of the way that they came; undefined: nothing. */
+  readonly answerHeaders: ReadonlySet<AnswerHeader> | undefined;
   readonly maxBodyBytes: number;
   /** Values in the JSON of one body. */
   readonly maxValues: number;
@@ -45,11 +48,14 @@ export interface Generation {
   readonly room: Room;
   readonly turnstile: Turnstile;
   readonly pictures: PictureFiles;
-  /** A call's own way to its candidate, for code that sends by itself. `prepare` has the last word on what leaves. */
+  /**
+   * A call's own way to its candidate, for code that sends by itself. `prepare` has the last word on what leaves, and `trace` gives
+   * the headers that the candidate's own origins are sent besides.
+   */
   fetchFor(
     candidate: HostCandidate,
     signal: AbortSignal,
-    prepare: (out: Outgoing) => void,
+    leaving: { prepare(out: Outgoing): void; trace(): HeadersOut },
   ): ProviderAccess["fetch"];
   /** Registered secret values out of a text that an upstream wrote. */
   mask(text: string): string;

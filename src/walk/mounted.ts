@@ -43,6 +43,7 @@ export interface MountedProvider {
   readonly state: "refuse" | "relay";
   /** Fields that may leave under Service-ZDR though they were not reviewed: "min_p", "messages[].new". */
   readonly zdrFields: readonly string[];
+  readonly trace: "off" | "forward";
   readonly onDisconnect: "cancel" | "drain";
   readonly timeouts: Timeouts;
   readonly endpoints: readonly MountedEndpoint[];

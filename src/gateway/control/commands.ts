@@ -14,7 +14,7 @@ import type { Gateway } from "../types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  services: Pick<Services, "store" | "ledger" | "mask" | "observing" | "readings">;
+  services: Pick<Services, "store" | "ledger" | "mask" | "observing" | "readings" | "env">;
   /** Resolves when no process remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;

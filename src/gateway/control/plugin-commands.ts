@@ -2,7 +2,7 @@
 // running gateway and on its files. With workers they run in the primary, which has the store and builds every generation;
 // what each process knows by itself a plugin asks of its peers.
 import { NOTHING, type Schema } from "../../config/dialect.ts";
-import { type DeclaredNeeds, needsOf } from "../../config/needs.ts";
+import { type DeclaredNeeds, needsOf, type NeedsPlace } from "../../config/needs.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { nearest } from "../../lib/text.ts";
@@ -42,6 +42,7 @@ export interface Mounts {
   readonly built: BuiltGeneration;
   readonly store: Store & Commands;
   readonly mask: Mask;
+  readonly env: NeedsPlace["env"];
 }
 
 export const pluginCommands = (mounts: () => Mounts) =>
@@ -113,13 +114,14 @@ const shownNeeds = ({ origins, metadata, env, files }: DeclaredNeeds): ShownNeed
 });
 
 function shown(now: Mounts): ShownPlugin[] {
+  const place = { file: now.config.file, env: now.env };
   const { store, frontends, middleware, observers, providers } = now.config;
   return [store, ...frontends, ...middleware, ...observers, ...providers.values()].map(
     (mounted) => ({
       id: mounted.id,
       use: mounted.use,
       summary: mounted.definition.summary,
-      needs: shownNeeds(needsOf(mounted.definition, mounted.options, now.config.file)),
+      needs: shownNeeds(needsOf(mounted.definition, mounted.options, place)),
       commands: Object.entries(commandsOf(now, mounted.id)).map(([name, command]) => ({
         name,
         summary: command.summary,

@@ -116,6 +116,7 @@ function generation(
     number,
     log: services.log,
     strict: config.strict,
+    answerHeaders: config.answerHeaders.length > 0 ? new Set(config.answerHeaders) : undefined,
     maxBodyBytes: config.maxBodyBytes,
     maxValues: config.bounds.values,
     maxAnswerBytes: config.bounds.answerBytes,

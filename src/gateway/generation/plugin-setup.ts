@@ -66,7 +66,7 @@ export class PluginSetup {
   }
 
   needsOf({ definition, options }: Pick<MountConfig<any>, "definition" | "options">) {
-    return needsOf(definition, options, this.#file);
+    return needsOf(definition, options, { file: this.#file, env: this.services.env });
   }
 
   #made({ id, definition, options }: MountConfig<any>) {

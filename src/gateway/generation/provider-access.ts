@@ -41,6 +41,8 @@ export interface LineOptions {
   bound?: "answer" | "modelList";
   /** The last word on what leaves; of a call, its prepare hooks. */
   prepare?: (out: OutgoingRequest) => void;
+  /** What else the base and the origins bound to it are sent, and no other address. */
+  trace?: () => HeadersOut;
 }
 
 export function createLine(of: LineOptions): ProviderAccess {
@@ -55,6 +57,7 @@ export function createLine(of: LineOptions): ProviderAccess {
           : new URL(relative(String(to)), `${base.replace(/\/+$/, "")}/`);
       const bound = base !== undefined && isBound(url, of.reach!);
       const prepared = prepare(of, url, init);
+      if (bound) Object.assign(prepared.headers, of.trace?.());
       const signal = init.signal ? AbortSignal.any([init.signal, of.signal]) : of.signal;
       const { auth = "none" } = (bound && of.reach) || {};
       const unsigned: UnsignedFetch = { method: init.method ?? "GET", url, ...prepared, signal };
@@ -230,7 +233,7 @@ async function toResponse(answer: Dispatcher.ResponseData, bound: BoundName): Pr
 }
 
 /** As the walk asks for it: the way of one call to a native endpoint. */
-export const fetchFor: Generation["fetchFor"] = (candidate, signal, prepare) => {
+export const fetchFor: Generation["fetchFor"] = (candidate, signal, { prepare, trace }) => {
   const { endpoint, credential, provider } = candidate["~"];
   return createLine({
     origins: provider.origins,
@@ -240,5 +243,6 @@ export const fetchFor: Generation["fetchFor"] = (candidate, signal, prepare) => 
     credential,
     signal,
     prepare,
+    trace,
   }).fetch;
 };

@@ -48,6 +48,7 @@ function mountedProvider(
     trusted: mounted.trustPolicy || (mounted.from === "built-in" && atHome(mounted)),
     state: mounted.state,
     zdrFields: mounted.zdrFields,
+    trace: mounted.trace,
     onDisconnect: mounted.onDisconnect,
     timeouts,
     endpoints: provider.endpoints.flatMap((endpoint) => {

@@ -16,6 +16,7 @@ const ALLOWED = [
   "x-request-id",
   "idempotency-key",
   "traceparent",
+  "tracestate",
 ].join(", ");
 
 const EXPOSED = [
@@ -27,6 +28,10 @@ const EXPOSED = [
   "service-zdr-policy",
   "x-tollgate-warnings",
   "x-tollgate-generation",
+  "x-tollgate-attempts",
+  "x-tollgate-cost",
+  "x-tollgate-provider",
+  "server-timing",
 ].join(", ");
 
 /** On an answer to a page. */

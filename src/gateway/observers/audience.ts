@@ -130,9 +130,7 @@ class Subscriber {
     const { observer, sends } = this.#of;
     if (!observer.seen) return;
     if (this.#records.length >= MOST) return this.#drop();
-    // A label may be a person, and this observer sends records elsewhere.
-    const bare = sends !== "nowhere" && record.privacy !== "off";
-    this.#records.push(bare ? { ...record, labels: {} } : record);
+    this.#records.push(sends !== "nowhere" && record.privacy !== "off" ? bare(record) : record);
     this.#soon(this.#records.length);
   }
 
@@ -165,12 +163,18 @@ class Subscriber {
     const over = new Promise<"late">((resolve) => {
       late = setTimeout(() => resolve("late"), END_MS);
     });
-    if ((await Promise.race([this.#telling, over])) === "late")
+    if ((await Promise.race([this.#last(), over])) === "late")
       this.#log.warn(
         { plugin: this.#of.id, records: this.#records.length },
         "an observer does not end; what is left for it is given up",
       );
     clearTimeout(late);
+  }
+
+  async #last(): Promise<void> {
+    // What comes while it is told something is told in turn.
+    while (this.#telling) await this.#telling;
+    await this.#safely(() => this.#of.observer.end?.());
   }
 
   #tell(): void {
@@ -221,4 +225,10 @@ class Subscriber {
       this.#log.error({ plugin: this.#of.id, err }, "an observer failed");
     }
   }
+}
+
+/** For an observer that sends records elsewhere: a label, and what a client's tracing wrote, may be a person. */
+function bare(record: RequestRecord): RequestRecord {
+  const { state: _, ...trace } = record.trace;
+  return { ...record, labels: {}, trace };
 }

@@ -21,7 +21,7 @@ export async function setUpStore(
   scope: Scope,
 ): Promise<Store> {
   const catalogue = () => fail("internal", "A store has no catalogue.");
-  const needs = needsOf(store.definition, store.options, file);
+  const needs = needsOf(store.definition, store.options, { file, env: contextServices.env });
   const ctx = createContext({ id: "store", scope, services: contextServices, needs, catalogue });
   const made = await store.definition.setup(store.options, ctx);
   const stranger = strangerMade("store", made);

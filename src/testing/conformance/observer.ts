@@ -28,9 +28,11 @@ const SERVED: RequestRecord = {
   losses: 0,
   bytesOut: 512,
   ms: 420,
+  trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
   calls: [
     {
       n: 1,
+      spanId: "00f067aa0ba902b8",
       provider: "acme",
       model: "m",
       credential: "default",
@@ -62,6 +64,7 @@ const RECORDS: readonly RequestRecord[] = [
     id: "x3",
     privacy: "strict",
     labels: {},
+    trace: { ...SERVED.trace, parentId: "b7ad6b7169203331", sampled: false },
     calls: [{ ...SERVED.calls[0]!, protocol: null, state: "unpriced", costNano: null, usage: {} }],
   },
   { ...SERVED, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
@@ -125,6 +128,10 @@ export function observer(subject: Subject): Check[] {
     each("turnedAway: takes every kind of refusal, and changes none", async (it) => {
       for (const batch of [REFUSALS, ...REFUSALS.map((one) => [one])])
         await it.turnedAway?.(freeze(batch));
+    }),
+    each("end: after all of it, and with nothing before it", async (it) => {
+      await it.seen?.(freeze(RECORDS));
+      await it.end?.();
     }),
     each("its routes are well-formed", ({ routes = [] }) => {
       wellFormed(routes);

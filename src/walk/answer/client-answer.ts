@@ -4,6 +4,7 @@ import type { ServerResponse } from "node:http";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import type { ExchangeState, HostExchange } from "../exchange.ts";
+import { answerHeaders } from "./answer-headers.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
 const OPEN_AFTER_MS = 10_000;
@@ -199,6 +200,7 @@ export class ClientAnswer implements Watchable {
       const value = this.#headers[name];
       if (value !== undefined) list.push(name, value);
     }
+    for (const [name, value] of answerHeaders(inner, length !== undefined)) list.push(name, value);
     if (inner.headers) for (const [name, value] of inner.headers) list.push(name, value);
     inner.res.writeHead(200, list);
     if (length !== undefined) return;

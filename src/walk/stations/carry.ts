@@ -1,6 +1,7 @@
 import { scan } from "../../lib/json.ts";
 import { fail, fault } from "../../model/error.ts";
 import { aside } from "./aside.ts";
+import { answerHeaders } from "../answer/answer-headers.ts";
 import { HeldBytes } from "../answer/held-bytes.ts";
 import { HostCall } from "../call.ts";
 import { encode, headOf } from "../upstream/encode.ts";
@@ -21,6 +22,7 @@ export async function carry(x: HostExchange, plan: Plan): Promise<void> {
     return fail("not_found", "There is nothing here by that id.", { code: "not_found" });
   const call = new HostCall(x, candidate, 1);
   x["~"].last = call;
+  x["~"].asked = call.started;
   promise(call);
   return aside(call, () => carried(x, call));
 }
@@ -46,6 +48,7 @@ async function carried(x: HostExchange, call: HostCall): Promise<void> {
   const headers = {
     "content-type": mime,
     ...Object.fromEntries(head),
+    ...Object.fromEntries(answerHeaders(inner, true)),
     ...Object.fromEntries(inner.headers ?? []),
   };
   if (mime.includes("json")) {

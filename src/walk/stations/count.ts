@@ -8,6 +8,7 @@ import type { HostExchange } from "../exchange.ts";
 import { send } from "../upstream/send.ts";
 import { mayBegin } from "../upstream/permission.ts";
 import { promise } from "../candidates/privacy.ts";
+import { answerHeaders } from "../answer/answer-headers.ts";
 import type { Plan } from "./route.ts";
 import { Few, gather } from "../upstream/response.ts";
 
@@ -21,6 +22,7 @@ export async function count(x: HostExchange, plan: Plan): Promise<void> {
   if (!server?.count) return fail("unsupported", `${x.frontend} does not count tokens.`);
   const call = new HostCall(x, plan.candidates[0]!, 1);
   inner.last = call;
+  inner.asked = call.started;
   // Only the head of an answer can attest that nothing is kept. A count is not worth asking for that.
   const silent = x.privacy !== "off" && call.policy.attest !== undefined;
   const tokens = await aside(
@@ -33,6 +35,7 @@ export async function count(x: HostExchange, plan: Plan): Promise<void> {
     "content-type": "application/json",
     "content-length": String(body.length),
     ...Object.fromEntries(Object.entries(head).filter(([, value]) => value !== undefined)),
+    ...Object.fromEntries(answerHeaders(inner, true)),
     ...Object.fromEntries(inner.headers ?? []),
   });
   inner.res.end(body);

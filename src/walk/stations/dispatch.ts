@@ -22,6 +22,7 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
   for (let candidate = queue.next(); candidate; candidate = queue.next()) {
     const call = new HostCall(x, candidate, queue.tried);
     x["~"].last = call;
+    x["~"].asked ??= call.started;
     try {
       return await new CallLife(call, answer, head).run(present);
     } catch (thrown) {

@@ -8,6 +8,7 @@ import type { HostExchange } from "../exchange.ts";
 import { refusalOf } from "../upstream/send.ts";
 import type { Generation } from "../generation.ts";
 import { receipts } from "../candidates/privacy.ts";
+import { answerHeaders } from "../answer/answer-headers.ts";
 
 /** Clients read these statuses and recover, so the provider's own words travel with them. */
 const PASSED = new Set([400, 404, 413, 422, 429, 529]);
@@ -52,6 +53,7 @@ export function refuse(x: HostExchange, problem: unknown): void {
   if (!again) headers["x-should-retry"] = "false";
   for (const [name, value] of told.headers) headers[name] ??= value;
   if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
+  for (const [name, value] of answerHeaders(inner, true)) headers[name] ??= value;
   if (!req.complete) headers["connection"] = "close";
   res.writeHead(told.status, headers);
   inner.bytesOut += body.length;

@@ -1,8 +1,9 @@
 import type { CallRecord } from "../../plugin/call.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { Fault } from "../../model/error.ts";
-import type { RequestRecord, RequestRecordCall } from "../../plugin/observer.ts";
+import type { RequestRecord, RequestRecordCall, RequestTrace } from "../../plugin/observer.ts";
 import type { HostExchange } from "../exchange.ts";
+import { spanOfCall } from "../trace.ts";
 
 const NO_LABELS = Object.freeze({});
 
@@ -31,7 +32,8 @@ export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
     losses: outcome.losses.length,
     bytesOut: outcome.bytesOut,
     ms: outcome.ms,
-    calls: outcome.calls.map(callOf),
+    trace: x.trace,
+    calls: outcome.calls.map((call) => callOf(call, x.trace)),
   };
 }
 
@@ -41,16 +43,12 @@ function labelsOf(x: HostExchange): RequestRecord["labels"] {
   return labels ? { ...labels, ...x.identity?.labels } : (x.identity?.labels ?? NO_LABELS);
 }
 
-const callOf = ({
+const callOf = (
+  { n, candidate, state, usage, costNano, fault, ms }: CallRecord,
+  trace: RequestTrace,
+): RequestRecordCall => ({
   n,
-  candidate,
-  state,
-  usage,
-  costNano,
-  fault,
-  ms,
-}: CallRecord): RequestRecordCall => ({
-  n,
+  spanId: spanOfCall(trace, n),
   provider: candidate.provider,
   model: candidate.model,
   credential: candidate.credential,

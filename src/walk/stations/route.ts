@@ -6,7 +6,7 @@ import type { Work } from "../../model/work.ts";
 import type { Candidate } from "../../plugin/call.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { Survey } from "../../plugin/protocol.ts";
-import type { ReceivedBody } from "../exchange.ts";
+import type { ReceivedBody } from "../received-body.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
 import { watcherOf, type Hook } from "../hooks.ts";

@@ -13,6 +13,7 @@ import { pathNamed } from "./path.ts";
 import { mayBegin, mayLeave } from "./permission.ts";
 import { OutgoingRequest } from "./outgoing-request.ts";
 import { receipts } from "../candidates/privacy.ts";
+import { traceHeaders } from "../trace.ts";
 
 /** The request as this endpoint must hear it: the client's bytes with edits, or the codec's body. */
 export function encode(
@@ -55,6 +56,8 @@ export function encode(
   atOnce(client.prepare?.(out, call));
   atOnce(endpoint.prepare?.(out, call));
   prepare(frontend.chain, out, call);
+  const trace = traceHeaders(call);
+  for (const name in trace) out.header(name, trace[name]);
   mayLeave(call, out);
   return out;
 }

@@ -11,8 +11,19 @@ const say = (level: string) => (fields: Record<string, unknown>, message: string
   void logs.push({ level, message, fields });
 const log = { warn: say("warn"), error: say("error") } as never;
 
+const TRACE = {
+  traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
+  spanId: "00f067aa0ba902b7",
+  state: "a=b",
+};
 const record = (id: number, more: Partial<RequestRecord> = {}): RequestRecord =>
-  ({ id: String(id), privacy: "off", labels: { team: "web" }, ...more }) as RequestRecord;
+  ({
+    id: String(id),
+    privacy: "off",
+    labels: { team: "web" },
+    trace: TRACE,
+    ...more,
+  }) as RequestRecord;
 const mounted = (observer: Observer, sends: MountedObserver["sends"] = "nowhere") => ({
   id: "observers.x",
   observer,
@@ -107,10 +118,13 @@ describe("an observer", () => {
     );
   });
 
-  it("that sends what it hears elsewhere gets private requests without labels", async () => {
+  it("that sends what it hears elsewhere gets private requests without labels, and without what a client's tracing wrote", async () => {
     const heard: Record<string, unknown>[] = [];
     const see = (to: string): Observer => ({
-      seen: (batch) => void heard.push({ [to]: batch.map(({ labels }) => labels["team"]) }),
+      seen: (batch) =>
+        void heard.push({
+          [to]: batch.map(({ labels, trace }) => [labels["team"], trace.state, trace.spanId]),
+        }),
     });
     const home = mounted(see("home"));
     const abroad = mounted(see("abroad"), { retention: "unknown" } as never);
@@ -119,10 +133,33 @@ describe("an observer", () => {
     for (const privacy of ["off", "required", "strict"] as const)
       audience.seen(record(1, { privacy }));
     await audience.end([home, abroad]);
-    expect(heard).toEqual([
-      { home: ["web", "web", "web"] },
-      { abroad: ["web", undefined, undefined] },
-    ]);
+    const { spanId, state } = TRACE;
+    const all = ["web", state, spanId];
+    const bare = [undefined, undefined, spanId];
+    expect(heard).toEqual([{ home: [all, all, all] }, { abroad: [all, bare, bare] }]);
+  });
+
+  it("is told of its end once, after all that came before it, and has its time for it", async () => {
+    logs.length = 0;
+    const heard: string[] = [];
+    const one = mounted({
+      async seen(batch) {
+        await quiet(1);
+        heard.push(...batch.map(({ id }) => id));
+      },
+      told: ({ type }) => void heard.push(type),
+      end: () => void heard.push("end"),
+    });
+    const broken = mounted({ end: () => Promise.reject(new Error("no luck")) });
+    const audience = new Audience(log);
+    audience.mount([one, broken]);
+    for (let i = 0; i < 600; i++) audience.seen(record(i));
+    const ended = audience.end([one, broken]);
+    audience.told({ type: "ledger", at: 1, ok: false });
+    await ended;
+    expect(heard.filter((what) => what === "end")).toHaveLength(1);
+    expect([heard.length, heard.at(-1)]).toEqual([602, "end"]);
+    expect(logs.map(({ message }) => message)).toEqual(["an observer failed"]);
   });
 
   it("hears of the door's refusals beside what was seen, in batches, to a bound of their own", async () => {

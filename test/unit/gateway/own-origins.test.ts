@@ -63,9 +63,10 @@ const fetcher = (more: object = {}): Definition =>
 
 const fetched = async (at: TestGateway, to: string): Promise<string> =>
   (await (await fetch(`${at.url}/fetch?to=${encodeURIComponent(to)}`)).json()) as string;
-const mounted = (of: object, plugin = fetcher()) =>
+const mounted = (of: object, plugin = fetcher(), env: Record<string, string> = {}) =>
   gateway({
     plugins: { fetcher: plugin },
+    env,
     yaml: `frontends: [{ use: fetcher, with: ${JSON.stringify(of)} }]`,
   });
 
@@ -118,6 +119,25 @@ describe("an address on a private network", () => {
     );
     expect(await fetched(told, listed)).toBe("200 none");
     expect(await fetched(told, named)).toContain("not on the public internet");
+  });
+
+  it("is dialled where a variable that the plugin names gives it, and no other variable is read", async () => {
+    const needs = (...names: readonly string[]) => ({
+      needs: {
+        env: names,
+        origins: (_options: object, env: (name: string) => string | undefined) => [
+          env("COLLECTOR") ?? listed,
+        ],
+      },
+    });
+    await using at = await mounted({}, fetcher(needs("COLLECTOR")), { COLLECTOR: named });
+    expect(await fetched(at, named)).toBe("200 none");
+    expect(await fetched(at, listed)).toContain("not on the public internet");
+    await using unset = await mounted({}, fetcher(needs("COLLECTOR")));
+    expect(await fetched(unset, listed)).toBe("200 none");
+    await expect(mounted({}, fetcher(needs("OTHER")))).rejects.toThrow(
+      "needs.env does not name COLLECTOR",
+    );
   });
 
   it("that cannot be one is refused with its line, when the file is read", async () => {

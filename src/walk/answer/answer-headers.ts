@@ -1,0 +1,40 @@
+// What an answer says of the way that it came, where gateway.yaml asks for it. None of it is there by itself: it tells clients about
+// the gateway.
+import { nanoToDecimal } from "../../money/format.ts";
+import type { ExchangeState } from "../exchange.ts";
+
+type Line = readonly [name: string, value: string];
+const NONE: readonly Line[] = [];
+
+/** As far as it is known when the head leaves; `whole`: the answer is all there, and what it cost is known. */
+export function answerHeaders(of: ExchangeState, whole: boolean): readonly Line[] {
+  const wanted = of.gen.answerHeaders;
+  if (!wanted) return NONE;
+  const lines: Line[] = [];
+  const { last } = of;
+  if (wanted.has("x-tollgate-attempts")) lines.push(["x-tollgate-attempts", String(last?.n ?? 0)]);
+  if (wanted.has("x-tollgate-provider") && last) lines.push(["x-tollgate-provider", last.provider]);
+  if (wanted.has("x-tollgate-cost") && whole) {
+    const cost = costOf(of);
+    if (cost !== null) lines.push(["x-tollgate-cost", nanoToDecimal(cost)]);
+  }
+  if (wanted.has("server-timing")) lines.push(["server-timing", timing(of)]);
+  return lines;
+}
+
+/** Of all attempts; null: one of them has no known price. */
+function costOf({ calls }: ExchangeState): bigint | null {
+  let sum = 0n;
+  for (const { costNano } of calls) {
+    if (costNano === null) return null;
+    sum += costNano;
+  }
+  return sum;
+}
+
+/** gw: until a provider was asked, the client's body and the ledger's row included; upstream: from there until now. */
+function timing({ started, asked }: ExchangeState): string {
+  const now = performance.now();
+  const gateway = `gw;dur=${((asked ?? now) - started).toFixed(1)}`;
+  return asked === undefined ? gateway : `${gateway}, upstream;dur=${(now - asked).toFixed(1)}`;
+}

@@ -1,0 +1,114 @@
+// What answers say of the way that they came: nothing by itself, and what is said is true.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  gateway,
+  json,
+  say,
+  upstream,
+  type TestGateway,
+  type TestUpstream,
+} from "tollgate/testing";
+
+const NAMES = ["server-timing", "x-tollgate-attempts", "x-tollgate-cost", "x-tollgate-provider"];
+const PRICE = "models: { works: { price: { input: 1.00, output: 2.00 } }, odd: {} }";
+
+let up: TestUpstream;
+const gateways: Record<string, TestGateway> = {};
+
+beforeAll(async () => {
+  up = await upstream({
+    "POST /*": (asked) =>
+      asked.body.includes("failing")
+        ? json({ error: { message: "No." } }, 503)
+        : say("Hello.").usage({ input: 20, output: 7 }).to(asked),
+  });
+  const yaml = (more: string) => `${more}
+frontends: [chat-completions, messages]
+providers:
+  first: { use: openai-compatible, with: { base_url: "${up.url}/v1" }, ${PRICE} }
+  second: { use: anthropic-compatible, with: { base_url: "${up.url}/v1" }, ${PRICE} }
+models:
+  "falls-*": { candidates: ["first/failing-*", second/works] }
+  "fails-*": { candidates: ["first/failing-*", "second/failing-*"] }
+`;
+  gateways["plain"] = await gateway({ yaml: yaml("") });
+  gateways["telling"] = await gateway({ yaml: yaml(`answer_headers: [${NAMES.join(", ")}]`) });
+  gateways["one"] = await gateway({ yaml: yaml("answer_headers: [x-tollgate-attempts]") });
+});
+afterAll(async () => {
+  for (const one of Object.values(gateways)) await one[Symbol.asyncDispose]();
+  await up.close();
+});
+
+let asked = 0;
+
+async function told(which: string, model: string, stream = false, path = "messages") {
+  const res = await fetch(`${gateways[which]!.url}/v1/${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({
+      // What has failed rests, and would be tried last.
+      model: /^fal|^fai/.test(model) ? `${model}-${++asked}` : model,
+      max_tokens: 9,
+      ...(path.endsWith("count_tokens") ? {} : { stream }),
+      messages: [{ role: "user", content: "Hello." }],
+    }),
+  });
+  await res.text();
+  const entries = NAMES.map((name) => [name, res.headers.get(name)] as const);
+  return Object.fromEntries(entries.filter(([, value]) => value !== null));
+}
+
+const TIMES = /^gw;dur=\d+\.\d, upstream;dur=\d+\.\d$/;
+
+describe.each([
+  ["chat/completions", "verbatim or translated"],
+  ["messages", "translated or verbatim"],
+])("an answer at %s, %s", (path) => {
+  it.each([
+    ["first/works", "1", "first"],
+    ["second/works", "1", "second"],
+    ["falls", "2", "second"],
+  ])("of %s says all that is asked for, and nothing unasked", async (model, attempts, provider) => {
+    const all = {
+      "server-timing": expect.stringMatching(TIMES),
+      "x-tollgate-attempts": attempts,
+      "x-tollgate-provider": provider,
+    };
+    expect(await told("plain", model, false, path)).toEqual({});
+    // 20 at a dollar and 7 at two dollars, a million.
+    expect(await told("telling", model, false, path)).toEqual({
+      ...all,
+      "x-tollgate-cost": "0.000034",
+    });
+    // The head of a stream leaves before its cost is known.
+    expect(await told("telling", model, true, path)).toEqual(all);
+    expect(await told("one", model, true, path)).toEqual({ "x-tollgate-attempts": attempts });
+  });
+
+  it("that is an error says what was tried", async () => {
+    expect(await told("telling", "fails", false, path)).toEqual({
+      "server-timing": expect.stringMatching(TIMES),
+      "x-tollgate-attempts": "2",
+      "x-tollgate-provider": "second",
+      "x-tollgate-cost": "0",
+    });
+    expect(await told("telling", "nowhere/at-all", false, path)).toEqual({
+      "server-timing": expect.stringMatching(/^gw;dur=\d+\.\d$/),
+      "x-tollgate-attempts": "0",
+      "x-tollgate-cost": "0",
+    });
+  });
+
+  it("without a known price says no cost", async () => {
+    expect(await told("telling", "first/odd", false, path)).not.toHaveProperty("x-tollgate-cost");
+  });
+});
+
+it("a count of tokens says it too", async () => {
+  expect(await told("telling", "second/works", false, "messages/count_tokens")).toMatchObject({
+    "x-tollgate-attempts": "1",
+    "x-tollgate-provider": "second",
+    "x-tollgate-cost": "0",
+  });
+});

@@ -1,0 +1,181 @@
+// A request's trace: continued from its client, one tree whatever was tried, handed on where the operator says so, and in no other
+// place.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { defineObserver, defineProvider, type RequestRecord } from "tollgate/plugin";
+import {
+  gateway,
+  json,
+  say,
+  upstream,
+  type TestUpstream,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import { until } from "../kit/waits.ts";
+
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN = "00f067aa0ba902b7";
+const MINE = {
+  traceparent: `00-${TRACE}-${SPAN}-01`,
+  tracestate: "rojo=00f067aa0ba902b7",
+  baggage: "user=ann",
+};
+
+/** Fails where the model is called so. */
+const answering = (asked: UpstreamRequest) =>
+  asked.body.includes("failing")
+    ? json({ error: { message: "No." } }, 503)
+    : say("Hello.").usage({ input: 20, output: 7, cache_read: 5 }).to(asked);
+
+const provider = (use: string, url: string, more = "") =>
+  `{ use: ${use}, with: { base_url: "${url}/v1" }${more} }`;
+
+/** A provider by code of its own, which asks another address beside its base. */
+const native = (base: string, other: string) =>
+  defineProvider({
+    api: 1,
+    name: "native",
+    summary: "Asks by itself",
+    needs: { origins: [other] },
+    setup: () => ({
+      endpoints: [
+        {
+          kind: "chat" as const,
+          base,
+          auth: "none" as const,
+          async *run(_request: unknown, call: { fetch: typeof fetch }) {
+            await call.fetch(`${other}/elsewhere`, { method: "POST", body: "{}" });
+            await call.fetch("job", { method: "POST", body: "{}" });
+            await call.fetch("job/1");
+            yield { type: "start" as const };
+            yield { type: "open" as const, index: 0, block: { type: "text" as const } };
+            yield { type: "delta" as const, index: 0, text: "Hello." };
+            yield { type: "close" as const, index: 0 };
+            yield { type: "usage" as const, usage: { input: 1, output: 1 } };
+            yield { type: "finish" as const, reason: "stop" as const };
+          },
+        },
+      ],
+    }),
+  } as never);
+
+async function stage(up: TestUpstream, collector: TestUpstream) {
+  const records: RequestRecord[] = [];
+  const watcher = defineObserver({
+    api: 1,
+    name: "watcher",
+    summary: "Keeps records",
+    sends: "nowhere",
+    setup: () => ({ seen: (batch) => void records.push(...batch) }),
+  });
+  const forward = ", trace: forward";
+  const at = await gateway({
+    plugins: { watcher, native: native(`${up.url}/native`, collector.url) },
+    yaml: `frontends: [chat-completions, messages]
+middleware: [door, zdr]
+observers: [watcher]
+providers:
+  own: ${provider("openai-compatible", up.url, `${forward}, credentials: [{ name: a, zdr: { declared: true } }]`)}
+  other: ${provider("openai-compatible", up.url)}
+  spoken: ${provider("anthropic-compatible", up.url, forward)}
+  native: { use: native, trace: forward }
+models:
+  falls: { candidates: [own/failing, own/works] }
+`,
+  });
+  const ask = async (model: string, headers: Record<string, string> = {}) => {
+    const res = await fetch(`${at.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello." }] }),
+    });
+    await res.text();
+    const id = res.headers.get("x-request-id")!;
+    await until(() => records.some((record) => record.id === id));
+    return records.find((record) => record.id === id)!;
+  };
+  return Object.assign(at, { ask, records });
+}
+
+const collecting = () => upstream({ "POST /*": json({}) });
+const asked = (up: TestUpstream) => up.requests.filter(({ method }) => method === "POST");
+
+describe("the trace of a request", () => {
+  it("is its client's, and goes on under our call at a provider that is named, on both lanes", async () => {
+    await using up = await upstream({ "POST /*": answering });
+    await using collector = await collecting();
+    await using at = await stage(up, collector);
+    for (const model of ["own/works", "spoken/works"]) {
+      const { trace, calls } = await at.ask(model, MINE);
+      expect(trace).toMatchObject({ traceId: TRACE, parentId: SPAN, sampled: true });
+      expect(trace.state).toBe(MINE.tracestate);
+      const { headers } = asked(up).at(-1)!;
+      expect(headers["traceparent"]).toBe(`00-${TRACE}-${calls[0]!.spanId}-01`);
+      expect(headers["tracestate"]).toBe(MINE.tracestate);
+      expect(headers["baggage"]).toBeUndefined();
+    }
+    // A provider that is not named hears of none of it.
+    await at.ask("other/works", MINE);
+    const { headers } = asked(up).at(-1)!;
+    for (const name of Object.keys(MINE)) expect(headers[name]).toBeUndefined();
+  });
+
+  it("begins with the request where the client's cannot be read", async () => {
+    await using up = await upstream({ "POST /*": answering });
+    await using collector = await collecting();
+    await using at = await stage(up, collector);
+    for (const traceparent of ["", "00-1-2-3", `00-${"0".repeat(32)}-${SPAN}-01`]) {
+      const { trace } = await at.ask("own/works", { ...MINE, traceparent });
+      expect(trace.traceId).not.toBe(TRACE);
+      expect(Object.keys(trace).toSorted()).toEqual(["spanId", "traceId"]);
+      expect(asked(up).at(-1)!.headers).toMatchObject({
+        traceparent: expect.stringContaining(trace.traceId),
+      });
+      expect(asked(up).at(-1)!.headers["tracestate"]).toBeUndefined();
+    }
+    const { trace } = await at.ask("own/works", { traceparent: `00-${TRACE}-${SPAN}-00` });
+    expect(trace.sampled).toBe(false);
+    expect(asked(up).at(-1)!.headers["traceparent"]).toMatch(/-00$/);
+  });
+
+  it("never leaves with a private request, whatever stands in its head", async () => {
+    await using up = await upstream({ "POST /*": answering });
+    await using collector = await collecting();
+    await using at = await stage(up, collector);
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom("required", "strict"),
+        fc.constantFrom("own/works", "falls"),
+        fc.subarray(Object.entries(MINE)),
+        async (level, model, headers) => {
+          const before = up.requests.length;
+          const { privacy, trace } = await at.ask(model, {
+            ...Object.fromEntries(headers),
+            "service-zdr": level,
+          });
+          expect(privacy).toBe(level);
+          const sent = up.requests.slice(before);
+          expect(sent.length).toBeGreaterThan(0);
+          for (const one of sent) {
+            for (const name of Object.keys(MINE)) expect(one.headers[name]).toBeUndefined();
+            expect(one.rawHeaders.join("\n")).not.toContain(trace.traceId);
+          }
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+
+  it("of an endpoint that asks by itself goes to its own origin alone", async () => {
+    await using up = await upstream({ "POST /*": json({}), "GET /*": json({}) });
+    await using collector = await collecting();
+    await using at = await stage(up, collector);
+    const { calls } = await at.ask("native/any", MINE);
+    const own = up.requests.filter(({ path }) => path.startsWith("/native/job"));
+    expect(own.map(({ headers }) => headers["traceparent"])).toEqual(
+      Array.from({ length: 2 }, () => `00-${TRACE}-${calls[0]!.spanId}-01`),
+    );
+    const elsewhere = collector.requests.find(({ path }) => path === "/elsewhere")!;
+    expect(elsewhere.headers["traceparent"]).toBeUndefined();
+  });
+});

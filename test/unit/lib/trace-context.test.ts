@@ -1,0 +1,116 @@
+// Trace context, as W3C has it: what is well-formed goes on, what is not is as if it had not come.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  childSpanId,
+  newSpanId,
+  newTraceId,
+  readParent,
+  readState,
+  writeParent,
+} from "../../../src/lib/trace-context.ts";
+
+const hex = (digits: number) =>
+  fc
+    .array(fc.constantFrom(..."0123456789abcdef"), { minLength: digits, maxLength: digits })
+    .map((all) => all.join(""));
+const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
+const SPAN = "00f067aa0ba902b7";
+
+describe("traceparent", () => {
+  it("is read as it was written", () => {
+    fc.assert(
+      fc.property(hex(32), hex(16), fc.boolean(), (traceId, spanId, sampled) => {
+        fc.pre(/[^0]/.test(traceId) && /[^0]/.test(spanId));
+        const text = writeParent({ traceId, spanId, sampled });
+        expect(text).toHaveLength(55);
+        expect(readParent(text)).toEqual({ traceId, spanId, sampled });
+      }),
+    );
+  });
+
+  it.each([
+    [`00-${TRACE}-${SPAN}-01`, true],
+    [`00-${TRACE}-${SPAN}-00`, false],
+    // Flags that this level does not know are none of its business.
+    [`00-${TRACE}-${SPAN}-03`, true],
+    [`cc-${TRACE}-${SPAN}-01`, true],
+    [`cc-${TRACE}-${SPAN}-01-what-may-come`, true],
+  ])("%s is read", (text, sampled) => {
+    expect(readParent(text)).toEqual({ traceId: TRACE, spanId: SPAN, sampled });
+  });
+
+  it.each([
+    "",
+    "00",
+    `00-${TRACE}-${SPAN}`,
+    `00-${TRACE}-${SPAN}-01-more`,
+    `00-${TRACE}-${SPAN}-01.more`,
+    `cc-${TRACE}-${SPAN}-01.more`,
+    `ff-${TRACE}-${SPAN}-01`,
+    `00-${"0".repeat(32)}-${SPAN}-01`,
+    `00-${TRACE}-${"0".repeat(16)}-01`,
+    `00-${TRACE.toUpperCase()}-${SPAN}-01`,
+    `00-${TRACE}0-${SPAN}-01`,
+    `00-${TRACE}-${SPAN}-0x`,
+    // Twice: Node joins what came in two lines.
+    `00-${TRACE}-${SPAN}-01, 00-${TRACE}-${SPAN}-01`,
+  ])("%j is none", (text) => expect(readParent(text)).toBeUndefined());
+
+  it("is never an error, whatever comes", () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string(), fc.stringMatching(/^[\da-f]{2}-[\da-f-]{0,80}$/)),
+        (text) => {
+          const read = readParent(text);
+          expect(read === undefined || /^[\da-f]{32}$/.test(read.traceId)).toBe(true);
+        },
+      ),
+    );
+  });
+});
+
+describe("tracestate", () => {
+  it("keeps its members in their order, without what stands around them", () => {
+    expect(readState("rojo=00f067aa0ba902b7 ,  congo=t61rcWkgMzE,,x@y=1")).toBe(
+      "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE,x@y=1",
+    );
+  });
+
+  it.each(["", " ", "a", "=b", "A=b", "a=b=c", "a=\u{e9}", "a=b\u0001c", `${"a".repeat(257)}=b`])(
+    "%j is none",
+    (text) => expect(readState(text)).toBeUndefined(),
+  );
+
+  it("has at most 32 members, and goes on with as many as every reader takes", () => {
+    const members = (n: number, of: string) => Array.from({ length: n }, (_, i) => `k${i}=${of}`);
+    expect(readState(members(32, "v").join(","))).toBe(members(32, "v").join(","));
+    expect(readState(members(33, "v").join(","))).toBeUndefined();
+    const long = readState(members(32, "v".repeat(60)).join(","))!;
+    expect(long.length).toBeLessThanOrEqual(512);
+    expect(long.length).toBeGreaterThan(440);
+    expect(long.split(",")).toEqual(members(32, "v".repeat(60)).slice(0, long.split(",").length));
+  });
+});
+
+describe("ids", () => {
+  it("are well-formed and differ", () => {
+    const made = new Set(Array.from({ length: 20_000 }, () => newTraceId()));
+    expect(made.size).toBe(20_000);
+    for (const id of made) expect(id).toMatch(/^(?=.*[^0])[\da-f]{32}$/);
+    const spans = new Set(Array.from({ length: 20_000 }, () => newSpanId()));
+    expect(spans.size).toBe(20_000);
+    for (const id of spans) expect(id).toMatch(/^(?=.*[^0])[\da-f]{16}$/);
+  });
+
+  it("of attempts are theirs alone, and the same whenever they are asked for", () => {
+    fc.assert(
+      fc.property(fc.constant(null).map(newSpanId), (spanId) => {
+        const all = Array.from({ length: 50 }, (_, n) => childSpanId(spanId, n + 1));
+        expect(new Set([spanId, ...all]).size).toBe(51);
+        for (const id of all) expect(id).toMatch(/^(?=.*[^0])[\da-f]{16}$/);
+        expect(childSpanId(spanId, 3)).toBe(all[2]);
+      }),
+    );
+  });
+});
