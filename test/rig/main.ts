@@ -12,6 +12,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   canary: () => import("./canary.ts"),
   "ledger-size": () => import("./ledger-size.ts"),
   linear: () => import("./linear.ts"),
+  metrics: () => import("./metrics.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

@@ -125,6 +125,7 @@ export class CallLife {
     await reserve(call, out, this.#tally);
     this.#noteReserved();
     if (inner.gone) fail("canceled", "The client went away.");
+    this.#tally.askedAt = performance.now();
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);
