@@ -76,9 +76,7 @@ export const builtin = {
     usage: () => import("./middleware/usage.ts"),
     zdr: () => import("./middleware/zdr.ts"),
   },
-  observer: {
-    metrics: () => import("./observers/metrics.ts"),
-  },
+  observer: {},
   store: {
     memory: () => import("./stores/memory.ts"),
     sqlite: () => import("./stores/sqlite.ts"),

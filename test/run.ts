@@ -42,7 +42,11 @@ const LONG = [
   "test/rig/attack.test.ts",
   "test/rig/budget.test.ts",
   "test/rig/canary.test.ts",
+  "test/rig/clock.test.ts",
   "test/rig/crash.test.ts",
+  "test/rig/overload.test.ts",
+  "test/rig/readers.test.ts",
+  "test/rig/restart.test.ts",
   "test/rig/zdr.test.ts",
   "test/unit/testing/conformance.test.ts",
 ];

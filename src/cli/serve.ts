@@ -52,6 +52,7 @@ export const command: CliCommand = {
       version,
       load: createLoad(),
       overrides: overridesOf(given),
+      attended: process.stdin.isTTY,
       watch: !given.has("no-watch"),
       worker: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
     });

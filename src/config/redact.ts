@@ -6,8 +6,9 @@ import { NOTHING, type Schema, validator } from "./dialect.ts";
 import { escapeTemplate, parseTemplate } from "./interpolate.ts";
 import { leaves } from "./mounts.ts";
 import { candidatesOf } from "./references.ts";
+import { timeoutsView } from "./timeouts.ts";
 import { below, isMapping, type Mapping, valueAt } from "./tree.ts";
-import type { GatewayConfig, MountConfig, ProviderConfig, Timeouts } from "./types.ts";
+import type { GatewayConfig, MountConfig, ProviderConfig } from "./types.ts";
 
 export interface Provenance {
   /** The file's own values, short forms as they are. */
@@ -66,16 +67,18 @@ function sourceOf(pointer: string, root: Mapping): string {
   return candidatesOf(valueAt(root, line), line)[Number(index)]?.pointer ?? pointer;
 }
 
+const drainView = ({ drainMs, announceMs }: GatewayConfig) =>
+  announceMs === undefined
+    ? sayDuration(drainMs)
+    : { announce: sayDuration(announceMs), for: sayDuration(drainMs) };
+
 /** In the order in which the schema has them. */
 function viewOf(config: GatewayConfig, root: Mapping): Mapping {
   const said = isMapping(root["providers"]) ? root["providers"] : {};
   const providers = Object.keys(said).map((name) => {
     const provider = config.providers.get(name);
     const its = isMapping(said[name]) ? said[name] : {};
-    return [
-      name,
-      provider ? providerView(provider, its, config) : { use: its["use"], when: its["when"] },
-    ];
+    return [name, provider ? providerView(provider, its) : { use: its["use"], when: its["when"] }];
   });
   return {
     listen: config.listen,
@@ -83,10 +86,10 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     public_url: config.publicUrl,
     state_dir: config.stateDir,
     workers: config.workers,
-    drain: sayDuration(config.drainMs),
+    drain: drainView(config),
     allow_empty: config.allowEmpty,
     strict: config.strict,
-    timeouts: timeoutsView(config.timeouts),
+    timeouts: { ...timeoutsView(config.timeouts), write: sayDuration(config.writeMs) },
     max_body: saySize(config.maxBodyBytes),
     bounds: {
       in_flight: saySize(config.bounds.inFlightBytes),
@@ -95,6 +98,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
       connections: config.bounds.connections,
       connections_per_address: config.bounds.connectionsPerAddress,
     },
+    overload: { concurrent: config.overload.most, wait: sayDuration(config.overload.waitMs) },
     catalogue: { refresh: sayDuration(config.refreshMs) },
     files: {
       lifetime: sayDuration(config.files.ttlMs),
@@ -139,7 +143,7 @@ const mountedView = ({ use, from, options }: MountConfig<unknown>) => ({
 
 const filled = (options: Mapping) => (Object.keys(options).length > 0 ? options : undefined);
 
-function providerView(provider: ProviderConfig, said: Mapping, config: GatewayConfig): Mapping {
+function providerView(provider: ProviderConfig, said: Mapping): Mapping {
   const { credentials, options } = provider;
   const several = Array.isArray(said["credentials"]);
   return {
@@ -160,20 +164,10 @@ function providerView(provider: ProviderConfig, said: Mapping, config: GatewayCo
     ...(provider.zdrFields.length > 0 && { zdr_fields: provider.zdrFields }),
     on_disconnect: provider.onDisconnect,
     require_ready: provider.requireReady,
-    timeouts:
-      JSON.stringify(provider.timeouts) === JSON.stringify(config.timeouts)
-        ? undefined
-        : timeoutsView(provider.timeouts),
+    timeouts: said["timeouts"] === undefined ? undefined : timeoutsView(provider.timeouts),
     models: said["models"],
   };
 }
-
-const timeoutsView = ({ connectMs, firstByteMs, idleMs, totalMs }: Timeouts) => ({
-  connect: sayDuration(connectMs),
-  first_byte: sayDuration(firstByteMs),
-  idle: sayDuration(idleMs),
-  total: sayDuration(totalMs),
-});
 
 /** Every value that a schema calls secret, the longest first: what a log must never say. */
 export function secretsOf(config: GatewayConfig): string[] {

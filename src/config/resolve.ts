@@ -12,6 +12,7 @@ import { problem } from "./problems.ts";
 import { candidatesOf } from "./references.ts";
 import { RETRYABLE } from "./entries.ts";
 import type { Report } from "./substitute.ts";
+import { timeoutsOf } from "./timeouts.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 import type {
   CredentialConfig,
@@ -59,11 +60,12 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     publicUrl: root.public_url,
     stateDir: overrides.stateDir ?? path(dirname(of.stateFrom), root.state_dir),
     workers: overrides.workers ?? root.workers,
-    drainMs: parseDuration(root.drain)!,
+    ...drainOf(root.drain),
     allowEmpty: root.allow_empty,
     strict: root.strict,
     answerHeaders: root.answer_headers,
     timeouts,
+    writeMs: parseDuration(root.timeouts.write)!,
     maxBodyBytes: parseSize(String(root.max_body))!,
     bounds: {
       inFlightBytes: parseSize(String(root.bounds.in_flight))!,
@@ -72,6 +74,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
       connections: root.bounds.connections,
       connectionsPerAddress: root.bounds.connections_per_address,
     },
+    overload: { most: root.overload.concurrent, waitMs: parseDuration(root.overload.wait)! },
     refreshMs: parseDuration(root.catalogue.refresh)!,
     files: {
       ttlMs: parseDuration(root.files.lifetime)!,
@@ -98,6 +101,16 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     models: new Map(Object.entries(root.models).map(([name, said]) => [name, routeOf(name, said)])),
   } satisfies Omit<GatewayConfig, "sources" | "hash">;
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
+}
+
+const DRAIN = "300s";
+
+function drainOf(said: any): Pick<GatewayConfig, "drainMs" | "announceMs"> {
+  const { announce, for: drain = DRAIN } = isMapping(said) ? (said as any) : { for: said };
+  return {
+    drainMs: parseDuration(drain)!,
+    announceMs: announce === undefined ? undefined : parseDuration(announce)!,
+  };
 }
 
 /** Longer than anything that a person waits for, and an end all the same. */
@@ -155,17 +168,6 @@ const credentialOf = (said: any, fields: Mapping): CredentialConfig => ({
   zdr: said?.zdr,
 });
 
-function timeoutsOf(said: any, otherwise: Timeouts | undefined): Timeouts {
-  const ms = (key: string, rest: number | undefined) =>
-    said?.[key] === undefined ? rest! : parseDuration(said[key])!;
-  return {
-    connectMs: ms("connect", otherwise?.connectMs),
-    firstByteMs: ms("first_byte", otherwise?.firstByteMs),
-    idleMs: ms("idle", otherwise?.idleMs),
-    totalMs: ms("total", otherwise?.totalMs),
-  };
-}
-
 const routeOf = (name: string, said: any) => ({
   name,
   candidates: candidatesOf(said, "").map((candidate) => candidate.name),
@@ -184,18 +186,28 @@ export function checkDurations(root: any, report: Report): void {
     if (isMapping(said))
       for (const [key, each] of Object.entries(said)) check(each, below(pointer, key), false);
   };
+  const checkTimes = (said: unknown, pointer: string) => {
+    checkAll(said, pointer);
+    const classes = isMapping(said) ? said["classes"] : undefined;
+    if (isMapping(classes))
+      for (const [name, each] of Object.entries(classes))
+        checkAll(each, below(below(pointer, "classes"), name));
+  };
   check(root.drain, "/drain", true);
+  check(root.drain?.announce, "/drain/announce", true);
+  check(root.drain?.for, "/drain/for", true);
+  check(root.overload?.wait, "/overload/wait", true);
   check(root.log?.slow, "/log/slow", true);
   check(root.catalogue?.refresh, "/catalogue/refresh", false);
   check(root.files?.lifetime, "/files/lifetime", false);
-  checkAll(root.timeouts, "/timeouts");
+  checkTimes(root.timeouts, "/timeouts");
   if (Array.isArray(root.middleware))
     for (const [i, each] of root.middleware.entries())
       if (isMapping(each)) check(each["timeout"], `/middleware/${i}/timeout`, false);
   if (isMapping(root.providers))
     for (const [name, provider] of Object.entries(root.providers))
       if (isMapping(provider))
-        checkAll(provider["timeouts"], below(below("/providers", name), "timeouts"));
+        checkTimes(provider["timeouts"], below(below("/providers", name), "timeouts"));
 }
 
 /** In one order of keys, whatever the file's. A definition is code: for the hash it is what it was loaded as. */

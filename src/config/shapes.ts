@@ -35,6 +35,13 @@ export const duration = (description: string, value?: string) =>
     ...(value === undefined ? {} : { default: value }),
   });
 
+/** A duration alone, or the long form. */
+export const either = (short: ReturnType<typeof duration>, long: Schema): Schema => ({
+  if: { type: "object" },
+  then: long,
+  else: short,
+});
+
 export const size = (description: string, value: string) => ({
   type: ["string", "integer"],
   pattern: SIZE_PATTERN,
@@ -44,14 +51,26 @@ export const size = (description: string, value: string) => ({
   description,
 });
 
-export const timeouts = (defaults: { [name: string]: string | undefined }) => ({
-  connect: duration("Until the connection to a provider stands", defaults["connect"]),
+const callTimes = (defaults: { [name: string]: string | undefined }) => ({
   first_byte: duration(
     "Until the provider's first byte; reasoning models think",
     defaults["first_byte"],
   ),
   idle: duration("Between two pieces of a provider's answer", defaults["idle"]),
   total: duration("For one call, all of it", defaults["total"]),
+});
+
+export const timeouts = (defaults: { [name: string]: string | undefined }, classes?: object) => ({
+  connect: duration("Until the connection to a provider stands", defaults["connect"]),
+  ...callTimes(defaults),
+  classes: {
+    type: "object",
+    propertyNames: name("a class of calls: quick, thinking, or a kind of model such as image"),
+    additionalProperties: closed(callTimes({})),
+    description:
+      "Other times for a class of calls. quick: a streamed chat with a model that is known not to reason; thinking: any other chat; the others are named for the kind of model, such as image",
+    ...(classes && { default: classes }),
+  },
 });
 
 export const name = (what: string) => ({

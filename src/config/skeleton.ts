@@ -11,6 +11,7 @@ import type { AnswerHeader } from "./types.ts";
 import {
   closed,
   duration,
+  either,
   flag,
   list,
   name,
@@ -69,6 +70,36 @@ const BOUNDED = section("How much there may be of what clients and providers sen
   ),
 });
 
+const OVERLOAD = section("What happens when there is more to do than can be done", {
+  concurrent: most(
+    "Calls of one process at once; it takes fewer by itself while its own work takes longer than usual",
+    10_000,
+  ),
+  wait: duration("How long a request may wait for its turn", "1s"),
+});
+
+const TIMES = section("Of one call to a provider, and of a client that reads its answer", {
+  ...timeouts(
+    { connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" },
+    { quick: { first_byte: "60s" } },
+  ),
+  write: duration("How long a client may take nothing of its answer", "60s"),
+});
+
+const DRAIN = {
+  ...either(
+    duration("How long requests in flight may go on after a stop"),
+    closed({
+      announce: duration(
+        "How long all are still served after a stop, while /readyz says 503; absent: 5s where /readyz has been asked",
+      ),
+      for: duration("How long requests in flight may go on when the port has closed"),
+    }),
+  ),
+  default: "300s",
+  description: "What a stop does, or how long requests in flight may go on after it",
+};
+
 const FILES = section("Images that clients asked for by address", {
   lifetime: duration("How long an address is good; a week at most", "1h"),
   max_file: size("The largest that is kept", "64MiB"),
@@ -125,7 +156,7 @@ const skeleton = (facts: Schema) => ({
       default: 1,
       description: "Processes; auto: one per processor. A change needs a restart",
     },
-    drain: duration("How long requests in flight may go on after a stop", "300s"),
+    drain: DRAIN,
     allow_empty: flag("A reload may leave no provider where there were some", false),
     strict: flag("Refuse what another protocol cannot say in full, in place of a warning", false),
     answer_headers: list(
@@ -133,12 +164,10 @@ const skeleton = (facts: Schema) => ({
       "What answers say of the way that they came; it tells clients about the gateway",
       { uniqueItems: true, default: [] },
     ),
-    timeouts: section(
-      "Of one call to a provider",
-      timeouts({ connect: "5s", first_byte: "600s", idle: "300s", total: "3600s" }),
-    ),
+    timeouts: TIMES,
     max_body: size("The largest request", saySize(BOUNDS.body.most)),
     bounds: BOUNDED,
+    overload: OVERLOAD,
     catalogue: section("What providers say that they have", {
       refresh: duration("How often they are asked", "10m"),
     }),

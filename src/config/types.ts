@@ -34,7 +34,10 @@ export interface GatewayConfig {
   /** Absolute. */
   readonly stateDir: string;
   readonly workers: number | "auto";
+  /** What requests in flight have when the port has closed. */
   readonly drainMs: number;
+  /** How long all are still served when a stop has begun; undefined: it depends on whether anything asks /readyz. */
+  readonly announceMs: number | undefined;
   /** A reload may leave no provider where there were some: otherwise it is taken for a file that is half saved. */
   readonly allowEmpty: boolean;
   /** Translations must be lossless: a loss is a 400. */
@@ -42,6 +45,8 @@ export interface GatewayConfig {
   /** What answers say of the way that they came. */
   readonly answerHeaders: readonly AnswerHeader[];
   readonly timeouts: Timeouts;
+  /** How long a client may take nothing of its answer. */
+  readonly writeMs: number;
   /** Bytes of one request's body. */
   readonly maxBodyBytes: number;
   readonly bounds: {
@@ -53,6 +58,12 @@ export interface GatewayConfig {
     readonly answerBytes: number;
     readonly connections: number;
     readonly connectionsPerAddress: number;
+  };
+  readonly overload: {
+    /** Calls of one process at once. */
+    readonly most: number;
+    /** How long a request may wait for its turn. */
+    readonly waitMs: number;
   };
   /** How often providers are asked what they have. */
   readonly refreshMs: number;
@@ -103,11 +114,17 @@ export interface AdminToken {
   readonly token: string;
 }
 
-export interface Timeouts {
-  readonly connectMs: number;
+/** Of one call, but for its connection. */
+export interface CallTimes {
   readonly firstByteMs: number;
   readonly idleMs: number;
   readonly totalMs: number;
+}
+
+export interface Timeouts extends CallTimes {
+  readonly connectMs: number;
+  /** By class of call, whole: what a class does not say itself stands in it too. */
+  readonly classes: ReadonlyMap<string, CallTimes>;
 }
 
 export interface MountConfig<D> {

@@ -18,6 +18,8 @@ export interface GatewayOptions {
   overrides?: Overrides;
   /** Reload when a file of the config changes. */
   watch?: boolean;
+  /** A person at a terminal stops it: no balancer has to hear of that first. */
+  attended?: boolean;
   /** The program that a worker runs: what calls `work`. Without one there is one process. */
   worker?: string;
 }

@@ -17,7 +17,9 @@ import type { Json, JsonObject } from "../model/values.ts";
 import type { Store } from "../plugin/store.ts";
 import { RestingTargets } from "../walk/candidates/resting.ts";
 import { createUsual } from "../money/usual.ts";
+import { Gate } from "../walk/bounds/gate.ts";
 import { Room } from "../walk/bounds/room.ts";
+import { Strain } from "../walk/bounds/strain.ts";
 import { Turnstile } from "../walk/bounds/turnstile.ts";
 import { Watchdog } from "../walk/bounds/watchdog.ts";
 import { answering } from "./control/input.ts";
@@ -25,6 +27,7 @@ import { explainIn } from "./control/explanation.ts";
 import { openFiles } from "./services/files.ts";
 import { build } from "./generation/build.ts";
 import type { Services } from "./services/services.ts";
+import { ClaimTable } from "./services/claims.ts";
 import { createKeys } from "./services/keys.ts";
 import { createLedger } from "./services/ledger-queue.ts";
 import { modelCommands } from "./control/model-commands.ts";
@@ -35,7 +38,6 @@ import { Pools } from "./services/pools.ts";
 import { Retiring } from "./services/retiring.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
-import { Durations } from "./readings/durations.ts";
 import { Refusals } from "./readings/refusals.ts";
 import { createPeers } from "./services/peers.ts";
 
@@ -173,13 +175,14 @@ async function idleServices(
     shared: new Shared(),
     peers: createPeers(),
     refusals: new Refusals(),
-    commits: new Durations(),
     readings: async () => idle(),
     observing: new Audience(log),
     rests: new RestingTargets(),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
+    gate: new Gate(config.overload, scope.own(new Strain())),
+    claims: new ClaimTable(),
     room: new Room(0),
     turnstile: new Turnstile(),
     pools: scope.own(new Pools()),

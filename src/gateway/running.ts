@@ -16,10 +16,11 @@ import { firstKey } from "./services/first-key.ts";
 import { readConfigOf, type GatewayOptions } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
 import { instancesOf } from "./services/store.ts";
-import type { AllReadings } from "./readings/all.ts";
-import { readingAll } from "./readings/primary.ts";
+import { AllReadings } from "./readings/all.ts";
+import { OwnReader } from "./readings/own.ts";
 import { latest } from "./reload/latest.ts";
 import type { Listening } from "./http/listener.ts";
+import { ADMIN_MS, endMs, LameDuck } from "./lame-duck.ts";
 import { linesOf, refreshing } from "./generation/live-lists.ts";
 import { GenerationSlot, type LiveGeneration } from "./generation/slot.ts";
 import { readSettled } from "./reload/settled.ts";
@@ -36,12 +37,6 @@ type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
 
 type Why = NonNullable<Status["lastReload"]>["why"];
 
-/** For an answer to a program that is just being written. */
-const ADMIN_MS = 1_000;
-
-/** After the drain time. Workers have theirs first. */
-const END_MS = { alone: 5_000, workers: 35_000 };
-
 export class Running implements Gateway {
   readonly #of: GatewayOptions;
   readonly #scope: Scope;
@@ -56,6 +51,7 @@ export class Running implements Gateway {
   #numbers = 0;
   #lastReload: Status["lastReload"];
   #stopping: Promise<void> | undefined;
+  readonly #duck = new LameDuck();
   readonly #broken = Promise.withResolvers<Error>();
   firstKey: string | undefined;
 
@@ -78,7 +74,7 @@ export class Running implements Gateway {
     return this.#door?.inflight() ?? 0;
   }
   get endMs(): number {
-    return this.#stage.current.config.drainMs + (this.#workers ? END_MS.workers : END_MS.alone);
+    return endMs(this.#stage.current.config, this.#workers !== undefined);
   }
   get broken(): Promise<Error> {
     return this.#broken.promise;
@@ -100,10 +96,11 @@ export class Running implements Gateway {
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
     });
     this.#stage = new GenerationSlot(this.#services);
+    this.#readings = new AllReadings(
+      new OwnReader(this.#services, () => this.#stage.inFlight),
+      () => this.#workers?.sources() ?? [],
+    );
     this.#refresh = this.#scope.own(refreshing(this.#services));
-    const here = { services: this.#services, stage: this.#stage, refresh: this.#refresh };
-    const sources = () => this.#workers?.sources() ?? [];
-    this.#readings = readingAll({ ...here, version: this.#of.version }, sources);
     const serving = await this.#build(loaded, config);
     if ("problems" in serving) return serving.problems;
     warn(this.#of.log, serving.built.warnings);
@@ -224,6 +221,9 @@ export class Running implements Gateway {
   }
 
   async #stop(): Promise<void> {
+    const asked = [this.#stage.announce(), await this.#workers?.announce()].includes(true);
+    if (!this.#of.attended)
+      await this.#duck.announce(this.#stage.current.config, asked, this.#of.log);
     this.#stage.drain();
     const cut = (await this.#door?.close(this.#stage.current.config.drainMs)) ?? 0;
     if (cut > 0)
@@ -237,6 +237,7 @@ export class Running implements Gateway {
   }
 
   async kill(): Promise<void> {
+    this.#duck.hurry();
     await this.#door?.kill();
     await this.stop();
   }

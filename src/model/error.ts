@@ -20,6 +20,8 @@ export const ERRORS = {
   privacy: [403, "never"],
   not_found: [404, "never"],
   conflict: [409, "never"],
+  /** It does not go with what the client said before. */
+  mismatch: [422, "never"],
   too_large: [413, "never"],
   /** The client's own budget. */
   quota: [429, "never"],

@@ -66,15 +66,7 @@ export const MADE = {
     settle: true,
     routes: true,
   },
-  observer: {
-    ...COMMANDS,
-    seen: true,
-    turnedAway: true,
-    billed: true,
-    told: true,
-    end: true,
-    routes: true,
-  },
+  observer: { ...COMMANDS, seen: true, turnedAway: true, told: true, end: true, routes: true },
   store: {
     ...COMMANDS,
     lease: true,
@@ -87,7 +79,6 @@ export const MADE = {
     price: true,
     verify: true,
     shared: true,
-    size: true,
     instances: true,
   },
 } as const satisfies {

@@ -16,6 +16,7 @@ import { inputUpTo } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { stricter, type Branch } from "./accounts.ts";
+import type { ClaimedRequest } from "./claims.ts";
 import { noted } from "./labels.ts";
 import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
@@ -65,11 +66,11 @@ export interface ExchangeState {
   /** When the first one was begun. */
   asked: number | undefined;
   bytesOut: number;
-  /** It waited so long for others: for the client's body, for providers' answers. */
-  awayMs: number;
   gone: boolean;
   onGone: (() => void)[];
   readonly stay: Stay;
+  /** Its Idempotency-Key, once it is claimed. */
+  claim: Pick<ClaimedRequest, "who" | "name"> | undefined;
   /** The accounts that its key draws on. */
   branch: Branch | undefined;
 }
@@ -123,10 +124,10 @@ export class HostExchange implements Exchange {
       last: undefined,
       asked: undefined,
       bytesOut: 0,
-      awayMs: 0,
       gone: false,
       onGone: [],
       stay: new Stay(of.gen),
+      claim: undefined,
       branch: undefined,
     };
     of.res.on("close", () => {

@@ -12,7 +12,9 @@ import type { HeadersOut, Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
 import type { Accounts } from "./accounts.ts";
 import type { PictureFiles } from "./answer/picture-files.ts";
+import type { Claims } from "./claims.ts";
 import type { RestingTargets } from "./candidates/resting.ts";
+import type { Gate } from "./bounds/gate.ts";
 import type { Room } from "./bounds/room.ts";
 import type { CandidateResolver } from "./candidates/resolver.ts";
 import type { Ledger } from "./money/ledger.ts";
@@ -32,6 +34,8 @@ export interface Generation {
   /** Bytes of one answer that is held or written anew. */
   readonly maxAnswerBytes: number;
   readonly slowMs: number;
+  /** How long a client may take nothing of its answer. */
+  readonly writeMs: number;
   readonly resolver: CandidateResolver;
   readonly catalogue: Catalogue;
   readonly accounts: Accounts;
@@ -46,7 +50,10 @@ export interface Generation {
   readonly seen: ((record: RequestRecord) => void) | undefined;
   /** How many bytes may be held and how many requests may be inside at once, in the whole process. */
   readonly room: Room;
+  readonly gate: Gate;
   readonly turnstile: Turnstile;
+  /** Requests with an Idempotency-Key, of the whole gateway. */
+  readonly claims: Claims;
   readonly pictures: PictureFiles;
   /**
    * A call's own way to its candidate, for code that sends by itself. `prepare` has the last word on what leaves, and `trace` gives

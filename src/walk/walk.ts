@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { nextId } from "../lib/id.ts";
 import { admit } from "./stations/admit.ts";
 import { carry } from "./stations/carry.ts";
+import { claim, free, release } from "./stations/claim.ts";
 import { count } from "./stations/count.ts";
 import { dispatch } from "./stations/dispatch.ts";
 import { HostExchange } from "./exchange.ts";
@@ -36,11 +37,14 @@ export async function walk(
     try {
       await pass(x, mounted);
     } catch (problem) {
+      const freeing = free(x);
+      if (freeing) await freeing;
       refused(x, problem, refuse);
     }
     const settling = settle(x);
     if (settling) await settling;
   } finally {
+    release(x);
     x["~"].stay.walked();
     leave();
   }
@@ -49,9 +53,15 @@ export async function walk(
 /** Where nothing has to be waited for, nothing is: each wait is a turn of the queue and a promise. */
 async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void> {
   if ("serve" in of) return serve(x, of, admit);
+  const { stay } = x["~"];
+  stay.arrive();
   const admitting = admit(x);
   if (admitting) await admitting;
+  const turn = stay.enter();
+  if (turn) await turn;
   await x.read();
+  const claiming = claim(x);
+  if (claiming) await claiming;
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
   const { gen, frontend, received } = x["~"];

@@ -227,13 +227,13 @@ describe("a hard budget", () => {
   });
 });
 
-it("counting tokens costs nothing, and the same request twice is paid twice", async () => {
+it("counting tokens costs nothing, and the same request twice is paid twice unless it has a name", async () => {
   const { secret, id } = await keyOf(expected, 1_000_000_000);
   const asked = { ...chat("count"), model: "messages/model" };
   await (await post(expected, secret, "/v1/messages/count_tokens", asked)).text();
   const counted = await settled(expected, id);
   expect(counted.map(({ costNano }) => costNano)).toEqual(["0"]);
-  const again = { headers: { "x-stainless-retry-count": "1", "idempotency-key": "same" } };
+  const again = { headers: { "x-stainless-retry-count": "1" } };
   for (let i = 0; i < 2; i++)
     await (await post(expected, secret, "/v1/chat/completions", chat("twice"), again)).text();
   const rows = (await settled(expected, id)).slice(1);

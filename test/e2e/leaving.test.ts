@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
 import { startGateway } from "../kit/daemon.ts";
-import { until } from "../kit/waits.ts";
+import { quiet, until } from "../kit/waits.ts";
 
 const GUARD = `
 export default {
@@ -79,4 +79,35 @@ ${more}`;
   if (what !== "a reload") expect((await gateway.exit).code).toBe(0);
   // Nothing had to be cut off.
   expect(gateway.output()).not.toContain("the drain time is over");
+});
+
+it.each([1, 2])("a stop is announced first: all are served, %i workers or not", async (workers) => {
+  const yaml = `workers: ${workers}
+drain: { announce: 10m, for: 20s }
+frontends: [chat-completions]
+middleware: [auth]
+providers: { demo: { use: demo } }
+`;
+  await using gateway = await startGateway({ yaml });
+  const ready = () => fetch(`${gateway.url}/readyz`, { headers: { connection: "close" } });
+  expect((await ready()).status).toBe(200);
+  const ask = () =>
+    fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+    });
+  // Its connection stays, and the next request comes on it.
+  expect((await (await ask()).text()).includes("Hi")).toBe(true);
+  gateway.kill("SIGTERM");
+  await until(async () => (await ready()).status === 503);
+  for (let i = 0; i < 6; i++) {
+    const res = await ask();
+    expect(res.status, await res.text()).toBe(200);
+    expect(res.headers.get("connection")).toBe("close");
+  }
+  // Within this time it is the echo of a terminal.
+  await quiet(400);
+  gateway.kill("SIGTERM");
+  expect((await gateway.exit).code).toBe(0);
 });

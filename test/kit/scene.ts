@@ -12,6 +12,7 @@ import { toHandler } from "../../src/gateway/http/adapter.ts";
 import { createApp } from "../../src/gateway/http/app.ts";
 import { build } from "../../src/gateway/generation/build.ts";
 import type { Services } from "../../src/gateway/services/services.ts";
+import { ClaimTable } from "../../src/gateway/services/claims.ts";
 import { Audience } from "../../src/gateway/observers/audience.ts";
 import { Pools } from "../../src/gateway/services/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
@@ -19,7 +20,9 @@ import { Mask } from "../../src/lib/mask.ts";
 import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
 import { RestingTargets } from "../../src/walk/candidates/resting.ts";
+import { Gate, type GateLimits } from "../../src/walk/bounds/gate.ts";
 import { Room } from "../../src/walk/bounds/room.ts";
+import { Strain } from "../../src/walk/bounds/strain.ts";
 import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
 import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
 import {
@@ -41,7 +44,13 @@ import {
 } from "tollgate/plugin";
 import { quiet } from "./waits.ts";
 
-export const TIMEOUTS = { connectMs: 2_000, firstByteMs: 20_000, idleMs: 20_000, totalMs: 40_000 };
+export const TIMEOUTS = {
+  connectMs: 2_000,
+  firstByteMs: 20_000,
+  idleMs: 20_000,
+  totalMs: 40_000,
+  classes: new Map(),
+};
 
 const DEFAULT_BOUNDS: GatewayConfig["bounds"] = {
   inFlightBytes: BOUNDS.inFlight.most,
@@ -84,6 +93,8 @@ export interface Scene {
   bodyBytes?: number;
   /** Bytes that may be held at once. */
   room?: number;
+  /** How many calls there may be at once. */
+  overload?: GateLimits;
   bounds?: Partial<GatewayConfig["bounds"]>;
   verdict?: (command: Reserve) => Verdict;
   /** How long a settle takes to be durable. */
@@ -116,6 +127,7 @@ export async function scene(of: Scene) {
     secrets() {},
     flush() {},
   };
+  const strain = new Strain();
   const house = {
     log,
     mask: new Mask(),
@@ -125,8 +137,10 @@ export async function scene(of: Scene) {
     rests: new RestingTargets(),
     usual: createUsual(),
     watchdog: new Watchdog(),
+    gate: new Gate(of.overload ?? { most: 10_000, waitMs: 1_000 }, strain),
     room: new Room(of.room ?? BOUNDS.inFlight.most),
     turnstile: new Turnstile(),
+    claims: new ClaimTable(),
     lists: createLists(),
     pictures: {
       keep: async () => "http://pictures.test/1.png",
@@ -169,6 +183,9 @@ export async function scene(of: Scene) {
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
+    writeMs: 60_000,
+    answerHeaders: [],
+    overload: of.overload ?? { most: 10_000, waitMs: 1_000 },
     accounts: new Map(
       Object.entries(of.accounts ?? {}).map(([id, said]) => [id, account(id, said)]),
     ),
@@ -319,6 +336,7 @@ export async function scene(of: Scene) {
       await built.retire();
       await house.pools[Symbol.asyncDispose]();
       house.watchdog[Symbol.dispose]();
+      strain[Symbol.dispose]();
     },
   };
 }

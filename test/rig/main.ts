@@ -12,7 +12,10 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   canary: () => import("./canary.ts"),
   "ledger-size": () => import("./ledger-size.ts"),
   linear: () => import("./linear.ts"),
-  metrics: () => import("./metrics.ts"),
+  restart: () => import("./restart.ts"),
+  overload: () => import("./overload.ts"),
+  readers: () => import("./readers.ts"),
+  clock: () => import("./clock.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

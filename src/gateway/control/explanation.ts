@@ -1,7 +1,9 @@
 // What a request for a model would meet in a generation, in words for people and as data for programs.
-import type { GatewayConfig } from "../../config/types.ts";
+import type { GatewayConfig, Timeouts } from "../../config/types.ts";
 import { fail, faultOf } from "../../model/error.ts";
+import type { ModelInfo } from "../../model/facts.ts";
 import { explain } from "../../walk/candidates/explain.ts";
+import { classOf } from "../../walk/upstream/times.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import type { Explanation } from "../types.ts";
 
@@ -30,8 +32,7 @@ export async function explainIn(
       param: fault.param,
     });
   });
-  const provider =
-    explained.candidates[0]?.candidate.provider ?? explained.excluded[0]?.candidate.provider;
+  const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
   const hooks = Object.fromEntries(
     Object.entries(frontend.chain)
       .filter(([hook]) => hook !== "senders")
@@ -57,7 +58,10 @@ export async function explainIn(
       })),
     ],
     hooks,
-    timeouts: (provider ? built.providers.get(provider)?.timeouts : undefined) ?? config.timeouts,
+    timeouts: timesOf(
+      built.providers.get(first?.provider ?? "")?.timeouts ?? config.timeouts,
+      first?.info,
+    ),
     notes: explained.notes,
   };
 }
@@ -81,4 +85,13 @@ function speaker(
     lanes[0]?.frontend ??
     frontends.find((f) => f.server)
   );
+}
+
+/** As they are for a stream. */
+function timesOf(
+  { connectMs, classes, ...plain }: Timeouts,
+  info: ModelInfo | undefined,
+): Explanation["timeouts"] {
+  const its = info && classes.get(classOf({ info, stream: true }));
+  return { connectMs, ...plain, ...its };
 }

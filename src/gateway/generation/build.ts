@@ -121,6 +121,7 @@ function generation(
     maxValues: config.bounds.values,
     maxAnswerBytes: config.bounds.answerBytes,
     slowMs: config.log.slowMs,
+    writeMs: config.writeMs,
     resolver: new CandidateResolver({
       providers,
       unmounted,
@@ -136,7 +137,9 @@ function generation(
     retiring: services.retiring,
     watchdog: services.watchdog,
     seen: config.observers.length > 0 ? (record) => services.observing.seen(record) : undefined,
+    claims: services.claims,
     room: services.room,
+    gate: services.gate,
     turnstile: services.turnstile,
     usual: services.usual,
     pictures: services.pictures,

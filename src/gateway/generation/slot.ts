@@ -36,6 +36,7 @@ export class GenerationSlot {
   #current: LiveGeneration | undefined;
   #listening: Listening | undefined;
   #draining = false;
+  #asked = false;
 
   constructor(services: Services) {
     this.#services = services;
@@ -43,6 +44,16 @@ export class GenerationSlot {
 
   get draining(): boolean {
     return this.#draining;
+  }
+
+  /**
+   * `/readyz` says that it ends, and all are still served. True: it has been asked before, so a balancer wants to know that
+   * before the port closes.
+   */
+  announce(): boolean {
+    this.#draining = true;
+    this.#listening?.announce();
+    return this.#asked;
   }
 
   /** No new client is wanted, and what a plugin does without end may end: those that listen or write for long hear of it. */
@@ -61,7 +72,7 @@ export class GenerationSlot {
     const { config } = this.current;
     return (this.#listening = await listen({
       ...config.listen,
-      limits: config.bounds,
+      limits: limitsOf(config),
       ...more,
       handler: (req, res) => this.current.handler(req, res),
       refused: (refusal, who) => this.#cut("clients", refusal, who),
@@ -149,7 +160,8 @@ export class GenerationSlot {
     this.#services.observing.mount(serving.built.observers);
     this.#services.log.level(serving.config.log.level);
     this.#services.files.limit(serving.config.files);
-    this.#listening?.limit(serving.config.bounds);
+    this.#listening?.limit(limitsOf(serving.config));
+    this.#services.gate.limit(serving.config.overload);
     this.#services.room.limit(serving.config.bounds.inFlightBytes);
     if (!old) return;
     this.#retired.add(old);
@@ -174,8 +186,11 @@ export class GenerationSlot {
   }
 
   #ready(): { ready: boolean; state: string } {
+    this.#asked = true;
     if (this.#draining) return { ready: false, state: "draining" };
     if (!this.#services.ledger.healthy) return { ready: false, state: "ledger_down" };
     return { ready: true, state: "ready" };
   }
 }
+
+const limitsOf = ({ bounds, writeMs }: GatewayConfig) => ({ ...bounds, stuckMs: writeMs });

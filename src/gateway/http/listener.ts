@@ -65,8 +65,10 @@ export interface Listening {
   readonly port: number;
   readonly server: Server;
   inflight(): number;
-  /** Of connections, from now on. */
-  limit(limits: CrowdLimits): void;
+  /** Of connections, and of clients that do not read; from now on. */
+  limit(limits: CrowdLimits & Partial<Pick<SocketLimits, "stuckMs">>): void;
+  /** All are served, and every answer is the last one on its connection: the port closes soon. */
+  announce(): void;
   /** Accepts no new client and waits for requests in flight; how many were cut when the time was over. */
   close(graceMs: number): Promise<number>;
   /** Cuts every client off. */
@@ -139,7 +141,8 @@ export async function listen(options: ListenOptions): Promise<Listening> {
     port,
     server,
     inflight: () => sockets.inFlight,
-    limit: (limits) => sockets.crowd.limit(limits),
+    limit: (limits) => sockets.limit(limits),
+    announce: () => sockets.announce(),
     kill: () => sockets.kill(),
     async close(graceMs) {
       // Not listhen's own close(): it takes a request that waits for 100 Continue for an idle socket.

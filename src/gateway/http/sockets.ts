@@ -7,6 +7,7 @@ import { nextId } from "../../lib/id.ts";
 import { Crowd, type CrowdLimits } from "./connections.ts";
 import type { Refusal } from "./door.ts";
 import { gone, Pace, slow, stuck } from "./pace.ts";
+import { LATE_BODY, LATE_HEAD, SLOW_BODY } from "./late.ts";
 import { rawRefusal } from "./refusal.ts";
 
 export interface SocketLimits extends CrowdLimits {
@@ -49,28 +50,11 @@ interface Held {
   unread: boolean;
 }
 
-const LATE_HEAD: Refusal = {
-  status: 408,
-  code: "head_timeout",
-  message: "The head of the request did not arrive in time.",
-};
-const LATE_BODY: Refusal = {
-  status: 408,
-  code: "body_timeout",
-  message: "The body of the request did not arrive in time.",
-};
-
-const SLOW_BODY: Refusal = {
-  status: 408,
-  code: "body_slow",
-  message: "The body of the request comes too slowly.",
-};
-
 /** Hears of each connection that is cut, or not let in. `id`: what the client is told to ask about, if there are words. */
 type SocketListener = (refusal: Refusal, address: string, id: string) => void;
 
 export class Sockets {
-  readonly #limits: SocketLimits;
+  #limits: SocketLimits;
   readonly #told: SocketListener;
   readonly crowd: Crowd;
   readonly #held = new Map<Socket, Held>();
@@ -78,6 +62,7 @@ export class Sockets {
   readonly #every: number;
   /** Coarse on purpose: a clock read for each request would cost more than a second is worth here. */
   #now = performance.now();
+  #announced = false;
   #draining = false;
   #inFlight = 0;
 
@@ -88,6 +73,12 @@ export class Sockets {
     const { headMs, receiptMs, slowMs, stuckMs } = limits;
     this.#every = Math.min(1_000, ...[headMs, receiptMs, slowMs, stuckMs].map((ms) => ms / 4));
     this.#sweep = setInterval(() => this.#look(), this.#every).unref();
+  }
+
+  /** From now on; connections that are open stay. */
+  limit(limits: CrowdLimits & Partial<Pick<SocketLimits, "stuckMs">>): void {
+    this.#limits = { ...this.#limits, ...limits };
+    this.crowd.limit(limits);
   }
 
   get inFlight(): number {
@@ -148,7 +139,7 @@ export class Sockets {
     this.#inFlight++;
     res.on("close", () => this.#answered(held));
     // Only what came before "Connection: close" is answered.
-    held.over = this.#draining || ++held.requests >= this.#limits.requestsPerSocket;
+    held.over = this.#announced || ++held.requests >= this.#limits.requestsPerSocket;
     if (held.over) res.shouldKeepAlive = false;
     const { headers } = req;
     const body =
@@ -189,16 +180,22 @@ export class Sockets {
     if (this.#draining) held.socket.destroySoon();
   }
 
-  /** From now on every answer is the last one on its socket. */
-  drain(): void {
-    this.#draining = true;
-    for (const held of this.#held.values()) {
+  /** From now on every answer says that it is the last one on its socket. What has said otherwise keeps its word. */
+  announce(): void {
+    this.#announced = true;
+    for (const held of this.#held.values())
       if (held.latest && !held.latest.headersSent) {
         held.latest.shouldKeepAlive = false;
         held.over = true;
       }
+  }
+
+  /** And a socket is closed when its answer has left, whatever that said. */
+  drain(): void {
+    this.announce();
+    this.#draining = true;
+    for (const held of this.#held.values())
       if (held.inFlight === 0 && held.socket.bytesRead === 0) held.socket.destroy();
-    }
   }
 
   kill(): void {

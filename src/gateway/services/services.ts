@@ -10,17 +10,20 @@ import type { Readings } from "../../plugin/readings.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { PictureFiles } from "../../walk/answer/picture-files.ts";
 import { RestingTargets } from "../../walk/candidates/resting.ts";
+import { Gate } from "../../walk/bounds/gate.ts";
 import { Room } from "../../walk/bounds/room.ts";
+import { Strain } from "../../walk/bounds/strain.ts";
 import { Turnstile } from "../../walk/bounds/turnstile.ts";
 import { Watchdog } from "../../walk/bounds/watchdog.ts";
+import type { Claims } from "../../walk/claims.ts";
+import { ClaimTable } from "./claims.ts";
 import { createDesk, desked } from "./ledger-readings.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type LedgerQueue } from "./ledger-queue.ts";
 import { Audience, type Observing } from "../observers/audience.ts";
-import { hearingCommits } from "../observers/commits.ts";
-import { Durations } from "../readings/durations.ts";
+import { hearingCrossings } from "../observers/crossings.ts";
 import { Refusals } from "../readings/refusals.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
@@ -36,7 +39,7 @@ export interface Services {
   readonly shared: Shared;
   readonly pools: Pools;
   readonly store: Store;
-  /** The store's way in; observers hear of what a batch has made durable. */
+  /** The store's way in; observers hear of budgets that a batch has crossed. */
   readonly writes: Pick<Store, "apply" | "lease">;
   readonly ledger: LedgerQueue;
   /** The store's readings, as clients get them. */
@@ -51,14 +54,14 @@ export interface Services {
   readonly usual: Usual;
   readonly watchdog: Watchdog;
   readonly room: Room;
+  readonly gate: Gate;
   readonly turnstile: Turnstile;
+  readonly claims: Claims;
   readonly pictures: PictureFiles;
   readonly files: Files;
   readonly peers: Peers;
   /** Requests that were turned away before a frontend had them. */
   readonly refusals: Refusals;
-  /** How long the store took over each batch. Of the process that owns it. */
-  readonly commits: Durations;
   /** Of all processes. */
   readonly readings: () => Promise<Readings>;
   readonly stateDir: string;
@@ -84,6 +87,8 @@ export async function openServices(
     store: Store | Promise<Store>;
     /** Another process's; without them our own, in the state folder. */
     lists?: Lists;
+    /** The process that knows of Idempotency-Keys; without it this one does. */
+    claims?: Claims;
     /** Where the observers are, when not in this process. */
     observing?: Observing;
   },
@@ -100,12 +105,13 @@ export async function openServices(
       recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),
     }),
     refusals: new Refusals(),
-    commits: new Durations(),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
+    gate: new Gate(config.overload, scope.own(new Strain())),
     room: new Room(config.bounds.inFlightBytes),
     turnstile: new Turnstile(),
+    claims: of.claims ?? new ClaimTable(),
     pools: scope.own(new Pools()),
     lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),
@@ -126,9 +132,7 @@ export async function openServices(
   };
   services.store = await of.store;
   // The process that owns the store tells of it; a worker only carries what it was answered.
-  services.writes = of.observing
-    ? services.store
-    : hearingCommits(services.store, observing, services.commits);
+  services.writes = of.observing ? services.store : hearingCrossings(services.store, observing);
   services.ledger = createLedger(services.writes, {
     tell(trouble) {
       const ok = trouble === undefined;

@@ -33,6 +33,8 @@ export type WorkerCommands = {
   status(): WorkerStatus;
   /** How this process is. */
   readings(): OwnReadings;
+  /** `/readyz` says that it ends, and all are still served; whether it has been asked before. */
+  announce(): boolean;
   /** Accepts no new client, and ends when the requests in flight are over; how many were cut off. */
   stop(drainMs: number): Promise<number>;
 };

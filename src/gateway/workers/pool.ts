@@ -11,6 +11,7 @@ import { choose } from "../http/port.ts";
 import type { WorkerStatus } from "../types.ts";
 import type { ReadingSource } from "../readings/all.ts";
 import { carrying } from "./carrier.ts";
+import { settleLeft, tellEnd } from "./ends.ts";
 import { firstOf } from "./first-problems.ts";
 import { spawn, type Member } from "./worker-handle.ts";
 import type { WorkerConfig, BoundPort } from "./commands.ts";
@@ -57,6 +58,7 @@ export class WorkerPool {
   #port: BoundPort | undefined;
   #failures = 0;
   #opened = false;
+  #announced = false;
   #ending = false;
 
   constructor(of: WorkerPoolOptions, order: WorkerConfig) {
@@ -144,6 +146,14 @@ export class WorkerPool {
     return told.filter(Boolean);
   }
 
+  /** Whether any of them has been asked for /readyz. */
+  async announce(): Promise<boolean> {
+    this.#announced = true;
+    const members = [...this.#all];
+    const asked = await Promise.all(members.map((each) => each.wonder("announce", WORD_MS)));
+    return asked.includes(true);
+  }
+
   async close(drainMs: number): Promise<number> {
     this.#ending = true;
     let cut = 0;
@@ -179,6 +189,7 @@ export class WorkerPool {
       reports: services.reports,
       apply: this.#apply,
       observing: services.observing,
+      claims: services.claims,
       ailing: () => this.#retireWorker(member),
       late: (asked, withinMs) =>
         services.log.error(
@@ -231,15 +242,10 @@ export class WorkerPool {
       if (!this.#retired.has(member)) void this.#replace(member, how);
     }
     // A silent store keeps no worker from ending: the next start finds what is open.
-    await Promise.race([this.#settle(member), sleep(WORD_MS, undefined, { ref: false })]);
-  }
-
-  async #settle(member: Member): Promise<void> {
-    const { ledger, log } = this.#of.services;
-    for (const call of await member.holds.left(Date.now()))
-      ledger.settle(call).catch((error: unknown) => {
-        log.error({ err: error, attempt: call.attempt }, "a call could not be settled");
-      });
+    await Promise.race([
+      settleLeft(this.#of.services, member),
+      sleep(WORD_MS, undefined, { ref: false }),
+    ]);
   }
 
   /** Another one takes over at once, and it may finish what it has. */
@@ -288,11 +294,6 @@ export class WorkerPool {
       if (problems.length > 0) throw new Error(problems.map(({ message }) => message).join("; "));
       await member.ask("commit", WORD_MS, this.#port!);
     } while (order !== this.#order);
+    if (this.#announced) await member.ask("announce", WORD_MS);
   }
-}
-
-function tellEnd({ log, observing }: Services, { place, pid, holds }: Member, how: string): void {
-  const of = { worker: place, pid, how, calls: holds.size };
-  log.error(of, "a worker has ended; what it had open is settled as estimated");
-  observing.told({ type: "worker_gone", at: Date.now(), ...of });
 }

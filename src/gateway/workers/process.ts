@@ -77,6 +77,7 @@ class WorkerProcess {
       forget: () => this.#here?.services.keys.forget(),
       status: () => this.#status(),
       readings: () => this.#here!.reader.read(),
+      announce: () => this.#here!.slot.announce(),
       stop: (drainMs) => this.#stop(drainMs),
     };
   }
@@ -164,6 +165,11 @@ class WorkerProcess {
       store: borrowed(this.#link),
       lists: this.#lists,
       observing: this.#observing,
+      claims: {
+        begin: (claim) => this.#link.ask("claim", claim),
+        end: (claim, outcome) => this.#link.ask("claimOver", claim, outcome),
+        gone() {},
+      },
     });
     const slot = new GenerationSlot(services);
     return { services, slot, reader: new OwnReader(services, () => slot.inFlight) };

@@ -6,6 +6,7 @@ import type { Lists } from "../../catalogue/lists.ts";
 import type { Notice, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { ReadingSource } from "../readings/all.ts";
+import type { ClaimedRequest, ClaimOutcome, Claims } from "../../walk/claims.ts";
 import type { Observing } from "../observers/audience.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel } from "./link.ts";
@@ -56,6 +57,8 @@ export function spawn(
     late: (asked: string, withinMs: number) => void;
     /** What it has to tell observers. */
     observing: Pick<Observing, "seen" | "turnedAway" | "told" | "gone">;
+    /** Requests with an Idempotency-Key, of all processes. */
+    claims: Claims;
     /** It asks on behalf of a plugin what that plugin's others know. */
     peers: (id: string, question: unknown) => Promise<unknown>;
     /** The same, for what all processes are like. */
@@ -72,6 +75,8 @@ export function spawn(
     ailing: of.ailing,
     peers: of.peers,
     readings: of.readings,
+    claim: (claim: ClaimedRequest) => of.claims.begin(claim, child),
+    claimOver: (claim: ClaimedRequest, outcome?: ClaimOutcome) => of.claims.end(claim, outcome),
     seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
     turnedAway: (refusals: readonly TurnedAway[]) =>
       refusals.forEach((each) => of.observing.turnedAway(each)),
@@ -87,7 +92,10 @@ export function spawn(
       sleep(withinMs, undefined, { ref: false }),
     ]);
   const over = ending(child);
-  void over.then(() => of.observing.gone(child));
+  void over.then(() => {
+    of.observing.gone(child);
+    of.claims.gone(child);
+  });
   return {
     place,
     pid: child.pid!,

@@ -14,6 +14,7 @@ const WORDS: { readonly [K in ErrorKind]: readonly [type: string, code: string |
   privacy: ["permission_error", "privacy"],
   not_found: ["invalid_request_error", "not_found"],
   conflict: ["conflict_error", "conflict"],
+  mismatch: ["invalid_request_error", "mismatch"],
   too_large: ["invalid_request_error", "request_too_large"],
   quota: ["insufficient_quota", "insufficient_quota"],
   rate_limited: ["rate_limit_error", "rate_limit_exceeded"],

@@ -12,8 +12,6 @@ const OPEN_AFTER_BYTES = 64 * 1024;
 const COMMIT_AFTER_BYTES = 1024 * 1024;
 const MIME = /^[\x21-\x7e][\x20-\x7e]{0,255}$/;
 const PING_EVERY_MS = 15_000;
-/** A client that takes nothing for this long is given up. */
-const STALLED_MS = 60_000;
 
 export interface Pausable {
   pause(): void;
@@ -174,7 +172,7 @@ export class ClientAnswer implements Watchable {
 
   tick(now: number): void {
     if (this.#muted) return;
-    if (this.#blockedSince !== undefined && now - this.#blockedSince > STALLED_MS)
+    if (this.#blockedSince !== undefined && now - this.#blockedSince > this.#inner.gen.writeMs)
       return void this.#res.destroy();
     if (!this.#stream) return;
     if (this.#ping === "") return;

@@ -1,8 +1,9 @@
-// What one request takes up of its process while it is here: a place among those of its key, and bytes. Both are free again
-// whichever way it ends.
+// What one request takes up of its process while it is here: a turn, a place among those of its key, and bytes. All are free
+// again whichever way it ends.
 import { fault } from "../../model/error.ts";
 import { excess } from "../../model/excess.ts";
 import { blame } from "../upstream/blame.ts";
+import type { Gate } from "./gate.ts";
 import type { Room } from "./room.ts";
 import type { Turnstile } from "./turnstile.ts";
 
@@ -12,6 +13,7 @@ const SOON = { retryAfterMs: RETRY_MS } as const;
 
 /** How many bytes may be held and how many requests may be inside at once, in the whole process. */
 interface ProcessBounds {
+  readonly gate: Gate;
   readonly room: Room;
   readonly turnstile: Turnstile;
 }
@@ -21,6 +23,7 @@ export class Stay {
   readonly #bounds: ProcessBounds;
   #held = 0;
   #inside: string[] | undefined;
+  #entered = false;
   #walked = false;
   #written = false;
 
@@ -31,6 +34,19 @@ export class Stay {
   /** What was held before the key was known counts for no key. */
   belongs(who: string): void {
     if (this.#held === 0) this.#who = who;
+  }
+
+  /** Before anything is asked of it. Throws where the process can take nothing. */
+  arrive(): void {
+    this.#bounds.gate.arrive();
+  }
+
+  /** Its turn, now or when the promise resolves. Throws, or rejects, where there are too many. */
+  enter(): Promise<void> | undefined {
+    const turn = this.#bounds.gate.enter(this.#who);
+    if (turn) return turn.then(() => void (this.#entered = true));
+    this.#entered = true;
+    return undefined;
   }
 
   /** How many bytes it holds. */
@@ -67,6 +83,7 @@ export class Stay {
   /** Its walk is over. What it holds is free when its answer has left too. */
   walked(): void {
     this.pass();
+    if (this.#entered) this.#bounds.gate.leave(this.#who);
     this.#walked = true;
     if (this.#written) this.#empty();
   }

@@ -116,6 +116,7 @@ export class CallLife {
     const call = this.#call;
     const inner = call.exchange["~"];
     promise(call);
+    const began = performance.now();
     const before = breath(inner.received!.bytes);
     if (before) await before;
     const out = this.#prepare();
@@ -123,9 +124,9 @@ export class CallLife {
     if (after) await after;
     if (this.#head) keepWord(call, this.#head);
     await reserve(call, out, this.#tally);
+    inner.gen.gate.took(performance.now() - began);
     this.#noteReserved();
     if (inner.gone) fail("canceled", "The client went away.");
-    this.#tally.askedAt = performance.now();
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);

@@ -5,6 +5,7 @@ import type { ClientAnswer } from "../answer/client-answer.ts";
 import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
 import { blame } from "../upstream/blame.ts";
 import { shown } from "../upstream/heed.ts";
+import { timesOf } from "../upstream/times.ts";
 import type { HostCall } from "../call.ts";
 import { keeper } from "../answer/stages.ts";
 import { late, type Tolerance } from "../hook-failures.ts";
@@ -78,7 +79,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     if (x.stream) x["~"].gen.watchdog.watch(this);
     if ("events" in source) {
       // An endpoint that sends by itself has no other timer.
-      this.#watch(this.#call.candidate["~"].provider.timeouts.totalMs);
+      this.#watch(timesOf(this.#call).totalMs);
       return void this.#run(source.events);
     }
     this.#response = source.response;

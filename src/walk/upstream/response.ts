@@ -4,8 +4,8 @@ import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
 import type { HeadersIn } from "../../model/values.ts";
-import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
+import type { HintedTimes } from "./times.ts";
 import type { Wire } from "../mounted.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
@@ -28,7 +28,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   status = 0;
   headers: HeadersIn = {};
   readonly #dog: Watchdog;
-  #timeouts: Timeouts & { hinted?: boolean };
+  #timeouts: HintedTimes;
   readonly #started: number;
   #due: number;
   #controller: Dispatcher.DispatchController | undefined;
@@ -43,7 +43,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   #head: { resolve(): void; reject(error: unknown): void } | undefined;
 
   /** `hinted`: the total is the client's own wish. */
-  constructor(dog: Watchdog, timeouts: Timeouts & { hinted?: boolean }) {
+  constructor(dog: Watchdog, timeouts: HintedTimes) {
     this.#dog = dog;
     this.#timeouts = timeouts;
     this.#started = performance.now();

@@ -2,13 +2,12 @@ import { BOUNDS } from "../../lib/bounds.ts";
 import { fail, fault } from "../../model/error.ts";
 import type { HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
-import type { Timeouts } from "../../config/types.ts";
 import { blame } from "./blame.ts";
 import { credentialed, renewed, tokenAge } from "./credential.ts";
 import type { HostCall } from "../call.ts";
-import type { HostExchange } from "../exchange.ts";
 import type { Wire } from "../mounted.ts";
 import { flat, type OutgoingRequest } from "./outgoing-request.ts";
+import { timesOf } from "./times.ts";
 import { UpstreamResponse, glance } from "./response.ts";
 import { breath } from "../bounds/turn.ts";
 
@@ -94,8 +93,7 @@ async function onWire(
 ): Promise<UpstreamResponse> {
   const x = call.exchange;
   if (x["~"].gone) fail("canceled", "The client went away.");
-  const { timeouts } = call.candidate["~"].provider;
-  const response = new UpstreamResponse(x["~"].gen.watchdog, hinted(timeouts, x));
+  const response = new UpstreamResponse(x["~"].gen.watchdog, timesOf(call));
   call.onEnd((reason) => response.abort(reason));
   x["~"].onGone.push(() => {
     if (response.status === 0) response.abort(fault("canceled", "The client went away."));
@@ -123,12 +121,3 @@ function refused({ status, headers }: UpstreamResponse, said: Buffer, protocol: 
 
 const isPromise = (signing: HeadersOut | Promise<HeadersOut>): signing is Promise<HeadersOut> =>
   typeof (signing as { then?: unknown }).then === "function";
-
-/** SDKs say how long they wait; an answer after that reaches no client. */
-function hinted(timeouts: Timeouts, x: HostExchange): Timeouts & { hinted?: boolean } {
-  const { req, started } = x["~"];
-  const said = Number(req.headers["x-stainless-timeout"]) * 1000;
-  if (!(said > 0)) return timeouts;
-  const left = said - (performance.now() - started);
-  return left < timeouts.totalMs ? { ...timeouts, totalMs: left, hinted: true } : timeouts;
-}

@@ -150,12 +150,49 @@ describe("defaults and forms", () => {
       timeouts: { idle: "9s" },
       providers: { demo: { timeouts: { total: "1m" } } },
     });
+    const own = { idleMs: 9000, totalMs: 60_000 };
     expect(providers.get("demo")!.timeouts).toEqual({
       connectMs: 5000,
       firstByteMs: 600_000,
-      idleMs: 9000,
-      totalMs: 60_000,
+      ...own,
+      classes: new Map([["quick", { firstByteMs: 60_000, ...own }]]),
     });
+  });
+  it("of four places that say a time the nearest counts", async () => {
+    const { providers, timeouts } = await good({
+      timeouts: {
+        first_byte: "40s",
+        classes: { image: { first_byte: "30s", idle: "3s" }, thinking: { total: "3m" } },
+      },
+      providers: {
+        all: { use: "demo", timeouts: { first_byte: "20s" } },
+        some: {
+          use: "demo",
+          timeouts: { first_byte: "20s", classes: { image: { first_byte: "10s" } } },
+        },
+        none: { use: "demo" },
+      },
+    });
+    const first = (name: string) => {
+      const { classes, firstByteMs } = providers.get(name)!.timeouts;
+      return [firstByteMs, classes.get("image")!.firstByteMs, classes.get("image")!.idleMs];
+    };
+    expect(first("none")).toEqual([40_000, 30_000, 3_000]);
+    expect(first("all")).toEqual([20_000, 20_000, 3_000]);
+    expect(first("some")).toEqual([20_000, 10_000, 3_000]);
+    expect(timeouts.classes.get("thinking")!.totalMs).toBe(180_000);
+    // What the file says of classes stands in place of those that come with it.
+    expect([...timeouts.classes.keys()]).toEqual(["image", "thinking"]);
+  });
+  it("drain is a time, or two", async () => {
+    const of = async (drain: unknown) => {
+      const { announceMs, drainMs } = await good({ drain });
+      return [announceMs, drainMs];
+    };
+    expect(await of("9s")).toEqual([undefined, 9_000]);
+    expect(await of({ announce: "2s", for: "9s" })).toEqual([2_000, 9_000]);
+    expect(await of({ announce: "0s" })).toEqual([0, 300_000]);
+    expect(await of({ for: "9s" })).toEqual([undefined, 9_000]);
   });
   it("facts of the operator's own: prices by unit, in dollars, never through a float", async () => {
     const { providers } = await good(`

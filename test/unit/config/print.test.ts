@@ -101,6 +101,10 @@ describe("print", () => {
         first_byte: 10m
         idle: 90s
         total: 1h
+        classes:
+          quick:
+            first_byte: 1m
+        write: 1m
       max_body: 1MB
       bounds:
         in_flight: 256MiB
@@ -108,6 +112,9 @@ describe("print", () => {
         answer: 64MiB
         connections: 10000
         connections_per_address: 2000
+      overload:
+        concurrent: 10000
+        wait: 1s
       catalogue:
         refresh: 10m
       files:
@@ -179,6 +186,9 @@ describe("print", () => {
             first_byte: 10m
             idle: 90s
             total: 1m
+            classes:
+              quick:
+                first_byte: 1m
           models:
             gpt-6:
               price:

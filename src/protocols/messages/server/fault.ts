@@ -15,6 +15,7 @@ const TYPES: Record<ErrorKind, readonly [type: string, status?: number]> = {
   privacy: ["permission_error"],
   not_found: ["not_found_error"],
   conflict: ["conflict_error"],
+  mismatch: ["invalid_request_error"],
   too_large: ["request_too_large"],
   quota: ["billing_error", 402],
   rate_limited: ["rate_limit_error"],

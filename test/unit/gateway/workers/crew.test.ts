@@ -69,6 +69,7 @@ async function made(size: number, first: WorkerConfig) {
     log,
     lists,
     observing,
+    claims: { gone() {} },
     ledger: createLedger(store),
   } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();

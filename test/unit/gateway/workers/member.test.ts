@@ -4,6 +4,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { ClaimTable } from "../../../../src/gateway/services/claims.ts";
 import { spawn } from "../../../../src/gateway/workers/worker-handle.ts";
 import { makeMemory } from "../../../plugins/stores/made.ts";
 
@@ -24,6 +25,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
     late() {},
     peers: async () => undefined,
     readings: async () => undefined,
+    claims: new ClaimTable(),
   });
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));

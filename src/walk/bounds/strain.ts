@@ -1,0 +1,56 @@
+// How late this process is with all that it does, and how full its memory: when either is too much no new call is taken, whatever
+// the limit says.
+import { getHeapStatistics } from "node:v8";
+
+const EVERY_MS = 100;
+/** What one late tick says is little; a second of them says a lot. */
+const WEIGHT = 0.3;
+/** So late on average: fewer calls at once. */
+const LATE_MS = 100;
+/** And so late: none. */
+const VERY_LATE_MS = 500;
+/** Of the heap that the process may have. */
+const FULL = 0.95;
+/** After so many ticks without a call nothing is measured. */
+const IDLE_TICKS = 100;
+
+export class Strain implements Disposable {
+  #timer: NodeJS.Timeout | undefined;
+  #due = 0;
+  #late = 0;
+  #full = false;
+  #idle = 0;
+
+  /** A call is here: from now on it is measured. */
+  watch(): void {
+    this.#idle = 0;
+    if (this.#timer) return;
+    this.#due = performance.now() + EVERY_MS;
+    this.#timer = setInterval(() => this.#tick(performance.now()), EVERY_MS);
+    this.#timer.unref();
+  }
+
+  /** The process is late. */
+  get strained(): boolean {
+    return this.#late > LATE_MS;
+  }
+
+  /** So late, or so full, that it can take nothing. */
+  get over(): boolean {
+    return this.#late > VERY_LATE_MS || this.#full;
+  }
+
+  #tick(now: number): void {
+    this.#late += (Math.max(0, now - this.#due) - this.#late) * WEIGHT;
+    this.#due = now + EVERY_MS;
+    const { used_heap_size: used, heap_size_limit: most } = getHeapStatistics();
+    this.#full = used > most * FULL;
+    if (++this.#idle > IDLE_TICKS && !this.over) this[Symbol.dispose]();
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    this.#late = 0;
+  }
+}

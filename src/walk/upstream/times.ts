@@ -1,0 +1,41 @@
+// How long one call may take: what the operator says of its class, and what its client says.
+import type { CallTimes } from "../../config/types.ts";
+import type { ModelInfo } from "../../model/facts.ts";
+import type { HostCall } from "../call.ts";
+import type { HostExchange } from "../exchange.ts";
+
+/** `hinted`: the total is the client's own wish. */
+export interface HintedTimes extends CallTimes {
+  readonly hinted?: boolean;
+}
+
+/** The operator's for its class; a client's own hints lower them. */
+export function timesOf(call: HostCall): HintedTimes {
+  const { timeouts } = call.candidate["~"].provider;
+  return hinted(timeouts.classes.get(classOf(call)) ?? timeouts, call.exchange);
+}
+
+/** A model that may think is silent first, and a whole answer comes when all of it is there. */
+export const classOf = ({ info, stream }: { info: ModelInfo; stream: boolean }): string => {
+  if (info.kind !== "chat") return info.kind;
+  return stream && info.can?.reasoning === false ? "quick" : "thinking";
+};
+
+/**
+ * SDKs say how long they wait, for all of it or between two reads of their socket. An answer after that reaches no client. A
+ * stream has pings, so only a whole answer is silent for that client until it is all there.
+ */
+function hinted(times: CallTimes, x: HostExchange): HintedTimes {
+  const { req, started } = x["~"];
+  const all = secondsOf(req.headers["x-stainless-timeout"]);
+  const read = secondsOf(req.headers["x-stainless-read-timeout"]);
+  if (all === undefined && read === undefined) return times;
+  const gone = performance.now() - started;
+  const most = Math.min(all ?? Infinity, x.stream ? Infinity : (read ?? Infinity)) - gone;
+  return most < times.totalMs ? { ...times, totalMs: most, hinted: true } : times;
+}
+
+function secondsOf(said: string | string[] | undefined): number | undefined {
+  const ms = said === undefined ? NaN : Number(said) * 1000;
+  return ms > 0 ? ms : undefined;
+}

@@ -1,0 +1,216 @@
+// Clients that ask for a long stream and stop reading: the gateway stops reading from upstream, and holds next to nothing for
+// them. After the time that a client has to take something they are cut off, and each call has its row.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer, type ServerResponse } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+import type { Rig, Verdict } from "./rig.ts";
+import { chance } from "./rig.ts";
+
+/** What all of them together may cost. */
+const MOST_BYTES = 128 * 1024 * 1024;
+const HOLD_MS = 4_000;
+const WRITE_MS = 10_000;
+
+export interface ReadersOptions {
+  readers: number;
+  /** Of each answer. */
+  bytes: number;
+  seed: number;
+  /** Instead of the gateway stands a proxy that heeds no reader. */
+  heedless?: boolean;
+}
+
+export async function readers(of: ReadersOptions): Promise<Verdict> {
+  const chanced = chance(of.seed);
+  const wrong: string[] = [];
+  await using up = await talker(of.bytes);
+  await using subject = of.heedless ? await heedless(up.url) : await gateway(up.url);
+  const visitors: Socket[] = [];
+  try {
+    for (let i = 0; i < 3; i++) await visit(subject, 1_000, true);
+    const before = await rssOf(subject.pid);
+    for (let i = 0; i < of.readers; i += 50)
+      visitors.push(
+        ...(await Promise.all(
+          Array.from({ length: Math.min(50, of.readers - i) }, () =>
+            visit(subject, chanced.below(100_000), false),
+          ),
+        )),
+      );
+    let most = 0;
+    for (const end = performance.now() + HOLD_MS; performance.now() < end; await sleep(100))
+      most = Math.max(most, (await rssOf(subject.pid)) - before);
+    if (most > MOST_BYTES) wrong.push(`memory grew by ${mib(most)}`);
+    if (subject.rows) await cutOff(of, subject.rows, up.open, wrong);
+    const sent = up.sent();
+    return {
+      wrong,
+      counts: { readers: of.readers, grew: mib(most), sent: mib(sent) },
+      seed: of.seed,
+    };
+  } finally {
+    for (const each of visitors) each.destroy();
+  }
+}
+
+const mib = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)}MiB`;
+
+/** What is slower than this to end has been forgotten. */
+const PATIENCE_MS = 30_000;
+
+async function cutOff(
+  { readers }: ReadersOptions,
+  rows: () => Promise<number>,
+  open: () => number,
+  wrong: string[],
+): Promise<void> {
+  for (const end = performance.now() + WRITE_MS + PATIENCE_MS; open() > 0; await sleep(100))
+    if (performance.now() > end)
+      return void wrong.push(`${open()} answers of upstream still go on`);
+  for (const end = performance.now() + PATIENCE_MS; (await rows()) < readers + 3; await sleep(100))
+    if (performance.now() > end)
+      return void wrong.push(`${await rows()} rows for ${readers + 3} calls`);
+}
+
+interface Subject extends AsyncDisposable {
+  readonly url: string;
+  readonly key: string;
+  readonly pid: number;
+  rows?(): Promise<number>;
+}
+
+const yaml = (url: string) => `
+frontends: [chat-completions]
+middleware: [auth]
+store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+timeouts: { write: ${WRITE_MS}ms }
+drain: 1s
+log: { level: error }
+providers:
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: {} } }
+`;
+
+async function gateway(url: string): Promise<Subject> {
+  const daemon = await startGateway({ yaml: yaml(url) });
+  return Object.assign(daemon, { rows: () => rowsOf(daemon) });
+}
+
+async function rowsOf(daemon: Daemon): Promise<number> {
+  let count = 0;
+  let after: string | undefined;
+  do {
+    const page = (await daemon.ask("ledger.entries", {
+      ...(after !== undefined && { after }),
+      limit: 1_000,
+    })) as unknown as { items: { kind: string }[]; next?: string };
+    count += page.items.filter(({ kind }) => kind === "settle").length;
+    after = page.next;
+  } while (after !== undefined);
+  return count;
+}
+
+/** A proxy with a fault: what upstream says is written whether or not the client reads. */
+async function heedless(url: string): Promise<Subject> {
+  const child = spawn(process.execPath, ["--input-type=module", "-e", HEEDLESS(url)]);
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  return {
+    url: line.toString().trim(),
+    key: "k",
+    pid: child.pid!,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+const HEEDLESS = (url: string) => `
+import { createServer, request } from "node:http";
+const server = createServer((req, res) => {
+  const out = request("${url}" + req.url, { method: "POST", agent: false }, (answer) => {
+    res.writeHead(200);
+    answer.on("data", (chunk) => res.write(chunk));
+    answer.on("end", () => res.end());
+  });
+  out.on("error", () => {});
+  res.on("error", () => {});
+  req.pipe(out);
+}).listen(0, "127.0.0.1", () => console.log("http://127.0.0.1:" + server.address().port));
+`;
+
+/** Asks, reads so much, and no more; or to the end. */
+async function visit({ url, key }: Subject, bytes: number, whole: boolean): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
+  await once(socket, "connect");
+  const body = JSON.stringify({
+    model: "up/model",
+    stream: true,
+    messages: [{ role: "user", content: whole ? "short" : "long" }],
+  });
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+  );
+  await new Promise<void>((resolve) => {
+    let seen = 0;
+    socket.on("data", (chunk: Buffer) => {
+      seen += chunk.length;
+      if (whole ? !chunk.includes("[DONE]") : seen < bytes) return;
+      socket.pause();
+      resolve();
+    });
+    socket.on("close", () => resolve());
+  });
+  if (whole) socket.destroy();
+  return socket;
+}
+
+/** An upstream that talks for as long as it is listened to. */
+async function talker(bytes: number) {
+  const content = "word ".repeat(800);
+  const event = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "model", choices: [{ index: 0, delta: { content }, finish_reason: null }] })}\n\n`;
+  const end = `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "model", choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })}\n\ndata: [DONE]\n\n`;
+  let [sent, open] = [0, 0];
+  const talk = (res: ServerResponse, left: number) => {
+    while (left > 0) {
+      left -= event.length;
+      sent += event.length;
+      if (res.destroyed) return;
+      if (!res.write(event)) return void res.once("drain", () => talk(res, left));
+    }
+    res.end(end);
+  };
+  const server = createServer((req, res) => {
+    let said = "";
+    req.on("data", (chunk: Buffer) => (said += chunk.toString()));
+    req.on("end", () => {
+      open++;
+      res.on("close", () => open--);
+      res.writeHead(200, { "content-type": "text/event-stream" });
+      talk(res, said.includes("short") ? 1 : bytes);
+    });
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    sent: () => sent,
+    open: () => open,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+async function rssOf(pid: number): Promise<number> {
+  const said = await readFile(`/proc/${pid}/status`, "utf8");
+  return Number(/VmRSS:\s+(\d+) kB/.exec(said)![1]) * 1024;
+}
+
+export const rig: Rig = {
+  options: { readers: 500, mib: 20, seed: Date.now() % 1e6 },
+  run: ({ readers: count, mib: size, seed }) =>
+    readers({ readers: Number(count), bytes: Number(size) * 1024 * 1024, seed: Number(seed) }),
+};

@@ -1,0 +1,85 @@
+// Clients that ask at a pace of their own, however late the answers come: an open loop, as the world is.
+import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface Answered {
+  readonly status: number;
+  /** From the moment at which it was due: a client that could not even send waits too. */
+  readonly ms: number;
+  /** Milliseconds of the monotonic clock. */
+  readonly at: number;
+  readonly retryAfter: string | undefined;
+}
+
+const agent = new Agent({ keepAlive: true });
+
+export function askOnce(
+  url: string,
+  key: string,
+  body: string,
+  due = performance.now(),
+): Promise<Answered> {
+  return new Promise((resolve) => {
+    const over = (status: number, retryAfter?: string) => {
+      const at = performance.now();
+      resolve({ status, ms: at - due, at, retryAfter });
+    };
+    const req = request(
+      `${url}/v1/chat/completions`,
+      {
+        agent,
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+          authorization: `Bearer ${key}`,
+        },
+      },
+      (res) => {
+        res.resume();
+        res.on("end", () => over(res.statusCode!, res.headers["retry-after"]));
+        res.on("error", () => over(0));
+      },
+    );
+    req.on("error", () => over(0));
+    req.end(body);
+  });
+}
+
+/** So many a second, for so long. */
+export async function openLoop(of: {
+  perSecond: number;
+  ms: number;
+  ask: () => Promise<Answered>;
+}): Promise<Answered[]> {
+  const asked: Promise<Answered>[] = [];
+  const began = performance.now();
+  for (let now = began; now - began < of.ms; now = performance.now()) {
+    const due = Math.floor(((now - began) / 1_000) * of.perSecond);
+    while (asked.length < due) asked.push(of.ask());
+    await sleep(2);
+  }
+  return Promise.all(asked);
+}
+
+/** So many at a time, each as soon as one is answered. */
+export async function closedLoop(of: {
+  clients: number;
+  ms: number;
+  ask: () => Promise<Answered>;
+}): Promise<Answered[]> {
+  const answered: Answered[] = [];
+  const end = performance.now() + of.ms;
+  const client = async () => {
+    while (performance.now() < end) answered.push(await of.ask());
+  };
+  await Promise.all(Array.from({ length: of.clients }, client));
+  return answered;
+}
+
+export const isGood = ({ status }: Answered): boolean => status === 200;
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}

@@ -1,0 +1,36 @@
+import { expect, it } from "vitest";
+import { endMs, LameDuck } from "../../../src/gateway/lame-duck.ts";
+import type { Log } from "../../../src/lib/log.ts";
+
+function duck() {
+  const said: unknown[] = [];
+  const log = { info: (of: object) => void said.push(of) } as unknown as Log;
+  const made = new LameDuck();
+  const announce = (announceMs: number | undefined, asked: boolean) =>
+    made.announce({ announceMs, drainMs: 1 }, asked, log);
+  return { made, said, announce };
+}
+
+it("a stop that nothing watches is not announced, unless the file says so", async () => {
+  const { said, announce } = duck();
+  await announce(undefined, false);
+  await announce(0, true);
+  expect(said).toEqual([]);
+  await announce(1, false);
+  expect(said).toEqual([{ ms: 1 }]);
+});
+
+it("where something asks /readyz it has heard it before the port closes; a second signal ends the wait", async () => {
+  const { made, said, announce } = duck();
+  const over = announce(undefined, true);
+  expect(said).toEqual([{ ms: 5_000 }]);
+  made.hurry();
+  await over;
+  await announce(60_000, true);
+  expect(said).toHaveLength(1);
+});
+
+it("what stands over all has both times and more", () => {
+  expect(endMs({ announceMs: 2, drainMs: 10 }, false)).toBe(5_012);
+  expect(endMs({ announceMs: undefined, drainMs: 10 }, true)).toBe(40_010);
+});
