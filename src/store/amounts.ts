@@ -14,9 +14,10 @@ export class Amounts {
   unpriced = 0;
   estimated = 0;
   costNano = 0n;
-  /** By the place of the unit; what was never reported is absent. */
-  readonly #whole: (number | undefined)[] = [];
-  readonly #parts: (number | undefined)[] = [];
+  /** Units that were reported, by their places; how much of each, and the millionths on top of it. */
+  readonly #units: number[] = [];
+  readonly #whole: number[] = [];
+  readonly #parts: number[] = [];
 
   row(row: Pick<Summand, "kind" | "costNano" | "state" | "usage">): void {
     if (row.costNano !== null) this.costNano += row.costNano;
@@ -33,7 +34,8 @@ export class Amounts {
     this.unpriced += other.unpriced;
     this.estimated += other.estimated;
     this.costNano += other.costNano;
-    for (const [unit, whole, parts] of other.counts()) this.#put(PLACES[unit]!, whole, parts);
+    const units = other.#units;
+    for (let i = 0; i < units.length; i++) this.#put(units[i]!, other.#whole[i]!, other.#parts[i]!);
   }
 
   /** `whole` may be a fraction; `parts` are millionths on top of it. A unit that is not known here is passed over. */
@@ -44,12 +46,12 @@ export class Amounts {
     this.#put(place, floor, parts + (floor === whole ? 0 : Math.round((whole - floor) * MILLION)));
   }
 
-  /** Each unit that was reported: how much, and the millionths on top of it. */
-  *counts(): Generator<readonly [unit: Unit, whole: number, parts: number], void> {
-    for (const [i, unit] of UNITS.entries()) {
-      const whole = this.#whole[i];
-      if (whole !== undefined) yield [unit, whole, this.#parts[i] ?? 0];
-    }
+  /** Each unit that was reported: how much, and the millionths on top of it. In the order of units. */
+  counts(): (readonly [unit: Unit, whole: number, parts: number])[] {
+    return this.#units
+      .map((place, i) => [place, i] as const)
+      .sort(([a], [b]) => a - b)
+      .map(([place, i]) => [UNITS[place]!, this.#whole[i]!, this.#parts[i]!]);
   }
 
   usage(): Usage {
@@ -60,10 +62,15 @@ export class Amounts {
   }
 
   #put(place: number, whole: number, parts: number): void {
-    const sum = (this.#parts[place] ?? 0) + parts;
-    const more = Math.floor(sum / MILLION);
-    this.#whole[place] = (this.#whole[place] ?? 0) + whole + more;
-    if (sum !== 0) this.#parts[place] = sum - more * MILLION;
-    else if (this.#parts[place] !== undefined) this.#parts[place] = 0;
+    let i = this.#units.indexOf(place);
+    if (i < 0) {
+      i = this.#units.push(place) - 1;
+      this.#whole.push(0);
+      this.#parts.push(0);
+    }
+    const sum = this.#parts[i]! + parts;
+    const more = sum < MILLION ? 0 : Math.floor(sum / MILLION);
+    this.#whole[i] = this.#whole[i]! + whole + more;
+    this.#parts[i] = sum - more * MILLION;
   }
 }

@@ -14,7 +14,7 @@ export interface Subtotals {
   /** A settle or a correction. */
   add(row: Summand): void;
   /** The same with facts that are made once for many rows. */
-  addTo(facts: RowFacts, row: Summand): void;
+  addTo(facts: RowFacts, row: Pick<Summand, "kind" | "costNano" | "state" | "usage">): void;
   /** All of another one, which tells as much or more. */
   take(other: Subtotals): void;
   groups(): Iterable<readonly [RowFacts, Amounts]>;
@@ -65,6 +65,29 @@ const factsFrom = (said: readonly (string | null)[]): RowFacts => ({
   labels: labelsOf(said[9] ?? ""),
 });
 
+/** What facts still tell at a depth, and the name of their group there. */
+interface Projection {
+  readonly id: string;
+  readonly facts: RowFacts;
+}
+/** By depth; the same facts are summed up again and again. On the facts themselves: a table beside them costs more than it spares. */
+const TOLD = Symbol("told");
+type Known = RowFacts & { [TOLD]?: (Projection | undefined)[] };
+
+function projected(facts: Known, depth: number): Projection {
+  const known = (facts[TOLD] ??= [undefined, undefined, undefined]);
+  let projection = known[depth];
+  if (!projection) {
+    const said = names(facts, depth);
+    const told: Known = factsFrom(said);
+    projection = known[depth] = { id: JSON.stringify(said), facts: told };
+    // What it tells at its own depth is itself.
+    told[TOLD] = [undefined, undefined, undefined];
+    told[TOLD][depth] = projection;
+  }
+  return projection;
+}
+
 class GroupedSums implements Subtotals {
   readonly depth: Depth;
   rows = 0;
@@ -87,7 +110,7 @@ class GroupedSums implements Subtotals {
     this.#group(factsOf(row)).amounts.row(row);
   }
 
-  addTo(facts: RowFacts, row: Summand): void {
+  addTo(facts: RowFacts, row: Parameters<Amounts["row"]>[0]): void {
     this.rows++;
     let group = this.#known.get(facts);
     if (!group) this.#known.set(facts, (group = this.#group(facts)));
@@ -129,10 +152,9 @@ class GroupedSums implements Subtotals {
   }
 
   #group(facts: RowFacts): Group {
-    const said = names(facts, this.#deep);
-    const id = JSON.stringify(said);
+    const { id, facts: told } = projected(facts, this.#deep);
     let group = this.#groups.get(id);
-    if (!group) this.#groups.set(id, (group = { facts: factsFrom(said), amounts: new Amounts() }));
+    if (!group) this.#groups.set(id, (group = { facts: told, amounts: new Amounts() }));
     return group;
   }
 }

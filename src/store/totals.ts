@@ -3,7 +3,7 @@
 import type { HeadersOut, LedgerQuery, Store, Total } from "../plugin/index.ts";
 import { Amounts } from "./amounts.ts";
 import { areCounted, factsOf, meets, type RowFacts, type Summand } from "./facts.ts";
-import { zoneClock, type ZoneClock } from "../lib/zone.ts";
+import { zoneClock } from "../lib/zone.ts";
 
 export { isCounted, type Summand } from "./facts.ts";
 
@@ -52,10 +52,10 @@ export function createTotals(by: TotalsQuery["by"], zone?: string): Totals {
 }
 
 type Dimension = TotalsQuery["by"][number];
-type Naming = (of: RowFacts, at: number, clock: ZoneClock) => string;
+type Naming = (of: RowFacts) => string;
 
 /** Those under which a call stands once. */
-const ONE: { readonly [D in Exclude<Dimension, "label" | "account">]: Naming } = {
+const ONE: { readonly [D in Exclude<Dimension, "label" | "account" | "day" | "hour">]: Naming } = {
   key: (of) => of.key,
   accounts: (of) => of.account ?? "",
   provider: (of) => of.provider,
@@ -65,8 +65,6 @@ const ONE: { readonly [D in Exclude<Dimension, "label" | "account">]: Naming } =
   outcome: (of) => of.outcome,
   state: (of) => of.state,
   price: (of) => of.price ?? "",
-  day: (_, at, clock) => clock.day(at),
-  hour: (_, at, clock) => clock.hour(at),
   labels: ({ labels }) => JSON.stringify(labels, Object.keys(labels).sort()),
 };
 
@@ -77,14 +75,25 @@ function namer(by: TotalsQuery["by"], zone: string | undefined) {
   const clock = zoneClock(zone);
   const accounts = by.includes("account");
   const labels = by.includes("label");
-  const hours = by.includes("hour");
+  const [days, hours] = [by.includes("day"), by.includes("hour")];
+  const timed = days || hours;
+  // Of one moment there are many: sums of a day are said to be of its beginning.
+  let last: { at: number; day: string; hour: string; start: string } | undefined;
+  const timesOf = (at: number) => {
+    if (last?.at === at) return last;
+    const start = hours ? new Date(clock.hourStart(at)).toISOString() : "";
+    last = { at, day: days ? clock.day(at) : "", hour: hours ? clock.hour(at) : "", start };
+    return last;
+  };
   return (of: RowFacts, at: number): readonly Named[] => {
     const names: Record<string, string> = {};
+    const times = timed ? timesOf(at) : undefined;
     for (const dimension of by)
-      if (dimension !== "label" && dimension !== "account")
-        names[dimension] = ONE[dimension](of, at, clock);
+      if (dimension === "day" || dimension === "hour") names[dimension] = times![dimension];
+      else if (dimension !== "label" && dimension !== "account")
+        names[dimension] = ONE[dimension](of);
     // An hour that comes twice has two names, of which the later one comes first in the alphabet.
-    const order = hours ? { ...names, hour: new Date(clock.hourStart(at)).toISOString() } : names;
+    const order = hours ? { ...names, hour: times!.start } : names;
     if (!accounts && !labels) return [[names, order]];
     const more = several(of, accounts, labels);
     return more.map((each): Named => [

@@ -3,7 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { BillPart, Settle, Usage } from "tollgate/plugin";
 import { type LedgerRow, type Taken, UNSAID } from "tollgate/store";
-import { common, type Listed } from "./terms.ts";
+import { type Common, common, type Listed } from "./terms.ts";
 
 export interface Stored {
   /** Its first entry; the others follow one by one. */
@@ -109,6 +109,44 @@ function fromText(
       row.reason = v[8] ?? undefined;
       row.actor = v[9] ?? undefined;
       return row;
+  }
+}
+
+/** What a sum has to know of a settle or a correction, beside its terms. */
+export type Counted = Pick<LedgerRow, "kind" | "at" | "state" | "outcome" | "usage" | "costNano">;
+
+/** Each row that sums count, without the rest of it. `said`: its terms as text, which are made rows of once for all that have them. */
+export function counted(
+  { terms, rows }: Pick<Stored, "terms" | "rows">,
+  each: (row: Counted, said: string, terms: () => Common) => void,
+): void {
+  const list = JSON.parse(terms) as Listed[];
+  const texts: string[] = [];
+  for (const v of JSON.parse(rows) as (Reserved | Settled | Adjusted)[]) {
+    if (v[0] !== "s" && v[0] !== "a") continue;
+    const place = v[5];
+    const said = (texts[place] ??= JSON.stringify(list[place]));
+    const own = () => common(list[place]!);
+    const at = v[1];
+    if (v[0] === "s")
+      each(
+        { kind: "settle", at, state: v[7], outcome: v[9], usage: v[10], costNano: amount(v[8]) },
+        said,
+        own,
+      );
+    else
+      each(
+        {
+          kind: "adjust",
+          at,
+          state: "exact",
+          outcome: "adjusted",
+          usage: v[6],
+          costNano: amount(v[7]),
+        },
+        said,
+        own,
+      );
   }
 }
 

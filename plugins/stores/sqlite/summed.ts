@@ -2,10 +2,17 @@
 // many groups to be summed up, and what came after the sums.
 import { setImmediate } from "node:timers/promises";
 import type { LedgerQuery } from "tollgate/plugin";
-import { type Depth, groupsOf, type Totals, type TotalsQuery, zoneClock } from "tollgate/store";
+import {
+  type Depth,
+  DEPTHS,
+  groupsOf,
+  type Totals,
+  type TotalsQuery,
+  zoneClock,
+} from "tollgate/store";
 import { CHAPTER } from "./mention.ts";
 import type { Still } from "./reader.ts";
-import { QUARTER, SPANS, type SumsFile } from "./sums-file.ts";
+import { LONGER, QUARTER, SPANS, type SumsFile } from "./sums-file.ts";
 
 /** How long it goes on before it gives way, in milliseconds. */
 const STRIDE_MS = 8;
@@ -57,16 +64,19 @@ function* covering(
   { from = -Infinity, to = Infinity }: LedgerQuery,
 ) {
   const clock = zoneClock(zone);
+  const spans = depth === DEPTHS[0] ? SPANS : LONGER;
   const unit = by.includes("hour") ? "hour" : by.includes("day") ? "day" : undefined;
 
   function* of(level: number, begin: number, end: number): Generator<Covered, void> {
-    const span = SPANS[level]!;
+    const span = spans[level]!;
     for (const { start, sums } of file.during(depth, span, begin, end)) {
       const inside = start >= from && start + span <= to;
       const whole = inside && (unit === undefined || clock.within(unit, start, start + span));
       if (whole && sums !== undefined) yield { start, sums };
-      else if (span === QUARTER) yield { start, sums: undefined };
-      else yield* of(level + 1, start, start + span);
+      else if (level + 1 < spans.length) yield* of(level + 1, start, start + span);
+      else
+        for (let each = start; each < start + span; each += QUARTER)
+          yield { start: each, sums: undefined };
     }
   }
   const [longest] = SPANS;

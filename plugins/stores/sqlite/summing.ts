@@ -7,14 +7,14 @@ import {
   DEPTHS,
   factsOf,
   type Depth,
-  type LedgerRow,
   readSubtotals,
   type RowFacts,
   type Subtotals,
 } from "tollgate/store";
 import { chapterOf } from "./mention.ts";
-import { rowsOf, type Stored } from "./stored.ts";
-import { quarterOf, SPANS, type SumsFile, type UpTo } from "./sums-file.ts";
+import { type Counted, counted, type Stored } from "./stored.ts";
+import { HOUR, LONGER, QUARTER, quarterOf, SPANS, type SumsFile, type UpTo } from "./sums-file.ts";
+import type { Common } from "./terms.ts";
 
 /** New entries that are worth a change of the file; fewer are read each time they are asked for. */
 const LEAST = 4_096;
@@ -27,8 +27,8 @@ const PAGE = 32;
 const STRIDE_MS = 4;
 /** Groups of one sum at most. One of so many is hardly less than its entries. */
 const MOST_GROUPS = 4_096;
-/** Of a stretch that is over: as many entries a group at least, or it is no help. */
-const WORTH = 4;
+/** Of a stretch that is over: as many entries a group at least, or reading those is as fast. */
+const WORTH = 1.5;
 /** Terms whose facts are remembered. */
 const FACTS = 4_096;
 
@@ -104,12 +104,20 @@ export class Summing {
   }
 }
 
+/** Of a quarter of an hour what is kept of it, and what its hour has. */
+interface Parts {
+  readonly quarter: number;
+  readonly few: Subtotals;
+  readonly all: Subtotals;
+}
+
 /** What is added up and not yet written. */
 class Pending {
   upTo: UpTo | undefined;
   readonly after: UpTo;
   readonly #facts: Map<string, RowFacts>;
-  readonly #quarters = new Map<number, Subtotals>();
+  readonly #quarters = new Map<number, Parts>();
+  readonly #hours = new Map<number, Subtotals>();
   readonly #places = new Set<string>();
   #rows = 0;
   #groups = 0;
@@ -124,39 +132,33 @@ class Pending {
   }
 
   add(stored: Linked): void {
-    const rows = rowsOf(stored);
     const chapter = chapterOf(stored.first);
-    let at = this.upTo?.at ?? 0;
-    for (const row of rows) {
-      at = row.at;
-      if (row.kind === "reserve") continue;
-      const quarter = quarterOf(row.at);
-      let sums = this.#quarters.get(quarter);
-      if (!sums) this.#quarters.set(quarter, (sums = createSubtotals("labels")));
-      const before = sums.size;
-      sums.addTo(this.#factsOf(row), row);
-      this.#groups += sums.size - before;
-      this.#places.add(`${quarter} ${chapter}`);
-    }
-    this.#rows += rows.length;
-    const { id, last, hash } = stored;
-    this.upTo = { seq: last, segment: id, hash, at };
+    let at = this.upTo?.at ?? this.after.at;
+    let last: Parts | undefined;
+    counted(stored, (row, said, terms) => {
+      ({ at } = row);
+      const quarter = quarterOf(at);
+      if (last?.quarter !== quarter) {
+        last = this.#during(quarter);
+        this.#places.add(`${quarter} ${chapter}`);
+      }
+      const facts = this.#factsOf(row, said, terms);
+      last.few.addTo(facts, row);
+      const before = last.all.size;
+      last.all.addTo(facts, row);
+      this.#groups += last.all.size - before;
+    });
+    const { id, first, last: end, hash } = stored;
+    this.#rows += end - first + 1;
+    this.upTo = { seq: end, segment: id, hash, at };
   }
 
   write(file: SumsFile): void {
     const { after } = this;
     const upTo = this.upTo!;
     const touched = new Map<string, Subtotals>();
-    for (const [depth, span, start, sums] of this.#all()) {
-      const id = `${depth} ${span} ${start}`;
-      const into = touched.get(id);
-      if (into) into.take(sums);
-      else {
-        const own = createSubtotals(depth);
-        own.take(sums);
-        touched.set(id, own);
-      }
-    }
+    for (const [depth, span, start, sums] of this.#all())
+      touched.set(`${depth} ${span} ${start}`, sums);
     // What was still growing the last time may be over now.
     if (after.seq > 0)
       for (const depth of DEPTHS)
@@ -168,34 +170,57 @@ class Pending {
     file.write(after, written(file, touched, upTo.at), places as [number, number][], upTo);
   }
 
+  /** Of a quarter without keys and labels; of longer stretches at every depth, from what tells all to what tells less. */
   *#all(): Generator<readonly [Depth, span: number, start: number, Subtotals]> {
-    for (const depth of DEPTHS)
-      for (const span of SPANS)
-        for (const [quarter, sums] of this.#quarters)
-          yield [depth, span, Math.floor(quarter / span) * span, sums];
+    for (const [start, { few }] of this.#quarters) yield [few.depth, QUARTER, start, few];
+    let deepest: ReadonlyMap<number, Subtotals> = this.#hours;
+    for (const span of LONGER.toReversed()) {
+      if (span !== HOUR) deepest = joined(deepest, span);
+      for (const [start, sums] of deepest) {
+        let deeper = sums;
+        yield [sums.depth, span, start, sums];
+        for (const depth of DEPTHS.toReversed().slice(1)) {
+          const own = createSubtotals(depth);
+          own.take(deeper);
+          yield [depth, span, start, own];
+          deeper = own;
+        }
+      }
+    }
+  }
+
+  #during(quarter: number): Parts {
+    let parts = this.#quarters.get(quarter);
+    if (parts) return parts;
+    const hour = Math.floor(quarter / HOUR) * HOUR;
+    let all = this.#hours.get(hour);
+    if (!all) this.#hours.set(hour, (all = createSubtotals("labels")));
+    this.#quarters.set(quarter, (parts = { quarter, few: createSubtotals(DEPTHS[0]), all }));
+    return parts;
   }
 
   /** Made once for many rows: of the same terms, with the same end. */
-  #factsOf(row: LedgerRow): RowFacts {
-    const { target, asked, labels } = row;
-    let id = `${row.kind === "adjust" ? "a" : row.state}\n${row.outcome}\n${row.key}\n${row.price}\n${row.account}\n${target.provider}\n${target.model}\n${target.credential}\n${asked?.frontend}`;
-    for (const name in labels) id += `\n${name}\n${labels[name]}`;
+  #factsOf(row: Counted, said: string, terms: () => Common): RowFacts {
+    const id = `${row.kind} ${row.state} ${row.outcome}\n${said}`;
     let facts = this.#facts.get(id);
-    if (!facts || !isOf(facts, row)) {
+    if (!facts) {
       if (this.#facts.size >= FACTS) this.#facts.clear();
-      this.#facts.set(id, (facts = factsOf(row)));
+      this.#facts.set(id, (facts = factsOf({ ...terms(), ...row })));
     }
     return facts;
   }
 }
 
-/** Names may hold anything, line ends too. */
-function isOf(facts: RowFacts, row: LedgerRow): boolean {
-  const other = factsOf(row);
-  for (const name in other)
-    if (name !== "labels" && facts[name as "key"] !== other[name as "key"]) return false;
-  for (const name in other.labels) if (facts.labels[name] !== other.labels[name]) return false;
-  return Object.keys(facts.labels).length === Object.keys(other.labels).length;
+/** Of stretches of that length. */
+function joined(sums: ReadonlyMap<number, Subtotals>, span: number): Map<number, Subtotals> {
+  const longer = new Map<number, Subtotals>();
+  for (const [at, some] of sums) {
+    const start = Math.floor(at / span) * span;
+    let into = longer.get(start);
+    if (!into) longer.set(start, (into = createSubtotals(some.depth)));
+    into.take(some);
+  }
+  return longer;
 }
 
 function* written(file: SumsFile, touched: ReadonlyMap<string, Subtotals>, now: number) {

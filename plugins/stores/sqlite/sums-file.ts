@@ -5,11 +5,12 @@ import { DatabaseSync } from "node:sqlite";
 import type { Depth } from "tollgate/store";
 
 const DAY = 86_400_000;
-const HOUR = 3_600_000;
+export const HOUR = 3_600_000;
 export const QUARTER = 900_000;
 export const quarterOf = (at: number): number => Math.floor(at / QUARTER) * QUARTER;
-/** From the longest on; each is a multiple of the next one. */
+/** From the longest on; each is a multiple of the next one. The shortest is kept without keys and labels alone. */
 export const SPANS = [DAY, HOUR, QUARTER] as const;
+export const LONGER = [DAY, HOUR] as const;
 
 /** Up to here, and with it, all entries are in the sums: the ledger's link there. */
 export interface UpTo {
