@@ -76,7 +76,9 @@ export const builtin = {
     usage: () => import("./middleware/usage.ts"),
     zdr: () => import("./middleware/zdr.ts"),
   },
-  observer: {},
+  observer: {
+    metrics: () => import("./observers/metrics.ts"),
+  },
   store: {
     memory: () => import("./stores/memory.ts"),
     sqlite: () => import("./stores/sqlite.ts"),

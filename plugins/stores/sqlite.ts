@@ -3,6 +3,7 @@
 import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
+import { roomOf } from "./sqlite/room.ts";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
 import { createPacker, heard, type Packer, type Verdicts } from "./sqlite/wire.ts";
@@ -147,6 +148,11 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     entries: (query, page, of) => report("entries", of?.signal, query, page),
     totals: (query, of) => report("totals", of?.signal, query),
     verify: read("verify"),
+    async size() {
+      const oldest = look<[], number | undefined>("oldest");
+      const [room, oldestAt] = await Promise.all([roomOf(settings().file), oldest()]);
+      return { ...room, oldestAt };
+    },
     commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),
     close: () => stop(true),
     kill: () => stop(false),

@@ -26,6 +26,8 @@ function inWords(of: Readings): string {
     ["processes", `${processes.there}, of which ${processes.answered} have answered`],
     ["in flight", String(of.inFlight)],
     ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
+    ["commits", commitsInWords(ledger.commits)],
+    ...(ledger.size?.bytes === undefined ? [] : [["ledger's size", megabytes(ledger.size.bytes)]]),
     ["loop delay", `${late.mean} ms, p99 ${late.p99} ms, at most ${late.max} ms`],
     ["memory", `${megabytes(memory.rss)}, heap ${megabytes(memory.heapUsed)}`],
     ...of.pools.map(({ origin, running, free, queued }) => [
@@ -46,3 +48,6 @@ function inWords(of: Readings): string {
 }
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
+
+const commitsInWords = ({ count, sumMs }: Readings["ledger"]["commits"]): string =>
+  count === 0 ? "none yet" : `${count}, ${(sumMs / count).toFixed(1)} ms each`;

@@ -38,6 +38,7 @@ import { Pools } from "./services/pools.ts";
 import { Retiring } from "./services/retiring.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
+import { Durations } from "./readings/durations.ts";
 import { Refusals } from "./readings/refusals.ts";
 import { createPeers } from "./services/peers.ts";
 
@@ -175,6 +176,7 @@ async function idleServices(
     shared: new Shared(),
     peers: createPeers(),
     refusals: new Refusals(),
+    commits: new Durations(),
     readings: async () => idle(),
     observing: new Audience(log),
     rests: new RestingTargets(),

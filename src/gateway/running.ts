@@ -16,8 +16,8 @@ import { firstKey } from "./services/first-key.ts";
 import { readConfigOf, type GatewayOptions } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
 import { instancesOf } from "./services/store.ts";
-import { AllReadings } from "./readings/all.ts";
-import { OwnReader } from "./readings/own.ts";
+import type { AllReadings } from "./readings/all.ts";
+import { readingAll } from "./readings/primary.ts";
 import { latest } from "./reload/latest.ts";
 import type { Listening } from "./http/listener.ts";
 import { ADMIN_MS, endMs, LameDuck } from "./lame-duck.ts";
@@ -96,11 +96,10 @@ export class Running implements Gateway {
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
     });
     this.#stage = new GenerationSlot(this.#services);
-    this.#readings = new AllReadings(
-      new OwnReader(this.#services, () => this.#stage.inFlight),
-      () => this.#workers?.sources() ?? [],
-    );
     this.#refresh = this.#scope.own(refreshing(this.#services));
+    const here = { services: this.#services, stage: this.#stage, refresh: this.#refresh };
+    const sources = () => this.#workers?.sources() ?? [];
+    this.#readings = readingAll({ ...here, version: this.#of.version }, sources);
     const serving = await this.#build(loaded, config);
     if ("problems" in serving) return serving.problems;
     warn(this.#of.log, serving.built.warnings);

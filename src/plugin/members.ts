@@ -66,7 +66,15 @@ export const MADE = {
     settle: true,
     routes: true,
   },
-  observer: { ...COMMANDS, seen: true, turnedAway: true, told: true, end: true, routes: true },
+  observer: {
+    ...COMMANDS,
+    seen: true,
+    turnedAway: true,
+    billed: true,
+    told: true,
+    end: true,
+    routes: true,
+  },
   store: {
     ...COMMANDS,
     lease: true,
@@ -79,6 +87,7 @@ export const MADE = {
     price: true,
     verify: true,
     shared: true,
+    size: true,
     instances: true,
   },
 } as const satisfies {

@@ -11,7 +11,8 @@ import type { ObserverRoute } from "./frontend.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Op } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
-import type { LimitCrossing } from "./limit.ts";
+import type { LimitCrossing, LimitState } from "./limit.ts";
+import type { Reserve, Settle } from "./store.ts";
 
 /** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
 export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
@@ -55,6 +56,15 @@ export interface Observer {
    * changes nothing, nothing waits for it, and a throw is logged.
    */
   told?(notice: Notice): void | Promise<void>;
+  /**
+   * What has become durable in the ledger through this gateway, with 1 to 256 lines, within a fifth of a second: every settled call
+   * and every correction, once, in the order in which they were written. The sum of its costs is the ledger's, to the nano-dollar:
+   * also of calls whose process was killed, which no record tells of. What a start finds open and presumes is not in it.
+   *
+   * Called by the primary process, under the rules of `seen`: nothing waits for it, a throw is logged and these lines are gone for
+   * it, and beyond 10,000 that wait they are lost and told by a `dropped` notice.
+   */
+  billed?(lines: readonly LedgerLine[]): void | Promise<void>;
   /**
    * Called once, when its generation ends, after all that it is told: what it has kept back for a larger batch goes now. It
    * has what is left of the 5 s, `ctx.fetch` still asks, and a throw is logged. After it the observer is told nothing more.
@@ -107,6 +117,8 @@ export type RequestRecord = Readonly<{
   /** From its first byte to its end. */
   ms: number;
   trace: RequestTrace;
+  /** Of that the gateway's own, to the microsecond: what is neither waiting for the client's body nor a provider's answer. */
+  ownMs: number;
   /** Every attempt, in order; the last one answered, if any did. */
   calls: readonly RequestRecordCall[];
 }>;
@@ -165,6 +177,33 @@ export type TurnedAway = Readonly<{
   /** Which door: the one that clients reach, or the operators'. */
   listener: "clients" | "admin";
 }>;
+
+/** One bill as the ledger has it: a call that was settled, or a correction of one. */
+export type LedgerLine = Readonly<{
+  /** Unix milliseconds. */
+  at: number;
+  type: "settle" | "adjust";
+  /** Of the call; its rows in the ledger are found by it. */
+  attempt: string;
+  /** What its reserve said. Undefined: that was before this gateway had an observer that asks for bills, and of every correction. */
+  call?: Opt<LedgerCall>;
+  state: CallState;
+  usage: Usage;
+  /** null: it has no known price. Of a correction what it adds, which may be less than nothing. */
+  costNano: bigint | null;
+  /** "ok", the kind of a failure, "presumed". */
+  outcome: string;
+  finish?: Opt<string>;
+  ms?: Settle["ms"];
+}>;
+
+/** What the ledger knew of a call before it was sent. */
+export type LedgerCall = Readonly<
+  Pick<Reserve, "request" | "n" | "key" | "account" | "labels" | "target" | "privacy" | "asked"> & {
+    /** The limits that it drew on, as they stood then. */
+    limits: readonly LimitState[];
+  }
+>;
 
 /** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */
 export type Notice = Readonly<{ at: number }> &

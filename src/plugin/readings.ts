@@ -1,5 +1,6 @@
 // How the gateway is at one moment, for plugins that show it.
 import type { Opt } from "../model/values.ts";
+import type { StoreSize } from "./store.ts";
 
 /**
  * All processes of the gateway together, as plain data. The host asks each of them and adds up; a process that has not answered
@@ -9,16 +10,32 @@ import type { Opt } from "../model/values.ts";
 export interface Readings {
   /** Unix milliseconds. */
   readonly at: number;
+  /** Of the program. */
+  readonly version: string;
+  /** The generation that answers now, and since when: Unix milliseconds. */
+  readonly generation: { readonly number: number; readonly at: number };
   /** `answered` in time, of those that are `there`. */
   readonly processes: { readonly there: number; readonly answered: number };
+  /** Each of them, as it said last; the primary is the first. */
+  readonly each: readonly ProcessReading[];
   /** Requests of clients under way. */
   readonly inFlight: number;
   /** What is tried last after a failure, 1,000 at most: those that rest longest. */
   readonly resting: readonly RestingReading[];
   /** Connections to providers, an origin each. */
   readonly pools: readonly PoolReading[];
-  /** `ok`: all processes find that it takes rows. `queue`: what waits for its batch. */
-  readonly ledger: { readonly ok: boolean; readonly queue: number };
+  /**
+   * `ok`: all processes find that it takes rows. `queue`: what waits for its batch. `commits`: how long the store took over each
+   * batch, until it was durable. `size`: absent where the store does not say it.
+   */
+  readonly ledger: {
+    readonly ok: boolean;
+    readonly queue: number;
+    readonly commits: DurationsReading;
+    readonly size?: Opt<StoreSize>;
+  };
+  /** The lists of models that providers are asked for, a line for each credential. */
+  readonly lists: readonly ListReading[];
   /**
    * How late the event loop was, in milliseconds, of the process where it was latest, in the last 10 to 20 seconds. It is measured
    * from the first reading on; that one says 0.
@@ -52,4 +69,46 @@ export interface PoolReading {
   readonly running: number;
   /** Requests that wait for a connection. */
   readonly queued: number;
+}
+
+/** How long something took, since the start. `upTo`: how many took at most so long; what took longer is in `count` alone. */
+export interface DurationsReading {
+  readonly count: number;
+  readonly sumMs: number;
+  readonly upTo: readonly { readonly ms: number; readonly count: number }[];
+}
+
+/** A provider's live list of models, by one credential. */
+export interface ListReading {
+  readonly provider: string;
+  readonly credential: string;
+  /** Unix milliseconds, when the provider last said so. Absent: never. */
+  readonly lastOk?: Opt<number>;
+  /** Since then. */
+  readonly failures: number;
+}
+
+/** One process. Bytes, and seconds since its start. */
+export interface ProcessReading {
+  readonly pid: number;
+  /** Unix milliseconds. */
+  readonly startedAt: number;
+  readonly cpu: { readonly user: number; readonly system: number };
+  readonly memory: {
+    readonly rss: number;
+    readonly heapUsed: number;
+    readonly heapTotal: number;
+    readonly external: number;
+  };
+  /** As in `Readings`, of this one alone. */
+  readonly loopDelayMs: Readings["loopDelayMs"];
+  /** What collections of garbage took, by their kind, from the first reading on. */
+  readonly gc: {
+    readonly [kind in "minor" | "major" | "incremental" | "weakcb"]: {
+      readonly count: number;
+      readonly seconds: number;
+    };
+  };
+  /** Absent where the system does not say it. */
+  readonly openFiles?: Opt<number>;
 }

@@ -67,6 +67,11 @@ export interface Store {
    * at once may both make one; one of the two is kept. A `make` that rejects decides nothing, and its error is the caller's.
    */
   shared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
+  /**
+   * How much room it takes, and how much there is. Asked for readings, so now and again and never on the way of a request; it may
+   * take its time. A rejection leaves it out there.
+   */
+  size?(): Promise<StoreSize>;
   /** Those that live, and those that died of late; for `tollgate status`. A rejection leaves them out there. */
   instances?(): Promise<readonly InstanceState[]>;
 }
@@ -90,6 +95,15 @@ export type TotalsBy =
   | "hour"
   | "label"
   | "labels";
+/** A store's room. What it does not know is absent. */
+export interface StoreSize {
+  /** Of the ledger, where it lies. */
+  bytes?: Opt<number>;
+  /** That it could still grow by. */
+  freeBytes?: Opt<number>;
+  /** Of its oldest row, in Unix milliseconds. */
+  oldestAt?: Opt<number>;
+}
 
 /** `signal`: the answer is not wanted any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {

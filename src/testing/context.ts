@@ -40,11 +40,15 @@ export interface TestContextOptions {
 
 const READINGS: Readings = {
   at: 1795000000000,
+  version: "0.0.0",
+  generation: { number: 1, at: 1795000000000 },
+  each: [],
+  lists: [],
   processes: { there: 1, answered: 1 },
   inFlight: 0,
   resting: [],
   pools: [],
-  ledger: { ok: true, queue: 0 },
+  ledger: { ok: true, queue: 0, commits: { count: 0, sumMs: 0, upTo: [] } },
   loopDelayMs: { mean: 0, p99: 0, max: 0 },
   memory: { rss: 0, heapUsed: 0, external: 0 },
   refusals: {},

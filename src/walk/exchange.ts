@@ -66,6 +66,8 @@ export interface ExchangeState {
   /** When the first one was begun. */
   asked: number | undefined;
   bytesOut: number;
+  /** It waited so long for others: for the client's body, for providers' answers. */
+  awayMs: number;
   gone: boolean;
   onGone: (() => void)[];
   readonly stay: Stay;
@@ -124,6 +126,7 @@ export class HostExchange implements Exchange {
       last: undefined,
       asked: undefined,
       bytesOut: 0,
+      awayMs: 0,
       gone: false,
       onGone: [],
       stay: new Stay(of.gen),

@@ -128,6 +128,11 @@ export function stepsOf(plan: Plan): Steps {
       ),
     );
 
+  const withMetrics = async (mock: number) => [
+    await tollgate(mock, { name: "no observer" }),
+    await tollgate(mock, { name: "metrics", observers: "[metrics]" }),
+  ];
+
   const stop = async () => {
     for (const target of shared.splice(0)) await target.stop();
   };
@@ -146,6 +151,8 @@ export function stepsOf(plan: Plan): Steps {
       pair("to-messages", "chat → messages, JSON 1 KB, and verbatim", "json-1k", bothWays),
       pair("to-messages-sse", "chat → messages, full speed, and verbatim", "sse-full", bothWays),
       pair("workers", "one process and two, on all cores, JSON 1 KB", "json-1k", oneAndTwo),
+      pair("metrics", "with the observer metrics and without, JSON 1 KB", "json-1k", withMetrics),
+      pair("metrics-sse", "the same, SSE at full speed", "sse-full", withMetrics),
       {
         name: "growth",
         about: "models in the file, keys in the store, rows in the ledger",

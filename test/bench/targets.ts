@@ -43,6 +43,8 @@ export interface GateOptions {
   name?: string;
   durability?: string;
   workers?: number;
+  /** What is mounted under `observers:`, in YAML's flow style. */
+  observers?: string;
   /** More models: of routes in the file. */
   models?: number;
   dist?: boolean;
@@ -53,13 +55,17 @@ export interface GateOptions {
   root?: string;
 }
 
+/** Long enough to be taken, and no secret. */
+const SCRAPER = "bench-scraper-0123456789abcdef";
+const SCRAPE_MS = 5_000;
+
 const yaml = (mock: number, of: GateOptions) => `
 listen: { host: 127.0.0.1, port: 0 }
 ${of.workers === undefined ? "" : `workers: ${of.workers}\n`}log: { level: warn }
 store: { use: sqlite, with: { durability: ${of.durability ?? "power"} } }
 frontends: [chat-completions, messages, responses, models]
 middleware: [auth, zdr, limits, usage]
-providers:
+${of.observers === undefined ? "" : `observers: ${of.observers}\nadmin: { port: 0, tokens: { scraper: { role: metrics, token: ${SCRAPER} } } }\n`}providers:
   up: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1", models: false } }
   an: { use: anthropic-compatible, with: { base_url: "http://127.0.0.1:${mock}/v1" } }
 models:
@@ -95,6 +101,7 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
     child.stderr!.on("data", read);
     child.once("exit", (code) => reject(new Error(`tollgate ended with ${code}:\n${output}`)));
   });
+  const scraping = of.observers === undefined ? undefined : scraped(output);
   const key = readFileSync(join(dir, ".tollgate/first-key"), "utf8").trim();
   return {
     name: of.name ?? `tollgate ${of.durability ?? "power"}`,
@@ -105,10 +112,25 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
     prefix: "up/",
     dir,
     async stop() {
+      clearInterval(scraping);
       await ended(child);
       if (of.dir === undefined) await rm(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** As it would be in use, and thrice as often as scrapers mostly do. */
+function scraped(output: string): NodeJS.Timeout {
+  const admin = /"admin":"([^"]+)"/.exec(output)?.[1];
+  const scrape = () =>
+    fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${SCRAPER}` } })
+      .then(async (answer) => {
+        if (!answer.ok) throw new Error(`/metrics answers ${answer.status}`);
+        await answer.arrayBuffer();
+      })
+      .catch((error: Error) => process.stderr.write(`${error.message}\n`));
+  void scrape();
+  return setInterval(scrape, SCRAPE_MS);
 }
 
 /** The same process asked for models behind another prefix. */

@@ -16,6 +16,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   overload: () => import("./overload.ts"),
   readers: () => import("./readers.ts"),
   clock: () => import("./clock.ts"),
+  metrics: () => import("./metrics.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

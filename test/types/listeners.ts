@@ -3,6 +3,7 @@ import {
   defineFrontend,
   defineMiddleware,
   defineObserver,
+  type LedgerLine,
   type ObserverRoute,
   type PluginRoute,
   type Role,
@@ -39,6 +40,28 @@ export const observer = defineObserver({
   summary: "x",
   sends: "nowhere",
   setup: () => ({ routes: [{ method: "GET", path: "/metrics", role: "metrics", serve }] }),
+});
+// What is told may be kept and not changed; money is whole, and may be unknown.
+export const accountant = defineObserver({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  setup: () => ({
+    billed(lines) {
+      is<Same<typeof lines, readonly LedgerLine[]>>();
+      for (const line of lines) {
+        is<Same<typeof line.costNano, bigint | null>>();
+        // @ts-expect-error  an unpriced call has no amount
+        line.costNano.toString();
+        // @ts-expect-error  of a correction nothing is known but its amount
+        void line.call.key;
+        // @ts-expect-error  a bill is what it is
+        line.costNano = 0n;
+        for (const { left } of line.call?.limits ?? []) is<Same<typeof left, number | bigint>>();
+      }
+    },
+  }),
 });
 export const frontend = defineFrontend({
   api: 1,

@@ -58,6 +58,12 @@ export class Writer {
     return this.#current().lookups.keys(page);
   }
 
+  /** When the oldest row was written. */
+  oldest(): number | undefined {
+    const first = "SELECT since FROM segment ORDER BY id LIMIT 1";
+    return this.#current().db.prepare(first).get()?.["since"] as number | undefined;
+  }
+
   apply(text: string): Verdicts {
     // First of all: what was told of numbers holds, whatever becomes of the batch.
     const batch = this.#unpack(text);

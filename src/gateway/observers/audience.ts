@@ -2,12 +2,15 @@
 // time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
 import type { Log } from "../../lib/log.ts";
 import type {
+  LedgerLine,
   Notice,
   Observer,
   ObserverDef,
   RequestRecord,
   TurnedAway,
 } from "../../plugin/observer.ts";
+import type { StoreCommand, Verdict } from "../../plugin/store.ts";
+import { ReservedCalls } from "./reserved-calls.ts";
 
 /** Where records and notices go in a process: to its observers, or to the process that has them. */
 export interface Observing {
@@ -15,6 +18,8 @@ export interface Observing {
   turnedAway(refusal: TurnedAway): void;
   /** `from`: the process that says so, when it is another one. */
   told(notice: Notice, from?: object): void;
+  /** A batch of any process is durable. */
+  landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void;
   /** That process has ended: what was wrong with it alone is over. */
   gone(from: object): void;
   /** Records that observers were too slow for, by observer. */
@@ -47,6 +52,8 @@ export class Audience implements Observing {
   /** Counts go on over a reload. */
   readonly #dropped = new Map<string, number>();
   readonly #all = new Map<MountedObserver, Subscriber>();
+  /** Undefined: none of them asks for bills, so nothing is kept of a call. */
+  #calls: ReservedCalls | undefined;
 
   constructor(log: Log, own: readonly MountedObserver[] = []) {
     this.#log = log;
@@ -67,6 +74,13 @@ export class Audience implements Observing {
     for (const candidate of this.#candidates) candidate.told(notice);
   }
 
+  landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {
+    if (!this.#calls) return;
+    const lines = this.#calls.lines(batch, verdicts);
+    if (lines.length === 0) return;
+    for (const candidate of this.#candidates) candidate.billed(lines);
+  }
+
   gone(from: object): void {
     if (this.#down.has(from)) this.told({ type: "ledger", at: Date.now(), ok: true }, from);
   }
@@ -84,6 +98,8 @@ export class Audience implements Observing {
   }
 
   mount(observers: readonly MountedObserver[]): void {
+    const asked = observers.some(({ observer }) => observer.billed !== undefined);
+    this.#calls = asked ? (this.#calls ?? new ReservedCalls()) : undefined;
     const mine = observers.map((mounted) => {
       const candidate = new Subscriber(mounted, this.#log, this.#dropped);
       this.#all.set(mounted, candidate);
@@ -114,6 +130,7 @@ class Subscriber {
   readonly #counts: Map<string, number>;
   #records: RequestRecord[] = [];
   #refusals: TurnedAway[] = [];
+  #lines: LedgerLine[] = [];
   #notices: Notice[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -139,6 +156,16 @@ class Subscriber {
     if (this.#refusals.length >= MOST) return this.#drop();
     this.#refusals.push(refusal);
     this.#soon(this.#refusals.length);
+  }
+
+  billed(lines: readonly LedgerLine[]): void {
+    const { observer, sends } = this.#of;
+    if (!observer.billed) return;
+    for (const line of lines) {
+      if (this.#lines.length >= MOST) this.#drop();
+      else this.#lines.push(sends === "nowhere" ? line : withoutLabels(line));
+    }
+    this.#soon(this.#lines.length);
   }
 
   #soon(waiting: number): void {
@@ -182,8 +209,8 @@ class Subscriber {
     this.#timer = undefined;
     this.#telling ??= this.#all().finally(() => {
       this.#telling = undefined;
-      const waiting = Math.max(this.#records.length, this.#refusals.length);
-      if (this.#notices.length > 0 || waiting >= BATCH) this.#tell();
+      const waiting = [this.#records, this.#refusals, this.#lines].map(({ length }) => length);
+      if (this.#notices.length > 0 || Math.max(...waiting) >= BATCH) this.#tell();
     });
   }
 
@@ -202,6 +229,10 @@ class Subscriber {
       } else if (this.#refusals.length > 0) {
         const batch = this.#refusals.splice(0, BATCH);
         await this.#safely(() => observer.turnedAway!(batch));
+        this.#tellDropped();
+      } else if (this.#lines.length > 0) {
+        const lines = this.#lines.splice(0, BATCH);
+        await this.#safely(() => observer.billed!(lines));
         this.#tellDropped();
       } else return;
     }
@@ -232,3 +263,6 @@ function bare(record: RequestRecord): RequestRecord {
   const { state: _, ...trace } = record.trace;
   return { ...record, labels: {}, trace };
 }
+/** A label may be a person, and this observer sends what it is told elsewhere. */
+const withoutLabels = (line: LedgerLine): LedgerLine =>
+  line.call && line.call.privacy !== "off" ? { ...line, call: { ...line.call, labels: {} } } : line;

@@ -28,6 +28,8 @@ export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
     seen: (record) => soon(records.push(record)),
     turnedAway: (refusal) => soon(refusals.push(refusal)),
     told: (notice) => link().tell("told", notice),
+    // Batches of all processes become durable in the primary.
+    landed() {},
     gone() {},
     dropped: () => ({}),
     mount() {},

@@ -1,21 +1,43 @@
 // The readings of all processes, in the primary. It asks once for all that want to know at one time.
 import type { Readings } from "../../plugin/readings.ts";
-import { type Counters, counted, NO_COUNTERS, type OwnReadings, summed } from "./sum.ts";
+import type { StoreSize } from "../../plugin/store.ts";
+import {
+  type Counters,
+  counted,
+  NO_COUNTERS,
+  type OwnReadings,
+  type PrimaryReadings,
+  summed,
+} from "./sum.ts";
 
 /** Another process that may be asked; undefined: it does not answer in time. */
 export interface ReadingSource {
   ask(): Promise<OwnReadings | undefined>;
 }
 
+/** What there is once for all processes, and where the store is. */
+export interface PrimarySource {
+  read(): PrimaryReadings;
+  commits(): Readings["ledger"]["commits"];
+  /** Undefined: the store does not say it, or not in time. */
+  size(): Promise<StoreSize | undefined>;
+}
+
 export class AllReadings {
   readonly #own: { read(): OwnReadings };
+  readonly #primary: PrimarySource;
   readonly #sources: () => readonly ReadingSource[];
   readonly #last = new Map<ReadingSource, OwnReadings>();
   #ended: Counters = NO_COUNTERS;
   #asking: Promise<Readings> | undefined;
 
-  constructor(own: { read(): OwnReadings }, sources: () => readonly ReadingSource[] = () => []) {
+  constructor(
+    own: { read(): OwnReadings },
+    primary: PrimarySource,
+    sources: () => readonly ReadingSource[] = () => [],
+  ) {
     this.#own = own;
+    this.#primary = primary;
     this.#sources = sources;
   }
 
@@ -34,6 +56,7 @@ export class AllReadings {
   async #read(): Promise<Readings> {
     const sources = this.#sources();
     let answered = 1;
+    const size = this.#primary.size();
     await Promise.all(
       sources.map(async (source) => {
         const said = await source.ask();
@@ -45,10 +68,13 @@ export class AllReadings {
     );
     const there = this.#sources();
     const others = there.flatMap((source) => this.#last.get(source) ?? []);
+    const { ledger, ...sum } = summed([this.#own.read(), ...others], this.#ended);
     return {
       at: Date.now(),
+      ...this.#primary.read(),
       processes: { there: there.length + 1, answered },
-      ...summed([this.#own.read(), ...others], this.#ended),
+      ledger: { ...ledger, commits: this.#primary.commits(), size: await size },
+      ...sum,
     };
   }
 }

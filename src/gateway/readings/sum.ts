@@ -1,8 +1,21 @@
 // What several processes say of themselves, as one reading.
-import type { PoolReading, Readings, RestingReading } from "../../plugin/readings.ts";
+import type {
+  PoolReading,
+  ProcessReading,
+  Readings,
+  RestingReading,
+} from "../../plugin/readings.ts";
 
 /** One process, as it says it. */
-export type OwnReadings = Omit<Readings, "at" | "processes">;
+export type OwnReadings = Omit<
+  Readings,
+  keyof PrimaryReadings | "at" | "processes" | "each" | "ledger"
+> & {
+  readonly process: ProcessReading;
+  readonly ledger: Pick<Readings["ledger"], "ok" | "queue">;
+};
+/** What only the primary knows. */
+export type PrimaryReadings = Pick<Readings, "version" | "generation" | "lists">;
 /** What only counts up: it outlives the process that counted it. */
 export type Counters = Pick<OwnReadings, "refusals" | "dropped">;
 
@@ -11,10 +24,14 @@ const MOST_RESTING = 1_000;
 export const NO_COUNTERS: Counters = { refusals: {}, dropped: {} };
 
 /** `ended`: what processes that are gone have counted. */
-export function summed(all: readonly OwnReadings[], ended: Counters): OwnReadings {
+export function summed(
+  all: readonly OwnReadings[],
+  ended: Counters,
+): Omit<OwnReadings, "process"> & Pick<Readings, "each"> {
   const total = (of: (one: OwnReadings) => number) => all.reduce((sum, one) => sum + of(one), 0);
   const worst = (of: (one: OwnReadings) => number) => Math.max(0, ...all.map(of));
   return {
+    each: all.map((one) => one.process),
     inFlight: total(({ inFlight }) => inFlight),
     resting: restingOf(all),
     pools: poolsOf(all),

@@ -23,7 +23,8 @@ import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
 import { createLedger, type LedgerQueue } from "./ledger-queue.ts";
 import { Audience, type Observing } from "../observers/audience.ts";
-import { hearingCrossings } from "../observers/crossings.ts";
+import { hearingCommits } from "../observers/commits.ts";
+import { Durations } from "../readings/durations.ts";
 import { Refusals } from "../readings/refusals.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
@@ -39,7 +40,7 @@ export interface Services {
   readonly shared: Shared;
   readonly pools: Pools;
   readonly store: Store;
-  /** The store's way in; observers hear of budgets that a batch has crossed. */
+  /** The store's way in; observers hear of what a batch has made durable. */
   readonly writes: Pick<Store, "apply" | "lease">;
   readonly ledger: LedgerQueue;
   /** The store's readings, as clients get them. */
@@ -62,6 +63,8 @@ export interface Services {
   readonly peers: Peers;
   /** Requests that were turned away before a frontend had them. */
   readonly refusals: Refusals;
+  /** How long the store took over each batch. Of the process that owns it. */
+  readonly commits: Durations;
   /** Of all processes. */
   readonly readings: () => Promise<Readings>;
   readonly stateDir: string;
@@ -105,6 +108,7 @@ export async function openServices(
       recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),
     }),
     refusals: new Refusals(),
+    commits: new Durations(),
     retiring: new Retiring(log),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
@@ -132,7 +136,9 @@ export async function openServices(
   };
   services.store = await of.store;
   // The process that owns the store tells of it; a worker only carries what it was answered.
-  services.writes = of.observing ? services.store : hearingCrossings(services.store, observing);
+  services.writes = of.observing
+    ? services.store
+    : hearingCommits(services.store, observing, services.commits);
   services.ledger = createLedger(services.writes, {
     tell(trouble) {
       const ok = trouble === undefined;

@@ -9,7 +9,7 @@ import { strangerMade } from "../../plugin/members.ts";
 import type { Logger } from "../../plugin/context.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { StoreNews, StoreOwner } from "../../plugin/instance.ts";
-import type { Store } from "../../plugin/store.ts";
+import type { Store, StoreSize } from "../../plugin/store.ts";
 import type { Status } from "../types.ts";
 import { createContext } from "../generation/context.ts";
 import { within } from "./queued-command.ts";
@@ -90,6 +90,7 @@ function behindFence(store: Store & Commands, open: () => Promise<void>): Store 
     price: store.price && ((hash) => store.price!(hash)),
     verify: store.verify && (() => store.verify!()),
     shared: store.shared && ((name, make) => store.shared!(name, make)),
+    size: store.size && (() => store.size!()),
     instances: store.instances && (() => store.instances!()),
   } as Store & Commands;
 }
@@ -100,6 +101,12 @@ function tell(log: Logger, news: StoreNews): void {
     log.warn(fields, "calls that another instance left open were settled as estimated");
   if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
 }
+
+const SIZE_MS = 1_000;
+
+/** Of a store that says it within a second; readings do without it. */
+export const sizeOf = async (store: Store): Promise<StoreSize | undefined> =>
+  store.size && within(SIZE_MS, store.size()).catch(() => undefined);
 
 const INSTANCES_MS = 2_000;
 

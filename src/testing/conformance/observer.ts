@@ -1,6 +1,12 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
 import assert from "node:assert/strict";
-import type { Notice, Observer, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
+import type {
+  LedgerLine,
+  Notice,
+  Observer,
+  RequestRecord,
+  TurnedAway,
+} from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { running } from "./innocence.ts";
@@ -29,6 +35,7 @@ const SERVED: RequestRecord = {
   bytesOut: 512,
   ms: 420,
   trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
+  ownMs: 1.25,
   calls: [
     {
       n: 1,
@@ -85,6 +92,50 @@ const REFUSALS: readonly TurnedAway[] = [
   },
 ];
 
+const BILL: LedgerLine = {
+  at: 1795000000000,
+  type: "settle",
+  attempt: "x1-1",
+  call: {
+    request: "x1",
+    n: 1,
+    key: "k1",
+    labels: { team: "web" },
+    privacy: "off",
+    target: {
+      provider: "acme",
+      model: "m",
+      protocol: "chat-completions",
+      credential: "default",
+    },
+    limits: [
+      {
+        scope: "key:k1",
+        unit: "nano_usd",
+        per: "month",
+        max: 100n,
+        left: 19n,
+        resetsAt: 1795000000001,
+      },
+    ],
+  },
+  state: "exact",
+  usage: { input: 20, output: 7 },
+  costNano: 140n,
+  outcome: "ok",
+  finish: "stop",
+  ms: { head: 80, content: 90, total: 400 },
+};
+
+/** Unpriced, of a call that was open before, a correction, and with what this contract does not know. */
+const BILLS: readonly LedgerLine[] = [
+  BILL,
+  { ...BILL, attempt: "x2-1", state: "unpriced", costNano: null, usage: {}, ms: undefined },
+  { ...BILL, attempt: "x3-1", call: undefined, state: "estimated", outcome: "presumed" },
+  { ...BILL, type: "adjust", call: undefined, usage: {}, costNano: -40n, outcome: "goodwill" },
+  { ...BILL, attempt: "x4-1", ...({ colour: "blue", outcome: "smell" } as object) },
+];
+
 const NOTICES: readonly Notice[] = [
   { type: "reloaded", at: 1, why: "file", ok: false, generation: 1 },
   {
@@ -132,6 +183,9 @@ export function observer(subject: Subject): Check[] {
     each("end: after all of it, and with nothing before it", async (it) => {
       await it.seen?.(freeze(RECORDS));
       await it.end?.();
+    }),
+    each("billed: takes every kind of bill, and changes none", async (it) => {
+      for (const batch of [BILLS, ...BILLS.map((one) => [one])]) await it.billed?.(freeze(batch));
     }),
     each("its routes are well-formed", ({ routes = [] }) => {
       wellFormed(routes);

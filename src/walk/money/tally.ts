@@ -63,6 +63,8 @@ export class Tally {
   #most = Infinity;
   /** The model may think, and what it thinks need not pass by here. */
   thinks = false;
+  /** When the provider was asked, by the process's clock. */
+  askedAt: number | undefined;
   headMs: number | undefined;
   contentMs: number | undefined;
   /** The key and model that this call's size is remembered for. */
@@ -175,10 +177,12 @@ export class Tally {
         : costNano === null
           ? "unpriced"
           : "exact";
+    const now = performance.now();
+    if (this.askedAt !== undefined) this.call.exchange["~"].awayMs += now - this.askedAt;
     const ms = {
       ...(this.headMs !== undefined && { head: this.headMs }),
       ...(this.contentMs !== undefined && { content: this.contentMs }),
-      total: Math.round(performance.now() - this.call.started),
+      total: Math.round(now - this.call.started),
     };
     if (state === "exact" || state === "unpriced") {
       const { gen } = this.call.exchange["~"];

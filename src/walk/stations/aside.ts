@@ -7,11 +7,15 @@ import { reserveAside } from "../money/charges.ts";
 /** One row in the ledger around it: reserved before, settled after, without a price. */
 export async function aside<T>(call: HostCall, work: () => Promise<T>): Promise<T> {
   await reserveAside(call);
+  const asked = performance.now();
+  const away = () => (call.exchange["~"].awayMs += performance.now() - asked);
   try {
     const got = await work();
+    away();
     await over(call, "ok");
     return got;
   } catch (problem) {
+    away();
     await over(call, faultOf(problem)?.kind ?? "internal");
     throw problem;
   }

@@ -127,6 +127,7 @@ export class CallLife {
     inner.gen.gate.took(performance.now() - began);
     this.#noteReserved();
     if (inner.gone) fail("canceled", "The client went away.");
+    this.#tally.askedAt = performance.now();
     if (!out) return this.#run();
     const { wire } = call.candidate["~"].endpoint;
     const response = await send(call, wire!, out);

@@ -23,7 +23,7 @@ export async function receive(x: HostExchange): Promise<void> {
   if (!route) throw new Error(`${x.path} is answered by its frontend: it reads no body.`);
   const bodiless = isBodiless(x.method);
   expect(x, bodiless ? "none" : (route.body ?? "json"));
-  const raw = bodiless ? NO_BYTES : await collect(x);
+  const raw = bodiless ? NO_BYTES : await sentBy(x);
   const understood = bodiless
     ? NO_BODY
     : understand(raw, req.headers["content-type"]!, gen.maxValues);
@@ -64,6 +64,15 @@ export async function receive(x: HostExchange): Promise<void> {
     record: read?.record,
   };
 }
+
+/** Waiting for it is the client's time, not ours. */
+async function sentBy(x: HostExchange): Promise<Buffer> {
+  const asked = performance.now();
+  const raw = await collect(x);
+  x["~"].awayMs += performance.now() - asked;
+  return raw;
+}
+
 const NOTHING: Survey = { features: [], named: [] };
 
 /** What a protocol sees in it, and what stands in the tables that hold for all of them. */

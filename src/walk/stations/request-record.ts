@@ -33,6 +33,7 @@ export function seenOf(x: HostExchange, outcome: Outcome): RequestRecord {
     bytesOut: outcome.bytesOut,
     ms: outcome.ms,
     trace: x.trace,
+    ownMs: ownOf(x),
     calls: outcome.calls.map((call) => callOf(call, x.trace)),
   };
 }
@@ -63,3 +64,9 @@ const callOf = (
 
 const without = (fault: Fault | undefined): RequestRecord["fault"] =>
   fault && { kind: fault.kind, code: fault.code ?? undefined };
+
+/** To the microsecond. A provider that is read on after its client has left may have been waited for longer than the request was. */
+function ownOf(x: HostExchange): number {
+  const { started, awayMs } = x["~"];
+  return Math.max(0, Math.round((performance.now() - started - awayMs) * 1_000) / 1_000);
+}

@@ -1,12 +1,31 @@
 // Readings of several processes as one: whatever answers, is late or ends, what only counts up never falls.
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { AllReadings, type ReadingSource } from "../../../src/gateway/readings/all.ts";
+import {
+  AllReadings,
+  type PrimarySource,
+  type ReadingSource,
+} from "../../../src/gateway/readings/all.ts";
+import { Durations } from "../../../src/gateway/readings/durations.ts";
 import { LoopDelay } from "../../../src/gateway/readings/loop-delay.ts";
 import { type OwnReadings, NO_COUNTERS, summed } from "../../../src/gateway/readings/sum.ts";
 import { quiet, until } from "../../kit/waits.ts";
 
+const PROCESS: OwnReadings["process"] = {
+  pid: 1,
+  startedAt: 1,
+  cpu: { user: 1, system: 1 },
+  memory: { rss: 1, heapUsed: 1, heapTotal: 1, external: 1 },
+  loopDelayMs: { mean: 0, p99: 0, max: 0 },
+  gc: {
+    minor: { count: 0, seconds: 0 },
+    major: { count: 0, seconds: 0 },
+    incremental: { count: 0, seconds: 0 },
+    weakcb: { count: 0, seconds: 0 },
+  },
+};
 const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
+  process: PROCESS,
   inFlight: 0,
   resting: [],
   pools: [],
@@ -39,6 +58,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
       { refusals: { tls: 2, unknown_path: 1 }, dropped: { "observers.a": 7 } },
     ),
   ).toEqual({
+    each: [PROCESS, PROCESS],
     inFlight: 5,
     resting: [
       { ...rest, until: 9 },
@@ -67,6 +87,12 @@ it("no more of what rests than its bound, those that rest longest", () => {
   expect([sum.resting.length, sum.resting[0]!.until]).toEqual([1_000, 4_999]);
 });
 
+const PRIMARY: PrimarySource = {
+  read: () => ({ version: "0", generation: { number: 1, at: 1 }, lists: [] }),
+  commits: () => ({ count: 0, sumMs: 0, upTo: [] }),
+  size: async () => undefined,
+};
+
 /** A process that counts, answers or not, and may end. */
 class Child implements ReadingSource {
   count = 0;
@@ -88,7 +114,7 @@ it("what counts up never falls and is never counted twice, whichever are late, e
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 60 }), async (steps) => {
       let children = [new Child(), new Child()];
-      const all = new AllReadings({ read: own }, () => children);
+      const all = new AllReadings({ read: own }, PRIMARY, () => children);
       let before = 0;
       let truth = 0;
       for (const { do: what, which } of steps) {
@@ -118,7 +144,7 @@ it("what counts up never falls and is never counted twice, whichever are late, e
 
 it("asks each process once for all that want to know at one time", async () => {
   const child = new Child();
-  const all = new AllReadings({ read: own }, () => [child]);
+  const all = new AllReadings({ read: own }, PRIMARY, () => [child]);
   await Promise.all(Array.from({ length: 50 }, () => all.read()));
   expect(child.asked).toBe(1);
   await all.read();
@@ -136,4 +162,21 @@ it("a loop that stood is seen by the next reading, and the first reading says no
     await quiet(20);
     return delay.read().max >= 20;
   });
+});
+
+it("durations: each bucket has what took at most so long, whatever took how long", () => {
+  fc.assert(
+    fc.property(fc.array(fc.double({ min: 0, max: 1e6, noNaN: true })), (all) => {
+      const durations = new Durations();
+      for (const ms of all) durations.took(ms);
+      const { count, sumMs, upTo } = durations.read();
+      expect(count).toBe(all.length);
+      expect(sumMs).toBeCloseTo(
+        all.reduce((sum, ms) => sum + ms, 0),
+        3,
+      );
+      for (const { ms, count: within } of upTo)
+        expect(within).toBe(all.filter((took) => took <= ms).length);
+    }),
+  );
 });

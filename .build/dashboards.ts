@@ -1,0 +1,443 @@
+// deploy/grafana from one source: rows of panels, each a title, a unit and its expressions. `node .build/dashboards.ts` writes the
+// files; a test finds out when they are not what this says.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+type Unit = "reqps" | "s" | "percentunit" | "currencyUSD" | "short" | "bytes" | "dateTimeFromNow";
+
+interface Panel {
+  readonly title: string;
+  readonly unit: Unit;
+  /** An expression by its legend. */
+  readonly shows: Readonly<Record<string, string>>;
+  readonly kind?: "timeseries" | "stat" | "table";
+}
+
+interface Dashboard {
+  readonly uid: string;
+  readonly title: string;
+  readonly rows: Readonly<Record<string, readonly Panel[]>>;
+}
+
+/** By Grafana's own window, which is never shorter than four scrapes. */
+const rate = (metric: string, by = ""): string =>
+  `sum ${by === "" ? "" : `by (${by}) `}(rate(${metric}[$__rate_interval]))`;
+
+const quantiles = (metric: string, by = ""): Record<string, string> => {
+  const more = by === "" ? "" : `, ${by}`;
+  const legend = by === "" ? "" : ` {{${by.split(", ").join("}} {{")}}}`;
+  return Object.fromEntries(
+    [50, 95, 99].map((p) => [
+      `p${p}${legend}`,
+      `histogram_quantile(${p / 100}, sum by (le${more}) (rate(${metric}_bucket[$__rate_interval])))`,
+    ]),
+  );
+};
+
+const failed = 'outcome=~"upstream_error|error"';
+const counted = 'outcome=~"ok|upstream_error|error"';
+
+const OVERVIEW: Dashboard = {
+  uid: "tollgate-overview",
+  title: "Tollgate: overview",
+  rows: {
+    "Golden signals": [
+      {
+        title: "Requests by outcome",
+        unit: "reqps",
+        shows: { "{{outcome}}": rate("tollgate_requests_total", "outcome") },
+      },
+      {
+        title: "Availability",
+        unit: "percentunit",
+        shows: {
+          available: `1 - (${rate(`tollgate_requests_total{${failed}}`)} or vector(0)) / (${rate(`tollgate_requests_total{${counted}}`)} > 0)`,
+        },
+      },
+      { title: "Duration", unit: "s", shows: quantiles("tollgate_request_duration_seconds") },
+      {
+        title: "First content of streams",
+        unit: "s",
+        shows: quantiles("tollgate_time_to_first_content_seconds"),
+      },
+      { title: "The gateway's own time", unit: "s", shows: quantiles("tollgate_gateway_seconds") },
+      {
+        title: "Under way",
+        unit: "short",
+        shows: {
+          requests: "sum(tollgate_in_flight)",
+          "{{origin}} waiting": 'sum by (origin) (tollgate_pool_sockets{state="queued"}) > 0',
+        },
+      },
+    ],
+    "Spend and tokens": [
+      {
+        title: "Spend in this time",
+        unit: "currencyUSD",
+        kind: "stat",
+        shows: { spend: "sum(increase(tollgate_spend_usd_total[$__range]))" },
+      },
+      {
+        title: "Unpriced and estimated calls in this time",
+        unit: "short",
+        kind: "stat",
+        shows: {
+          unpriced: "sum(increase(tollgate_calls_unpriced_total[$__range]))",
+          estimated: "sum(increase(tollgate_calls_estimated_total[$__range]))",
+        },
+      },
+      {
+        title: "Dollars an hour by model",
+        unit: "currencyUSD",
+        shows: {
+          "{{provider}}/{{model}}": `3600 * topk(10, ${rate("tollgate_spend_usd_total", "provider, model")})`,
+        },
+      },
+      {
+        title: "Tokens a second by unit",
+        unit: "short",
+        shows: { "{{unit}}": rate("tollgate_tokens_total", "unit") },
+      },
+      {
+        title: "Budgets nearest to their end",
+        unit: "percentunit",
+        shows: {
+          "{{scope}} {{per}}":
+            "topk(10, tollgate_budget_used_usd / (tollgate_budget_limit_usd > 0))",
+        },
+      },
+      {
+        title: "Dollars an hour by key",
+        unit: "currencyUSD",
+        shows: { "{{key}}": `3600 * topk(10, ${rate("tollgate_key_spend_usd_total", "key")})` },
+      },
+    ],
+    "Models and providers": [
+      {
+        title: "Calls by provider and model",
+        unit: "reqps",
+        shows: {
+          "{{provider}}/{{model}}": `topk(10, ${rate("tollgate_calls_total", "provider, model")})`,
+        },
+      },
+      {
+        title: "Failed calls",
+        unit: "reqps",
+        shows: {
+          "{{provider}} {{fault}}": rate('tollgate_calls_total{fault!="none"}', "provider, fault"),
+        },
+      },
+      {
+        title: "Duration of a call, p95",
+        unit: "s",
+        shows: {
+          "{{provider}}/{{model}}":
+            "histogram_quantile(0.95, sum by (le, provider, model) (rate(tollgate_call_duration_seconds_bucket[$__rate_interval])))",
+        },
+      },
+      {
+        title: "Seconds for each token, p50",
+        unit: "s",
+        shows: {
+          "{{provider}}/{{model}}":
+            "histogram_quantile(0.5, sum by (le, provider, model) (rate(tollgate_output_seconds_per_token_bucket[$__rate_interval])))",
+        },
+      },
+      {
+        title: "Fallbacks",
+        unit: "reqps",
+        shows: {
+          "{{from}} → {{to}}: {{kind}}": rate("tollgate_fallbacks_total", "from, to, kind"),
+        },
+      },
+      {
+        title: "Rests after a failure",
+        unit: "short",
+        shows: { "{{provider}} {{credential}}": "tollgate_provider_resting > 0" },
+      },
+    ],
+    "Privacy and refusals": [
+      {
+        title: "Refused before a provider was asked",
+        unit: "reqps",
+        shows: { "{{code}}": rate("tollgate_refusals_total", "code") },
+      },
+      {
+        title: "Lost in translation",
+        unit: "reqps",
+        shows: { "{{code}}": rate("tollgate_losses_total", "code") },
+      },
+      {
+        title: "What is known of data has to be read again",
+        unit: "dateTimeFromNow",
+        kind: "table",
+        shows: { "{{provider}}": "1000 * tollgate_policy_expires_timestamp_seconds" },
+      },
+      {
+        title: "Models that go away",
+        unit: "dateTimeFromNow",
+        kind: "table",
+        shows: { "{{model}}": "1000 * tollgate_model_retires_timestamp_seconds" },
+      },
+    ],
+  },
+};
+
+const INSIDE: Dashboard = {
+  uid: "tollgate-inside",
+  title: "Tollgate: inside",
+  rows: {
+    Ledger: [
+      {
+        title: "It takes rows",
+        unit: "short",
+        kind: "stat",
+        shows: { up: "min(tollgate_ledger_up)" },
+      },
+      {
+        title: "Commits",
+        unit: "s",
+        shows: quantiles("tollgate_ledger_commit_seconds"),
+      },
+      {
+        title: "Commands that wait",
+        unit: "short",
+        shows: { waiting: "sum(tollgate_ledger_queue)" },
+      },
+      {
+        title: "Room",
+        unit: "bytes",
+        shows: {
+          taken: "sum(tollgate_ledger_bytes)",
+          free: "min(tollgate_store_disk_free_bytes)",
+        },
+      },
+      {
+        title: "Corrections, dollars an hour",
+        unit: "currencyUSD",
+        shows: { "{{direction}}": `3600 * ${rate("tollgate_adjustments_usd_total", "direction")}` },
+      },
+      {
+        title: "Oldest row",
+        unit: "dateTimeFromNow",
+        kind: "stat",
+        shows: { oldest: "1000 * min(tollgate_ledger_oldest_timestamp_seconds)" },
+      },
+    ],
+    Runtime: [
+      {
+        title: "How late the event loop is",
+        unit: "s",
+        shows: { "{{pid}} {{stat}}": 'nodejs_eventloop_delay_seconds{stat=~"p99|max"}' },
+      },
+      {
+        title: "Processor",
+        unit: "percentunit",
+        shows: { "{{pid}}": rate("process_cpu_seconds_total", "pid") },
+      },
+      {
+        title: "Memory",
+        unit: "bytes",
+        shows: {
+          "{{pid}} resident": "process_resident_memory_bytes",
+          "{{pid}} heap": "nodejs_heap_size_used_bytes",
+          "{{pid}} heap, all": "nodejs_heap_size_total_bytes",
+          "{{pid}} elsewhere": "nodejs_external_memory_bytes",
+        },
+      },
+      {
+        title: "Collections of garbage",
+        unit: "percentunit",
+        shows: { "{{pid}} {{kind}}": rate("nodejs_gc_seconds_total", "pid, kind") },
+      },
+      {
+        title: "Collections a second",
+        unit: "short",
+        shows: { "{{kind}}": rate("nodejs_gc_runs_total", "kind") },
+      },
+      { title: "Open files", unit: "short", shows: { "{{pid}}": "process_open_fds" } },
+      {
+        title: "Connections to providers",
+        unit: "short",
+        shows: { "{{origin}} {{state}}": "tollgate_pool_sockets" },
+      },
+    ],
+    Gateway: [
+      {
+        title: "Version",
+        unit: "short",
+        kind: "table",
+        shows: { "{{version}} {{node}}": "tollgate_build_info" },
+      },
+      {
+        title: "Config",
+        unit: "short",
+        shows: {
+          generation: "max(tollgate_generation)",
+          "last reload was taken": "min(tollgate_config_reload_success)",
+          "reloads, {{ok}}": "sum by (ok) (increase(tollgate_config_reloads_total[$__range]))",
+        },
+      },
+      {
+        title: "The current config is of",
+        unit: "dateTimeFromNow",
+        kind: "stat",
+        shows: { config: "1000 * max(tollgate_config_reload_last_success_timestamp_seconds)" },
+      },
+      {
+        title: "Processes",
+        unit: "short",
+        shows: {
+          "that answer clients": "sum(tollgate_workers)",
+          "that do not answer": "sum(tollgate_processes_unanswered)",
+          "that ended by themselves": "sum(increase(tollgate_worker_exits_total[$__range]))",
+        },
+      },
+      {
+        title: "Up since",
+        unit: "dateTimeFromNow",
+        kind: "table",
+        shows: { "{{pid}}": "1000 * process_start_time_seconds" },
+      },
+      {
+        title: "Lists of models",
+        unit: "s",
+        shows: {
+          "{{provider}}": "time() - tollgate_models_list_timestamp_seconds",
+          "{{provider}} failed": "tollgate_models_list_failures > 0",
+        },
+      },
+      {
+        title: "Budgets begin anew",
+        unit: "dateTimeFromNow",
+        kind: "table",
+        shows: { "{{scope}} {{per}}": "1000 * tollgate_budget_resets_timestamp_seconds" },
+      },
+      {
+        title: "What is not told in full",
+        unit: "short",
+        shows: {
+          "{{observer}} lost records":
+            "sum by (observer) (increase(tollgate_observer_dropped_total[$__range])) > 0",
+          "{{metric}} folded":
+            "sum by (metric) (increase(tollgate_series_folded_total[$__range])) > 0",
+        },
+      },
+      {
+        title: "Thought, tokens a second",
+        unit: "short",
+        shows: { "{{model}}": rate("tollgate_reasoning_tokens_total", "model") },
+      },
+      {
+        title: "Dollars an hour by label",
+        unit: "currencyUSD",
+        shows: {
+          "{{label}} {{value}}": `3600 * ${rate("tollgate_label_spend_usd_total", "label, value")}`,
+        },
+      },
+    ],
+  },
+};
+
+export const DASHBOARDS = [OVERVIEW, INSIDE] as const;
+
+const SOURCE = { type: "prometheus", uid: "${datasource}" };
+const LETTERS = "ABCDEFGHIJ";
+const SIZE = { w: 8, h: 8 };
+
+function panelOf({ title, unit, shows, kind = "timeseries" }: Panel, id: number, place: object) {
+  const instant = kind !== "timeseries";
+  return {
+    id,
+    type: kind,
+    title,
+    datasource: SOURCE,
+    gridPos: { ...SIZE, ...place },
+    fieldConfig: { defaults: { unit }, overrides: [] },
+    options: kind === "stat" ? { reduceOptions: { calcs: ["lastNotNull"] } } : {},
+    targets: Object.entries(shows).map(([legendFormat, expr], i) => ({
+      refId: LETTERS[i],
+      datasource: SOURCE,
+      expr: withVariables(expr),
+      legendFormat,
+      ...(instant && { instant: true, range: false }),
+      ...(kind === "table" && { format: "table" }),
+    })),
+  };
+}
+
+/** Each metric of the job and the gateways that are chosen above. */
+const CHOSEN = 'job=~"$job", instance=~"$instance"';
+export const withVariables = (expr: string): string =>
+  expr.replace(
+    /\b((?:tollgate|process|nodejs)_[a-z0-9_]+)(?:\{([^}]*)\})?/g,
+    (_, name: string, own: string | undefined) =>
+      `${name}{${CHOSEN}${own === undefined ? "" : `, ${own}`}}`,
+  );
+
+const variable = (name: string, label: string) => ({
+  name,
+  label,
+  type: "query",
+  datasource: SOURCE,
+  query: `label_values(tollgate_build_info, ${name})`,
+  refresh: 2,
+  multi: true,
+  includeAll: true,
+  current: { text: "All", value: "$__all" },
+});
+
+/** As Grafana takes it from a folder that it provisions: its data source is a variable, so that no file has to be edited. */
+export function jsonOf({ uid, title, rows }: Dashboard): object {
+  let id = 0;
+  let y = 0;
+  const panels: object[] = [];
+  for (const [row, of] of Object.entries(rows)) {
+    panels.push({
+      id: ++id,
+      type: "row",
+      title: row,
+      collapsed: false,
+      gridPos: { x: 0, y, w: 24, h: 1 },
+      panels: [],
+    });
+    y++;
+    for (const [i, panel] of of.entries()) {
+      const place = { x: (i % 3) * SIZE.w, y: y + Math.floor(i / 3) * SIZE.h };
+      panels.push(panelOf(panel, ++id, place));
+    }
+    y += Math.ceil(of.length / 3) * SIZE.h;
+  }
+  return {
+    id: null,
+    uid,
+    title,
+    tags: ["tollgate"],
+    schemaVersion: 39,
+    version: 1,
+    editable: true,
+    graphTooltip: 1,
+    refresh: "30s",
+    time: { from: "now-6h", to: "now" },
+    timezone: "browser",
+    templating: {
+      list: [
+        { name: "datasource", label: "Data source", type: "datasource", query: "prometheus" },
+        variable("job", "Job"),
+        variable("instance", "Gateway"),
+      ],
+    },
+    annotations: { list: [] },
+    panels,
+  };
+}
+
+export const textOf = (dashboard: Dashboard): string =>
+  `${JSON.stringify(jsonOf(dashboard), null, 2)}\n`;
+
+if (import.meta.main) {
+  const folder = join(import.meta.dirname, "../deploy/grafana");
+  mkdirSync(folder, { recursive: true });
+  for (const dashboard of DASHBOARDS)
+    writeFileSync(join(folder, `${dashboard.uid}.json`), textOf(dashboard));
+}

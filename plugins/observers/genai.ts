@@ -1,0 +1,78 @@
+// The names of the GenAI conventions, each in the spelling of their last release (1.41) and in the one that has taken its place.
+// Whatever tells of a call in their words, a metric or a span, takes it from here. A name without a place in one of the two is null.
+// Read at the source in August 2026: github.com/open-telemetry/semantic-conventions (v1.41.0) and …/semantic-conventions-genai.
+
+export type Spelling = "released" | "latest";
+
+/** What an operator may choose. */
+export const SPELLINGS = ["both", "released", "latest", "off"] as const;
+
+export type GenAiName = { readonly [S in Spelling]: string | null };
+
+/** The spellings that a choice means. */
+export const spellingsOf = (choice: (typeof SPELLINGS)[number]): readonly Spelling[] =>
+  choice === "both" ? ["released", "latest"] : choice === "off" ? [] : [choice];
+
+/** Where both spell it alike, it is there once. */
+export const namesOf = (of: GenAiName, spellings: readonly Spelling[]): readonly string[] => [
+  ...new Set(spellings.flatMap((spelling) => of[spelling] ?? [])),
+];
+
+export const GEN_AI_METRICS = {
+  duration: {
+    released: "gen_ai.client.operation.duration",
+    latest: "gen_ai.client.inference.duration",
+  },
+  firstChunk: {
+    released: "gen_ai.client.operation.time_to_first_chunk",
+    latest: "gen_ai.client.inference.time_to_first_chunk",
+  },
+  /** By `gen_ai.token.type`: input, output. */
+  tokenUsage: { released: "gen_ai.client.token.usage", latest: null },
+  inputTokens: { released: null, latest: "gen_ai.client.inference.operation.input_tokens" },
+  outputTokens: { released: null, latest: "gen_ai.client.inference.operation.output_tokens" },
+  usedInput: { released: null, latest: "gen_ai.client.inference.usage.input_tokens" },
+  usedOutput: { released: null, latest: "gen_ai.client.inference.usage.output_tokens" },
+  usedCacheRead: {
+    released: null,
+    latest: "gen_ai.client.inference.usage.cache_read.input_tokens",
+  },
+  usedCacheWrite: {
+    released: null,
+    latest: "gen_ai.client.inference.usage.cache_write.input_tokens",
+  },
+  usedReasoning: {
+    released: null,
+    latest: "gen_ai.client.inference.usage.reasoning.output_tokens",
+  },
+} as const satisfies Readonly<Record<string, GenAiName>>;
+
+/** What both spell alike. */
+const alike = <N extends string>(name: N) => ({ released: name, latest: name });
+
+export const GEN_AI_ATTRIBUTES = {
+  operation: alike("gen_ai.operation.name"),
+  provider: alike("gen_ai.provider.name"),
+  requestModel: alike("gen_ai.request.model"),
+  responseModel: alike("gen_ai.response.model"),
+  tokenType: alike("gen_ai.token.type"),
+  errorType: alike("error.type"),
+} as const satisfies Readonly<Record<string, GenAiName>>;
+
+/** What is done, by the kind of model. The conventions have no word for pictures; other gateways say it so. */
+export const operationOf = (kind: string): string => (kind === "image" ? "image_generation" : kind);
+
+/** The conventions' words for providers that they know, by the name that such a one mostly has in gateway.yaml. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  azure: "azure.ai.openai",
+  bedrock: "aws.bedrock",
+  google: "gcp.gemini",
+  mistral: "mistral_ai",
+  moonshot: "moonshot_ai",
+  "moonshot-cn": "moonshot_ai",
+  vertex: "gcp.vertex_ai",
+  xai: "x_ai",
+};
+
+/** A provider that they do not know has its own name. */
+export const providerOf = (name: string): string => PROVIDERS[name] ?? name;

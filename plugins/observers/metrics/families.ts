@@ -1,0 +1,236 @@
+// Every metric of our own, once: what /metrics writes, what dashboards and rules may name, and what the page lists.
+// A label that is `open` takes its values from outside (models, codes, keys), so a family has at most so many series of it.
+
+export type FamilyType = "counter" | "gauge" | "histogram" | "info";
+
+export interface Family {
+  /** As a sample without a suffix says it: a counter's `_total`, an info's `_info` and a histogram's `_bucket` come after it. */
+  readonly name: string;
+  readonly type: FamilyType;
+  readonly unit?: "seconds" | "bytes" | "usd";
+  readonly help: string;
+  readonly labels: readonly string[];
+  /** Upper bounds of a histogram's buckets. */
+  readonly bounds?: readonly number[];
+}
+
+/** Labels whose values come from outside, and that fold into `other`. */
+export const OPEN_LABELS: ReadonlySet<string> = new Set([
+  "provider",
+  "model",
+  "credential",
+  "from",
+  "to",
+  "code",
+  "key",
+  "label",
+  "value",
+  "scope",
+  "observer",
+  "origin",
+  "frontend",
+  "kind",
+  "gen_ai_provider_name",
+  "gen_ai_request_model",
+  "gen_ai_operation_name",
+]);
+
+/** For models that think: the conventions' own end at a minute and a half. 2 s is the bound of an objective. */
+const LONG = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900];
+/** 20 ms is the bound of an objective. */
+const SHORT = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
+const TOKEN = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1];
+
+const target = ["provider", "model"] as const;
+const process = ["pid"] as const;
+
+const counter = (name: string, help: string, labels: readonly string[] = []): Family => ({
+  name,
+  type: "counter",
+  help,
+  labels,
+});
+const dollars = (name: string, help: string, labels: readonly string[] = []): Family => ({
+  ...counter(name, help, labels),
+  unit: "usd",
+});
+const gauge = (name: string, help: string, labels: readonly string[] = []): Family => ({
+  name,
+  type: "gauge",
+  help,
+  labels,
+});
+const moment = (name: string, help: string, labels: readonly string[] = []): Family => ({
+  ...gauge(name, help, labels),
+  unit: "seconds",
+});
+const bytes = (name: string, help: string, labels: readonly string[] = []): Family => ({
+  ...gauge(name, help, labels),
+  unit: "bytes",
+});
+const times = (name: string, help: string, labels: readonly string[], bounds: readonly number[]) =>
+  ({ name, type: "histogram", unit: "seconds", help, labels, bounds }) as const;
+
+/** Added to as records, bills and notices come. */
+export const COUNTED = {
+  requests: counter("tollgate_requests", "Requests that reached a frontend, when they were over", [
+    "frontend",
+    "kind",
+    "outcome",
+    "status",
+  ]),
+  requestSeconds: times(
+    "tollgate_request_duration_seconds",
+    "From a request's first byte to its end",
+    ["frontend", "stream"],
+    LONG,
+  ),
+  gatewaySeconds: times(
+    "tollgate_gateway_seconds",
+    "The gateway's own time: what is neither waiting for the client's body nor for a provider's answer",
+    ["frontend", "lane"],
+    SHORT,
+  ),
+  firstContent: times(
+    "tollgate_time_to_first_content_seconds",
+    "From a streaming call's beginning to the first content of its answer",
+    target,
+    LONG,
+  ),
+  calls: counter("tollgate_calls", "Calls to providers, each a row of the ledger, when settled", [
+    "provider",
+    "model",
+    "credential",
+    "state",
+    "fault",
+  ]),
+  callSeconds: times(
+    "tollgate_call_duration_seconds",
+    "From a call's beginning to its bill",
+    target,
+    LONG,
+  ),
+  tokenSeconds: {
+    name: "tollgate_output_seconds_per_token",
+    type: "histogram",
+    help: "Seconds for each token behind the first content",
+    labels: target,
+    bounds: TOKEN,
+  },
+  tokens: counter("tollgate_tokens", "What was used, in units that do not overlap", [
+    ...target,
+    "unit",
+  ]),
+  reasoning: counter("tollgate_reasoning_tokens", "Tokens of thought; they lie inside output", [
+    ...target,
+  ]),
+  spend: dollars("tollgate_spend_usd", "What settled calls cost, as the ledger has it", target),
+  adjustments: dollars("tollgate_adjustments_usd", "Corrections in the ledger, by their sign", [
+    "direction",
+  ]),
+  unpriced: counter("tollgate_calls_unpriced", "Calls without a known price", target),
+  estimated: counter("tollgate_calls_estimated", "Calls whose cost is an estimate", target),
+  fallbacks: counter("tollgate_fallbacks", "Failed calls behind which another one was made", [
+    "from",
+    "to",
+    "kind",
+  ]),
+  losses: counter("tollgate_losses", "What translations could not carry", ["code"]),
+  refusals: counter("tollgate_refusals", "Requests that were refused before a provider was asked", [
+    "code",
+  ]),
+  keySpend: dollars("tollgate_key_spend_usd", "What settled calls of a key cost", ["key"]),
+  labelSpend: dollars("tollgate_label_spend_usd", "What settled calls with a label cost", [
+    "label",
+    "value",
+  ]),
+  workerExits: counter("tollgate_worker_exits", "Worker processes that ended by themselves"),
+  reloads: counter("tollgate_config_reloads", "Reloads, by whether the config was taken", ["ok"]),
+} as const satisfies Readonly<Record<string, Family>>;
+
+/** Read when they are asked for. */
+export const READ = {
+  inFlight: gauge("tollgate_in_flight", "Requests of clients under way"),
+  resting: gauge(
+    "tollgate_provider_resting",
+    "What of a credential is tried last after a failure",
+    ["provider", "credential"],
+  ),
+  sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
+  ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger takes rows"),
+  ledgerQueue: gauge("tollgate_ledger_queue", "Commands that wait for their batch"),
+  commitSeconds: {
+    name: "tollgate_ledger_commit_seconds",
+    type: "histogram",
+    unit: "seconds",
+    help: "How long a batch took until it was durable, its sync included",
+    labels: [],
+  },
+  ledgerBytes: bytes("tollgate_ledger_bytes", "What the ledger takes where it lies"),
+  oldest: moment("tollgate_ledger_oldest_timestamp_seconds", "When its oldest row was written"),
+  diskFree: bytes("tollgate_store_disk_free_bytes", "By how much the ledger could still grow"),
+  reloadOk: gauge("tollgate_config_reload_success", "Whether the last reload was taken"),
+  reloadAt: moment(
+    "tollgate_config_reload_last_success_timestamp_seconds",
+    "Since when the current generation answers",
+  ),
+  generation: gauge("tollgate_generation", "The generation that answers now"),
+  listAt: moment(
+    "tollgate_models_list_timestamp_seconds",
+    "When a provider last said which models it has",
+    ["provider"],
+  ),
+  listFailures: gauge("tollgate_models_list_failures", "How often in a row it did not say so", [
+    "provider",
+  ]),
+  policyExpires: moment(
+    "tollgate_policy_expires_timestamp_seconds",
+    "When what is known of a provider's handling of data has to be read again",
+    ["provider"],
+  ),
+  modelRetires: moment("tollgate_model_retires_timestamp_seconds", "When a model goes away", [
+    "model",
+  ]),
+  budgetLimit: { ...gauge("tollgate_budget_limit_usd", "A budget", ["scope", "per"]), unit: "usd" },
+  budgetUsed: {
+    ...gauge("tollgate_budget_used_usd", "What a budget has paid and holds for calls under way", [
+      "scope",
+      "per",
+    ]),
+    unit: "usd",
+  },
+  budgetResets: moment("tollgate_budget_resets_timestamp_seconds", "When it begins anew", [
+    "scope",
+    "per",
+  ]),
+  workers: gauge("tollgate_workers", "Processes that answer clients"),
+  unanswered: gauge("tollgate_processes_unanswered", "Processes whose readings are not of now"),
+  dropped: counter("tollgate_observer_dropped", "Records that an observer was too slow for", [
+    "observer",
+  ]),
+  folded: counter("tollgate_series_folded", "Observations that went to a series called other", [
+    "metric",
+  ]),
+  build: { name: "tollgate_build", type: "info", help: "What runs", labels: ["version", "node"] },
+  cpu: {
+    ...counter("process_cpu_seconds", "User and system time", process),
+    unit: "seconds",
+  },
+  rss: bytes("process_resident_memory_bytes", "Resident memory", process),
+  started: moment("process_start_time_seconds", "When it was started", process),
+  files: gauge("process_open_fds", "Files and sockets that are open", process),
+  loopDelay: moment("nodejs_eventloop_delay_seconds", "How late the event loop was of late", [
+    ...process,
+    "stat",
+  ]),
+  heapUsed: bytes("nodejs_heap_size_used_bytes", "V8's heap in use", process),
+  heapTotal: bytes("nodejs_heap_size_total_bytes", "V8's heap", process),
+  external: bytes("nodejs_external_memory_bytes", "Memory that V8's objects hold elsewhere", [
+    ...process,
+  ]),
+  gcSeconds: {
+    ...counter("nodejs_gc_seconds", "What collections of garbage took", [...process, "kind"]),
+    unit: "seconds",
+  },
+  gcRuns: counter("nodejs_gc_runs", "Collections of garbage", [...process, "kind"]),
+} as const satisfies Readonly<Record<string, Family>>;

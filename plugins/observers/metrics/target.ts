@@ -1,0 +1,108 @@
+// All series of one model of one provider, found once: a bill then adds to them without a look-up for each.
+import { inputTokens, outputTokens, UNITS, type LedgerLine, type Usage } from "tollgate/plugin";
+import { operationOf, providerOf } from "../genai.ts";
+import type { CountedSeries, GenAiSeries } from "./counted.ts";
+import type { ModelName } from "./names.ts";
+import type { Count, Histogram } from "./series.ts";
+
+const WRITES = UNITS.filter((unit) => unit.startsWith("cache_write_"));
+
+/** Where it is added to. */
+interface Counting {
+  readonly counted: CountedSeries;
+  readonly genAi: GenAiSeries | undefined;
+}
+
+/** Money is counted in nano-dollars, whatever becomes of its name. */
+export class TargetSeries {
+  readonly #to: Counting;
+  readonly #provider: string;
+  readonly #model: string;
+  readonly #spend: Count;
+  readonly #unpriced: Count;
+  readonly #estimated: Count;
+  readonly #callSeconds: Histogram;
+  readonly #units = new Map<string, Count>();
+  readonly #genAi: readonly [operation: string, provider: string, model: string];
+
+  constructor(to: Counting, provider: string, { model, kind }: ModelName) {
+    const { counted } = to;
+    this.#to = to;
+    this.#provider = provider;
+    this.#model = model;
+    // Known from here on, so they begin at 0.
+    this.#spend = counted.spend.of(provider, model);
+    this.#unpriced = counted.unpriced.of(provider, model);
+    this.#estimated = counted.estimated.of(provider, model);
+    this.#callSeconds = counted.callSeconds.of(provider, model);
+    this.#genAi = [operationOf(kind), providerOf(provider), model];
+  }
+
+  add({ state, usage, costNano, outcome, ms, call }: LedgerLine): void {
+    const { counted: to, genAi } = this.#to;
+    const fault = outcome === "ok" ? "none" : outcome;
+    const credential = call?.target.credential ?? "";
+    to.calls.of(this.#provider, this.#model, credential, state, fault).value++;
+    if (costNano === null) this.#unpriced.value++;
+    else this.#spend.nano += costNano;
+    if (state === "estimated") this.#estimated.value++;
+    // What is void stands in none of the ledger's sums.
+    if (state !== "void") {
+      this.#used(usage);
+      if (genAi) this.#usedInTheirWords(genAi, usage);
+    }
+    if (ms) this.#took(ms, { fault, usage, streamed: call?.asked?.stream === true });
+  }
+
+  #took(
+    { total, content }: NonNullable<LedgerLine["ms"]>,
+    { fault, usage, streamed }: { fault: string; usage: Usage; streamed: boolean },
+  ): void {
+    const { genAi } = this.#to;
+    const seconds = total / 1_000;
+    this.#callSeconds.observe(seconds);
+    genAi?.duration.of(...this.#genAi, fault === "none" ? "" : fault).observe(seconds);
+    if (!streamed || content === undefined) return;
+    this.#streamed(content / 1_000, seconds, usage);
+    genAi?.firstChunk.of(...this.#genAi).observe(content / 1_000);
+  }
+
+  #used(usage: Usage): void {
+    for (const unit of UNITS) {
+      const count = usage[unit];
+      if (count === undefined) continue;
+      if (unit === "reasoning") this.#unit("", this.#to.counted.reasoning).value += count;
+      else this.#unit(unit, this.#to.counted.tokens).value += count;
+    }
+  }
+
+  #unit(unit: string, family: CountedSeries["tokens"]): Count {
+    let count = this.#units.get(unit);
+    if (!count) {
+      const values = unit === "" ? [] : [unit];
+      this.#units.set(unit, (count = family.of(this.#provider, this.#model, ...values)));
+    }
+    return count;
+  }
+
+  #streamed(first: number, total: number, usage: Usage): void {
+    this.#to.counted.firstContent.of(this.#provider, this.#model).observe(first);
+    const written = outputTokens(usage);
+    if (written > 1 && total > first)
+      this.#to.counted.tokenSeconds
+        .of(this.#provider, this.#model)
+        .observe((total - first) / (written - 1));
+  }
+
+  #usedInTheirWords(to: GenAiSeries, usage: Usage): void {
+    const of = this.#genAi;
+    const input = inputTokens(usage);
+    const output = outputTokens(usage);
+    if (input > 0) to.tokens.of(...of, "input").observe(input);
+    if (output > 0) to.tokens.of(...of, "output").observe(output);
+    if (usage.cache_read) to.cacheRead.of(...of).value += usage.cache_read;
+    const written = WRITES.reduce((sum, unit) => sum + (usage[unit] ?? 0), 0);
+    if (written > 0) to.cacheWrite.of(...of).value += written;
+    if (usage.reasoning) to.reasoning.of(...of).value += usage.reasoning;
+  }
+}

@@ -1,0 +1,24 @@
+// What each commit tells: budgets that have been crossed, as the store's verdicts say, the bills that are durable now, and how long
+// it took. Every batch of every process passes here on its way to the store, so each is told once.
+import type { Store } from "../../plugin/store.ts";
+import type { Durations } from "../readings/durations.ts";
+import type { Observing } from "./audience.ts";
+
+export const hearingCommits = (
+  store: Pick<Store, "apply" | "lease">,
+  observing: Pick<Observing, "told" | "landed">,
+  commits: Durations,
+): Pick<Store, "apply" | "lease"> => ({
+  lease: store.lease,
+  async apply(batch) {
+    const began = performance.now();
+    const verdicts = await store.apply(batch);
+    commits.took(performance.now() - began);
+    observing.landed(batch, verdicts);
+    for (const verdict of verdicts)
+      if (verdict.ok && verdict.crossed)
+        for (const crossing of verdict.crossed)
+          observing.told({ type: "budget_crossed", at: Date.now(), ...crossing });
+    return verdicts;
+  },
+});

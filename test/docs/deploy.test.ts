@@ -1,0 +1,166 @@
+// What deploy/ brings: dashboards that one source writes, alerts that each have a test, and no name that the gateway does not have.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { DASHBOARDS, jsonOf, textOf } from "../../.build/dashboards.ts";
+import { COUNTED, READ, type Family } from "../../plugins/observers/metrics/families.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
+const FAMILIES: readonly Family[] = [...Object.values(COUNTED), ...Object.values(READ)];
+
+const SUFFIXES = {
+  counter: ["_total"],
+  gauge: [""],
+  histogram: ["_bucket", "_count", "_sum"],
+  info: ["_info"],
+} as const;
+const NAMES = new Set(
+  FAMILIES.flatMap(({ name, type }) => SUFFIXES[type].map((end) => `${name}${end}`)),
+);
+/** Every word of an expression that looks like one of our metrics. */
+const named = (text: string): readonly string[] =>
+  [...text.matchAll(/\b(?:tollgate|process|nodejs)_[a-z0-9_]+/g)].map(([name]) => name);
+
+interface Target {
+  refId: string;
+  expr: string;
+}
+interface Panel {
+  id: number;
+  type: string;
+  title: string;
+  gridPos: { x: number; y: number; w: number; h: number };
+  fieldConfig?: { defaults: { unit?: string } };
+  targets?: Target[];
+}
+const boards = DASHBOARDS.map(
+  (one) =>
+    jsonOf(one) as {
+      id: null;
+      uid: string;
+      schemaVersion: number;
+      panels: Panel[];
+      templating: { list: { name: string; type: string }[] };
+    },
+);
+const rules = parse(read("deploy/prometheus/rules.yaml")) as {
+  groups: {
+    rules: {
+      alert?: string;
+      record?: string;
+      expr: string;
+      labels?: object;
+      annotations?: object;
+    }[];
+  }[];
+};
+const RULES = rules.groups.flatMap((group) => group.rules);
+const shown = boards.flatMap(({ panels }) =>
+  panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+);
+
+describe("dashboards", () => {
+  it("are what their source says; node .build/dashboards.ts writes them", () => {
+    expect(readdirSync(join(ROOT, "deploy/grafana")).toSorted()).toEqual(
+      DASHBOARDS.map(({ uid }) => `${uid}.json`).toSorted(),
+    );
+    for (const one of DASHBOARDS) expect(read(`deploy/grafana/${one.uid}.json`)).toBe(textOf(one));
+  });
+  it.each(boards.map((board) => [board.uid, board] as const))(
+    "%s can be provisioned",
+    (_uid, board) => {
+      expect(board.id).toBeNull();
+      expect(board.schemaVersion).toBeGreaterThanOrEqual(39);
+      expect(board.templating.list[0]).toMatchObject({ name: "datasource", type: "datasource" });
+      expect(JSON.stringify(board)).not.toContain("__inputs");
+      const ids = board.panels.map(({ id }) => id);
+      expect(new Set(ids).size).toBe(ids.length);
+      const titles = board.panels.map(({ title }) => title);
+      expect(new Set(titles).size).toBe(titles.length);
+      for (const { type, fieldConfig, targets = [] } of board.panels) {
+        if (type === "row") continue;
+        expect(fieldConfig?.defaults.unit).toBeTruthy();
+        expect(targets.length).toBeGreaterThan(0);
+        expect(new Set(targets.map(({ refId }) => refId)).size).toBe(targets.length);
+      }
+    },
+  );
+  it("no panel lies on another one, and none leaves the page", () => {
+    for (const { panels } of boards) {
+      const taken = new Set<string>();
+      for (const {
+        gridPos: { x, y, w, h },
+      } of panels) {
+        expect(x + w).toBeLessThanOrEqual(24);
+        for (let i = 0; i < w * h; i++) {
+          const place = `${x + (i % w)},${y + Math.floor(i / w)}`;
+          expect(taken.has(place)).toBe(false);
+          taken.add(place);
+        }
+      }
+    }
+  });
+});
+
+it("every name in dashboards, alerts, their tests and the page is one that the gateway has, and the other way round", () => {
+  const page = read("docs/metrics.md");
+  const used = [
+    ...shown,
+    ...RULES.map(({ expr }) => expr),
+    read("deploy/prometheus/rules-tests.yaml"),
+  ].flatMap(named);
+  expect(used.filter((name) => !NAMES.has(name))).toEqual([]);
+  // The page names a histogram without what comes behind it.
+  const whole = new Set(FAMILIES.map(({ name }) => name));
+  expect(named(page).filter((name) => !NAMES.has(name) && !whole.has(name))).toEqual([]);
+  const drawn = new Set([...shown, ...RULES.map(({ expr }) => expr)].flatMap(named));
+  const undrawn = FAMILIES.filter(
+    ({ name, type }) => !SUFFIXES[type].some((end) => drawn.has(`${name}${end}`)),
+  );
+  expect(undrawn.map(({ name }) => name)).toEqual([]);
+});
+
+it("every alert says how bad it is, in words, has a case, and stands on the page", () => {
+  const cases = (
+    parse(read("deploy/prometheus/rules-tests.yaml")) as {
+      tests: { alert_rule_test: { alertname: string; exp_alerts: object[] }[] }[];
+    }
+  ).tests.flatMap(({ alert_rule_test }) => alert_rule_test);
+  const page = read("docs/metrics.md").replaceAll("`…", "`TollgateRequests");
+  for (const { alert, labels, annotations } of RULES) {
+    if (alert === undefined) continue;
+    expect(labels).toMatchObject({ severity: expect.stringMatching(/^(page|ticket)$/) });
+    expect(annotations).toMatchObject({ summary: expect.any(String) });
+    const fires = cases.some((one) => one.alertname === alert && one.exp_alerts.length > 0);
+    expect([alert, fires]).toEqual([alert, true]);
+    expect(page).toContain(`\`${alert}\``);
+  }
+});
+
+it("the page's table is the registry's", () => {
+  const rows = FAMILIES.map(
+    ({ name, type, labels }) =>
+      `| \`${name}${type === "counter" || type === "info" ? SUFFIXES[type][0] : ""}\` | ${type} | ${labels.join(", ")} |`,
+  );
+  const file = join(ROOT, "docs/metrics.md");
+  const page = readFileSync(file, "utf8");
+  const table =
+    /(?<=\|---\|---\|---\|\n)(?:\| `(?:tollgate|process|nodejs)_.*\n)*(?=\n?The GenAI names)/;
+  const now = page.replace(table, `${rows.join("\n")}\n\n`.replace(/\n\n$/, "\n"));
+  if (process.env["UPDATE_README"]) writeFileSync(file, now);
+  else expect(page).toBe(now);
+});
+
+it("a counter, a moment and a unit are named as scrapers expect it", () => {
+  for (const { name, type, unit, labels, help } of FAMILIES) {
+    expect(name).toMatch(/^(?:tollgate|process|nodejs)_[a-z0-9_]+[a-z0-9]$/);
+    expect(name).not.toMatch(/_(?:total|bucket|count|sum|info)$/);
+    if (unit !== undefined) expect(name.endsWith(`_${unit}`)).toBe(true);
+    if (type === "histogram") expect(labels).not.toContain("le");
+    expect(help).toMatch(/^[A-Z].*[^.]$/);
+    for (const label of labels) expect(label).toMatch(/^[a-z_]+$/);
+  }
+  expect(new Set(FAMILIES.map(({ name }) => name)).size).toBe(FAMILIES.length);
+});

@@ -1,0 +1,126 @@
+// The observer `metrics` over two processes: every number is the ledger's, also when a worker is killed among its calls, and what
+// never reached a frontend is there too.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
+import { samples, sumOf } from "../kit/exposition.ts";
+import { until } from "../kit/waits.ts";
+
+const TOKEN = "scraper-".padEnd(32, "0123456789");
+const yaml = (url: string, more = "") => `workers: 2
+admin: { port: 0, tokens: { scraper: { role: metrics, token: "\${env:T}" } } }
+frontends: [chat-completions]
+observers: [metrics]
+providers:
+  up:
+    use: openai-compatible
+    with: { base_url: "${url}/v1", api_key: k, models: false }
+    models: { m: { price: { input: 3.000001, output: 15 } } }
+${more}`;
+
+let up: TestUpstream;
+let at: Daemon;
+let admin: string;
+beforeAll(async () => {
+  up = await upstream(speaking(say("Hello")));
+  at = await startGateway({ yaml: yaml(up.url), env: { T: TOKEN } });
+  admin = ((await at.ask("status")) as { admin: string }).admin;
+});
+afterAll(async () => {
+  await at?.[Symbol.asyncDispose]();
+  await up?.close();
+});
+
+const scrape = async (headers: Record<string, string> = {}) => {
+  const answer = await fetch(`${admin}/metrics`, {
+    headers: { authorization: `Bearer ${TOKEN}`, ...headers },
+  });
+  expect(answer.status).toBe(200);
+  return answer;
+};
+const text = async () => (await scrape()).text();
+const nano = (usd: number) => Math.round(usd * 1e9);
+const total = async () =>
+  (
+    (await at.ask("ledger.totals", { by: ["model"] })) as unknown as {
+      total: { calls: number; costNano: string; usage: { input: number; output: number } };
+    }
+  ).total;
+
+/** The text is kept for a second, and records are a fifth behind. */
+async function settled(is: (now: string) => boolean): Promise<string> {
+  let now = "";
+  await until(async () => is((now = await text())));
+  return now;
+}
+
+it("counts and money are the ledger's over two workers, and refusals of the door are there", async () => {
+  const statuses = await Promise.all([
+    ...Array.from({ length: 40 }, () => askAnew(at, "up/m")),
+    ...Array.from({ length: 5 }, (_, i) => askAnew(at, `up/made-up-${i}`)),
+    ...Array.from({ length: 4 }, () => askAnew(at, "nowhere/at-all")),
+    ...Array.from({ length: 3 }, () => askAnew(at, "up/m", "tg_nobody")),
+  ]);
+  expect(statuses.filter((status) => status === 200)).toHaveLength(45);
+  await (await fetch(`${at.url}/nowhere`)).arrayBuffer();
+  const now = await settled((all) => sumOf(all, "tollgate_requests_total") === 52);
+  const ledger = await total();
+  expect(sumOf(now, "tollgate_requests_total", 'outcome="ok"')).toBe(up.requests.length);
+  expect(sumOf(now, "tollgate_calls_total")).toBe(ledger.calls);
+  expect(nano(sumOf(now, "tollgate_spend_usd_total"))).toBe(Number(ledger.costNano));
+  expect(sumOf(now, "tollgate_tokens_total", 'unit="output"')).toBe(ledger.usage.output);
+  expect(sumOf(now, "tollgate_calls_unpriced_total", 'model="other"')).toBe(5);
+  expect(sumOf(now, "tollgate_refusals_total", 'code="unknown_path"')).toBe(1);
+  expect(sumOf(now, "tollgate_requests_total", 'outcome="refused"')).toBe(3);
+  expect(sumOf(now, "tollgate_gateway_seconds_count")).toBe(52);
+  expect(sumOf(now, "tollgate_workers")).toBe(2);
+  expect(samples(now).filter(({ name }) => name === "process_cpu_seconds_total")).toHaveLength(3);
+  expect(sumOf(now, "tollgate_ledger_commit_seconds_count")).toBeGreaterThan(0);
+  expect(sumOf(now, "tollgate_ledger_bytes")).toBeGreaterThan(0);
+  expect(sumOf(now, "tollgate_store_disk_free_bytes")).toBeGreaterThan(0);
+  expect(sumOf(now, "tollgate_ledger_oldest_timestamp_seconds")).toBeGreaterThan(1.7e9);
+  // Its own time is a share of the whole.
+  expect(sumOf(now, "tollgate_gateway_seconds_sum")).toBeLessThan(
+    sumOf(now, "tollgate_request_duration_seconds_sum"),
+  );
+});
+
+it("after a worker was killed among its calls they still are, and after a reload", async () => {
+  const release = Promise.withResolvers<void>();
+  const hello = say("Hello");
+  up.script({
+    "POST /v1/chat/completions": async (asked) => {
+      await release.promise;
+      return hello.to(asked);
+    },
+  });
+  const before = up.requests.length;
+  const asking = Array.from({ length: 12 }, () => askAnew(at, "up/m").catch(() => 0));
+  await until(() => up.requests.length === before + 12);
+  const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
+  process.kill(workers[0]!.pid, "SIGKILL");
+  await at.line(({ msg }) => msg === "a worker has been replaced");
+  release.resolve();
+  await Promise.all(asking);
+  await at.write(yaml(up.url, "log: { level: debug }\n"));
+  await at.line(({ msg }) => msg === "reloaded");
+  const statuses = await Promise.all(Array.from({ length: 10 }, () => askAnew(at, "up/m")));
+  expect(statuses).toEqual(Array.from({ length: 10 }, () => 200));
+  const now = await settled((all) => sumOf(all, "tollgate_calls_total") === 67);
+  const ledger = await total();
+  expect(ledger.calls).toBe(67);
+  expect(nano(sumOf(now, "tollgate_spend_usd_total"))).toBe(Number(ledger.costNano));
+  expect(sumOf(now, "tollgate_calls_estimated_total")).toBeGreaterThan(0);
+  expect(sumOf(now, "tollgate_worker_exits_total")).toBe(1);
+  expect(sumOf(now, "tollgate_config_reloads_total", 'ok="true"')).toBe(1);
+  expect(sumOf(now, "tollgate_generation")).toBe(2);
+});
+
+it("OpenMetrics and gzip go over the wire, and no key opens it", async () => {
+  const open = await scrape({ accept: "application/openmetrics-text; version=1.0.0" });
+  expect(open.headers.get("content-type")).toContain("version=1.0.0");
+  expect(open.headers.get("content-encoding")).toBe("gzip");
+  expect(await open.text()).toMatch(/\n# EOF\n$/);
+  const byKey = await fetch(`${admin}/metrics`, { headers: { authorization: `Bearer ${at.key}` } });
+  expect(byKey.status).toBe(401);
+});

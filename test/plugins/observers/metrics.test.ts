@@ -1,0 +1,292 @@
+// The observer `metrics`: what it writes is what the formats ask for, its money is exact, and no client makes series.
+import { gunzipSync } from "node:zlib";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type {
+  LedgerLine,
+  Observer,
+  ObserverRoute,
+  RequestRecord,
+  ServedAnswer,
+} from "tollgate/plugin";
+import { context } from "tollgate/testing";
+import metrics from "../../../plugins/observers/metrics.ts";
+import { wanted } from "../../../plugins/observers/metrics/accept.ts";
+import { MOST_SERIES } from "../../../plugins/observers/metrics/series.ts";
+import { dollars } from "../../../plugins/observers/metrics/text.ts";
+import { Shared } from "../../../src/lib/scope.ts";
+import { samples } from "../../kit/exposition.ts";
+
+const MODEL = { id: "p/m", provider: "p", model: "m", kind: "chat", policy: {} } as never;
+
+const record = (more: Partial<RequestRecord> = {}): RequestRecord => ({
+  at: 1795000000000,
+  id: "x",
+  frontend: "chat-completions",
+  protocol: "chat-completions",
+  kind: "chat",
+  op: "generate",
+  name: "generate",
+  method: "POST",
+  model: "p/m",
+  stream: false,
+  lane: "verbatim",
+  status: 200,
+  cached: false,
+  key: "k1",
+  labels: {},
+  privacy: "off",
+  losses: 0,
+  bytesOut: 1,
+  ms: 120,
+  ownMs: 1.5,
+  trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
+  calls: [],
+  ...more,
+});
+const line = (
+  costNano: bigint | null,
+  more: Partial<LedgerLine> = {},
+  model = "m",
+): LedgerLine => ({
+  at: 1795000000000,
+  type: "settle",
+  attempt: "a",
+  call: {
+    request: "x",
+    n: 1,
+    key: "k1",
+    labels: {},
+    privacy: "off",
+    target: { provider: "p", model, protocol: "chat-completions", credential: "default" },
+    limits: [],
+  },
+  state: costNano === null ? "unpriced" : "exact",
+  usage: { input: 10, output: 20, reasoning: 5 },
+  costNano,
+  outcome: "ok",
+  ms: { total: 100 },
+  ...more,
+});
+
+async function mounted(options: object = {}, lent: Parameters<typeof context>[0] = {}) {
+  const test = context({ id: "observers.metrics", models: [MODEL], ...lent });
+  const given = { gen_ai: "both" as const, keys: false, labels: [], ...options };
+  const observer = (await metrics.setup(given, test.ctx)) as Observer;
+  const [route] = observer.routes as [ObserverRoute];
+  const ask = async (headers: Record<string, string> = {}) =>
+    (await (route as { serve(x: unknown): Promise<ServedAnswer> }).serve({ headers })) as {
+      headers: Record<string, string>;
+      body: Buffer;
+    };
+  return { observer, ask, test, text: async () => String((await ask()).body) };
+}
+
+it("an amount is written to the last nano-dollar, and read back as it was", () => {
+  fc.assert(
+    fc.property(fc.bigInt(-(2n ** 50n), 2n ** 50n), (nano) => {
+      expect(Math.round(Number(dollars(nano)) * 1e9)).toBe(Number(nano));
+      expect(dollars(nano)).toMatch(/^-?\d+(\.\d*[1-9])?$/);
+    }),
+  );
+});
+
+it("what is counted adds up to what was told, whatever was told", async () => {
+  const aLine = fc.record({
+    cost: fc.option(fc.bigInt(0n, 10n ** 12n), { nil: null }),
+    model: fc.oneof(fc.constant("m"), fc.string()),
+    state: fc.constantFrom("exact", "estimated", "void"),
+    adjust: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(aLine, { maxLength: 40 }), async (all) => {
+      const { observer, text, test } = await mounted({ keys: true });
+      await using _ = test;
+      const lines = all.map(({ cost, model, state, adjust }) =>
+        adjust
+          ? line(cost === null ? -5n : -cost, { type: "adjust", call: undefined, usage: {} })
+          : line(cost, { state: state as "exact" }, model),
+      );
+      await observer.billed!(lines);
+      const now = samples(await text());
+      const sum = (type: string) =>
+        lines
+          .filter((one) => one.type === type)
+          .reduce((nano, one) => nano + (one.costNano ?? 0n), 0n);
+      const of = (name: string, more = "") =>
+        now
+          .filter((one) => one.name === name && one.labels.includes(more))
+          .reduce((nano, one) => nano + BigInt(Math.round(one.value * 1e9)), 0n);
+      expect(of("tollgate_spend_usd_total")).toBe(sum("settle"));
+      expect(of("tollgate_key_spend_usd_total")).toBe(sum("settle"));
+      expect(of("tollgate_adjustments_usd_total", "down")).toBe(-sum("adjust"));
+      const calls = lines.filter(({ type }) => type === "settle").length;
+      const count = (name: string) =>
+        now.filter((one) => one.name === name).reduce((all, { value }) => all + value, 0);
+      expect(count("tollgate_calls_total")).toBe(calls);
+      const used = lines.filter(({ type, state }) => type === "settle" && state !== "void").length;
+      expect(count("tollgate_tokens_total")).toBe(30 * used);
+      expect(count("tollgate_reasoning_tokens_total")).toBe(5 * used);
+      expect(count("gen_ai_client_inference_usage_input_tokens_total")).toBe(10 * used);
+      expect(count("gen_ai_client_operation_duration_seconds_count")).toBe(calls);
+      expect(count("gen_ai_client_inference_duration_seconds_count")).toBe(calls);
+    }),
+    { numRuns: 30 },
+  );
+});
+
+it("100,000 names of models, codes, keys and labels that are made up make no more series than the cap", async () => {
+  const { observer, text, test } = await mounted({ keys: true, labels: ["user"] });
+  await using _ = test;
+  for (let i = 0; i < 100_000; i += 1_000) {
+    const each = Array.from({ length: 1_000 }, (_unused, n) => `made-up-${i + n}`);
+    await observer.billed!(
+      each.map((name) => {
+        const { call, ...rest } = line(1n, {}, name);
+        return { ...rest, call: { ...call!, key: name, labels: { user: name } } };
+      }),
+    );
+    await observer.seen!(
+      each.map((name) =>
+        record({
+          model: name,
+          key: name,
+          labels: { user: name },
+          status: 400,
+          fault: { kind: "invalid", code: name },
+        }),
+      ),
+    );
+  }
+  const now = samples(await text());
+  const series = new Map<string, number>();
+  for (const { name } of now) series.set(name, (series.get(name) ?? 0) + 1);
+  // A histogram has a line for each bucket of a series.
+  for (const [name, count] of series)
+    if (!name.endsWith("_bucket")) expect([name, count <= MOST_SERIES + 1]).toEqual([name, true]);
+  expect(now.length).toBeLessThan(3_000);
+  const sum = (name: string) =>
+    now.filter((one) => one.name === name).reduce((all, { value }) => all + value, 0);
+  expect(sum("tollgate_requests_total")).toBe(100_000);
+  expect(sum("tollgate_refusals_total")).toBe(100_000);
+  expect(sum("tollgate_calls_total")).toBe(100_000);
+  for (const name of ["spend", "key_spend", "label_spend"])
+    expect(Math.round(sum(`tollgate_${name}_usd_total`) * 1e9)).toBe(100_000);
+  const value = (what: string) =>
+    now.find(({ name, labels }) => `${name}{${labels}}` === what)?.value;
+  expect(value('tollgate_spend_usd_total{provider="p",model="other"}')).toBe(0.0001);
+  expect(value('tollgate_series_folded_total{metric="tollgate_refusals"}')).toBe(98_000);
+});
+
+it("what a client writes ends no line and no label", async () => {
+  const { observer, text, test } = await mounted({ labels: ["user"] });
+  await using _ = test;
+  const forged = 'x"} 1\ntollgate_spend_usd_total 99\r\u2028\\';
+  const { call, ...rest } = line(1n);
+  await observer.billed!([{ ...rest, call: { ...call!, labels: { user: forged } } }]);
+  await observer.seen!([record({ fault: { kind: "invalid", code: forged }, status: 400 })]);
+  const written = await text();
+  expect(written).not.toMatch(/^tollgate_spend_usd_total 99/m);
+  expect(written).not.toMatch(/[\r\u2028]/);
+  expect(
+    samples(written).filter(({ name }) => name === "tollgate_label_spend_usd_total"),
+  ).toHaveLength(1);
+});
+
+describe("what a scraper asks for", () => {
+  const OF: readonly [accept: string | undefined, type: RegExp][] = [
+    [undefined, /^text\/plain; version=0\.0\.4/],
+    ["*/*", /^text\/plain; version=0\.0\.4/],
+    ["application/json", /^text\/plain; version=0\.0\.4/],
+    // As Prometheus 2 and 3 ask.
+    [
+      "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+      /^application\/openmetrics-text; version=1\.0\.0/,
+    ],
+    [
+      "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.3,text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+      /^application\/openmetrics-text; version=1\.0\.0/,
+    ],
+    ["application/openmetrics-text; version=2.0.0, text/plain;q=0.1", /^text\/plain/],
+    ["application/openmetrics-text;version=1.0.0;q=0, text/plain;q=0.1", /^text\/plain/],
+    [",;,=;q=x".repeat(5), /^text\/plain/],
+  ];
+  it.each(OF)("%s", (accept, type) => {
+    expect(wanted(accept === undefined ? {} : { accept }).type).toMatch(type);
+  });
+  it("gzip, where it may be", async () => {
+    const { ask, test } = await mounted();
+    await using _ = test;
+    const { headers, body } = await ask({ "accept-encoding": "gzip" });
+    expect(headers["content-encoding"]).toBe("gzip");
+    expect(String(gunzipSync(body))).toContain("tollgate_build_info");
+    expect(wanted({ "accept-encoding": "gzip;q=0, br" }).gzip).toBe(false);
+  });
+  it("both forms say the same", async () => {
+    const { observer, ask, test } = await mounted();
+    await using _ = test;
+    await observer.billed!([line(123n)]);
+    await observer.seen!([record()]);
+    const of = async (accept: string) =>
+      samples(String((await ask({ accept })).body)).map(({ name, labels, value }) => [
+        name,
+        labels,
+        value,
+      ]);
+    const open = await ask({ accept: "application/openmetrics-text" });
+    expect(String(open.body).endsWith("\n# EOF\n")).toBe(true);
+    expect(await of("application/openmetrics-text")).toEqual(await of("text/plain"));
+  });
+});
+
+it("a trace that its client keeps is an example of its bucket, in OpenMetrics alone", async () => {
+  const { observer, ask, test } = await mounted();
+  await using _ = test;
+  const kept = { traceId: "11112222333344445555666677778888", spanId: "00f067aa0ba902b7" };
+  await observer.seen!([
+    record({ ms: 300, trace: { ...kept, sampled: true } }),
+    record({ ms: 301 }),
+  ]);
+  const of = async (accept: string) =>
+    String((await ask({ accept })).body)
+      .split("\n")
+      .filter((one) => one.includes(" # "));
+  expect(await of("application/openmetrics-text")).toEqual([
+    `tollgate_request_duration_seconds_bucket{frontend="chat-completions",stream="false",le="0.5"} 2 # {trace_id="${kept.traceId}"} 0.3 1795000000`,
+    `tollgate_gateway_seconds_bucket{frontend="chat-completions",lane="verbatim",le="0.0025"} 2 # {trace_id="${kept.traceId}"} 0.0015 1795000000`,
+  ]);
+  expect(await of("text/plain")).toEqual([]);
+});
+
+it("a reload forgets nothing, and what was unknown may be known by then", async () => {
+  const shared = new Shared();
+  const before = await mounted({}, { shared });
+  await using _ = before.test;
+  await before.observer.billed!([line(5n, {}, "new")]);
+  const known = { id: "p/new", provider: "p", model: "new", kind: "chat", policy: {} } as never;
+  const after = await mounted({}, { shared, models: [known] });
+  await using _after = after.test;
+  await after.observer.billed!([line(7n, {}, "new")]);
+  const now = samples(await after.text()).filter(({ name }) => name === "tollgate_spend_usd_total");
+  expect(now.map(({ labels, value }) => [labels, value])).toEqual([
+    ['provider="p",model="other"', 5e-9],
+    ['provider="p",model="new"', 7e-9],
+  ]);
+});
+
+it("budgets stand there as the last call found them, the nearest to their end first, and are empty when their window is over", async () => {
+  const now = Date.now();
+  const budget = (scope: string, left: bigint, resetsAt: number) =>
+    ({ scope, unit: "nano_usd", per: "month", max: 10n ** 9n, left, resetsAt }) as const;
+  const { observer, text, test } = await mounted();
+  await using _ = test;
+  const { call, ...rest } = line(1n);
+  const limits = Array.from({ length: 150 }, (_unused, i) =>
+    budget(`key:k${i}`, BigInt(i) * 1_000_000n, i === 0 ? 1 : now * 10),
+  );
+  await observer.billed!([{ ...rest, call: { ...call!, limits } }]);
+  const told = samples(await text()).filter(({ name }) => name === "tollgate_budget_used_usd");
+  expect(told).toHaveLength(100);
+  expect(told[0]).toMatchObject({ labels: 'scope="key:k1",per="month"', value: 0.999 });
+  expect(told.some(({ labels }) => labels.includes('"key:k0"'))).toBe(false);
+});

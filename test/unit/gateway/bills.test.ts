@@ -1,0 +1,156 @@
+// What observers are told of bills is what the ledger has: whatever batches say, land twice, are denied or come late, the sums are
+// the same to the nano-dollar.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import type { LedgerLine, StoreCommand } from "tollgate/plugin";
+import { context } from "tollgate/testing";
+import memory from "../../../plugins/stores/memory.ts";
+import { Audience } from "../../../src/gateway/observers/audience.ts";
+import { hearingCommits } from "../../../src/gateway/observers/commits.ts";
+import { Durations } from "../../../src/gateway/readings/durations.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+
+const log = { warn() {}, error() {} } as never;
+const OWNER = { instance: "one" };
+
+/** What becomes of one call: in which batches its commands stand, and whether a batch's answer is lost on its way. */
+const aCall = fc.record({
+  model: fc.constantFrom("a", "b", "c"),
+  cost: fc.option(fc.bigInt(0n, 10n ** 12n), { nil: null, freq: 6 }),
+  state: fc.constantFrom("exact", "estimated", "void"),
+  denied: fc.boolean(),
+  corrections: fc.array(fc.bigInt(-(10n ** 6n), 10n ** 6n), { maxLength: 2 }),
+  gap: fc.nat(2),
+});
+
+it("the sum of all lines is the ledger's, by model, over any batches and lost answers", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(aCall, { minLength: 1, maxLength: 25 }),
+      fc.array(fc.boolean(), { minLength: 1, maxLength: 7 }),
+      async (calls, lost) => {
+        await using test = context({ id: "store" });
+        const store = await memory.setup({ keep: 1_000 }, test.ctx);
+        await store.open(OWNER);
+        const lines: LedgerLine[] = [];
+        const audience = new Audience(log);
+        const one = {
+          id: "observers.x",
+          sends: "nowhere" as const,
+          observer: { billed: (all: readonly LedgerLine[]) => void lines.push(...all) },
+        };
+        audience.mount([one]);
+        let turn = 0;
+        const flaky = {
+          async apply(batch: readonly StoreCommand[]) {
+            const verdicts = await store.apply(batch);
+            // It happened, and the answer did not come: the host tells the same batch again.
+            if (lost[turn++ % lost.length] && turn % 2 === 1)
+              throw new Error("The answer is lost.");
+            return verdicts;
+          },
+        };
+        const { apply } = hearingCommits(flaky, audience, new Durations());
+        const rounds: StoreCommand[][] = [];
+        const say = (round: number, command: StoreCommand) => (rounds[round] ??= []).push(command);
+        calls.forEach(({ model, cost, state, denied, corrections, gap }, i) => {
+          const attempt = `call-${i}`;
+          const target = { provider: "p", model, protocol: null, credential: "k" };
+          const claims = denied
+            ? [{ scope: "none", unit: "requests", max: 0, per: "day", take: 1n } as const]
+            : [];
+          say(i % 4, reserve(attempt, { target, claims, at: NOON + i }));
+          if (denied) return;
+          const costNano = state === "void" ? 0n : cost;
+          const said = costNano === null && state === "exact" ? "unpriced" : state;
+          const at = NOON + i + 1;
+          say(
+            (i % 4) + 1 + gap,
+            settle(attempt, { at, costNano, state: said as "exact", usage: { output: i } }),
+          );
+          corrections.forEach((nano, n) =>
+            say((i % 4) + 2 + gap + n, {
+              do: "adjust",
+              at: NOON + 1_000 + n,
+              attempt,
+              costNano: nano,
+              reason: `n${n}`,
+              actor: "me",
+            }),
+          );
+        });
+        for (const batch of rounds) if (batch) await apply(batch).catch(() => apply(batch));
+        await audience.end([one]);
+
+        // What was void stands in no sum.
+        const settled = lines.filter(({ type, state }) => type === "settle" && state !== "void");
+        const told: Record<string, readonly [bigint, number, number]> = {};
+        for (const { call, costNano, usage } of settled) {
+          const [nano, many, output] = told[call!.target.model] ?? [0n, 0, 0];
+          told[call!.target.model] = [
+            nano + (costNano ?? 0n),
+            many + 1,
+            output + (usage.output ?? 0),
+          ];
+        }
+        const corrected = lines.filter(({ type }) => type === "adjust");
+        const totals = await store.totals({ by: ["model"] });
+        const all = totals.reduce((sum, { costNano }) => sum + costNano, 0n);
+        const added = corrected.reduce((sum, { costNano }) => sum + costNano!, 0n);
+        const nanos = Object.values(told).reduce((sum, [nano]) => sum + nano, 0n);
+        expect(nanos + added).toBe(all);
+        expect(settled).toHaveLength(totals.reduce((sum, { calls: many }) => sum + many, 0));
+        for (const { by, calls: many, usage } of totals)
+          expect(told[by["model"]!.slice(2)]?.slice(1) ?? [0, 0]).toEqual([
+            many,
+            usage.output ?? 0,
+          ]);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+it("nothing is kept of a call while no observer asks for bills, and one that comes later hears of all that is settled then", async () => {
+  const lines: LedgerLine[] = [];
+  const audience = new Audience(log);
+  const one = {
+    id: "observers.x",
+    sends: "nowhere" as const,
+    observer: { billed: (all: readonly LedgerLine[]) => void lines.push(...all) },
+  };
+  const batch = [reserve("early", {}), reserve("late", {})];
+  audience.mount([]);
+  audience.landed(batch.slice(0, 1), [{ ok: true }]);
+  audience.mount([one]);
+  audience.landed(batch.slice(1), [{ ok: true }]);
+  audience.landed([settle("early", {}), settle("late", {})], [{ ok: true }, { ok: true }]);
+  await audience.end([one]);
+  expect(lines.map(({ attempt, call }) => [attempt, call !== undefined])).toEqual([
+    ["early", false],
+    ["late", true],
+  ]);
+});
+
+it("an observer that sends elsewhere gets no labels of a private call", async () => {
+  const lines: LedgerLine[] = [];
+  const audience = new Audience(log);
+  const one = {
+    id: "observers.x",
+    sends: { retention: { kind: "unknown" as const }, trains: "unknown" as const },
+    observer: { billed: (all: readonly LedgerLine[]) => void lines.push(...all) },
+  };
+  audience.mount([one]);
+  const labels = { user: "ann" };
+  audience.landed(
+    [
+      reserve("private", { privacy: "required", labels }),
+      reserve("plain", { labels }),
+      settle("private", {}),
+      settle("plain", {}),
+    ],
+    Array.from({ length: 4 }, () => ({ ok: true })),
+  );
+  await audience.end([one]);
+  expect(lines.map(({ call }) => call!.labels)).toEqual([{}, labels]);
+});
