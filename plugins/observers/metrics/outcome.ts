@@ -18,6 +18,7 @@ const OF: Readonly<Record<ErrorKind, RequestOutcome>> = {
   unsupported: "client_error",
   not_found: "client_error",
   conflict: "client_error",
+  mismatch: "client_error",
   too_large: "client_error",
   unauthenticated: "refused",
   forbidden: "refused",
