@@ -6,6 +6,7 @@ import type { LedgerLine, StoreCommand } from "tollgate/plugin";
 import { context } from "tollgate/testing";
 import memory from "../../../plugins/stores/memory.ts";
 import { Audience } from "../../../src/gateway/observers/audience.ts";
+import { ReservedCalls } from "../../../src/gateway/observers/reserved-calls.ts";
 import { hearingCommits } from "../../../src/gateway/observers/commits.ts";
 import { Durations } from "../../../src/gateway/readings/durations.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
@@ -153,4 +154,11 @@ it("an observer that sends elsewhere gets no labels of a private call", async ()
   );
   await audience.end([one]);
   expect(lines.map(({ call }) => call!.labels)).toEqual([{}, labels]);
+});
+
+it("of a call that was denied nothing is kept: it is never settled", () => {
+  const calls = new ReservedCalls();
+  const denied = { scope: "none", unit: "requests", max: 0, per: "day", left: 0, resetsAt: 1 };
+  calls.lines([reserve("a")], [{ ok: false, denied: denied as never, retryAfterMs: 1 }]);
+  expect(calls.lines([settle("a")], [{ ok: true }])[0]!.call).toBeUndefined();
 });
