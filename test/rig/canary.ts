@@ -111,6 +111,9 @@ const answers =
     return fate === "cut" ? { ...made, cut: { after: 150, how: "reset" } } : made;
   };
 
+/** An admin token, and no canary: it stands in gateway.yaml. */
+const SCRAPER = "scraper-0123456789-0123456789-01";
+
 const FATES = ["none", "quote", "overloaded", "denied", "garbage", "page", "fail", "cut", "leave"];
 
 const LEAK = `
@@ -133,6 +136,8 @@ export async function canary(of: {
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
   const yaml = `frontends: [chat-completions, messages, responses, images, models, usage]
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
+observers: [{ use: metrics, with: { keys: true, labels: [x-team] } }]
+admin: { port: 0, tokens: { scraper: { role: metrics, token: "${SCRAPER}" } } }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 log: { level: debug, slow: 1ms }
 ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"')}models:
@@ -178,6 +183,13 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"')}models:
       headers: headersOf("chat", made.secret),
     });
     look("GET /v1/usage", await usage.text());
+    const { admin } = (await gateway.ask("status")) as { admin: string };
+    for (const accept of ["text/plain", "application/openmetrics-text"]) {
+      const headers = { authorization: `Bearer ${SCRAPER}`, accept };
+      const scrape = await (await fetch(`${admin}/metrics`, { headers })).text();
+      if (!scrape.includes("tollgate_calls_total{")) wrong.push("/metrics has counted nothing");
+      look(`GET /metrics as ${accept}`, scrape);
+    }
     for (const argv of [
       ["status"],
       ["models"],
