@@ -7,7 +7,7 @@ import {
   type Store,
   type Total,
 } from "tollgate/plugin";
-import { zoneClock, zoneName } from "tollgate/store";
+import { isZone, zoneClock } from "tollgate/store";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { at } from "./paths.ts";
@@ -144,10 +144,9 @@ async function mustBe(
 function zoneOf(x: Arrival): string | undefined {
   const said = x.query.get("tz");
   if (said === null) return undefined;
-  return (
-    zoneName(said) ??
-    fail("invalid", `tz is a time zone as in Europe/Berlin, not "${said}".`, { param: "tz" })
-  );
+  if (!isZone(said))
+    fail("invalid", `tz is a time zone as in Europe/Berlin, not "${said}".`, { param: "tz" });
+  return said;
 }
 
 /** Unix seconds, or a date of the zone. */

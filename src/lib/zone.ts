@@ -30,12 +30,13 @@ export interface ZoneClock {
   within(unit: "day" | "hour", start: number, end: number): boolean;
 }
 
-/** The canonical name; undefined: there is no such zone. */
-export function zoneName(zone: string): string | undefined {
+/** Whether it is a time zone: a name such as "Europe/Berlin", or an offset such as "+05:30". */
+export function isZone(zone: string): boolean {
   try {
-    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
+    new Intl.DateTimeFormat("en", { timeZone: zone });
+    return true;
   } catch {
-    return undefined;
+    return false;
   }
 }
 

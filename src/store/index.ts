@@ -16,4 +16,4 @@ export * from "./rows.ts";
 export { createSubtotals, groupsOf, readSubtotals, type Subtotals } from "./subtotals.ts";
 export * from "./totals.ts";
 export { used } from "./used.ts";
-export { zoneClock, zoneName, type ZoneClock } from "../lib/zone.ts";
+export { isZone, zoneClock, type ZoneClock } from "../lib/zone.ts";

@@ -102,6 +102,32 @@ describe("what was used", () => {
     expect(await before.json()).toMatchObject({ total: { calls: 0 } });
   });
 
+  it("is told of a part of it, on the clock that is asked for, and a name that is none is an error", async () => {
+    const get = async (query: string) => {
+      const answer = await fetch(`${at.url}/v1/usage${query}`, {
+        headers: { authorization: `Bearer ${at.key}` },
+      });
+      return { status: answer.status, said: (await answer.json()) as any };
+    };
+    const hours = await get("?by=hour,outcome,frontend&tz=Asia/Kathmandu");
+    expect(hours.said).toMatchObject({ tz: "Asia/Kathmandu", total: { calls: 4 } });
+    for (const row of hours.said.data) {
+      expect(row.hour).toMatch(/^\d{4}-\d\d-\d\dT\d\d:00[+]05:45$/);
+      expect(row.frontend).not.toBe("");
+    }
+    expect((await get("?model=other")).said.total).toMatchObject({ calls: 1, unpriced_calls: 1 });
+    expect((await get("?provider=up&from=2026-01-01")).said.total.calls).toBe(4);
+    for (const [query, said] of [
+      ["?model=up/modl", "It has of up/model, up/other"],
+      ["?tz=Mars/Olympus", "tz is a time zone"],
+      ["?by=credential", "by is one or more"],
+      ["?by=account", "by is one or more"],
+    ] as const) {
+      const { status, said: fault } = await get(query);
+      expect([status, JSON.stringify(fault)]).toEqual([400, expect.stringContaining(said)]);
+    }
+  });
+
   it("is read live", async () => {
     let said = "";
     const tail = tollgate(at, ["tail"], (out) => {

@@ -3,7 +3,7 @@
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
 import type { KeyRecord, LedgerQuery, Store, Total } from "../../plugin/store.ts";
-import { zoneName } from "../../lib/zone.ts";
+import { isZone } from "../../lib/zone.ts";
 
 const NAMED = [
   "account",
@@ -102,11 +102,9 @@ async function* keysOf(store: Store): AsyncGenerator<KeyRecord, void> {
   } while (after !== undefined);
 }
 
-/** The zone's own name. Throws for one that there is not. */
+/** Throws for one that there is not. */
 export function zoneOf(said: string | undefined): string | undefined {
-  if (said === undefined) return undefined;
-  const zone = zoneName(said);
-  if (zone !== undefined) return zone;
+  if (said === undefined || isZone(said)) return said;
   const zones = Intl.supportedValuesOf("timeZone");
   return fail("invalid", `There is no time zone "${said}".${meant(said, zones)}`, {
     param: "tz",

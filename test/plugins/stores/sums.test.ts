@@ -12,9 +12,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import * as fc from "fast-check";
-import type { StoreCommand, Total } from "../../../src/plugin/store.ts";
+import type { Entry, ResultPage, StoreCommand, Total } from "../../../src/plugin/store.ts";
 import { createTotals, isCounted, matches, type TotalsQuery } from "../../../src/store/index.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { quiet } from "../../kit/waits.ts";
+import { makeSqlite } from "./made.ts";
 import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
 import { createPacker } from "../../../plugins/stores/sqlite/wire.ts";
 import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
@@ -82,13 +84,15 @@ class Ledger {
 
 /** Entry by entry, from what a listing says. */
 async function plain(
-  reader: Reader,
+  reader: {
+    entries(query: object, page: { after?: string; limit: number }): Promise<ResultPage<Entry>>;
+  },
   { by, zone, ...query }: TotalsQuery,
 ): Promise<readonly Total[]> {
   const sums = createTotals(by, zone);
   let after: string | undefined;
   do {
-    const page = await reader.entries({}, { after, limit: 1_000 });
+    const page = await reader.entries({}, { ...(after && { after }), limit: 1_000 });
     for (const entry of page.items) {
       const row = entry as never;
       if (isCounted(row, query.state) && matches(row, query, false)) sums.add(row);
@@ -242,6 +246,31 @@ function aDay(
       ]).flat(),
     );
 }
+it("threads that are killed while they sum up leave sums of whole commits, or none", async () => {
+  const made = await makeSqlite();
+  onTestFinished(() => made.end());
+  let { store } = made;
+  await store.open({ instance: "one" });
+  const asked: TotalsQuery = { by: ["hour", "key"], zone: "Europe/Berlin" };
+  for (let round = 0, n = 0; round < 3; round++) {
+    for (let i = 0; i < 6; i++)
+      await store.apply(
+        Array.from({ length: 500 }, () => {
+          const [attempt, at] = [`k${++n}`, MARCH + n * 7_000];
+          return [reserve(attempt, { at, key: `key${n % 9}` }), settle(attempt, { at })];
+        }).flat(),
+      );
+    void store.totals(asked).catch(() => {});
+    await quiet(round * 25);
+    store = await made.crash();
+    await store.open({ instance: `after-${round}` });
+    const totals = await store.totals(asked);
+    expect(totals.reduce((sum, { costNano }) => sum + costNano, 0n)).toBe(BigInt(n) * 700n);
+    expect(totals).toEqual(await plain(store, asked));
+  }
+  expect(await store.verify!()).toEqual([]);
+});
+
 const BY_DAY: TotalsQuery = { by: ["day", "label"] };
 
 describe("the sums' file", () => {
