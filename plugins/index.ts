@@ -77,6 +77,7 @@ export const builtin = {
     zdr: () => import("./middleware/zdr.ts"),
   },
   observer: {
+    "access-log": () => import("./observers/access-log.ts"),
     metrics: () => import("./observers/metrics.ts"),
   },
   store: {

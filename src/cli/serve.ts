@@ -7,7 +7,7 @@ import { startPulse, type Pulse } from "../gateway/pulse/pulse.ts";
 import type { Gateway } from "../gateway/types.ts";
 import { createLog, type Level, type Log } from "../lib/log.ts";
 import { Mask } from "../lib/mask.ts";
-import { fail } from "../model/error.ts";
+import { fail, faultOf, sayable } from "../model/error.ts";
 import { banner } from "./banner.ts";
 import { type CliCommand, CONFIG, EXIT, type CliInput } from "./command.ts";
 import { configFile, createLoad, nameOf, version } from "./loading.ts";
@@ -44,7 +44,7 @@ export const command: CliCommand = {
     const terminal = process.stdout.isTTY && !given.json;
     const mask = new Mask();
     const log = createLog({ level: "info", pretty: terminal, mask });
-    const gateway = await createGateway({
+    const starting = createGateway({
       file,
       env: process.env,
       log,
@@ -56,8 +56,13 @@ export const command: CliCommand = {
       watch: !given.has("no-watch"),
       worker: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
     });
+    const gateway = await (terminal ? starting : starting.catch((error) => unstarted(error, log)));
+    if (gateway === undefined) return EXIT.failed;
     if ("problems" in gateway) {
-      if (given.json) sayJson({ ok: false, file, problems: gateway.problems });
+      if (given.json) {
+        sayJson({ ok: false, file, problems: gateway.problems });
+        return EXIT.config;
+      }
       remark(reported(gateway.problems, paintRemark));
       remark(`\n${nameOf(file)}: ${counted(gateway.problems)}. Nothing was started.`);
       return EXIT.config;
@@ -69,6 +74,15 @@ export const command: CliCommand = {
     return stopped;
   },
 };
+
+/** A program reads what a person does not: one line, in the form of all others. */
+function unstarted(error: unknown, log: Log): undefined {
+  const { kind, code } = faultOf(error) ?? {};
+  // A fault was written to be read, and says all; of anything else the place is wanted.
+  if (kind) log.error({ kind, code }, `the gateway did not start: ${sayable(error)}`);
+  else log.error({ error }, "the gateway did not start");
+  log.flush();
+}
 
 function overridesOf(given: CliInput) {
   const level = given.text("log-level");
@@ -151,17 +165,16 @@ function untilStopped(
         resolve(code);
       });
   };
-  const broken = (error: unknown) => {
+  const fatal = (words: string) => (error: unknown) => {
     code = EXIT.failed;
-    log.error({ error }, "an error that was not caught; stopping");
-    stop("error");
+    // What fails on the way out follows from what came first, or changes nothing any more.
+    if (since !== undefined) return log.debug({ error }, "an error while stopping");
+    log.error({ error }, words);
+    return stop("error");
   };
+  const broken = fatal("an error that was not caught; stopping");
 
-  void gateway.broken.then((error) => {
-    code = EXIT.failed;
-    log.error({ error }, "the gateway cannot go on");
-    stop("error");
-  });
+  void gateway.broken.then(fatal("the gateway cannot go on"));
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
   process.on("SIGHUP", () => {

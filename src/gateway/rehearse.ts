@@ -35,6 +35,7 @@ import { type Mounts, pluginCommand, pluginCommands } from "./control/plugin-com
 import { policyCommands } from "./control/policy-commands.ts";
 import { Audience } from "./observers/audience.ts";
 import { Pools } from "./services/pools.ts";
+import { Repeats } from "../lib/repeats.ts";
 import { Retiring } from "./services/retiring.ts";
 import { makeStateFolder } from "./services/state-folder.ts";
 import { openStore as opened, setUpStore } from "./services/store.ts";
@@ -181,6 +182,7 @@ async function idleServices(
     observing: new Audience(log),
     rests: new RestingTargets(),
     retiring: new Retiring(log),
+    repeats: scope.own(new Repeats()),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
     gate: new Gate(config.overload, scope.own(new Strain())),

@@ -137,16 +137,16 @@ export class Running implements Gateway {
   }
 
   /** Of all processes. */
-  async readings(): Promise<Readings | undefined> {
-    return this.#readings?.read();
-  }
+  readings = async (): Promise<Readings | undefined> => this.#readings?.read();
 
   readonly reload = latest(async (why: Why) => {
+    const { observing } = this.#services;
+    if (why !== "file") observing.told({ type: "reload_asked", at: Date.now(), why });
     const result = await this.#reload(why);
     const at = Date.now();
     this.#lastReload = { ...result, at, why };
     const { ok, generation, unchanged } = result;
-    if (!unchanged) this.#services.observing.told({ type: "reloaded", at, why, ok, generation });
+    if (!unchanged) observing.told({ type: "reloaded", at, why, ok, generation });
     return result;
   });
 

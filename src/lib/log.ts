@@ -2,6 +2,7 @@
 // Like every file of this floor it knows nothing of models, and imports nothing of ours but its neighbours.
 import pino from "pino";
 import { Mask } from "./mask.ts";
+import { isJournal } from "./journal.ts";
 import { pretty } from "./pretty.ts";
 
 const LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -34,10 +35,14 @@ export interface LogOptions {
 export function createLog(options: LogOptions): Log {
   const mask = options.mask ?? new Mask();
   const out = options.write ? { write: options.write, flush() {} } : stdout(options.pretty);
+  const levelled = !options.write && !options.pretty && isJournal(process.env["JOURNAL_STREAM"]);
   const lines = {
     write: (line: string) => {
       const safe = mask.json(line);
-      out.write(options.pretty ? pretty(safe) : safe.endsWith("\n") ? safe : `${safe}\n`);
+      if (options.pretty) return out.write(pretty(safe));
+      return out.write(
+        `${levelled ? priorityOf(safe) : ""}${safe}${safe.endsWith("\n") ? "" : "\n"}`,
+      );
     },
   };
   const root = pino(
@@ -69,6 +74,19 @@ export function createLog(options: LogOptions): Log {
     };
   };
   return wrap(root);
+}
+
+const PRIORITY: Readonly<Record<Level, string>> = {
+  debug: "<7>",
+  info: "<6>",
+  warn: "<4>",
+  error: "<3>",
+};
+
+/** The journal takes a line's level from its beginning; a line's first member says it. */
+function priorityOf(line: string): string {
+  const level = /^\{"level":"(\w+)"/.exec(line)?.[1];
+  return PRIORITY[level as Level] ?? "";
 }
 
 /** Written in the background, except on a terminal, where lines must not overtake what is printed beside them. */

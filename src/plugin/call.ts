@@ -156,5 +156,8 @@ export type CallRecord = Readonly<{
   costNano: bigint | null;
   fault?: Fault;
   upstreamId?: string;
+  /** When it began, counted from the request's first byte. */
+  startMs: number;
+  /** Each counted from there. */
   ms: { head?: number; content?: number; total: number };
 }>;

@@ -25,6 +25,7 @@ export * from "./provider.ts";
 export * from "./frontend.ts";
 export * from "./middleware.ts";
 export * from "./observer.ts";
+export * from "./notice.ts";
 export * from "./store-definition.ts";
 export * from "./store.ts";
 export * from "./instance.ts";

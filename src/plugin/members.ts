@@ -68,6 +68,7 @@ export const MADE = {
   },
   observer: {
     ...COMMANDS,
+    clients: true,
     seen: true,
     turnedAway: true,
     billed: true,

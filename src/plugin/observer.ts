@@ -8,10 +8,11 @@ import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallState } from "./call.ts";
 import type { ObserverRoute } from "./frontend.ts";
+import type { Notice } from "./notice.ts";
 import type { Plugin, Setup } from "./plugin.ts";
 import type { Op } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
-import type { LimitCrossing, LimitState } from "./limit.ts";
+import type { LimitState } from "./limit.ts";
 import type { Reserve, Settle } from "./store.ts";
 
 /** What `defineObserver` takes; mounted under `observers:` in gateway.yaml. */
@@ -30,6 +31,12 @@ export interface ObserverDef<O extends ObjectSchema = None> extends Plugin<O> {
 
 /** What an observer's `setup` gives. All members may be absent. */
 export interface Observer {
+  /**
+   * How much of a client's address its records have: nothing, the network that it is in (/24 of IPv4, /48 of IPv6), or all of it.
+   * Read once, after `setup`. Absent: "none". An observer that sends what it is told elsewhere may not say "full": the config is
+   * refused.
+   */
+  clients?: "none" | "prefix" | "full";
   /**
    * What was asked and answered: every request that reached a frontend, refused ones too, once, when its last byte has
    * left and its bill is settled. In the order of each process, those of several processes mixed.
@@ -77,12 +84,41 @@ export interface Observer {
   routes?: readonly ObserverRoute[];
 }
 
-/** One request, when it is over. No word of a prompt, an answer or an error's message is in it, and no address. */
+/**
+ * How a request ended, in one word, the same for all observers.
+ *
+ * ok: it was answered. client_error: what was asked is at fault, whether the gateway or a provider said so. refused: the gateway
+ * said no: no valid key, a permission, a limit, privacy. upstream_error: no provider answered, or one broke off. error: the
+ * gateway itself: a failing hook, a ledger that cannot be written, no room. canceled: the client went away, or the time that it
+ * had set was over.
+ */
+export type RequestOutcome =
+  | "ok"
+  | "client_error"
+  | "refused"
+  | "upstream_error"
+  | "error"
+  | "canceled";
+
+/**
+ * One request, when it is over. No word of a prompt, an answer or an error's message is in it. `clientRequestId`, `model` and
+ * `labels` are the client's own text: what writes them into a line or a page must not let them end it.
+ */
 export type RequestRecord = Readonly<{
   /** Unix milliseconds, when it was over. */
   at: number;
   /** The `x-request-id` of the answer. */
   id: string;
+  /**
+   * The client's own `x-request-id`, if it sent one of at most 128 printable characters of ASCII without spaces. Not told, for a
+   * private request, to an observer that sends it elsewhere.
+   */
+  clientRequestId?: Opt<string>;
+  /** The process that served it: 0, or a worker's place from 1 on. One that takes over a place has its number. */
+  worker: number;
+  /** The config that it was answered by. */
+  generation: number;
+  outcome: RequestOutcome;
   /** The name of its frontend in gateway.yaml. */
   frontend: string;
   /** The frontend's protocol; "" where it has none. */
@@ -92,15 +128,27 @@ export type RequestRecord = Readonly<{
   /** The operation within its protocol: "generate", "count". */
   name: string;
   method: string;
+  /** The path of its route, as its plugin declares it: "/v1/models/:id". */
+  route: string;
   /** As the client wrote it; "" when the request was refused before its body was read. */
   model: string;
+  /** The name or pattern under `models:` in gateway.yaml that it led to. Undefined: it led to none. */
+  alias?: Opt<string>;
+  /** The id of the model that answered, "openai/gpt-6". Undefined: no provider's did. */
+  served?: Opt<string>;
+  /** It goes on from what a provider keeps, so it could go to that provider alone. */
+  pinned: boolean;
+  /** Hooks that did more than let it pass, and what they were waited for; 32 at most. Undefined: none did. */
+  hooks?: Opt<readonly RequestRecordHook[]>;
+  /** Candidates that were left out, or tried after the others, and why; 32 at most. Undefined: there were none. */
+  passedOver?: Opt<readonly RequestRecordPassedOver[]>;
   stream: boolean;
   /** null: no provider was asked. */
   lane: Lane | null;
   /** What the client was told, or 499 when it went away first. */
   status: number;
   /** Why it failed, without the words, which may quote what was sent. */
-  fault?: Opt<{ readonly kind: ErrorKind; readonly code: string | undefined }>;
+  fault?: Opt<RequestRecordFault>;
   finish?: Opt<FinishReason>;
   /** Answered by a middleware's recording: nothing was asked of a provider. */
   cached: boolean;
@@ -108,14 +156,24 @@ export type RequestRecord = Readonly<{
   key: Opt<string>;
   /** Where its key stands among the accounts: "acme/research". Undefined: in none. */
   account?: Opt<string>;
-  /** Of its key and of its accounts, and what hooks noted with `x.label`. */
+  /** Of its key and of its accounts, what hooks noted with `x.label`, and what `charge` hooks put on its rows. */
   labels: HeadersOut;
   privacy: Privacy;
+  /** What its answer said of what becomes of data there, as in the header Service-ZDR-Policy. Undefined: no provider was to be asked. */
+  receipt?: Opt<string>;
+  /** Where its connection came from, as far as the observer has asked to know: "192.0.2.0/24", "2001:db8:1::/48". A proxy's own, behind one. */
+  client?: Opt<string>;
   /** What a translation could not carry, counted. */
   losses: number;
+  /** The same by code. */
+  lossCodes: { readonly [code: string]: number };
+  /** Of its body, as far as it was read. */
+  bytesIn: number;
   bytesOut: number;
   /** From its first byte to its end. */
   ms: number;
+  /** From its first byte to the first content of an answer. */
+  contentMs?: Opt<number>;
   trace: RequestTrace;
   /** Of that the gateway's own, to the microsecond: what is neither waiting for the client's body nor a provider's answer. */
   ownMs: number;
@@ -143,11 +201,47 @@ export type RequestTrace = Readonly<{
   state?: Opt<string>;
 }>;
 
+/** A failure without its words. `errno`: of a connection that failed, the system's name for it: "ECONNREFUSED". */
+export type RequestRecordFault = Readonly<{
+  kind: ErrorKind;
+  code: string | undefined;
+  errno?: Opt<string>;
+}>;
+
+/**
+ * A candidate that a request did not go to, or not at once. `by`: "key", "catalogue", "privacy" and the like for the host's own
+ * rules, "rest" for what has failed lately and is tried last, a path in gateway.yaml for a middleware. `code`: as a client is told
+ * it; for what rests, the kind of its failure.
+ */
+export type RequestRecordPassedOver = Readonly<{
+  /** "openai/gpt-6" */
+  candidate: string;
+  credential: string;
+  by: string;
+  code: string;
+}>;
+
+/**
+ * What a hook had to do with a request. refused: it ended it, by its own word. failed: it threw, or took too long. passed_over: the
+ * same, and `on_error: pass` let the request go on. answered: it answered in a provider's place. waited: it let the request pass,
+ * and took a millisecond or more.
+ */
+export type RequestRecordHook = Readonly<{
+  /** "middleware.guard" */
+  plugin: string;
+  hook: string;
+  did: "refused" | "failed" | "passed_over" | "answered" | "waited";
+  /** How long it was waited for, the client's sending of a body that it reads included. Undefined: it was not waited for. */
+  ms?: Opt<number>;
+}>;
+
 /** One attempt of a request: one entry of the ledger. */
 export type RequestRecordCall = Readonly<{
   n: number;
   /** Of this attempt, within its request's `trace`: what a provider that is handed the trace has as its parent. */
   spanId: string;
+  /** From the request's first byte to the beginning of this attempt. */
+  startMs: number;
   provider: string;
   /** Upstream's own name. */
   model: string;
@@ -158,7 +252,7 @@ export type RequestRecordCall = Readonly<{
   usage: Usage;
   /** null: it has no known price. */
   costNano: bigint | null;
-  fault?: Opt<{ readonly kind: ErrorKind; readonly code: string | undefined }>;
+  fault?: Opt<RequestRecordFault>;
   ms: { readonly head?: Opt<number>; readonly content?: Opt<number>; readonly total: number };
 }>;
 
@@ -204,74 +298,3 @@ export type LedgerCall = Readonly<
     limits: readonly LimitState[];
   }
 >;
-
-/** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */
-export type Notice = Readonly<{ at: number }> &
-  (
-    | Readonly<{
-        /** A reload that was asked for, or that a changed file brought. */
-        type: "reloaded";
-        why: "file" | "signal" | "command";
-        /** False: the config was refused, and the generation before goes on. */
-        ok: boolean;
-        /** The one that answers now. */
-        generation: number;
-      }>
-    | Readonly<{
-        /** After a failure a provider's credential, for one model or for all, is tried last for a while. */
-        type: "rests";
-        provider: string;
-        credential: string;
-        /** null: all of its models. */
-        model: string | null;
-        kind: ErrorKind;
-        /** Unix milliseconds. */
-        until: number;
-      }>
-    | Readonly<{
-        /**
-         * What has rested answers again: told once, by the first answer after the failure. Each process has its own view of
-         * what rests, so with several workers a rest and its end may be told by each.
-         */
-        type: "recovered";
-        provider: string;
-        credential: string;
-        /** null: it was all of its models. */
-        model: string | null;
-      }>
-    | (Readonly<{
-        /**
-         * What a limit has counted went over 50, 80, 95 or 100 per cent of it, by day, week, month or in total. Once for each
-         * crossing, over all processes and restarts: the settle that did it tells of it. A kill in that moment may lose it.
-         */
-        type: "budget_crossed";
-      }> &
-        Readonly<LimitCrossing>)
-    | Readonly<{
-        /** A key was made, given a new secret, or ended, while the gateway ran. */
-        type: "key";
-        change: "made" | "moved" | "rotated" | "revoked";
-        /** Its id; no name, for that may be a person. */
-        key: string;
-      }>
-    | Readonly<{
-        /** Once for all processes. False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
-        type: "ledger";
-        ok: boolean;
-      }>
-    | Readonly<{
-        /** A worker process has ended by itself; another one takes its place. */
-        type: "worker_gone";
-        worker: number;
-        pid: number;
-        /** "SIGKILL", "exit code 1". */
-        how: string;
-        /** Calls that it had open, settled as estimated. */
-        calls: number;
-      }>
-    | Readonly<{
-        /** This observer was too slow: so many records were not kept for it since the last such notice. */
-        type: "dropped";
-        records: number;
-      }>
-  );

@@ -154,6 +154,7 @@ export function record(of: Partial<CallRecord> = {}): CallRecord {
     state: "exact" as const,
     usage: { input: 10, output: 5 },
     costNano: 1_000n,
+    startMs: 1,
     ms: { head: 5, content: 6, total: 10 },
     ...of,
   });

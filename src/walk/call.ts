@@ -60,6 +60,10 @@ export class HostCall implements Call {
     this.stream = streams === "asked" ? x.stream : streams === "always";
   }
 
+  /** From the request's first byte. */
+  get startMs(): number {
+    return Math.round(this.started - this.exchange["~"].started);
+  }
   get op(): Op {
     return this.exchange.op;
   }

@@ -8,16 +8,19 @@ import type { Body, HeadersIn } from "../model/values.ts";
 import type { Call, CallRecord } from "../plugin/call.ts";
 import type { Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
+import type { RequestRecordHook } from "../plugin/observer.ts";
 import type { Outcome } from "../plugin/outcome.ts";
 import type { WalkRoute } from "../plugin/frontend.ts";
 import type { Op } from "../plugin/protocol.ts";
 import type { LimitState } from "../plugin/limit.ts";
+import type { Reserve } from "../plugin/store.ts";
 import { inputUpTo } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
 import { stricter, type Branch } from "./accounts.ts";
 import type { ClaimedRequest } from "./claims.ts";
 import { noted } from "./labels.ts";
+import type { RouteFindings } from "./candidates/findings.ts";
 import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
 import { traceOf } from "./trace.ts";
@@ -38,15 +41,19 @@ export const SECRET_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
-export interface ExchangeState {
+export interface ExchangeState extends RouteFindings {
   readonly gen: Generation;
   /** Of the protocol that is spoken: where its route speaks several, reading the body may have changed it. */
   frontend: MountedFrontend;
   /** Undefined: the frontend answers it itself. */
   readonly route: WalkRoute | undefined;
+  /** Of its route, as its plugin declares it. */
+  readonly path: string;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly started: number;
+  /** Of its body, as far as it was read. */
+  bytesIn: number;
   received: ReceivedBody | undefined;
   /** After the rewrite hooks; what a translated call encodes. */
   rewritten: ModelRequest | undefined;
@@ -56,8 +63,12 @@ export interface ExchangeState {
   headers: Map<string, string> | undefined;
   /** What hooks noted of it. */
   labels: Record<string, string> | undefined;
+  /** What its last row in the ledger says. */
+  rowLabels: Reserve["labels"] | undefined;
   limits: readonly LimitState[];
   calls: CallRecord[];
+  /** For observers. */
+  hooks: RequestRecordHook[] | undefined;
   fault: Fault | undefined;
   cached: boolean;
   finish: Outcome["finish"];
@@ -109,17 +120,24 @@ export class HostExchange implements Exchange {
       gen: of.gen,
       frontend: of.route.frontend,
       route: "op" in of.route.route ? of.route.route : undefined,
+      path: of.route.path,
       req: of.req,
       res: of.res,
       started: performance.now(),
+      bytesIn: 0,
       received: undefined,
+      resolution: undefined,
+      out: [],
+      rested: undefined,
       rewritten: undefined,
       tightened: false,
       promised: undefined,
       headers: undefined,
       labels: undefined,
+      rowLabels: undefined,
       limits: [],
       calls: [],
+      hooks: undefined,
       fault: undefined,
       cached: false,
       finish: undefined,

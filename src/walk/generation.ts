@@ -7,6 +7,7 @@ import type { ProviderAccess } from "../plugin/call.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
 import type { AnswerHeader } from "../config/types.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
+import type { Repeats } from "../lib/repeats.ts";
 import type { Logger } from "../plugin/context.ts";
 import type { HeadersOut, Json } from "../model/values.ts";
 import type { Usual } from "../money/usual.ts";
@@ -22,9 +23,17 @@ import type { Turnstile } from "./bounds/turnstile.ts";
 import type { Watchdog } from "./bounds/watchdog.ts";
 import type { HostCandidate } from "./mounted.ts";
 
+/**
+ * A request as the walk tells of it, on its way to observers: with its client's whole address, and without the process, which
+ * each observer's own record has as that observer may have them.
+ */
+export type HeardRequest = { -readonly [M in keyof RequestRecord]: RequestRecord[M] };
+
 export interface Generation {
   readonly number: number;
   readonly log: Logger;
+  /** For lines of the log that would come again and again. */
+  readonly repeats: Pick<Repeats, "say">;
   readonly strict: boolean;
   /** What answers say of the way that they came; undefined: nothing. */
   readonly answerHeaders: ReadonlySet<AnswerHeader> | undefined;
@@ -47,7 +56,7 @@ export interface Generation {
   readonly usual: Usual;
   readonly watchdog: Watchdog;
   /** Where observers hear of a request that is over; undefined: there are none. */
-  readonly seen: ((record: RequestRecord) => void) | undefined;
+  readonly seen: ((heard: HeardRequest) => void) | undefined;
   /** How many bytes may be held and how many requests may be inside at once, in the whole process. */
   readonly room: Room;
   readonly gate: Gate;

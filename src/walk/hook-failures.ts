@@ -5,6 +5,7 @@ import type { Call, Reply } from "../plugin/call.ts";
 import type { Logger } from "../plugin/context.ts";
 import type { AttemptResult, Hooks } from "../plugin/middleware.ts";
 import type { Watchable, Watchdog } from "./bounds/watchdog.ts";
+import { clock, note, waited } from "./hook-notes.ts";
 
 /** What the operator wrote beside a middleware, and what keeps it. */
 export interface Tolerance {
@@ -29,13 +30,27 @@ export function lent<P>(problem: P): P {
 }
 
 /** A hook's own word on the request, which stands whatever the operator says of failures. */
-function isWord(problem: unknown): boolean {
+export function isWord(problem: unknown): boolean {
   const said = faultOf(problem);
   return said !== undefined && said.kind !== "internal" && !failures.has(said);
 }
 
+const MAY_PASS: ReadonlySet<string> = new Set(PASSABLE);
+
+/** For observers: what it was that a hook threw. */
+export function blamed(
+  { id, onError }: Pick<Tolerance, "id" | "onError">,
+  hook: keyof Hooks,
+  x: unknown,
+  problem: unknown,
+  since = 0,
+): void {
+  const lets = onError === "pass" && MAY_PASS.has(hook);
+  note(x, id, hook, isWord(problem) ? "refused" : lets ? "passed_over" : "failed", since);
+}
+
 /** Throws a hook's word; anything else the operator lets pass, and reads of. */
-function passOver({ id, log }: Tolerance, hook: string, problem: unknown): void {
+export function passOver({ id, log }: Tolerance, hook: string, problem: unknown): void {
   if (isWord(problem)) throw problem;
   log.warn({ plugin: id, hook, err: problem }, "a hook failed and was passed over");
 }
@@ -99,45 +114,69 @@ export function atOnce<T>(said: T): T {
   throw new TypeError("A hook that is not waited for gave a promise. It must do its work at once.");
 }
 
-/** A hook that is not waited for. */
+/** A hook that is not waited for. `whose`: the exchange that it is about. */
 export const prompt =
-  <A extends readonly unknown[], R>(run: (...of: A) => R): ((...of: A) => R) =>
-  (...of) =>
-    atOnce(run(...of));
+  <A extends readonly unknown[], R>(
+    of: Tolerance,
+    hook: keyof Hooks,
+    run: (...of: A) => R,
+    whose: (...of: A) => unknown,
+  ): ((...of: A) => R) =>
+  (...handed) => {
+    try {
+      return atOnce(run(...handed));
+    } catch (problem) {
+      blamed(of, hook, whose(...handed), problem);
+      throw problem;
+    }
+  };
 
 function inTime<T>(
   of: Tolerance,
-  hook: string,
+  hook: keyof Hooks,
+  x: unknown,
   waiting: Promise<T>,
   busy?: () => boolean,
 ): Promise<T> {
+  const since = clock(x);
   return new Promise((resolve, reject) => {
-    const deadline = new Deadline(of, hook, reject, busy);
+    let over = false;
+    const failed = (problem: unknown) => {
+      // It was late, and what it says now is not looked at.
+      if (over) return;
+      over = true;
+      deadline.stop();
+      blamed(of, hook, x, problem, since);
+      reject(problem as Error);
+    };
+    const deadline = new Deadline(of, hook, failed, busy);
     deadline.start();
-    waiting.then(
-      (said) => {
-        deadline.stop();
-        resolve(said);
-      },
-      (problem: unknown) => {
-        deadline.stop();
-        reject(problem as Error);
-      },
-    );
+    waiting.then((said) => {
+      deadline.stop();
+      if (since && !over) waited(x, of.id, hook, since);
+      resolve(said);
+    }, failed);
   });
 }
 
-/** A hook of two things that may be waited for. `instead`: what it would have said if it were not there. */
+/** A hook of two things that may be waited for. `whose`: the exchange that it is about. `instead`: what it would have said if it were not there. */
 export function tolerated<A, B, R>(
   of: Tolerance,
-  hook: string,
+  hook: keyof Hooks,
   run: (a: A, b: B) => R | Promise<R>,
-  more: { instead?: (a: A) => R; busy?: (a: A) => boolean } = {},
+  more: { whose: (a: A, b: B) => unknown; instead?: (a: A) => R; busy?: (a: A) => boolean },
 ): (a: A, b: B) => R | Promise<R> {
-  const { instead, busy } = more;
+  const { whose, instead, busy } = more;
   const timed = (a: A, b: B): R | Promise<R> => {
-    const said = run(a, b);
-    return isPromise(said) ? inTime(of, hook, said, busy && (() => busy(a))) : said;
+    let said: R | Promise<R>;
+    try {
+      said = run(a, b);
+    } catch (problem) {
+      blamed(of, hook, whose(a, b), problem);
+      throw problem;
+    }
+    if (!isPromise(said)) return said;
+    return inTime(of, hook, whose(a, b), said, busy && (() => busy(a)));
   };
   if (!instead || of.onError === "refuse") return timed;
   const passed = (a: A, problem: unknown): R => {
@@ -159,27 +198,31 @@ export function toleratedAttempt(
   of: Tolerance,
   run: NonNullable<Hooks["attempt"]>,
 ): NonNullable<Hooks["attempt"]> {
-  return (call, next) => new Attempt(of, next).run(run, call);
+  return (call, next) => new Attempt(of, call, next).run(run);
 }
 
 class Attempt {
   readonly #of: Tolerance;
+  readonly #call: Call;
   readonly #next: () => Promise<Reply>;
   #resolve!: (said: AttemptResult | Promise<AttemptResult>) => void;
   #reject!: (problem: unknown) => void;
   #deadline: Deadline | undefined;
   #asked: Promise<Reply> | undefined;
+  /** What came of that, where it was no answer: a hook that lets it through has not failed. */
+  #refusal: unknown;
   #over = false;
 
-  constructor(of: Tolerance, next: () => Promise<Reply>) {
+  constructor(of: Tolerance, call: Call, next: () => Promise<Reply>) {
     this.#of = of;
+    this.#call = call;
     this.#next = next;
   }
 
-  run(run: NonNullable<Hooks["attempt"]>, call: Call): Promise<AttemptResult> {
+  run(run: NonNullable<Hooks["attempt"]>): Promise<AttemptResult> {
     let said: ReturnType<typeof run>;
     try {
-      said = run(call, () => this.#ask());
+      said = run(this.#call, () => this.#ask());
     } catch (problem) {
       said = Promise.reject(problem as Error);
     }
@@ -217,12 +260,16 @@ class Attempt {
     const on = () => {
       if (!this.#over) this.#deadline!.start();
     };
-    asked.then(on, on);
+    asked.then(on, (refusal: unknown) => {
+      this.#refusal = refusal;
+      on();
+    });
   }
 
   /** Passed over: what it has asked for goes on to the client; if it has not asked, that is done in its place. */
   #failed(problem: unknown): void {
     this.#end(() => {
+      if (problem !== this.#refusal) blamed(this.#of, "attempt", this.#call.exchange, problem);
       if (this.#of.onError === "refuse") return this.#reject(problem);
       try {
         passOver(this.#of, "attempt", problem);
@@ -244,31 +291,4 @@ class Attempt {
 function unheeded<T>(asked: Promise<T>): Promise<T> {
   asked.catch(() => {});
   return asked;
-}
-
-/** A watcher that fails under `pass` watches no longer; the answer goes on. */
-export function toleratedWatch(
-  of: Tolerance,
-  run: NonNullable<Hooks["watch"]>,
-): NonNullable<Hooks["watch"]> {
-  if (of.onError === "refuse") return run;
-  return (call, stop) => {
-    let watching: ReturnType<typeof run> | undefined;
-    const failed = (problem: unknown) => {
-      watching = undefined;
-      passOver(of, "watch", problem);
-    };
-    try {
-      watching = atOnce(run(call, stop));
-    } catch (problem) {
-      failed(problem);
-    }
-    return (event) => {
-      try {
-        if (watching) atOnce(watching(event));
-      } catch (problem) {
-        failed(problem);
-      }
-    };
-  };
 }

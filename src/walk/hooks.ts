@@ -6,13 +6,8 @@ import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Arrival } from "../plugin/exchange.ts";
 import { matches } from "./candidates/pattern.ts";
-import {
-  prompt,
-  tolerated,
-  toleratedAttempt,
-  toleratedWatch,
-  type Tolerance,
-} from "./hook-failures.ts";
+import { prompt, tolerated, toleratedAttempt, type Tolerance } from "./hook-failures.ts";
+import { toleratedWatch } from "./watch-failures.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
 export interface MountedMiddleware {
@@ -90,20 +85,23 @@ function enduring<H extends keyof Hooks>(
 ): NonNullable<Hooks[H]> {
   const as = { [name]: run } as Hooks;
   const made: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
-    admit: as.admit && tolerated(of, name, as.admit, { busy: uploads }),
-    rewrite: as.rewrite && tolerated(of, name, as.rewrite, { instead: same<ModelRequest> }),
-    inspect: as.inspect && tolerated(of, name, as.inspect, { instead: () => undefined }),
-    route: as.route && tolerated(of, name, as.route, { instead: same }),
-    charge: as.charge && prompt(as.charge),
-    prepare: as.prepare && prompt(as.prepare),
+    admit: as.admit && tolerated(of, name, as.admit, { whose: same, busy: uploads }),
+    rewrite:
+      as.rewrite && tolerated(of, name, as.rewrite, { whose: second, instead: same<ModelRequest> }),
+    inspect:
+      as.inspect && tolerated(of, name, as.inspect, { whose: second, instead: () => undefined }),
+    route: as.route && tolerated(of, name, as.route, { whose: second, instead: same }),
+    charge: as.charge && prompt(of, name, as.charge, (call) => call.exchange),
+    prepare: as.prepare && prompt(of, name, as.prepare, (_out, call) => call.exchange),
     attempt: as.attempt && toleratedAttempt(of, as.attempt),
     watch: as.watch && toleratedWatch(of, as.watch),
-    settle: as.settle && tolerated(of, name, as.settle),
+    settle: as.settle && tolerated(of, name, as.settle, { whose: same }),
   };
   return made[name] ?? run;
 }
 
 const same = <T>(one: T): T => one;
+const second = <T>(_one: unknown, two: T): T => two;
 /** A hook that reads the body waits for as long as the client takes to send it. */
 const uploads = (x: Arrival): boolean => (x as Arrival & { uploading: boolean }).uploading;
 

@@ -31,6 +31,8 @@ export interface MountedFrontend {
 export interface MountedRoute {
   readonly frontend: MountedFrontend;
   readonly route: Route;
+  /** The one of its paths that this is: "/v1/models/:id". */
+  readonly path: string;
 }
 
 export interface MountedProvider {

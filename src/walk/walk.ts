@@ -64,11 +64,12 @@ async function pass(x: HostExchange, { route: of }: MountedRoute): Promise<void>
   if (claiming) await claiming;
   const rewriting = rewrite(x);
   if (rewriting) await rewriting;
-  const { gen, frontend, received } = x["~"];
+  const findings = x["~"];
+  const { gen, frontend, received } = findings;
   const { survey, pinned } = received!;
   const inspecting = inspect(x);
   if (inspecting) await inspecting;
-  const routing = route({ gen, frontend, x, work: x.work, survey, pinned });
+  const routing = route({ gen, frontend, x, work: x.work, survey, pinned, findings });
   const plan = "candidates" in routing ? routing : await routing;
   if (x.op === "count") return count(x, plan);
   if (x.op === "relay") return carry(x, plan);

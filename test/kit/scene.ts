@@ -16,6 +16,7 @@ import { ClaimTable } from "../../src/gateway/services/claims.ts";
 import { Audience } from "../../src/gateway/observers/audience.ts";
 import { Pools } from "../../src/gateway/services/pools.ts";
 import { BOUNDS } from "../../src/lib/bounds.ts";
+import { Repeats } from "../../src/lib/repeats.ts";
 import { Mask } from "../../src/lib/mask.ts";
 import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
@@ -135,6 +136,7 @@ export async function scene(of: Scene) {
     shared: new Shared(),
     pools: new Pools(),
     rests: new RestingTargets(),
+    repeats: new Repeats(),
     usual: createUsual(),
     watchdog: new Watchdog(),
     gate: new Gate(of.overload ?? { most: 10_000, waitMs: 1_000 }, strain),
@@ -179,12 +181,12 @@ export async function scene(of: Scene) {
     file: "/gateway.yaml",
     workers: 1,
     strict: of.strict ?? false,
+    answerHeaders: [],
     maxBodyBytes: of.bodyBytes ?? 1 << 20,
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },
     timeouts: TIMEOUTS,
     writeMs: 60_000,
-    answerHeaders: [],
     overload: of.overload ?? { most: 10_000, waitMs: 1_000 },
     accounts: new Map(
       Object.entries(of.accounts ?? {}).map(([id, said]) => [id, account(id, said)]),

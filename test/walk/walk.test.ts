@@ -164,7 +164,10 @@ describe.each([
       { error: "p: broken", kind: "upstream" },
     ]);
     expect(settles(s.journal).map((c) => c.outcome)).toEqual(["upstream"]);
-    expect(s.log.filter(({ level }) => level === "error")).toEqual([]);
+    const errors = s.log.filter(({ level }) => level === "error");
+    expect(errors).toMatchObject([
+      { message: "answer broke off", fields: { status: 200, outcome: "upstream_error" } },
+    ]);
   });
 
   it("an error before content is the next candidate's chance, under its own name", async () => {

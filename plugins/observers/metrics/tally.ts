@@ -3,7 +3,6 @@
 import type { LedgerLine, Notice, RequestRecord } from "tollgate/plugin";
 import { createCounted, createGenAi, type CountedSeries, type GenAiSeries } from "./counted.ts";
 import { FirstFew, type ModelNames } from "./names.ts";
-import { outcomeOf } from "./outcome.ts";
 import { Budgets } from "./budgets.ts";
 import { OTHER } from "./series.ts";
 import { TargetSeries } from "./target.ts";
@@ -62,7 +61,7 @@ export class Tally {
   #request(record: RequestRecord): void {
     const to = this.counted;
     const { frontend, kind, status, stream, lane, ms, ownMs, fault, calls } = record;
-    to.requests.of(frontend, kind, outcomeOf(record), String(status)).value++;
+    to.requests.of(frontend, kind, record.outcome, String(status)).value++;
     const trace = traceOf(record);
     to.requestSeconds.of(frontend, stream ? "true" : "false").observe(ms / 1_000, trace, record.at);
     to.gatewaySeconds.of(frontend, lane ?? "none").observe(ownMs / 1_000, trace, record.at);

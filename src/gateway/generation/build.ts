@@ -10,7 +10,7 @@ import type { MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
 import { Accounts } from "../../walk/accounts.ts";
 import { CandidateResolver } from "../../walk/candidates/resolver.ts";
 import type { Services } from "../services/services.ts";
-import type { MountedObserver } from "../observers/audience.ts";
+import type { MountedObserver } from "../observers/subscriber.ts";
 import { fillCatalogue } from "./catalogue.ts";
 import { type MountedFrontends, mountFrontends } from "./frontends.ts";
 import { MountedKinds } from "./kinds.ts";
@@ -115,6 +115,7 @@ function generation(
   return {
     number,
     log: services.log,
+    repeats: services.repeats,
     strict: config.strict,
     answerHeaders: config.answerHeaders.length > 0 ? new Set(config.answerHeaders) : undefined,
     maxBodyBytes: config.maxBodyBytes,

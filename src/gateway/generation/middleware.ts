@@ -6,7 +6,7 @@ import type { Observer } from "../../plugin/observer.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
 import { PASSABLE } from "../../walk/hook-failures.ts";
-import type { MountedObserver } from "../observers/audience.ts";
+import type { MountedObserver } from "../observers/subscriber.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
 import type { ServedRoutes } from "./served-routes.ts";
 
@@ -95,8 +95,25 @@ export async function mountObservers(
   for (const mounted of config.observers) {
     const observer = await setup.run<Observer>(mounted);
     if (!observer) continue;
+    checkClients(mounted, observer, setup);
     served.sorted({ mounted, routes: observer.routes ?? [], usual: "admin", only });
     observers.push({ id: mounted.id, observer, sends: mounted.definition.sends });
   }
   return observers;
+}
+
+/** A whole address leads to a person, and leaves this machine with no observer. */
+function checkClients(
+  mounted: GatewayConfig["observers"][number],
+  { clients }: Observer,
+  setup: PluginSetup,
+): void {
+  const said: unknown = clients ?? "none";
+  if (said !== "none" && said !== "prefix" && said !== "full")
+    setup.refuse(mounted, `it asks for ${JSON.stringify(said)} of clients: none, prefix or full`);
+  else if (said === "full" && mounted.definition.sends !== "nowhere")
+    setup.refuse(
+      mounted,
+      "it sends what it is told elsewhere, and asks for clients' whole addresses",
+    );
 }

@@ -41,7 +41,7 @@ export function createApp(of: AppOptions): H3 {
     for (const route of frontend.routes)
       for (const path of [route.path].flat()) {
         known.set(path, (known.get(path) ?? new Set()).add(route.method));
-        const mounted: MountedRoute = { frontend, route };
+        const mounted: MountedRoute = { frontend, route, path };
         app.on(route.method as "POST", path, (event) => {
           const { req, res } = nodeOf(event);
           const params = decoded(event.context.params);

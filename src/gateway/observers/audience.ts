@@ -1,20 +1,19 @@
 // What observers are told, in the process that has them. Each has a queue of its own with a bound, and is told one thing at a
 // time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
 import type { Log } from "../../lib/log.ts";
-import type {
-  LedgerLine,
-  Notice,
-  Observer,
-  ObserverDef,
-  RequestRecord,
-  TurnedAway,
-} from "../../plugin/observer.ts";
+import { networkOf } from "../../lib/network.ts";
+import type { Notice } from "../../plugin/notice.ts";
+import type { TurnedAway } from "../../plugin/observer.ts";
 import type { StoreCommand, Verdict } from "../../plugin/store.ts";
+import type { HeardRequest } from "../../walk/generation.ts";
+import { NoticeLog } from "./notice-log.ts";
 import { ReservedCalls } from "./reserved-calls.ts";
+import { type Clients, type MountedObserver, Subscriber } from "./subscriber.ts";
 
 /** Where records and notices go in a process: to its observers, or to the process that has them. */
 export interface Observing {
-  seen(record: RequestRecord): void;
+  /** `worker`: the place of the process that served it, when it is another one. What is handed over is the observers' from then on. */
+  seen(heard: HeardRequest, worker?: number): void;
   turnedAway(refusal: TurnedAway): void;
   /** `from`: the process that says so, when it is another one. */
   told(notice: Notice, from?: object): void;
@@ -30,23 +29,20 @@ export interface Observing {
   end(observers: readonly MountedObserver[]): Promise<void>;
 }
 
-export interface MountedObserver {
-  /** "observers.metrics" */
-  readonly id: string;
-  readonly observer: Observer;
-  readonly sends: ObserverDef["sends"];
+/** What an observer is told of where a client is. */
+function clientOf(address: string | undefined, clients: Clients): string | undefined {
+  if (address === undefined || clients === "none") return undefined;
+  return clients === "full" ? address : networkOf(address);
 }
-
-export const EVERY_MS = 200;
-export const BATCH = 256;
-const MOST = 10_000;
-const END_MS = 5_000;
 
 export class Audience implements Observing {
   readonly #log: Log;
+  readonly #journal: NoticeLog;
   /** The host's own: of all generations. */
   readonly #own: readonly Subscriber[];
-  #candidates: readonly Subscriber[];
+  #candidates: readonly Subscriber[] = [];
+  /** The same by how much of a client's address they are told. */
+  #apart: ReadonlyMap<Clients, readonly Subscriber[]> = new Map();
   /** Processes whose ledger takes no rows. */
   readonly #down = new Set<object>();
   /** Counts go on over a reload. */
@@ -57,20 +53,35 @@ export class Audience implements Observing {
 
   constructor(log: Log, own: readonly MountedObserver[] = []) {
     this.#log = log;
+    this.#journal = new NoticeLog(log);
     this.#own = own.map((each) => new Subscriber(each, log, new Map()));
-    this.#candidates = this.#own;
+    this.#tellThese(this.#own);
+  }
+
+  #tellThese(candidates: readonly Subscriber[]): void {
+    this.#candidates = candidates;
+    this.#apart = Map.groupBy(candidates, ({ clients }) => clients);
   }
 
   turnedAway(refusal: TurnedAway): void {
     for (const candidate of this.#candidates) candidate.turnedAway(refusal);
   }
 
-  seen(record: RequestRecord): void {
-    for (const candidate of this.#candidates) candidate.seen(record);
+  seen(heard: HeardRequest, worker = 0): void {
+    const { client: address } = heard;
+    heard.worker = worker;
+    let record: HeardRequest | undefined;
+    for (const [clients, candidates] of this.#apart) {
+      // One record does for all that are told the same.
+      record = record ? { ...record } : heard;
+      record.client = clientOf(address, clients);
+      for (const candidate of candidates) candidate.seen(record);
+    }
   }
 
   told(notice: Notice, from: object = this): void {
     if (notice.type === "ledger" && !this.#isNews(notice.ok, from)) return;
+    this.#journal.told(notice);
     for (const candidate of this.#candidates) candidate.told(notice);
   }
 
@@ -105,7 +116,7 @@ export class Audience implements Observing {
       this.#all.set(mounted, candidate);
       return candidate;
     });
-    this.#candidates = [...this.#own, ...mine];
+    this.#tellThese([...this.#own, ...mine]);
   }
 
   /** The host's own get what is left. */
@@ -122,147 +133,3 @@ export class Audience implements Observing {
     );
   }
 }
-
-/** One observer, with what waits for it. */
-class Subscriber {
-  readonly #of: MountedObserver;
-  readonly #log: Log;
-  readonly #counts: Map<string, number>;
-  #records: RequestRecord[] = [];
-  #refusals: TurnedAway[] = [];
-  #lines: LedgerLine[] = [];
-  #notices: Notice[] = [];
-  #dropped = 0;
-  #timer: NodeJS.Timeout | undefined;
-  #telling: Promise<void> | undefined;
-
-  constructor(of: MountedObserver, log: Log, counts: Map<string, number>) {
-    this.#of = of;
-    this.#log = log;
-    this.#counts = counts;
-    if (!counts.has(of.id)) counts.set(of.id, 0);
-  }
-
-  seen(record: RequestRecord): void {
-    const { observer, sends } = this.#of;
-    if (!observer.seen) return;
-    if (this.#records.length >= MOST) return this.#drop();
-    this.#records.push(sends !== "nowhere" && record.privacy !== "off" ? bare(record) : record);
-    this.#soon(this.#records.length);
-  }
-
-  turnedAway(refusal: TurnedAway): void {
-    if (!this.#of.observer.turnedAway) return;
-    if (this.#refusals.length >= MOST) return this.#drop();
-    this.#refusals.push(refusal);
-    this.#soon(this.#refusals.length);
-  }
-
-  billed(lines: readonly LedgerLine[]): void {
-    const { observer, sends } = this.#of;
-    if (!observer.billed) return;
-    for (const line of lines) {
-      if (this.#lines.length >= MOST) this.#drop();
-      else this.#lines.push(sends === "nowhere" ? line : withoutLabels(line));
-    }
-    this.#soon(this.#lines.length);
-  }
-
-  #soon(waiting: number): void {
-    if (waiting >= BATCH) this.#tell();
-    else this.#timer ??= setTimeout(() => this.#tell(), EVERY_MS).unref();
-  }
-
-  #drop(): void {
-    this.#dropped++;
-    this.#counts.set(this.#of.id, this.#counts.get(this.#of.id)! + 1);
-  }
-
-  told(notice: Notice): void {
-    if (!this.#of.observer.told) return;
-    if (this.#notices.length < MOST) this.#notices.push(notice);
-    this.#tell();
-  }
-
-  async end(): Promise<void> {
-    this.#tell();
-    let late: NodeJS.Timeout | undefined;
-    const over = new Promise<"late">((resolve) => {
-      late = setTimeout(() => resolve("late"), END_MS);
-    });
-    if ((await Promise.race([this.#last(), over])) === "late")
-      this.#log.warn(
-        { plugin: this.#of.id, records: this.#records.length },
-        "an observer does not end; what is left for it is given up",
-      );
-    clearTimeout(late);
-  }
-
-  async #last(): Promise<void> {
-    // What comes while it is told something is told in turn.
-    while (this.#telling) await this.#telling;
-    await this.#safely(() => this.#of.observer.end?.());
-  }
-
-  #tell(): void {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#telling ??= this.#all().finally(() => {
-      this.#telling = undefined;
-      const waiting = [this.#records, this.#refusals, this.#lines].map(({ length }) => length);
-      if (this.#notices.length > 0 || Math.max(...waiting) >= BATCH) this.#tell();
-    });
-  }
-
-  /** One thing at a time, until nothing is left. */
-  async #all(): Promise<void> {
-    // Not in the turn of the request that was over.
-    await new Promise(setImmediate);
-    const { observer } = this.#of;
-    for (;;) {
-      const notice = this.#notices.shift();
-      if (notice) await this.#safely(() => observer.told!(notice));
-      else if (this.#records.length > 0) {
-        const batch = this.#records.splice(0, BATCH);
-        await this.#safely(() => observer.seen!(batch));
-        this.#tellDropped();
-      } else if (this.#refusals.length > 0) {
-        const batch = this.#refusals.splice(0, BATCH);
-        await this.#safely(() => observer.turnedAway!(batch));
-        this.#tellDropped();
-      } else if (this.#lines.length > 0) {
-        const lines = this.#lines.splice(0, BATCH);
-        await this.#safely(() => observer.billed!(lines));
-        this.#tellDropped();
-      } else return;
-    }
-  }
-
-  #tellDropped(): void {
-    const records = this.#dropped;
-    if (records === 0) return;
-    this.#dropped = 0;
-    this.#log.warn(
-      { plugin: this.#of.id, records },
-      "an observer is too slow: records were not kept for it",
-    );
-    if (this.#of.observer.told) this.#notices.push({ type: "dropped", records, at: Date.now() });
-  }
-
-  async #safely(tell: () => unknown): Promise<void> {
-    try {
-      await tell();
-    } catch (err) {
-      this.#log.error({ plugin: this.#of.id, err }, "an observer failed");
-    }
-  }
-}
-
-/** For an observer that sends records elsewhere: a label, and what a client's tracing wrote, may be a person. */
-function bare(record: RequestRecord): RequestRecord {
-  const { state: _, ...trace } = record.trace;
-  return { ...record, labels: {}, trace };
-}
-/** A label may be a person, and this observer sends what it is told elsewhere. */
-const withoutLabels = (line: LedgerLine): LedgerLine =>
-  line.call && line.call.privacy !== "off" ? { ...line, call: { ...line.call, labels: {} } } : line;

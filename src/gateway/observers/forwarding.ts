@@ -1,7 +1,9 @@
 // What a worker has to tell observers: they are in the primary, so records go there, many at a time.
-import type { RequestRecord, TurnedAway } from "../../plugin/observer.ts";
+import type { TurnedAway } from "../../plugin/observer.ts";
+import type { HeardRequest } from "../../walk/generation.ts";
 import type { Link } from "../workers/link.ts";
-import { BATCH, EVERY_MS, type Observing } from "./audience.ts";
+import type { Observing } from "./audience.ts";
+import { BATCH, EVERY_MS } from "./subscriber.ts";
 
 export interface Forwarding extends Observing {
   /** What is here goes now: this process ends. */
@@ -9,7 +11,7 @@ export interface Forwarding extends Observing {
 }
 
 export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
-  let records: RequestRecord[] = [];
+  let records: HeardRequest[] = [];
   let refusals: TurnedAway[] = [];
   let timer: NodeJS.Timeout | undefined;
   const flush = () => {

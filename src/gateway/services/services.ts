@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { openLists, type Lists } from "../../catalogue/lists.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
+import { Repeats } from "../../lib/repeats.ts";
 import type { Mask } from "../../lib/mask.ts";
 import type { Scope, Shared } from "../../lib/scope.ts";
 import { createUsual, type Usual } from "../../money/usual.ts";
@@ -52,6 +53,7 @@ export interface Services {
   readonly observing: Observing;
   readonly rests: RestingTargets;
   readonly retiring: Retiring;
+  readonly repeats: Repeats;
   readonly usual: Usual;
   readonly watchdog: Watchdog;
   readonly room: Room;
@@ -110,6 +112,7 @@ export async function openServices(
     refusals: new Refusals(),
     commits: new Durations(),
     retiring: new Retiring(log),
+    repeats: scope.own(new Repeats()),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
     gate: new Gate(config.overload, scope.own(new Strain())),

@@ -3,8 +3,10 @@ import type { ChildProcess } from "node:child_process";
 import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Lists } from "../../catalogue/lists.ts";
-import type { Notice, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
+import type { Notice } from "../../plugin/notice.ts";
+import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
+import type { HeardRequest } from "../../walk/generation.ts";
 import type { ReadingSource } from "../readings/all.ts";
 import type { ClaimedRequest, ClaimOutcome, Claims } from "../../walk/claims.ts";
 import type { Observing } from "../observers/audience.ts";
@@ -77,7 +79,8 @@ export function spawn(
     readings: of.readings,
     claim: (claim: ClaimedRequest) => of.claims.begin(claim, child),
     claimOver: (claim: ClaimedRequest, outcome?: ClaimOutcome) => of.claims.end(claim, outcome),
-    seen: (records: readonly RequestRecord[]) => records.forEach((each) => of.observing.seen(each)),
+    seen: (heard: readonly HeardRequest[]) =>
+      heard.forEach((each) => of.observing.seen(each, place)),
     turnedAway: (refusals: readonly TurnedAway[]) =>
       refusals.forEach((each) => of.observing.turnedAway(each)),
     told: (notice: Notice) => of.observing.told(notice, child),

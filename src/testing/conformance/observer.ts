@@ -1,12 +1,7 @@
 // An observer: it takes what it is handed as it is, also what a later gateway adds, and never fails at it.
 import assert from "node:assert/strict";
-import type {
-  LedgerLine,
-  Notice,
-  Observer,
-  RequestRecord,
-  TurnedAway,
-} from "../../plugin/observer.ts";
+import type { Notice } from "../../plugin/notice.ts";
+import type { LedgerLine, Observer, RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Check } from "../check.ts";
 import { freeze } from "../freeze.ts";
 import { running } from "./innocence.ts";
@@ -16,13 +11,22 @@ import type { Subject } from "./subject.ts";
 const SERVED: RequestRecord = {
   at: 1795000000000,
   id: "x1",
+  clientRequestId: "client-1",
+  worker: 0,
+  generation: 1,
+  outcome: "ok",
   frontend: "chat-completions",
   protocol: "chat-completions",
   kind: "chat",
   op: "generate",
   name: "generate",
   method: "POST",
+  route: "/v1/chat/completions",
   model: "fast",
+  alias: "fast",
+  served: "acme/m",
+  pinned: false,
+  passedOver: [{ candidate: "dear/m", credential: "default", by: "rest", code: "overloaded" }],
   stream: true,
   lane: "verbatim",
   status: 200,
@@ -31,15 +35,21 @@ const SERVED: RequestRecord = {
   key: "k1",
   labels: { team: "web" },
   privacy: "off",
-  losses: 0,
+  receipt: "acme/chat-completions;retention=none",
+  client: "192.0.2.0/24",
+  losses: 1,
+  lossCodes: { dropped: 1 },
+  bytesIn: 256,
   bytesOut: 512,
   ms: 420,
+  contentMs: 95,
   trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
   ownMs: 1.25,
   calls: [
     {
       n: 1,
       spanId: "00f067aa0ba902b8",
+      startMs: 5,
       provider: "acme",
       model: "m",
       credential: "default",
@@ -60,6 +70,13 @@ const RECORDS: readonly RequestRecord[] = [
     ...SERVED,
     id: "x2",
     status: 401,
+    outcome: "refused",
+    clientRequestId: undefined,
+    alias: undefined,
+    served: undefined,
+    passedOver: undefined,
+    contentMs: undefined,
+    client: undefined,
     lane: null,
     key: undefined,
     model: "",
@@ -72,6 +89,7 @@ const RECORDS: readonly RequestRecord[] = [
     privacy: "strict",
     labels: {},
     trace: { ...SERVED.trace, parentId: "b7ad6b7169203331", sampled: false },
+    outcome: "upstream_error",
     calls: [{ ...SERVED.calls[0]!, protocol: null, state: "unpriced", costNano: null, usage: {} }],
   },
   { ...SERVED, id: "x4", ...({ colour: "blue", kind: "smell" } as object) },
@@ -137,6 +155,7 @@ const BILLS: readonly LedgerLine[] = [
 ];
 
 const NOTICES: readonly Notice[] = [
+  { type: "reload_asked", at: 1, why: "signal" },
   { type: "reloaded", at: 1, why: "file", ok: false, generation: 1 },
   {
     type: "rests",

@@ -2,7 +2,8 @@
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
-import { atOnce, type Tolerance } from "../hook-failures.ts";
+import { atOnce, blamed, type Tolerance } from "../hook-failures.ts";
+import { note } from "../hook-notes.ts";
 import { blame } from "../upstream/blame.ts";
 import type { LaneSink } from "./lane-sink.ts";
 
@@ -16,13 +17,20 @@ export type EventStage = (event: ModelEvent) => void;
 export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventStage {
   const { stages } = call.exchange["~"].frontend.chain;
   if (stages.length === 0) return last;
-  const stop = stopping(sink);
   return stages.reduceRight<EventStage>(
     (next, { event, watch }) => {
       const hook = event ?? watch;
       if (!hook.applies(call.exchange.model, call.provider)) return next;
-      if (event) return broken(sink, atOnce(event.run(call, next, stop)));
-      const see = broken(sink, atOnce(watch.run(call, stop)));
+      const as: As = { call, sink, id: hook.id, hook: event ? "event" : "watch" };
+      if (event)
+        return broken(
+          as,
+          made(as, () => event.run(call, next, stopping(as))),
+        );
+      const see = broken(
+        as,
+        made(as, () => watch.run(call, stopping(as))),
+      );
       return (e) => {
         see(e);
         if (!sink.over) next(e);
@@ -53,8 +61,13 @@ export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
   if (watch.length === 0) return undefined;
   const hooks = watch.filter((hook) => hook.applies(call.exchange.model, call.provider));
   if (hooks.length === 0) return undefined;
-  const stop = stopping(sink);
-  const stages = hooks.map((hook) => broken(sink, atOnce(hook.run(call, stop))));
+  const stages = hooks.map((hook) => {
+    const as: As = { call, sink, id: hook.id, hook: "watch" };
+    return broken(
+      as,
+      made(as, () => hook.run(call, stopping(as))),
+    );
+  });
   return {
     must: hooks.some(({ tolerance }) => tolerance?.onError !== "pass"),
     show(event) {
@@ -72,17 +85,42 @@ export interface Watching {
   show(event: ModelEvent): void;
 }
 
+/** One hook at one answer. */
+interface As {
+  readonly call: HostCall;
+  readonly sink: LaneSink;
+  readonly id: string;
+  readonly hook: "event" | "watch";
+}
+
 /** After its finish an answer is not stopped any more. */
-const stopping = (sink: LaneSink) => (fault: Fault) => {
-  if (!sink.tally.ended) sink.stop(fault);
-};
+const stopping =
+  ({ call, sink, id, hook }: As) =>
+  (fault: Fault) => {
+    if (sink.tally.ended) return;
+    if (!sink.over) note(call.exchange, id, hook, "refused");
+    sink.stop(fault);
+  };
+
+const failed = ({ call, id, hook }: As, problem: unknown): void =>
+  blamed({ id, onError: "refuse" }, hook, call.exchange, problem);
+
+function made(as: As, make: () => EventStage): EventStage {
+  try {
+    return atOnce(make());
+  } catch (problem) {
+    failed(as, problem);
+    throw problem;
+  }
+}
 
 const broken =
-  (sink: LaneSink, stage: (event: ModelEvent) => unknown): EventStage =>
+  (as: As, stage: (event: ModelEvent) => unknown): EventStage =>
   (event) => {
     try {
       atOnce(stage(event));
     } catch (problem) {
-      sink.broke(problem);
+      failed(as, problem);
+      as.sink.broke(problem);
     }
   };

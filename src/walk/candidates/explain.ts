@@ -36,6 +36,7 @@ export async function explain(
       work,
       survey: { features: [], named: [] },
       pinned: undefined,
+      findings: { resolution: undefined, out: [], rested: undefined },
     });
     return {
       candidates: plan.candidates.map((candidate) => ({

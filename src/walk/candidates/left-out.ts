@@ -2,15 +2,12 @@
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
-import type { Exclusion } from "../../plugin/middleware.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate } from "../mounted.ts";
+import type { LeftOut } from "./findings.ts";
 import { keptBy, paramOf, told } from "./privacy.ts";
 import type { May } from "./resolution.ts";
-
-/** `by`: a middleware's id, or what the host left it out for. */
-export type LeftOut = Exclusion & { by: string };
 
 interface RefusalInputs {
   readonly x: Exchange;

@@ -6,6 +6,8 @@ import type { Kind } from "../../model/request.ts";
 import type { HostCandidate, MountedProvider } from "../mounted.ts";
 
 export interface Resolution {
+  /** The name or pattern under `models:` that was found. */
+  readonly alias: string | undefined;
   readonly candidates: readonly HostCandidate[];
   /** After which failures the next candidate is tried. */
   readonly on: ReadonlySet<ErrorKind>;

@@ -101,6 +101,7 @@ export class CandidateResolver {
       unanswered({ ...found, inputs: this.#inputs, work: workOf(frontend), model, answers, may });
     }
     return {
+      alias: route?.name,
       candidates,
       closed,
       notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],

@@ -32,13 +32,14 @@ export function settleCall(
 }
 
 /** The record of a call that a hook answered, and whose provider was not asked. */
-export const unasked = ({ attempt, n, candidate, started }: HostCall): CallRecord => ({
+export const unasked = ({ attempt, n, candidate, started, startMs }: HostCall): CallRecord => ({
   attempt,
   n,
   candidate,
   state: "void",
   usage: {},
   costNano: 0n,
+  startMs,
   ms: { total: Math.round(performance.now() - started) },
 });
 

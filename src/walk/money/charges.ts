@@ -95,6 +95,7 @@ export async function reserveRow(call: HostCall, of: ReserveTerms, ask?: Ask): P
       ...(x.privacy !== "off" && { basis: factsOf(call.policy) }),
     },
   };
+  x["~"].rowLabels = of.labels;
   const verdict = await x["~"].gen.ledger.reserve(command, of.price);
   if (!verdict.ok) return refuse(verdict.denied, verdict.retryAfterMs, ask, of.claims);
   x["~"].stay.pass();

@@ -198,6 +198,7 @@ export class Tally {
       costNano,
       ...(of.fault && { fault: of.fault }),
       ...(this.upstreamId !== undefined && { upstreamId: this.upstreamId }),
+      startMs: this.call.startMs,
       ms,
     };
     return {

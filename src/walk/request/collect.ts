@@ -51,17 +51,18 @@ function makeRoom(x: HostExchange): void {
 
 /** The body's bytes. Too many are refused as soon as that is known. */
 export function collect(x: HostExchange): Promise<Buffer> {
-  const { gen, req } = x["~"];
+  const inner = x["~"];
+  const { gen, req } = inner;
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const said = Number(req.headers["content-length"] ?? 0);
     const block = said >= LARGE ? Buffer.allocUnsafeSlow(said) : undefined;
     let size = 0;
     req.on("data", (chunk: Buffer) => {
-      size += chunk.length;
+      inner.bytesIn = size += chunk.length;
       try {
         if (size > gen.maxBodyBytes) exceed("body", gen.maxBodyBytes);
-        while (size > x["~"].stay.held) x["~"].stay.hold(PIECE);
+        while (size > inner.stay.held) inner.stay.hold(PIECE);
       } catch (error) {
         req.removeAllListeners("data");
         req.pause();

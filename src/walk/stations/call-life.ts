@@ -10,6 +10,7 @@ import { give, written } from "../answer/given-answer.ts";
 import { breath } from "../bounds/turn.ts";
 import type { HostCall } from "../call.ts";
 import { promise } from "../candidates/privacy.ts";
+import { note } from "../hook-notes.ts";
 import type { HostCandidate } from "../mounted.ts";
 import { inTime, settleCall, settleUnasked, unasked } from "../money/bill.ts";
 import { reserveAside } from "../money/charges.ts";
@@ -55,7 +56,7 @@ export class CallLife {
     const inner = call.exchange["~"];
     try {
       const got = await this.#hooked(0);
-      const reply = isReply(got) ? got : await this.#fitted(got);
+      const reply = isReply(got) ? got : await this.#fitted(got, 0);
       if (reply instanceof HookReply) return await this.#give(reply.given);
       const source = this.#source ?? fail("internal", "A hook gave a reply that next() did not.");
       const upstream = "response" in source ? source.response : undefined;
@@ -81,7 +82,7 @@ export class CallLife {
   /** For a hook around others what they answer is a reply, whatever it was. */
   #within(from: number): Promise<Reply> {
     if (this.#applying(from) < 0) return this.#next();
-    return this.#hooked(from).then((got) => (isReply(got) ? got : this.#fitted(got)));
+    return this.#hooked(from).then((got) => (isReply(got) ? got : this.#fitted(got, from)));
   }
 
   /** The place of the next attempt hook that has to do with this call; -1: none. */
@@ -93,12 +94,16 @@ export class CallLife {
     return -1;
   }
 
-  /** A recording that does not fit is none: the provider is asked, if it was not. */
-  #fitted(got: Exclude<AttemptResult, Reply>): Reply | Promise<Reply> {
+  /** Of the hook from this one on. A recording that does not fit is none: the provider is asked, if it was not. */
+  #fitted(got: Exclude<AttemptResult, Reply>, from: number): Reply | Promise<Reply> {
     const call = this.#call;
     if (typeof got !== "object" || got === null || !("answer" in got || "body" in got))
       return fail("internal", "An attempt gave no answer.");
-    if ("answer" in got || fits(got, call)) return new HookReply(got, this.#answer, this.#tally);
+    if ("answer" in got || fits(got, call)) {
+      const { id } = call.exchange["~"].frontend.chain.attempt[this.#applying(from)]!;
+      note(call.exchange, id, "attempt", "answered");
+      return new HookReply(got, this.#answer, this.#tally);
+    }
     call.exchange["~"].gen.log.warn(
       { request: call.exchange.id, recorded: [got.kind, got.protocol, got.stream] },
       "a recorded answer does not fit the request that it was given to, and was not replayed",

@@ -10,7 +10,8 @@ import type { ReceivedBody } from "../received-body.ts";
 import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
 import { watcherOf, type Hook } from "../hooks.ts";
-import { type LeftOut, noneLeft } from "../candidates/left-out.ts";
+import type { LeftOut, RouteFindings } from "../candidates/findings.ts";
+import { noneLeft } from "../candidates/left-out.ts";
 import { matches } from "../candidates/pattern.ts";
 import { permit } from "../answer/pictures.ts";
 import { policyOf } from "../candidates/policy.ts";
@@ -26,6 +27,7 @@ export interface RouteInputs {
   readonly work: Work;
   readonly survey: Survey;
   readonly pinned: ReceivedBody["pinned"];
+  readonly findings: RouteFindings;
 }
 
 export interface Plan {
@@ -40,12 +42,13 @@ export interface Plan {
 
 /** Finds the candidates that could serve it: capability, permission, privacy and the route hooks may leave some out. */
 export function route(of: RouteInputs): Plan | Promise<Plan> {
-  const { frontend, gen, x } = of;
+  const { findings, frontend, gen, x } = of;
+  const { out } = findings;
   permit(x);
   const allowed = x.identity?.models;
   const may: May = (name) => allowed?.some((pattern) => matches(pattern, name)) ?? true;
   const resolution = gen.resolver.resolve(frontend, x.model, x.stream, may);
-  const out: LeftOut[] = [];
+  findings.resolution = resolution;
   // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
   const list = hooked(
     of,
@@ -231,6 +234,11 @@ function planned(
   const rested = chosen.filter((candidate) => rests.resting(candidate));
   const fresh =
     rested.length === 0 ? chosen : chosen.filter((candidate) => !rested.includes(candidate));
+  if (rested.length > 0)
+    of.findings.rested = rested.flatMap((candidate) => {
+      const why = rests.resting(candidate)?.why;
+      return why ? [{ candidate, why }] : [];
+    });
   return { candidates: [...fresh, ...rested], others, on, resolution, out };
 }
 

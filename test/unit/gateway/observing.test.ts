@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Notice, Observer, RequestRecord } from "tollgate/plugin";
-import { Audience, type MountedObserver } from "../../../src/gateway/observers/audience.ts";
+import { Audience } from "../../../src/gateway/observers/audience.ts";
+import type { MountedObserver } from "../../../src/gateway/observers/subscriber.ts";
 import { forwarding } from "../../../src/gateway/observers/forwarding.ts";
 import { quiet, until } from "../../kit/waits.ts";
 

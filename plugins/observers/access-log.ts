@@ -1,0 +1,114 @@
+// A line for every request, when it is over: to a file or to standard output, as JSON or as logfmt.
+import { isAbsolute, join } from "node:path";
+import { defineObserver, type Context } from "tollgate/plugin";
+import { NAMES } from "./access-log/fields.ts";
+import { Haste, isJournal, JOURNAL_RATE, level } from "./access-log/journal.ts";
+import { lines } from "./access-log/line.ts";
+import { Output } from "./access-log/output.ts";
+
+/** How often it is looked whether the file is still the one under its name. */
+const LOOK_MS = 1_000;
+
+export default defineObserver({
+  api: 1,
+  name: "access-log",
+  summary: "A line for every request",
+  stability: "beta",
+  sends: "nowhere",
+  needs: { env: ["JOURNAL_STREAM"] },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      file: {
+        type: "string",
+        minLength: 1,
+        description:
+          "Absent: standard output. A relative path begins in the observer's own folder under state_dir",
+      },
+      format: { enum: ["json", "logfmt"], default: "json", description: "How a line is written" },
+      fields: {
+        type: "array",
+        minItems: 1,
+        uniqueItems: true,
+        items: { enum: NAMES },
+        description: "What a line says, in this order. Absent: all that is known",
+      },
+      sample: {
+        type: "object",
+        additionalProperties: false,
+        default: {},
+        properties: {
+          ok: {
+            type: "number",
+            exclusiveMinimum: 0,
+            maximum: 1,
+            default: 1,
+            description: "Of requests that went well so many are written; of all others each",
+          },
+        },
+        description: "Fewer lines, each with its rate",
+      },
+      client: {
+        enum: ["none", "prefix", "full"],
+        default: "prefix",
+        description: "Of a client's address: nothing, its network (/24, /48), or all",
+      },
+    },
+  },
+  async setup({ file, format, fields, sample, client }, ctx) {
+    const path = file === undefined || isAbsolute(file) ? file : join(ctx.stateDir(), file);
+    const output = ctx.shared(
+      `to ${path ?? "standard output"}`,
+      () => new Output(path, news(ctx, path)),
+      (one) => one.close(),
+    );
+    await output.check();
+    if (path !== undefined) ctx.every(LOOK_MS, () => output.follow());
+    const journal = path === undefined && isJournal(ctx.env("JOURNAL_STREAM"));
+    const haste = journal ? ctx.shared("haste", () => new Haste(hurried(ctx))) : undefined;
+    const line = lines(format, (fields as readonly (typeof NAMES)[number][] | undefined) ?? NAMES);
+    const rate = sample.ok ?? 1;
+    return {
+      clients: client,
+      async seen(batch) {
+        let text = "";
+        let count = 0;
+        for (const record of batch) {
+          const isOk = record.outcome === "ok";
+          if (isOk && rate < 1 && Math.random() >= rate) continue;
+          count++;
+          text += (journal ? level(record.outcome) : "") + line(record, isOk ? rate : 1);
+        }
+        if (count === 0) return;
+        haste?.add(count, performance.now());
+        await output.write(text, count);
+      },
+      told({ type }) {
+        if (type === "reload_asked") return output.reopen();
+        return undefined;
+      },
+      commands: {
+        counts: {
+          summary: "Lines that were written, and lines that could not be",
+          role: "viewer",
+          writes: false,
+          run: async () => ({ file: path ?? null, ...output.counts }),
+        },
+      },
+    };
+  },
+});
+
+const news = (ctx: Context, path: string | undefined) => ({
+  lost: (err: unknown) =>
+    ctx.log.error({ file: path, err }, "the access log cannot be written; requests go on"),
+  back: (lost: number) =>
+    ctx.log.warn({ file: path, lost }, "the access log is written again; lines are missing"),
+});
+
+const hurried = (ctx: Context) => (rate: number) =>
+  ctx.log.warn(
+    { rate, most: Math.floor(JOURNAL_RATE) },
+    "the access log is faster than the journal usually takes lines; what is too much is missing there",
+  );

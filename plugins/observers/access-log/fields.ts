@@ -1,0 +1,113 @@
+// What a line may say of a request, by name and in the order of a line that says all. Names are the ledger's where it has them.
+import { UNITS, type RequestRecord, type RequestRecordCall, type Unit } from "tollgate/plugin";
+import { cut } from "./text.ts";
+
+/** Undefined: not known, or not so; the line leaves it out. */
+export type FieldValue = string | number | true | undefined | RequestRecord["labels"];
+export type Field = (record: RequestRecord) => FieldValue;
+
+/** Of a model's name, and of a label's name and value. */
+const MODEL = 256;
+const LABEL = 64;
+
+const last = ({ calls }: RequestRecord): RequestRecordCall | undefined => calls.at(-1);
+const isSo = (value: boolean): true | undefined => value || undefined;
+
+/** Over all attempts: what the ledger has of this request. */
+function counted({ calls }: RequestRecord, unit: Unit): number | undefined {
+  let sum: number | undefined;
+  for (const { usage } of calls) {
+    const count = usage[unit];
+    if (count !== undefined) sum = (sum ?? 0) + count;
+  }
+  return sum;
+}
+
+function costUsd({ calls }: RequestRecord): string | undefined {
+  let nano: bigint | undefined;
+  for (const { costNano } of calls) if (costNano !== null) nano = (nano ?? 0n) + costNano;
+  return nano === undefined ? undefined : usd(nano);
+}
+
+/** 1234500000n → "1.2345" */
+export function usd(nano: bigint): string {
+  const [sign, left] = nano < 0n ? ["-", -nano] : ["", nano];
+  const cents = `${left % 1_000_000_000n}`.padStart(9, "0").replace(/0+$/, "");
+  return `${sign}${left / 1_000_000_000n}${cents && `.${cents}`}`;
+}
+
+/** Another candidate than the first one answered. */
+function fellBack({ served, calls }: RequestRecord): boolean {
+  const [first, end] = [calls[0], calls.at(-1)];
+  if (served === undefined || !first || !end) return false;
+  return (
+    first.provider !== end.provider ||
+    first.model !== end.model ||
+    first.credential !== end.credential
+  );
+}
+
+/** "middleware.guard.inspect": the first that did more than take its time. */
+function hooked({ hooks }: RequestRecord): string | undefined {
+  const acted = hooks?.find(({ did }) => did !== "waited");
+  return acted && `${acted.plugin}.${acted.hook}`;
+}
+
+function labels({ labels: all }: RequestRecord): RequestRecord["labels"] | undefined {
+  const short: [string, string][] = [];
+  for (const name in all) {
+    const value = all[name];
+    if (value !== undefined) short.push([cut(name, LABEL), cut(value, LABEL)]);
+  }
+  return short.length > 0 ? Object.fromEntries(short) : undefined;
+}
+
+const units = Object.fromEntries(
+  UNITS.map((unit): [Unit, Field] => [unit, (record) => counted(record, unit)]),
+) as Record<Unit, Field>;
+
+export const FIELDS = {
+  time: ({ at }) => new Date(at).toISOString(),
+  id: ({ id }) => id,
+  client_id: ({ clientRequestId }) => clientRequestId ?? undefined,
+  status: ({ status }) => status,
+  outcome: ({ outcome }) => outcome,
+  frontend: ({ frontend }) => frontend,
+  method: ({ method }) => method,
+  route: ({ route }) => route,
+  key: ({ key }) => key ?? undefined,
+  account: ({ account }) => account ?? undefined,
+  labels,
+  model: ({ model }) => (model === "" ? undefined : cut(model, MODEL)),
+  alias: ({ alias }) => alias ?? undefined,
+  provider: (record) => last(record)?.provider,
+  served: ({ served }) => served ?? undefined,
+  credential: (record) => last(record)?.credential,
+  lane: ({ lane }) => lane ?? undefined,
+  stream: ({ stream }) => isSo(stream),
+  attempts: ({ calls }) => calls.length,
+  fallback: (record) => isSo(fellBack(record)),
+  cached: ({ cached }) => isSo(cached),
+  kind: ({ fault }) => fault?.kind,
+  code: ({ fault }) => fault?.code,
+  hook: hooked,
+  finish: ({ finish }) => finish ?? undefined,
+  ...units,
+  cost_usd: costUsd,
+  unpriced: ({ calls }) => calls.filter(({ costNano }) => costNano === null).length || undefined,
+  state: (record) => last(record)?.state,
+  losses: ({ losses }) => losses || undefined,
+  ms: ({ ms }) => ms,
+  ttfc_ms: ({ contentMs }) => contentMs ?? undefined,
+  own_ms: ({ ownMs }) => ownMs,
+  bytes_in: ({ bytesIn }) => bytesIn,
+  bytes_out: ({ bytesOut }) => bytesOut,
+  privacy: ({ privacy }) => privacy,
+  worker: ({ worker }) => worker,
+  generation: ({ generation }) => generation,
+  trace: ({ trace }) => trace.traceId,
+  client: ({ client }) => client ?? undefined,
+} as const satisfies Record<string, Field>;
+
+export type FieldName = keyof typeof FIELDS;
+export const NAMES = Object.keys(FIELDS) as readonly FieldName[];

@@ -1,0 +1,50 @@
+// systemd's journal, where standard output leads there: it takes a line's level from its beginning, and so many lines and no more.
+import { fstatSync } from "node:fs";
+import type { RequestOutcome } from "tollgate/plugin";
+
+/** Its usual limit is 10,000 lines in 30 s for a service; it passes over what is more. */
+export const JOURNAL_RATE = 10_000 / 30;
+
+/** `said`: JOURNAL_STREAM, which names the device and the file of what leads to the journal. */
+export function isJournal(said: string | undefined, fd = 1): boolean {
+  if (said === undefined) return false;
+  try {
+    const { dev, ino } = fstatSync(fd, { bigint: true });
+    return said === `${dev}:${ino}`;
+  } catch {
+    return false;
+  }
+}
+
+const LEVELS = {
+  ok: "<6>",
+  client_error: "<4>",
+  refused: "<4>",
+  canceled: "<4>",
+  upstream_error: "<3>",
+  error: "<3>",
+} as const satisfies Record<RequestOutcome, string>;
+
+export const level = (outcome: RequestOutcome): string => LEVELS[outcome];
+
+/** Says once that there are more lines than the journal takes. */
+export class Haste {
+  readonly #tell: (rate: number) => void;
+  #since = 0;
+  #lines = 0;
+  #told = false;
+
+  constructor(tell: (rate: number) => void) {
+    this.#tell = tell;
+  }
+
+  /** So many more; `now` in milliseconds. */
+  add(lines: number, now: number): void {
+    if (this.#told) return;
+    if (now - this.#since >= 1_000) [this.#since, this.#lines] = [now, 0];
+    this.#lines += lines;
+    if (this.#lines <= JOURNAL_RATE) return;
+    this.#told = true;
+    this.#tell(this.#lines);
+  }
+}

@@ -1,0 +1,184 @@
+// Where lines go: a file that may be renamed under it, or the gateway's standard output. A disk that is full loses lines and no
+// request; how many is known.
+import { constants, fstat, ftruncate, type Stats, write } from "node:fs";
+import { access, type FileHandle, open, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+const STDOUT = 1;
+/** A pipe takes so much in one piece, so that no other writer's line stands within it (POSIX: PIPE_BUF is 512 or more, 4096 here). */
+const PIECE = 4_096;
+/** A pipe whose reader is slow is asked again. */
+const AGAIN_MS = 20;
+const LF = 10;
+
+const writeTo = promisify(write);
+const look = promisify(fstat);
+const shorten = promisify(ftruncate);
+
+/** What the operator has to know of it, once each. */
+export interface OutputNews {
+  lost(why: unknown): void;
+  /** Lines are written again; so many were not. */
+  back(lost: number): void;
+}
+
+export interface OutputCounts {
+  readonly written: number;
+  readonly lost: number;
+}
+
+export class Output {
+  /** Undefined: standard output. */
+  readonly #path: string | undefined;
+  readonly #news: OutputNews;
+  #file: FileHandle | undefined;
+  #written = 0;
+  #lost = 0;
+  /** Lines that were not written since the operator was told. */
+  #missing = 0;
+  /** The end of a line is missing there. */
+  #torn = false;
+  #last: Promise<void> = Promise.resolve();
+
+  constructor(path: string | undefined, news: OutputNews) {
+    this.#path = path;
+    this.#news = news;
+  }
+
+  get counts(): OutputCounts {
+    return { written: this.#written, lost: this.#lost };
+  }
+
+  /** Rejects where the file could not be written. It is not made before it has a line: another user may have come to look. */
+  async check(): Promise<void> {
+    const path = this.#path;
+    if (path === undefined || this.#file) return;
+    try {
+      await access(path, constants.W_OK);
+    } catch (why) {
+      if ((why as NodeJS.ErrnoException).code !== "ENOENT") throw why;
+      await access(dirname(path), constants.W_OK);
+    }
+  }
+
+  /** Whole lines, so many. One after the other; never rejects. */
+  write(text: string, lines: number): Promise<void> {
+    return this.#next(() => this.#write(Buffer.from(text), lines));
+  }
+
+  /** What was renamed keeps what it has; what stands under the name from now on gets the rest. */
+  reopen(): Promise<void> {
+    return this.#next(async () => {
+      const path = this.#path;
+      if (path === undefined || !this.#file) return;
+      // What cannot be opened now goes on where it was.
+      const other = await opened(path).catch(() => undefined);
+      if (!other) return;
+      await this.#file.close();
+      this.#file = other;
+      this.#torn = false;
+    });
+  }
+
+  /** Reopens it where something else, or nothing, stands under its name. */
+  async follow(): Promise<void> {
+    const [file, path] = [this.#file, this.#path];
+    if (!file || path === undefined) return;
+    const mine = await file.stat().catch(() => undefined);
+    const there = await stat(path).catch(() => undefined);
+    if (file === this.#file && !isSame(mine, there)) await this.reopen();
+  }
+
+  /** When all is written. */
+  close(): Promise<void> {
+    return this.#next(async () => {
+      await this.#file?.close();
+      this.#file = undefined;
+    });
+  }
+
+  #next(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    this.#last = done.catch(() => {});
+    return done;
+  }
+
+  async #write(bytes: Buffer, lines: number): Promise<void> {
+    let fd: number | undefined;
+    let at = 0;
+    try {
+      fd = await this.#fd();
+      if (this.#torn) await this.#mend(fd);
+      while (at < bytes.length) at += await this.#some(fd, bytes, at);
+    } catch (why) {
+      // A place before the first byte would be counted from the end.
+      const end = at === 0 ? 0 : bytes.lastIndexOf(LF, at - 1) + 1;
+      if (at > end && fd !== undefined) this.#torn = !(await without(fd, at - end));
+      return this.#gone(lines - count(bytes.subarray(0, end)), lines, why);
+    }
+    this.#written += lines;
+    if (this.#missing > 0) this.#news.back(this.#missing);
+    this.#missing = 0;
+  }
+
+  async #fd(): Promise<number> {
+    if (this.#path === undefined) return STDOUT;
+    return (this.#file ??= await opened(this.#path)).fd;
+  }
+
+  async #some(fd: number, bytes: Buffer, at: number): Promise<number> {
+    const most = fd === STDOUT ? piece(bytes, at) : bytes.length - at;
+    for (;;)
+      try {
+        return (await writeTo(fd, bytes, at, most)).bytesWritten;
+      } catch (why) {
+        if ((why as NodeJS.ErrnoException).code !== "EAGAIN") throw why;
+        await sleep(AGAIN_MS, undefined, { ref: false });
+      }
+  }
+
+  /** What comes next begins on a line of its own. */
+  async #mend(fd: number): Promise<void> {
+    await writeTo(fd, Buffer.of(LF));
+    this.#torn = false;
+  }
+
+  #gone(lost: number, of: number, why: unknown): void {
+    this.#written += of - lost;
+    this.#lost += lost;
+    if (this.#missing === 0) this.#news.lost(why);
+    this.#missing += lost;
+  }
+}
+
+/** What is appended to is never written over, and others than its group do not read it. */
+const opened = (path: string): Promise<FileHandle> => open(path, "a", 0o640);
+
+const isSame = (mine: Stats | undefined, there: Stats | undefined): boolean =>
+  mine !== undefined && there !== undefined && mine.ino === there.ino && mine.dev === there.dev;
+
+/** As many whole lines as a pipe takes at once; a line that is longer goes alone. */
+function piece(bytes: Buffer, at: number): number {
+  if (bytes.length - at <= PIECE) return bytes.length - at;
+  const end = bytes.lastIndexOf(LF, at + PIECE - 1);
+  return (end < at ? bytes.indexOf(LF, at) : end) + 1 - at;
+}
+
+/** Takes the beginning of a line away again; false where that cannot be done. */
+async function without(fd: number, begun: number): Promise<boolean> {
+  try {
+    const { size } = await look(fd);
+    await shorten(fd, size - begun);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function count(bytes: Buffer): number {
+  let lines = 0;
+  for (const byte of bytes) if (byte === LF) lines++;
+  return lines;
+}

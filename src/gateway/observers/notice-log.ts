@@ -1,0 +1,54 @@
+// What the gateway tells of itself, for the log: once for all processes, though each finds it out by itself.
+import type { Log } from "../../lib/log.ts";
+import type { Notice } from "../../plugin/notice.ts";
+
+/** A provider has tens of models; a list that is longer is forgotten from its beginning, and then told once more. */
+const MOST = 10_000;
+
+type Rests = Extract<Notice, { type: "rests" }>;
+type Recovered = Extract<Notice, { type: "recovered" }>;
+
+export class NoticeLog {
+  readonly #log: Log;
+  /** What rests, since when. */
+  readonly #resting = new Map<string, number>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  told(notice: Notice): void {
+    if (notice.type === "rests") this.#rests(notice);
+    else if (notice.type === "recovered") this.#recovered(notice);
+  }
+
+  /** Every failure while it rests makes the rest longer, and is no news. */
+  #rests({ provider, credential, model, kind, until, at }: Rests): void {
+    const key = keyOf({ provider, credential, model });
+    if (this.#resting.has(key)) return;
+    if (this.#resting.size >= MOST) this.#resting.delete(this.#resting.keys().next().value!);
+    this.#resting.set(key, at);
+    const fields = { provider, credential, model: model ?? undefined, kind };
+    this.#log.warn(
+      { ...fields, until: new Date(until).toISOString() },
+      "a provider has failed; until it answers again it is tried last",
+    );
+  }
+
+  #recovered({ provider, credential, model, at }: Recovered): void {
+    const key = keyOf({ provider, credential, model });
+    const since = this.#resting.get(key);
+    if (since === undefined) return;
+    this.#resting.delete(key);
+    const seconds = Math.round((at - since) / 1_000);
+    const fields = { provider, credential, model: model ?? undefined };
+    this.#log.info({ ...fields, seconds }, "a provider answers again");
+  }
+}
+
+const keyOf = ({
+  provider,
+  credential,
+  model,
+}: Pick<Recovered, "provider" | "credential" | "model">): string =>
+  JSON.stringify([provider, credential, model]);

@@ -1,0 +1,47 @@
+// How a request ended, in one word: the one definition, for every observer, page and line.
+import type { ErrorKind } from "../../model/error.ts";
+import type { RequestOutcome } from "../../plugin/observer.ts";
+import type { Outcome } from "../../plugin/outcome.ts";
+import { isLocal, isProviders } from "../upstream/blame.ts";
+
+const BY_KIND = {
+  invalid: "client_error",
+  context_length: "client_error",
+  content_policy: "client_error",
+  unsupported: "client_error",
+  unauthenticated: "refused",
+  forbidden: "refused",
+  privacy: "refused",
+  not_found: "client_error",
+  conflict: "client_error",
+  mismatch: "client_error",
+  too_large: "client_error",
+  quota: "refused",
+  rate_limited: "refused",
+  overloaded: "upstream_error",
+  timeout: "upstream_error",
+  upstream: "upstream_error",
+  upstream_auth: "upstream_error",
+  upstream_quota: "upstream_error",
+  attestation: "upstream_error",
+  unavailable: "error",
+  canceled: "canceled",
+  internal: "error",
+} as const satisfies Record<ErrorKind, RequestOutcome>;
+
+/** `gone`: the client went away before its answer was whole. */
+export function requestOutcome(
+  { fault, status }: Pick<Outcome, "fault" | "status">,
+  gone: boolean,
+): RequestOutcome {
+  if (!fault && gone) return "canceled";
+  // A served route says by its status how it went.
+  if (!fault) return status < 400 ? "ok" : status < 500 ? "client_error" : "error";
+  const { kind } = fault;
+  // A provider's limit is not the client's, and a full house is not the provider's.
+  if (kind === "rate_limited" && isProviders(fault)) return "upstream_error";
+  if (kind === "overloaded" && isLocal(fault)) return "error";
+  // The time that the client had set for itself.
+  if (kind === "timeout" && isLocal(fault)) return "canceled";
+  return BY_KIND[kind];
+}

@@ -1,0 +1,261 @@
+// What a record says of a request, read by an observer behind a whole gateway: how it ended, why it went where it went, what the
+// hooks did, where the time went, and of the client no more than was asked for.
+import fc from "fast-check";
+import { request as ask } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  defineMiddleware,
+  defineObserver,
+  ERRORS,
+  fail,
+  fault,
+  faultOf,
+  type ErrorKind,
+  type Observer,
+  type RequestRecord,
+} from "tollgate/plugin";
+import {
+  gateway,
+  json,
+  say,
+  upstream,
+  type TestGateway,
+  type TestUpstream,
+} from "tollgate/testing";
+import { blame } from "../../src/walk/upstream/blame.ts";
+import { requestOutcome } from "../../src/walk/stations/request-outcome.ts";
+import { quiet, until } from "../kit/waits.ts";
+
+const CHAT = "/v1/chat/completions";
+const HELLO = say("Hello").usage({ input: 10, output: 2 });
+
+/** Keeps what it is told. */
+const ear = (
+  heard: RequestRecord[],
+  more: Partial<Observer> = {},
+  sends: "nowhere" | object = "nowhere",
+) =>
+  defineObserver({
+    api: 1,
+    name: "ear",
+    summary: "Keeps records",
+    sends: sends as "nowhere",
+    setup: () => ({ ...more, seen: (batch) => void heard.push(...batch) }),
+  });
+
+/** Does what the message says. */
+const moody = defineMiddleware({
+  api: 1,
+  name: "moody",
+  summary: "Does as it is told",
+  sends: "nowhere",
+  setup: () => ({
+    async inspect(_request, x) {
+      const said = JSON.stringify(x.body["messages"]);
+      if (said.includes("wait")) await quiet(20);
+      if (said.includes("refuse")) fail("content_policy", "No.", { code: "guarded" });
+      if (said.includes("break")) throw new Error("no luck");
+    },
+    async attempt(call, next) {
+      const said = JSON.stringify(call.exchange.body["messages"]);
+      if (!said.includes("answer")) return next();
+      return {
+        answer: { blocks: [{ type: "text", text: "Mine." }], finish: { reason: "stop" } },
+      } as never;
+    },
+  }),
+});
+
+let up: TestUpstream;
+let at: TestGateway;
+const heard: RequestRecord[] = [];
+beforeAll(async () => {
+  up = await upstream({
+    "POST /busy/chat/completions": json({ error: { message: "Busy." } }, 503),
+    "POST /v1/chat/completions": async (asked) => {
+      if (asked.json().model === "slow") await quiet(120);
+      return HELLO.to(asked);
+    },
+  });
+  at = await gateway({
+    plugins: { ear: ear(heard, { clients: "prefix" }), moody },
+    yaml: `frontends: [chat-completions]
+middleware:
+  - door
+  - { use: moody, on_error: pass }
+observers: [ear]
+models:
+  fast: { candidates: [busy/m, up/m], on: [overloaded] }
+  "my-*": ["up/*"]
+providers:
+  busy: { use: openai-compatible, with: { base_url: "${up.url}/busy", api_key: k } }
+  up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
+`,
+  });
+});
+afterAll(async () => {
+  await at?.[Symbol.asyncDispose]();
+  await up?.close();
+});
+
+async function told(model: string, content = "Hello.", headers: Record<string, string> = {}) {
+  const body = JSON.stringify({ model, stream: true, messages: [{ role: "user", content }] });
+  const res = await fetch(at.url + CHAT, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: "Bearer k", ...headers },
+    body,
+  });
+  await res.arrayBuffer();
+  const answered = () => heard.find(({ id }) => id === res.headers.get("x-request-id"));
+  await until(() => answered() !== undefined);
+  return { record: answered()!, body };
+}
+
+describe("a record", () => {
+  it("says how it was asked, what it led to and what answered", async () => {
+    const { record, body } = await told("fast", "Hello.", { "x-request-id": "theirs-1" });
+    expect(record).toMatchObject({
+      clientRequestId: "theirs-1",
+      worker: 0,
+      generation: 1,
+      outcome: "ok",
+      route: CHAT,
+      model: "fast",
+      alias: "fast",
+      served: "up/m",
+      pinned: false,
+      bytesIn: body.length,
+      client: "127.0.0.0/24",
+      lossCodes: {},
+      calls: [
+        { provider: "busy", state: "void", fault: { kind: "overloaded" } },
+        { provider: "up", state: "unpriced" },
+      ],
+    });
+    expect(record.receipt).toContain("up/chat-completions;");
+    const [first, second] = record.calls;
+    expect(first!.startMs).toBeGreaterThanOrEqual(0);
+    expect(second!.startMs).toBeGreaterThanOrEqual(first!.startMs + first!.ms.total - 1);
+    expect(record.contentMs).toBeGreaterThanOrEqual(second!.startMs);
+    // What has failed is tried last, and that is said.
+    const again = (await told("fast")).record;
+    expect(again.calls).toMatchObject([{ provider: "up" }]);
+    expect(again.passedOver).toEqual([
+      { candidate: "busy/m", credential: "default", by: "rest", code: "overloaded" },
+    ]);
+    expect((await told("my-m")).record).toMatchObject({ model: "my-m", alias: "my-*" });
+    expect((await told("up/m")).record.alias).toBeUndefined();
+  });
+
+  it("keeps a client's id only where it is one word of plain letters", async () => {
+    const ids = fc.string({
+      unit: fc.constantFrom("a", "Z", "9", "-", "~", '"', " ", "\t", "é"),
+      maxLength: 140,
+    });
+    const alike = async (id: string) => {
+      const { record } = await told("nowhere/m", "Hello.", {
+        "x-request-id": Buffer.from(id).toString("latin1"),
+      });
+      const sent = id.trim();
+      expect(record.clientRequestId).toBe(/^[!-~]{1,128}$/.test(sent) ? sent : undefined);
+    };
+    await Promise.all(fc.sample(ids, 40).map(alike));
+  });
+
+  it("says what hooks did, and nothing of those that let it pass", async () => {
+    const did = async (content: string) => {
+      const { record } = await told("up/m", content);
+      return [record.outcome, record.served, record.hooks?.map(({ ms: _ms, ...more }) => more)];
+    };
+    const hook = (name: string, what: string) => [
+      { plugin: "middleware.moody", hook: name, did: what },
+    ];
+    expect(await did("Hello.")).toEqual(["ok", "up/m", undefined]);
+    expect(await did("wait")).toEqual(["ok", "up/m", hook("inspect", "waited")]);
+    expect(await did("refuse")).toEqual(["client_error", undefined, hook("inspect", "refused")]);
+    expect(await did("break")).toEqual(["ok", "up/m", hook("inspect", "passed_over")]);
+    expect(await did("answer")).toEqual(["ok", undefined, hook("attempt", "answered")]);
+    const { record } = await told("up/m", "wait");
+    expect(record.hooks![0]!.ms).toBeGreaterThanOrEqual(15);
+    // A provider's failure that passes through a hook is not the hook's.
+    expect((await told("busy/m")).record.hooks).toBeUndefined();
+  });
+
+  it("tells the gateway's own time from that of a provider and of a client", async () => {
+    const { record } = await told("up/slow");
+    expect(record.ms).toBeGreaterThanOrEqual(110);
+    expect(record.ownMs).toBeLessThan(record.ms - 100);
+    const before = heard.length;
+    const body = JSON.stringify({ model: "up/m", messages: [{ role: "user", content: "Hello." }] });
+    const req = ask(at.url + CHAT, {
+      method: "POST",
+      headers: { "content-type": "application/json", "content-length": body.length },
+    });
+    req.write(body.slice(0, 9));
+    await quiet(120);
+    req.end(body.slice(9));
+    await until(() => heard.length > before);
+    expect(heard[before]!.ms).toBeGreaterThanOrEqual(110);
+    expect(heard[before]!.ownMs).toBeLessThan(heard[before]!.ms - 100);
+  });
+
+  it("of a client that goes away is of a canceled request", async () => {
+    const before = heard.length;
+    const gone = new AbortController();
+    setTimeout(() => gone.abort(), 40);
+    await fetch(at.url + CHAT, {
+      method: "POST",
+      signal: gone.signal,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ model: "up/slow", messages: [{ role: "user", content: "Hello." }] }),
+    }).catch(() => {});
+    await until(() => heard.length === before + 1);
+    expect(heard.at(-1)).toMatchObject({ outcome: "canceled", status: 499 });
+  });
+});
+
+describe("of a client's address a record has", () => {
+  const yaml =
+    "frontends: [chat-completions]\nobservers: [one, two]\nproviders: { demo: { use: demo } }";
+
+  it("what its observer asks for, each its own", async () => {
+    const [one, two]: [RequestRecord[], RequestRecord[]] = [[], []];
+    await using it = await gateway({
+      plugins: { one: ear(one), two: ear(two, { clients: "full" }) },
+      yaml,
+    });
+    await fetch(it.url + CHAT, { method: "POST" });
+    await until(() => one.length + two.length === 2);
+    expect([one[0]!.client, two[0]!.client]).toEqual([undefined, "127.0.0.1"]);
+  });
+
+  it("never all of it where the observer sends it elsewhere", async () => {
+    const abroad = { retention: { kind: "none" } };
+    const refused = gateway({
+      plugins: { one: ear([]), two: ear([], { clients: "full" }, abroad) },
+      yaml,
+    });
+    await expect(refused).rejects.toThrow(/whole addresses/);
+    const wrong = gateway({
+      plugins: { one: ear([]), two: ear([], { clients: "some" as never }) },
+      yaml,
+    });
+    await expect(wrong).rejects.toThrow(/none, prefix or full/);
+  });
+});
+
+describe("how a request ended", () => {
+  it("is one word for every kind of failure, whatever it is blamed on", () => {
+    for (const kind of Object.keys(ERRORS) as ErrorKind[])
+      for (const side of ["caller", "gateway", "target", "answer"] as const) {
+        const problem = blame(fault(kind, "x"), side);
+        const outcome = requestOutcome({ fault: faultOf(problem)!, status: 500 }, false);
+        expect(["ok", undefined]).not.toContain(outcome);
+        // A client that is over its limit and a provider that is over its own are two things.
+        if (kind === "rate_limited")
+          expect(outcome).toBe(
+            side === "target" || side === "answer" ? "upstream_error" : "refused",
+          );
+      }
+  });
+});

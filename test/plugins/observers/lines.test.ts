@@ -1,0 +1,217 @@
+// A line of the access log: whatever a client wrote, one request is one line, and what is read back is what was told.
+import fc from "fast-check";
+import { stripVTControlCharacters } from "node:util";
+import { describe, expect, it } from "vitest";
+import type { RequestRecord } from "tollgate/plugin";
+import { FIELDS, NAMES, usd } from "../../../plugins/observers/access-log/fields.ts";
+import { lines } from "../../../plugins/observers/access-log/line.ts";
+
+const RECORD: RequestRecord = {
+  at: 1_795_000_000_000,
+  id: "x1",
+  worker: 0,
+  generation: 1,
+  outcome: "ok",
+  frontend: "chat-completions",
+  protocol: "chat-completions",
+  kind: "chat",
+  op: "generate",
+  name: "generate",
+  method: "POST",
+  route: "/v1/chat/completions",
+  model: "fast",
+  pinned: false,
+  stream: true,
+  lane: "verbatim",
+  status: 200,
+  cached: false,
+  key: "k1",
+  labels: {},
+  privacy: "off",
+  losses: 0,
+  lossCodes: {},
+  bytesIn: 9,
+  bytesOut: 90,
+  ms: 12,
+  ownMs: 1.5,
+  trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
+  calls: [],
+};
+const call = (
+  of: Partial<RequestRecord["calls"][number]> = {},
+): RequestRecord["calls"][number] => ({
+  n: 1,
+  startMs: 0,
+  spanId: "00f067aa0ba902b8",
+  provider: "acme",
+  model: "m",
+  credential: "default",
+  protocol: null,
+  lane: "verbatim",
+  state: "exact",
+  usage: { input: 3, output: 2 },
+  costNano: 1_500n,
+  ms: { total: 5 },
+  ...of,
+});
+
+const asJson = lines("json", NAMES);
+const asLogfmt = lines("logfmt", NAMES);
+
+/** Letters, and all that could end a line, a value or a name, or hide. */
+const sly = fc.string({
+  unit: fc.oneof(
+    fc.constantFrom('"', "\\", "\n", "\r", "\u0000", "\u001b", "\u007f", "\u0085", "\u009b"),
+    fc.constantFrom(
+      "\u2028",
+      "\u2029",
+      "\u202e",
+      "\ufeff",
+      "\u200b",
+      "\ud800",
+      "\udc00",
+      "\u{e0001}",
+    ),
+    fc.constantFrom(
+      " ",
+      "=",
+      "{",
+      "}",
+      ",",
+      ":",
+      "ä",
+      "雪",
+      '\n{"forged":1}',
+      "\nforged=1",
+      '","forged":"',
+    ),
+    fc.string({ minLength: 1, maxLength: 1 }),
+  ),
+  maxLength: 80,
+});
+const whole = (text: string) => text.toWellFormed() === text;
+
+/** The reader of an operator's tool: pairs, quoted or bare. */
+function read(line: string): Map<string, string> {
+  const pairs = new Map<string, string>();
+  const pair = /([^\s=]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)(?: |$)/gy;
+  for (let found = pair.exec(line); found; found = pair.exec(line)) {
+    const [, name, value] = found as unknown as [string, string, string];
+    expect(pairs.has(name), name).toBe(false);
+    pairs.set(name, value.startsWith('"') ? (JSON.parse(value) as string) : value);
+    if (pair.lastIndex === line.length) return pairs;
+  }
+  throw new Error(`This is no line of pairs: ${line}`);
+}
+
+describe("whatever stands in names, models, labels and ids", () => {
+  const record = fc
+    .record({ model: sly, id: sly, name: sly, value: sly, alias: sly, code: sly })
+    .map(({ model, id, name, value, alias, code }): RequestRecord => ({
+      ...RECORD,
+      model,
+      clientRequestId: id,
+      alias,
+      labels: Object.fromEntries([[name, value]]),
+      fault: { kind: "invalid", code },
+    }));
+
+  it.each([
+    ["json", asJson],
+    ["logfmt", asLogfmt],
+  ] as const)("one request is one line of %s, and steers no terminal", (_format, write) => {
+    fc.assert(
+      fc.property(record, (one) => {
+        const line = write(one, 1);
+        expect(line.indexOf("\n")).toBe(line.length - 1);
+        expect(line).not.toMatch(/[\p{Cf}\p{Zl}\p{Zp}]|(?!\n)\p{Cc}/u);
+        expect(stripVTControlCharacters(line)).toBe(line);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("what is read from a line is what was told, cut to its length, and nothing else", () => {
+    fc.assert(
+      fc.property(record, (one) => {
+        const said = JSON.parse(asJson(one, 1)) as Record<string, unknown>;
+        const pairs = read(asLogfmt(one, 1).trimEnd());
+        const model = one.model.slice(0, 256);
+        if (model !== "") expect(said["model"]).toBe(model);
+        expect(said["client_id"]).toBe(one.clientRequestId);
+        expect(said["code"]).toBe(one.fault!.code);
+        expect(said["forged"] ?? pairs.get("forged")).toBeUndefined();
+        if (model !== "" && whole(model)) expect(pairs.get("model")).toBe(model);
+        const [[name, value]] = Object.entries(one.labels) as [[string, string]];
+        expect(said["labels"]).toEqual(
+          Object.fromEntries([[name.slice(0, 64), value.slice(0, 64)]]),
+        );
+        const known = [...NAMES, "label"] as readonly string[];
+        for (const key of Object.keys(said)) expect(known).toContain(key);
+        for (const key of pairs.keys()) expect(known).toContain(key.split(".", 1)[0]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("a line", () => {
+  it("adds up all attempts, and says what has no price beside what has", () => {
+    const one: RequestRecord = {
+      ...RECORD,
+      served: "acme/m",
+      calls: [
+        call({ provider: "busy", state: "void", usage: {}, costNano: 0n }),
+        call({ n: 2 }),
+        call({ n: 3, costNano: null, state: "unpriced" }),
+      ],
+    };
+    expect(JSON.parse(asJson(one, 1))).toMatchObject({
+      input: 6,
+      output: 4,
+      cost_usd: "0.0000015",
+      unpriced: 1,
+      attempts: 3,
+      fallback: true,
+      provider: "acme",
+      state: "unpriced",
+    });
+  });
+
+  it("says nothing of what is not known or not so", () => {
+    const said = JSON.parse(asJson(RECORD, 1)) as object;
+    for (const name of [
+      "alias",
+      "served",
+      "labels",
+      "fallback",
+      "cached",
+      "cost_usd",
+      "rate",
+      "code",
+    ])
+      expect(Object.keys(said)).not.toContain(name);
+  });
+
+  it("has what `fields` says, in its order, and its rate where not all are written", () => {
+    expect(lines("json", ["status", "id"])(RECORD, 0.1)).toBe(
+      '{"status":200,"id":"x1","rate":0.1}\n',
+    );
+    expect(lines("logfmt", ["status", "id"])(RECORD, 0.1)).toBe("status=200 id=x1 rate=0.1\n");
+  });
+
+  it("says money as the decimal it is", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(10n ** 18n), max: 10n ** 18n }), (nano) => {
+        const said = usd(nano);
+        expect(said).toMatch(/^-?\d+(\.\d*[1-9])?$/);
+        const [front = "", behind = ""] = said.replace("-", "").split(".");
+        expect(BigInt(front) * 10n ** 9n + BigInt(behind.padEnd(9, "0"))).toBe(
+          nano < 0n ? -nano : nano,
+        );
+      }),
+    );
+  });
+
+  it("names every field once", () => expect(new Set(NAMES).size).toBe(Object.keys(FIELDS).length));
+});

@@ -1,0 +1,63 @@
+// The network of an address: it holds the address, it is no narrower than it says, and the same for all that are in it.
+import fc from "fast-check";
+import { BlockList, isIPv6 } from "node:net";
+import { describe, expect, it } from "vitest";
+import { networkOf } from "../../../src/lib/network.ts";
+
+const holds = (network: string, address: string): boolean => {
+  const [base, bits] = network.split("/");
+  const family = isIPv6(base!) ? "ipv6" : "ipv4";
+  const list = new BlockList();
+  list.addSubnet(base!, Number(bits), family);
+  return list.check(address, family);
+};
+
+describe("the network of an address", () => {
+  it("of IPv4 is its /24, of a mapped address too", () => {
+    fc.assert(
+      fc.property(fc.ipV4(), (address) => {
+        const network = networkOf(address)!;
+        expect(network.endsWith("/24")).toBe(true);
+        expect(holds(network, address)).toBe(true);
+        expect(networkOf(`::ffff:${address}`)).toBe(network);
+      }),
+    );
+  });
+
+  it("of IPv6 is its /48, however it is written", () => {
+    fc.assert(
+      fc.property(fc.ipV6(), (address) => {
+        // An address of the first kind is IPv4's: it has another network.
+        if (/^::ffff:\d+\./i.test(address)) return;
+        const network = networkOf(address)!;
+        expect(network.endsWith("/48")).toBe(true);
+        expect(holds(network, address)).toBe(true);
+        expect(networkOf(`${address}%eth0`)).toBe(network);
+      }),
+    );
+  });
+
+  it("is one for all that differ behind it", () => {
+    const group = fc.integer({ min: 0, max: 0xffff }).map((n) => n.toString(16));
+    const groups = (n: number) => fc.array(group, { minLength: n, maxLength: n });
+    fc.assert(
+      fc.property(groups(3), groups(5), groups(5), (front, one, other) => {
+        const of = (behind: string[]) => networkOf([...front, ...behind].join(":"));
+        expect(of(one)).toBe(of(other));
+      }),
+    );
+  });
+
+  it.each([
+    ["192.0.2.7", "192.0.2.0/24"],
+    ["2001:db8:1:2::3", "2001:db8:1::/48"],
+    ["2001:db8::3", "2001:db8::/48"],
+    ["::1", "::/48"],
+    ["0:0:5::1", "0:0:5::/48"],
+    ["64:ff9b::192.0.2.1", "64:ff9b::/48"],
+  ])("%s is in %s", (address, network) => expect(networkOf(address)).toBe(network));
+
+  it.each(["", "localhost", "/run/x.sock", "1.2.3", "::gg"])("%j is in none", (address) =>
+    expect(networkOf(address)).toBeUndefined(),
+  );
+});
