@@ -33,7 +33,7 @@ export interface ZoneClock {
 /** Whether it is a time zone: a name such as "Europe/Berlin", or an offset such as "+05:30". */
 export function isZone(zone: string): boolean {
   try {
-    return new Intl.DateTimeFormat("en", { timeZone: zone }) !== undefined;
+    return new Intl.DateTimeFormat("en", { timeZone: zone }).format(0) !== "";
   } catch {
     return false;
   }
