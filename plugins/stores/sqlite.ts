@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
 import { roomOf } from "./sqlite/room.ts";
+import { keepingOf } from "./sqlite/keeping.ts";
 import { startThread, type Thread } from "./sqlite/thread.ts";
 import type { Head } from "./sqlite/chain.ts";
 import { createPacker, heard, type Packer, type Verdicts } from "./sqlite/wire.ts";
@@ -88,6 +89,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
   let writing: Promise<Running> | undefined;
   let reading: Promise<Running> | undefined;
   let unsummed = 0;
+  const keepers = createKeepers(settings);
 
   /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
   const writer = (): Promise<Running> =>
@@ -153,20 +155,41 @@ function sqliteStore(settings: () => Settings): SqliteStore {
       const [room, oldestAt] = await Promise.all([roomOf(settings().file), oldest()]);
       return { ...room, oldestAt };
     },
+    keeping: keepingOf({ keeper: keepers.with, writer, reader }),
     commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),
     close: () => stop(true),
     kill: () => stop(false),
   };
 
   async function stop(goodbye: boolean): Promise<void> {
+    await keepers.end();
     const threads = [await reading?.catch(() => undefined), await writing?.catch(() => undefined)];
     owner = writing = reading = undefined;
-    for (const running of threads)
-      if (running?.thread.alive) {
-        if (goodbye) await running.thread.call("close").catch(() => undefined);
-        await running.thread.kill();
-      }
+    for (const running of threads) if (running?.thread.alive) await ended(running, goodbye);
   }
+}
+
+async function ended({ thread }: Running, goodbye: boolean): Promise<void> {
+  if (goodbye) await thread.call("close").catch(() => undefined);
+  await thread.kill();
+}
+
+/** Threads that are there while a ledger is copied or cut. */
+function createKeepers(settings: () => Settings) {
+  const under = new Set<Thread>();
+  return {
+    async with<T>(work: (thread: Thread) => Promise<T>): Promise<T> {
+      const { thread } = await start({ role: "keeper", settings: { file: settings().file } });
+      under.add(thread);
+      try {
+        return await work(thread);
+      } finally {
+        under.delete(thread);
+        await thread.kill();
+      }
+    },
+    end: () => Promise.all([...under].map((thread) => thread.kill())),
+  };
 }
 
 interface Running {

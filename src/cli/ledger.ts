@@ -14,6 +14,7 @@ import {
   type Part,
   STATE,
 } from "./command.ts";
+import { KEEPING } from "./ledger-keeping.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
 import { entries } from "./tail.ts";
@@ -58,6 +59,7 @@ const parts: Readonly<Record<string, Part>> = {
     examples: ["tollgate ledger export --since 2026-11-01 > november.jsonl"],
     run: exported,
   },
+  ...KEEPING,
 };
 
 export const command: CliCommand = {

@@ -39,7 +39,13 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
   usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./usage.ts") },
   tail: { summary: GATEWAY["ledger.entries"].summary, load: () => import("./tail.ts") },
-  ledger: { summary: "verify the ledger, or export it", load: () => import("./ledger.ts") },
+  ledger: {
+    summary: "verify the ledger, export, archive or prune it",
+    load: () => import("./ledger.ts"),
+  },
+  erase: { summary: GATEWAY.erase.summary, load: () => import("./erase.ts") },
+  backup: { summary: GATEWAY.backup.summary, load: () => import("./backup.ts") },
+  restore: { summary: "make a state folder of a backup", load: () => import("./restore.ts") },
   plugin: { summary: "run what plugins bring with them", load: () => import("./plugin.ts") },
 };
 

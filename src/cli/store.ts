@@ -3,6 +3,7 @@ import type { GatewayConfig } from "../config/types.ts";
 import { aroundOf, namesAround } from "../gateway/around.ts";
 import { askControl } from "../gateway/control/asking.ts";
 import type { ControlCommandsOf } from "../gateway/control/socket.ts";
+import { keepingCommands } from "../gateway/control/keeping-commands.ts";
 import { keyCommands } from "../gateway/control/key-commands.ts";
 import { ledgerCommands } from "../gateway/control/ledger-commands.ts";
 import { openStore } from "../gateway/rehearse.ts";
@@ -10,7 +11,7 @@ import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
 import type { CliInput } from "./command.ts";
-import { configFile, load, nameOf, quietLog, stateDirOf } from "./loading.ts";
+import { configFile, load, nameOf, quietLog, stateDirOf, version } from "./loading.ts";
 
 export interface StoreDoor extends AsyncDisposable {
   /** The same words on both ways; amounts come as decimal strings. */
@@ -48,6 +49,10 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
       store,
       (command) => store.apply([command]),
       () => namesAround(config, []),
+    ),
+    ...keepingCommands(
+      { store, use: config.store.use, stateDir: config.stateDir, version },
+      async () => {},
     ),
     ...keyCommands(
       {

@@ -284,6 +284,7 @@ export class Running implements Gateway {
     return commandsOf({
       gateway: this,
       services: this.#services,
+      version: this.#of.version,
       forget: () => this.#forget(),
       refresh: this.#refresh,
       current: () => this.#stage.current,

@@ -90,6 +90,7 @@ export const MADE = {
     shared: true,
     size: true,
     instances: true,
+    keeping: true,
   },
 } as const satisfies {
   provider: Names<Provider & Commands>;

@@ -5,6 +5,7 @@ import type { HeadersOut, Opt } from "../model/values.ts";
 import type { CallState } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { InstanceState, StoreNews, StoreOwner } from "./instance.ts";
+import type { LedgerKeeping } from "./keeping.ts";
 import type { Limit, LimitCrossing, LimitState } from "./limit.ts";
 import type { Problem } from "./problem.ts";
 
@@ -74,6 +75,8 @@ export interface Store {
   size?(): Promise<StoreSize>;
   /** Those that live, and those that died of late; for `tollgate status`. A rejection leaves them out there. */
   instances?(): Promise<readonly InstanceState[]>;
+  /** What it can do for a ledger that grows old: copies, archives, sums in place of rows, erasure. Read whenever an operator asks for it. */
+  keeping?: Opt<LedgerKeeping>;
 }
 
 /**

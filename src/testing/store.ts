@@ -2,6 +2,7 @@
 import type { Check } from "./check.ts";
 import { first, type StoreUnderTest } from "./store/bench.ts";
 import { entryLaws } from "./store/entries.ts";
+import { keepingLaws } from "./store/keeping.ts";
 import { limitLaws } from "./store/limits.ts";
 import { recordLaws } from "./store/records.ts";
 import { severalLaws } from "./store/several.ts";
@@ -15,7 +16,7 @@ export { NOON, reserve, settle, type StoreUnderTest } from "./store/bench.ts";
  * alone.
  */
 export function storeConformance(make: () => Promise<StoreUnderTest>): readonly Check[] {
-  const laws = [entryLaws, limitLaws, recoveryLaws, recordLaws, severalLaws].flat();
+  const laws = [entryLaws, limitLaws, recoveryLaws, recordLaws, severalLaws, keepingLaws].flat();
   return laws.map(([name, run]) => ({
     name,
     async run() {

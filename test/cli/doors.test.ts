@@ -1,5 +1,6 @@
 // Every command of the gateway's table, at every door: the control socket, the command line with a running gateway, and
 // the command line on its files once it is stopped.
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { validator, type Schema } from "../../src/config/dialect.ts";
 import { COMMANDS as VERBS, main } from "../../src/cli/main.ts";
@@ -15,6 +16,10 @@ const names = Object.keys(COMMANDS) as CommandName[];
 const onFiles = names.filter((name) => COMMANDS[name].onFiles);
 const writers = names.filter((name) => COMMANDS[name].cli && COMMANDS[name].writes);
 const readers = names.filter((name) => COMMANDS[name].cli && !COMMANDS[name].writes);
+
+let files = 0;
+/** A file that is not there yet. */
+const fresh = (name: string) => join(daemon.dir, `${files++}-${name}`);
 
 /** A call that was made and settled. */
 let attempt = "";
@@ -36,6 +41,16 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
     const reason = "refund";
     return [{ attempt, usd: "-0.25", reason }, attempt, "--usd=-0.25", "--reason", reason];
   },
+  "ledger.state": [{}],
+  get "ledger.archive"(): [JsonObject, ...string[]] {
+    const file = fresh("rows.jsonl.gz");
+    return [{ file, before: 0 }, file, "--before", "1970-01-01"];
+  },
+  get backup(): [JsonObject, ...string[]] {
+    const file = fresh("backup.tar");
+    return [{ file }, file];
+  },
+  erase: [{ label: "user=4711" }, "--label", "user=4711"],
   "keys.create": [
     { name: "by-hand", models: ["demo/*"], limits: [{ unit: "requests", max: 6, per: "day" }] },
     "--name",

@@ -1,8 +1,10 @@
 // What a store may be, and what must not compile.
 import {
   defineStore,
+  type Erasure,
   type InstanceState,
   type KeyRecord,
+  type LedgerKeeping,
   type Store,
   type StoreNews,
   type StoreOwner,
@@ -87,3 +89,40 @@ void store.totals({ by: ["weather"] });
 void store.totals({ by: [], label: { team: "web" } });
 // @ts-expect-error  the time zone is of sums; entries have moments
 void store.entries({ zone: "Europe/Berlin" });
+
+// ── a ledger that grows old: each for itself, and none is asked for ──
+export const keeps = defineStore({
+  ...plain,
+  setup: () => ({
+    ...rest,
+    open: async () => ({ epoch: 1, presumed: 0 }),
+    keeping: {
+      async erase(what) {
+        if ("key" in what) is<Same<typeof what.key, string>>();
+        if ("label" in what) is<Same<typeof what.label.value, string>>();
+        return { values: [] };
+      },
+      async backup(file) {
+        is<Same<typeof file, string>>();
+        return { total: { calls: 0, usage: {}, costNano: 0n, unpriced: 0 }, erased: [] };
+      },
+    },
+  }),
+});
+export const forgets = defineStore({
+  ...plain,
+  setup: () => ({
+    ...rest,
+    open: async () => ({ epoch: 1, presumed: 0 }),
+    keeping: {
+      // @ts-expect-error  what was erased is said, so that it can be taken out of older copies
+      erase: async () => {},
+    },
+  }),
+});
+export const floats: LedgerKeeping = {
+  // @ts-expect-error  money is whole nano-dollars
+  backup: async () => ({ total: { calls: 0, usage: {}, costNano: 0.5, unpriced: 0 }, erased: [] }),
+};
+// @ts-expect-error  a label or a key, not both
+export const both: Erasure = { key: "k", label: { name: "a", value: "b" }, values: 1 };

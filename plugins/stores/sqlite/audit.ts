@@ -3,10 +3,14 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import { isCalendar, KEPT_MS, type LedgerRow, newMeter, type Taken, used } from "tollgate/store";
+import { type Base, checkBase, readBase } from "./standing.ts";
 import { LookupAudit, type Wrong } from "./lookup-audit.ts";
-import { createShelf, rowsOf, type Shelf, type Stored } from "./stored.ts";
+import { noteOf } from "./note.ts";
+import type { Note } from "./note.ts";
+import { carriedIn, createShelf, rowsOf, type Shelf, type Stored } from "./stored.ts";
 import { SumsAudit } from "./sums-audit.ts";
 import type { Samples } from "./sums.ts";
+import { WordAudit } from "./word-audit.ts";
 
 interface OpenedCall {
   readonly seq: number;
@@ -22,6 +26,8 @@ export class Audit {
   readonly #problems: Problem[] = [];
   readonly #shelf: Shelf;
   readonly #summed: SumsAudit | undefined;
+  readonly #words: WordAudit;
+  #pruned: Note["pruned"];
   #latest = 0;
 
   /** `samples`: sums that were made of entries before. */
@@ -30,10 +36,29 @@ export class Audit {
     this.#summed = samples && new SumsAudit(samples, this.#wrong);
     this.#shelf = createShelf(db);
     this.#lookups = new LookupAudit(db, this.#wrong);
+    this.#words = new WordAudit(db, this.#wrong);
+    const base = readBase(db);
+    if (base) this.#begin(base);
+  }
+
+  /** What the rows that are gone have left. */
+  #begin({ meters, gone }: Base): void {
+    for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
+    for (const [seq, count, sum] of gone) this.#words.erased(seq, { count, sum });
+    for (const { over, ...stored } of carriedIn(this.#db)) {
+      const [row] = rowsOf(stored);
+      if (!row) continue;
+      this.#lookups.reserve(row, stored.first);
+      if (!over) this.#open.set(row.attempt, { seq: stored.first, taken: row.taken });
+    }
   }
 
   add(stored: Stored): void {
+    const noted = noteOf(stored.rows);
+    if (noted?.note.erased) this.#words.erased(stored.first, noted.note.erased);
+    if (noted?.note.pruned) this.#pruned = noted.note.pruned;
     const rows = rowsOf(stored);
+    this.#words.add(rows);
     this.#lookups.commit(stored, rows);
     rows.forEach((row, i) => {
       this.#latest = Math.max(this.#latest, row.at);
@@ -48,6 +73,8 @@ export class Audit {
   }
 
   problems(): Problem[] {
+    this.#problems.push(...checkBase(this.#db, this.#pruned));
+    this.#words.check();
     this.#sums();
     this.#lookups.counts();
     this.#lists();

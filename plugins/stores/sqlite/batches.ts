@@ -2,7 +2,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { LedgerQuery } from "tollgate/plugin";
 import { CHAPTER } from "./mention.ts";
-import { STORED, type Shelf, type Stored } from "./stored.ts";
+import { carriedIn, STORED, type Shelf, type Stored } from "./stored.ts";
 
 /** Batches read in one go. */
 const AT_ONCE = 16;
@@ -43,6 +43,7 @@ export class Batches {
   readonly #chapters: StatementSync;
   readonly #newest: StatementSync;
   readonly #stretch: StatementSync;
+  readonly #base: StatementSync;
 
   constructor(db: DatabaseSync, shelf: Shelf) {
     this.#db = db;
@@ -52,6 +53,7 @@ export class Batches {
       `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first LIMIT ${AT_ONCE}`,
     );
     this.#newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
+    this.#base = db.prepare("SELECT last FROM base");
   }
 
   /** The newest entry's. */
@@ -67,7 +69,12 @@ export class Batches {
     );
     const [since, till] = this.#during(query);
     const newest = this.last();
-    const least = Math.max(this.#shelf.holding(from)?.first ?? from, since);
+    // Reserves that are kept apart stand before all that is left.
+    if (query.state !== "open")
+      for (const stored of carriedIn(this.#db, query.attempt))
+        if (stored.first >= from) yield stored;
+    const gone = Number(this.#base.get()?.["last"] ?? 0);
+    const least = Math.max(this.#shelf.holding(from)?.first ?? from, since, gone + 1);
     for (const [begin, end] of this.#spans(query)) {
       const last = Math.min(end, till, newest);
       for (let first = Math.max(begin, least); first <= last;) {

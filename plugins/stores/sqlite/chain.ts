@@ -2,6 +2,7 @@
 // It proves that history was not edited since a head was noted; it does not stop a process that may write the file.
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
+import { readBase } from "./standing.ts";
 import { link, STORED, type Stored } from "./stored.ts";
 
 /** What an operator may note down, to compare with later. */
@@ -37,14 +38,18 @@ export function checkTail(db: DatabaseSync, file: string): void {
       );
 }
 
-/** Undefined after each commit that was looked at: a moment to do something else. */
-export function* links(db: DatabaseSync, from: number): Generator<Problem | undefined, void> {
+/** Undefined after each commit that was looked at: a moment to do something else. Where rows were pruned, it begins behind them. */
+export function* links(db: DatabaseSync, since: number): Generator<Problem | undefined, void> {
+  const base = readBase(db);
+  const least = (base?.segment ?? 0) + 1;
+  const from = Math.max(since, least);
   const before = db.prepare("SELECT last, hash FROM segment WHERE id = ?");
   const batches = db.prepare(
     `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first`,
   );
   // The first one follows on nothing, and what stands before it is one too many.
-  const previous = from > 1 ? before.get(from - 1) : undefined;
+  const previous =
+    from > least ? before.get(from - 1) : (base as Record<string, unknown> | undefined);
   let last = Number(previous?.["last"] ?? 0);
   let hash = String(previous?.["hash"] ?? "");
   let id = from - 1;

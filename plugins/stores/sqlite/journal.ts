@@ -22,11 +22,14 @@ import { leftOpen } from "./left.ts";
 import { statementsOf } from "./statements.ts";
 import { createShelf, link, rowsOf, type Shelf, type Stored } from "./stored.ts";
 import { textOf } from "./terms.ts";
-import { amount, newTerms, type ReserveLine, type SettleLine, type Terms } from "./wire.ts";
+import { noteText, type Note } from "./note.ts";
+import { createWords, type Words } from "./words.ts";
+import { newSaid, type Said } from "./said.ts";
+import { amount, type ReserveLine, type SettleLine } from "./wire.ts";
 
 /** An open call: what its settle will repeat. */
 export interface StoredCall extends OpenCall {
-  readonly terms: Terms;
+  readonly terms: Said;
   readonly who: string;
   readonly hold: string;
   readonly seq: number;
@@ -46,7 +49,7 @@ export interface Found {
 /** How many entries a next owner reads at most for calls that were open. Those that are open for longer are listed. */
 const SPAN = 16_384;
 
-type Said<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
+type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
 
 export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCall> {
   /** Attempts are looked up one by one. Else the index tells, when the batch is closed, that one was there before. */
@@ -56,12 +59,13 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   readonly #say: ReturnType<typeof statementsOf>;
   readonly #shelf: Shelf;
   readonly #mention: Mention;
+  readonly #words: Words;
   readonly #low: Low = createLow();
   #head: Head;
   #sealed: Head;
   // Of this batch.
   #rows: string[] = [];
-  #terms: Terms[] = [];
+  #terms: Said[] = [];
   #token = {};
   #since = Infinity;
   #till = -Infinity;
@@ -76,13 +80,15 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     this.#say = statementsOf(db);
     this.#shelf = createShelf(db);
     this.#mention = createMention(db);
+    this.#words = createWords(db);
     this.#head = this.#sealed = headOf(db);
   }
 
   reserve(c: ReserveLine, taken: readonly Taken[]): StoredCall | undefined {
     if (this.careful && this.knows(c.attempt)) return undefined;
     const first = this.#head.seq + 1;
-    const { attempt, terms, who, hold } = c;
+    const { attempt, who, hold } = c;
+    const terms = this.#words.said(c.terms);
     const seq = this.#next();
     const call: StoredCall = { attempt, taken, terms, who, hold, seq, first, listed: false };
     const takes =
@@ -106,7 +112,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     const { attempt, request, n, usage, costNano, reason, actor } = row;
     if (this.#say.adjustment.run(attempt, nth(row), this.#next()).changes === 0) return false;
     const at = Math.floor(row.at);
-    const said = [attempt, request, n, this.#place(newTerms(textOf(row)))];
+    const said = [attempt, request, n, this.#place(newSaid(textOf(row)))];
     this.#write(at, JSON.stringify(["a", at, ...said, usage, amount(costNano), reason, actor]));
     return true;
   }
@@ -130,14 +136,14 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     return reserve && { reserve, settle: of("settle", there?.settle) };
   }
 
-  progress(call: StoredCall, { usage, costNano = null }: Said<"progress">): void {
+  progress(call: StoredCall, { usage, costNano = null }: Told<"progress">): void {
     this.#put(call, { usage, costNano });
   }
 
   key(record: KeyRecord): void {
-    const text = toJson(record);
-    this.#say.key.run(record.digest, keyCursor(record), text);
-    this.#say.keyring(record.digest, text);
+    const said = this.#words.record(record);
+    this.#say.key.run(record.digest, keyCursor(record), toJson(record), said);
+    this.#say.keyring(record.digest, said);
   }
 
   price(hash: string, row: Price): void {
@@ -146,6 +152,18 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
 
   alive(at: number): void {
     this.#say.alive.run(Math.floor(at));
+  }
+
+  /** What the ledger says of itself, as a row of a commit of its own. */
+  note(at: number, note: Note): number {
+    const seq = this.#next();
+    this.#write(Math.floor(at), noteText(Math.floor(at), note));
+    return seq;
+  }
+
+  /** Text was taken out of the file: nothing that was said of it before is said again. */
+  forget(): void {
+    this.#words.forget();
   }
 
   /** Closes the batch: its rows, its meters, and its link in the chain of hashes. */
@@ -164,6 +182,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     const low = this.#low.at(last + 1);
     say.segment.run(segment + 1, first, last, this.#sealed.hash, this.#since, this.#till, low);
     this.#mention.add(this.#terms, first);
+    this.#words.add(this.#terms, first);
     if (this.#begun.length > 0)
       say.begin.run(first, JSON.stringify(this.#begun.map(({ attempt }) => attempt)));
     if (this.#ended.length > 0)
@@ -172,6 +191,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
 
   undo(): void {
     this.#mention.undo();
+    this.#words.undo();
     for (const call of this.#listed) call.listed = false;
     for (const call of this.#begun) this.#low.closed(call.first);
     for (const first of this.#closed) this.#low.opened(first);
@@ -181,6 +201,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   done(): void {
     this.#head = this.#sealed;
     this.#mention.done();
+    this.#words.done();
     this.#low.done();
     this.#forget();
   }
@@ -192,7 +213,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
       const call: StoredCall = {
         attempt,
         taken,
-        terms: newTerms(textOf(row)),
+        terms: newSaid(textOf(row)),
         who: `${JSON.stringify(attempt)},${JSON.stringify(request)},${n}`,
         hold: holdNano === null ? "null" : `"${holdNano}"`,
         seq,
@@ -210,7 +231,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   }
 
   /** Its number among the terms of this batch. */
-  #place(of: Terms): number {
+  #place(of: Said): number {
     if (of.listed !== this.#token) {
       of.listed = this.#token;
       of.place = this.#terms.push(of) - 1;

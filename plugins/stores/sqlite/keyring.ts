@@ -1,8 +1,11 @@
 // Keys are rows that change: a limit is raised, a key is revoked. So that a change which no command made is seen, each command
-// leaves a link of a chain: which key, the sum of its record, and a hash over both and all links before.
+// leaves a link of a chain: which key, the sum of its record as it is said (a hash in place of each name), and a hash over both and
+// all links before.
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import type { Problem } from "tollgate/plugin";
+import type { KeyRecord, Problem } from "tollgate/plugin";
+import { fromJson, toJson } from "tollgate/store";
+import { KEY_NAME, quoted } from "./words.ts";
 
 const sha = (...texts: readonly string[]): string => {
   const hash = createHash("sha256");
@@ -11,11 +14,11 @@ const sha = (...texts: readonly string[]): string => {
 };
 
 /** Writes the link of a record that is written. */
-export function createKeyring(db: DatabaseSync): (digest: string, record: string) => void {
+export function createKeyring(db: DatabaseSync): (digest: string, said: string) => void {
   const last = db.prepare("SELECT hash FROM keyed ORDER BY n DESC LIMIT 1");
   const add = db.prepare("INSERT INTO keyed (digest, sum, hash) VALUES (?, ?, ?)");
-  return (digest, record) => {
-    const sum = sha(record);
+  return (digest, said) => {
+    const sum = sha(said);
     add.run(digest, sum, sha(String(last.get()?.["hash"] ?? ""), digest, sum));
   };
 }
@@ -33,9 +36,11 @@ export function* checkKeys(db: DatabaseSync): Generator<Problem, void> {
     before = hash;
     sums.set(digest, sum);
   }
-  for (const row of db.prepare("SELECT digest, record FROM key").iterate()) {
+  const unsaid = unsaying(db);
+  for (const row of db.prepare("SELECT digest, record, said FROM key").iterate()) {
     const [digest, record] = [String(row["digest"]), String(row["record"])];
-    if (sums.get(digest) !== sha(record))
+    const said = String(row["said"]);
+    if (sums.get(digest) !== sha(said) || unsaid(said) !== record)
       yield {
         path: `/key/${idOf(record) ?? digest}`,
         message: "Its record, limits included, is not what a command wrote.",
@@ -44,6 +49,30 @@ export function* checkKeys(db: DatabaseSync): Generator<Problem, void> {
   }
   for (const digest of sums.keys())
     yield { path: `/key/${digest}`, message: "It was written, and it is not there." };
+}
+
+/** A record from how it is said, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
+function unsaying(db: DatabaseSync): (said: string) => string | undefined {
+  const word = db.prepare("SELECT key, name, text FROM word WHERE hash = ?");
+  return (said) => {
+    try {
+      const record = fromJson<KeyRecord>(said);
+      const text = (name: string, its: string): string => {
+        const found = word.get(its)!;
+        if (found["key"] !== quoted(record.id) || found["name"] !== name) throw new Error("other");
+        return JSON.parse(String(found["text"])) as string;
+      };
+      const { name, labels } = record;
+      if (name !== undefined) record.name = text(KEY_NAME, name);
+      if (labels !== undefined)
+        record.labels = Object.fromEntries(
+          Object.entries(labels).map(([of, its]) => [of, text(quoted(of), its!)]),
+        );
+      return toJson(record);
+    } catch {
+      return undefined;
+    }
+  };
 }
 
 function idOf(record: string): string | undefined {

@@ -1,6 +1,7 @@
-// The other side of the threads: one writes, one reads. Messages in, messages out, in the order in which they came.
+// The other side of the threads: one writes, one reads, and one is there while a ledger is copied or cut. Messages in, messages out, in the order in which they came.
 import { parentPort, workerData } from "node:worker_threads";
 import { faultOf } from "tollgate/plugin";
+import { Keeper } from "./keeper.ts";
 import { Reader } from "./reader.ts";
 import type { Settings } from "./session.ts";
 import { Writer } from "./writer.ts";
@@ -8,7 +9,7 @@ import { Writer } from "./writer.ts";
 /** What a thread is made with. */
 export type Role =
   | { role: "writer"; settings: Settings; instance: string }
-  | { role: "reader"; settings: Settings };
+  | { role: "reader" | "keeper"; settings: Pick<Settings, "file"> };
 
 export interface Asked {
   id: number;
@@ -32,7 +33,7 @@ const port = parentPort!;
 const reading = new Map<number, { wanted: boolean }>();
 const data = workerData as Role;
 /** The first question is `start`: what goes wrong then is its answer. */
-let service: Writer | Reader | undefined;
+let service: Writer | Reader | Keeper | undefined;
 
 async function answer({ id, method, args, long }: Asked): Promise<Answered> {
   try {
@@ -40,7 +41,9 @@ async function answer({ id, method, args, long }: Asked): Promise<Answered> {
       service =
         data.role === "writer"
           ? new Writer(data.settings, data.instance)
-          : new Reader(data.settings);
+          : data.role === "reader"
+            ? new Reader(data.settings)
+            : new Keeper(data.settings);
       return { id, value: "opened" in service ? service.opened : undefined };
     }
     const of = service as unknown as Record<string, (...args: readonly unknown[]) => unknown>;

@@ -2,6 +2,8 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { nth, type LedgerRow } from "tollgate/store";
 import { chapterOf } from "./mention.ts";
+import { readBase } from "./standing.ts";
+import { noteOf } from "./note.ts";
 import type { Stored } from "./stored.ts";
 
 interface Link {
@@ -23,12 +25,15 @@ export class LookupAudit {
   readonly #links: Iterator<Link, unknown>;
   /** Rows that each table has to have. */
   readonly #counted = { call: 0, done: 0, adjustment: 0, mention: 0 };
+  /** Rows up to here are gone, and what is said of them may be there still. */
+  readonly #last: number;
   #chapter = -1;
   #mentioned = new Set<string>();
 
   constructor(db: DatabaseSync, wrong: Wrong) {
     this.#db = db;
     this.#wrong = wrong;
+    this.#last = readBase(db)?.last ?? 0;
     this.#call = db.prepare("SELECT 1 FROM call WHERE attempt = ? AND first = ?");
     this.#done = db.prepare("SELECT 1 FROM done WHERE reserve = ? AND first = ?");
     this.#adjustment = db.prepare(
@@ -41,8 +46,9 @@ export class LookupAudit {
   }
 
   /** Its times, and the keys that its chapter mentions. */
-  commit({ first }: Stored, rows: readonly LedgerRow[]): void {
-    const at = rows.map((row) => row.at);
+  commit({ first, rows: text }: Stored, rows: readonly LedgerRow[]): void {
+    const noted = noteOf(text);
+    const at = noted ? [noted.at] : rows.map((row) => row.at);
     const said = this.#linkOf(first);
     if (said?.since !== Math.min(...at) || said.till !== Math.max(...at))
       this.#wrong(`/segment/${first}`, "Its times are not those of its entries.");
@@ -55,7 +61,7 @@ export class LookupAudit {
       const key = row.key.toWellFormed();
       if (this.#mentioned.has(key)) continue;
       this.#mentioned.add(key);
-      this.#counted.mention++;
+      if (this.#whole(this.#chapter)) this.#counted.mention++;
       if (!this.#mention.get(key, this.#chapter))
         this.#wrong(`/mention/${key}`, `Its entries from ${first} on are not found.`);
     }
@@ -88,10 +94,25 @@ export class LookupAudit {
   }
 
   counts(): void {
-    for (const [table, n] of Object.entries(this.#counted)) {
-      const there = this.#db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!["n"];
-      if (there !== n)
-        this.#wrong(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
-    }
+    const { call, done, adjustment, mention } = this.#counted;
+    const apart = "IN (SELECT seq FROM carried WHERE over = 0)";
+    this.#compare("call", call, `first > ? OR attempt IN (SELECT attempt FROM carried)`);
+    this.#compare("done", done, `reserve > ? OR reserve ${apart}`);
+    this.#compare("adjustment", adjustment, "seq > ?");
+    this.#compare("mention", mention, "chapter > ?", this.#edge);
+  }
+
+  #compare(table: string, n: number, where: string, after = this.#last): void {
+    const count = this.#db.prepare(`SELECT count(*) AS n FROM ${table} WHERE ${where}`);
+    const there = count.get(after)!["n"];
+    if (there !== n) this.#wrong(`/${table}`, `There are ${there}, but the entries tell of ${n}.`);
+  }
+
+  /** The chapter that a prune has cut in two: it may mention keys of its first half alone. */
+  get #edge(): number {
+    return this.#last === 0 ? -1 : chapterOf(this.#last + 1);
+  }
+  #whole(chapter: number): boolean {
+    return chapter > this.#edge;
   }
 }

@@ -1,14 +1,14 @@
 // Where a key's entries are, roughly: chapter by chapter. A row for every commit and key would touch a page of the file for
 // each of them; so a chapter is told once that it has entries of a key, and a reader that looks for them reads its terms.
 import type { DatabaseSync } from "node:sqlite";
-import type { Terms } from "./wire.ts";
+import type { Said } from "./said.ts";
 
 /** Entries in a chapter. */
 export const CHAPTER = 4_096;
 export const chapterOf = (first: number): number => Math.floor(first / CHAPTER);
 
 export interface Mention {
-  add(terms: readonly Terms[], first: number): void;
+  add(terms: readonly Said[], first: number): void;
   undo(): void;
   done(): void;
 }

@@ -2,26 +2,39 @@
 // readings give way to short ones every few milliseconds.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers/promises";
-import type { Entry, LedgerQuery, ResultPage, PageRequest, Problem, Total } from "tollgate/plugin";
+import type {
+  Entry,
+  LedgerQuery,
+  LedgerState,
+  ResultPage,
+  PageRequest,
+  Problem,
+  Total,
+} from "tollgate/plugin";
 import {
   createTotals,
+  depthOf,
   isCounted,
   type LedgerRow,
   matches,
   pageOf,
   pageSize,
+  type RowFacts,
   toEntry,
   type Totals,
   type TotalsQuery,
 } from "tollgate/store";
 import { Audit } from "./audit.ts";
+import { readBase } from "./standing.ts";
 import { Batches, PAUSE } from "./batches.ts";
 import { headOf, links, type Head } from "./chain.ts";
 import { checkKeys } from "./keyring.ts";
+import { prunedSums } from "./pruned.ts";
 import { createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
 import type { Unsummed } from "./summed.ts";
 import { NEAR, type Samples, Sums } from "./sums.ts";
 import { quarterOf } from "./sums-file.ts";
+import { createSpoken, type Spoken } from "./words.ts";
 
 /** Rows, or commits, read in one go. */
 const STRIDE = 2_000;
@@ -37,16 +50,20 @@ export class Reader {
   readonly #batches: Batches;
   readonly #done: StatementSync;
   readonly #sums: Sums;
+  readonly #spoken: Spoken;
 
   constructor({ file }: { file: string }) {
     this.#file = file;
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
     this.#batches = new Batches(this.#db, createShelf(this.#db));
+    this.#spoken = createSpoken(this.#db);
     this.#done = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
     this.#sums = new Sums(this.#db, `${file}.sums`);
   }
 
   async entries(query: LedgerQuery, page?: PageRequest, still?: Still): Promise<ResultPage<Entry>> {
+    this.#spoken.forget();
+    const speaks = query.label !== undefined;
     const size = pageSize(page);
     const after = Number(page?.after ?? 0);
     const found: Entry[] = [];
@@ -58,7 +75,11 @@ export class Reader {
       }
       rowsOf(stored).forEach((row, i) => {
         const seq = stored.first + i;
-        if (seq > after && this.#asked(row, seq, query)) found.push(toEntry(row, seq));
+        if (seq <= after) return;
+        if (speaks) this.#speak(row);
+        if (!this.#asked(row, seq, query)) return;
+        if (!speaks) this.#speak(row);
+        found.push(toEntry(row, seq));
       });
       if (found.length > size) break;
     }
@@ -67,11 +88,19 @@ export class Reader {
 
   async totals(asked: TotalsQuery, still?: Still): Promise<readonly Total[]> {
     const query: LedgerQuery = asked;
+    this.#spoken.forget();
+    const speaks = depthOf(asked.by, asked) === "labels";
     const end = this.#batches.last();
-    const [sums, left] = await this.#summed(asked, still);
+    const speak = (of: RowFacts): RowFacts =>
+      speaks ? { ...of, labels: this.#spoken.labels(of.labels) } : of;
+    const [sums, left] = await this.#summed(asked, speak, still);
+    for (const [facts, amounts, at] of prunedSums(this.#db, query, left))
+      sums.take(facts, amounts, at, query);
     const add = ({ first }: Stored, rows: readonly LedgerRow[], of?: ReadonlySet<number>) =>
       rows.forEach((row, i) => {
-        if (!isCounted(row, query.state) || !this.#asked(row, first + i, query)) return;
+        if (!isCounted(row, query.state)) return;
+        if (speaks) this.#speak(row);
+        if (!this.#asked(row, first + i, query)) return;
         if (!of || of.has(quarterOf(row.at))) sums.add(row);
       });
     for (const [first, after] of left?.chapters ?? [])
@@ -99,13 +128,14 @@ export class Reader {
   /** What sums tell, and what they do not. */
   async #summed(
     asked: TotalsQuery,
+    speak: (of: RowFacts) => RowFacts,
     still: Still | undefined,
   ): Promise<[Totals, Unsummed | undefined]> {
     const fresh = () => createTotals(asked.by, asked.zone);
     const sums = fresh();
     try {
       const reach = () => this.#batches.reach(asked);
-      return [sums, await this.#sums.take(asked, sums, reach, still)];
+      return [sums, await this.#sums.take(asked, { sums, speak }, reach, still)];
     } catch {
       return [fresh(), undefined];
     }
@@ -127,9 +157,28 @@ export class Reader {
     return headOf(this.#db);
   }
 
+  state(): LedgerState {
+    const pages = (of: string) => Number(this.#db.prepare(`PRAGMA ${of}`).get()?.[of]);
+    const base = readBase(this.#db);
+    const oldest = this.#db
+      .prepare("SELECT since FROM segment WHERE id > ? ORDER BY id LIMIT 1")
+      .get(base?.segment ?? 0);
+    return {
+      bytes: pages("page_size") * (pages("page_count") - pages("freelist_count")),
+      prunedRows: base?.rows ?? 0,
+      ...(oldest && { oldest: Number(oldest["since"]) }),
+      ...(base && { prunedAt: base.at }),
+    };
+  }
+
   close(): void {
     this.#sums.close();
     this.#db.close();
+  }
+
+  /** Its labels as they were told, but for what is gone. */
+  #speak(row: LedgerRow): void {
+    row.labels = this.#spoken.labels(row.labels);
   }
 
   #asked(row: LedgerRow, seq: number, query: LedgerQuery): boolean {
@@ -164,7 +213,7 @@ async function each(
  * On one snapshot, however long it takes, while the gateway goes on writing. `samples` are older than it. Says of the sums apart whether
  * they are to be made anew.
  */
-async function verify(
+export async function verify(
   file: string,
   samples: Samples | undefined,
 ): Promise<{ problems: readonly Problem[]; sums: boolean }> {
@@ -181,7 +230,9 @@ async function verify(
     // Sums over entries that were changed would say nothing more.
     if (problems.length > 0) return { problems, sums: true };
     const audit = new Audit(db, samples);
-    const batches = db.prepare(`SELECT ${STORED} FROM batch ORDER BY first`);
+    const batches = db.prepare(
+      `SELECT ${STORED} FROM batch WHERE first > coalesce((SELECT last FROM base), 0) ORDER BY first`,
+    );
     let read = 0;
     for (const stored of batches.iterate() as Iterable<unknown> as Iterable<Stored>) {
       audit.add(stored);

@@ -2,6 +2,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import { VIEW } from "./view.ts";
 
+/** A row goes when sums stand for it, and not before. */
+const KEPT = "WHEN OLD.first > coalesce((SELECT last FROM base), 0)";
+
 /**
  * batch       the ledger, append-only: the entries of one commit in one row, and once what they have in common
  * segment     a chain of hashes over the batches, one link a commit; when its entries were (since, till); and low: no
@@ -11,6 +14,12 @@ import { VIEW } from "./view.ts";
  * mention     which chapters of the ledger have entries of a key
  * open        calls that are open for long, or of which something was heard, and what it was
  * keyed       a chain of hashes over what commands wrote of keys
+ * word        what the hashes in terms and in keys' records stand for. Rows are added at its end and stay where they are, and no index
+ *             has text: SQLite copies what it moves, and of what it has copied a page keeps a trace
+ * spoken      the newest chapter that says a word
+ * base        what stands for rows that were pruned: where the chain goes on, and what budgets had counted
+ * sums        what those rows come to, by quarters of an hour, each with a hash over it and all before
+ * carried     reserves from among them, of calls that rows after them speak of
  * meter       what limits and budgets have counted, as of the last entry
  * entry       all of it to read, an entry a row
  *
@@ -44,37 +53,49 @@ const MIGRATIONS: readonly string[] = [
     attempt TEXT PRIMARY KEY, seq INTEGER NOT NULL, usage TEXT NOT NULL, cost INTEGER
   ) STRICT, WITHOUT ROWID;
 
+  CREATE TABLE word (
+    id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, key TEXT NOT NULL, name TEXT NOT NULL,
+    salt TEXT, text TEXT, kept INTEGER NOT NULL, gone INTEGER
+  ) STRICT;
+  CREATE TABLE spoken (hash TEXT PRIMARY KEY, chapter INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE base (
+    id INTEGER PRIMARY KEY CHECK (id = 1), last INTEGER NOT NULL, sums INTEGER NOT NULL, text TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE sums (n INTEGER PRIMARY KEY, quarter INTEGER NOT NULL, text TEXT NOT NULL, hash TEXT NOT NULL) STRICT;
+  CREATE INDEX by_quarter ON sums (quarter);
+  CREATE TABLE carried (
+    seq INTEGER PRIMARY KEY, attempt TEXT NOT NULL, over INTEGER NOT NULL,
+    instance TEXT NOT NULL, terms TEXT NOT NULL, rows TEXT NOT NULL
+  ) STRICT;
+
   CREATE TABLE meter (id TEXT PRIMARY KEY, level TEXT NOT NULL, at INTEGER NOT NULL, max TEXT NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE key (digest TEXT PRIMARY KEY, place TEXT NOT NULL UNIQUE, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE key (digest TEXT PRIMARY KEY, place TEXT NOT NULL UNIQUE, record TEXT NOT NULL, said TEXT NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE keyed (n INTEGER PRIMARY KEY, digest TEXT NOT NULL, sum TEXT NOT NULL, hash TEXT NOT NULL) STRICT;
   CREATE TABLE price (hash TEXT PRIMARY KEY, price TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
   CREATE TRIGGER segment_stays BEFORE UPDATE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER segment_remains BEFORE DELETE ON segment BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER segment_remains BEFORE DELETE ON segment ${KEPT} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER batch_stays BEFORE UPDATE ON batch BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-  CREATE TRIGGER batch_remains BEFORE DELETE ON batch BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER batch_remains BEFORE DELETE ON batch ${KEPT} BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER sums_stay BEFORE UPDATE ON sums BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER sums_remain BEFORE DELETE ON sums WHEN OLD.n <= coalesce((SELECT sums FROM base), 0) BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER keyed_stays BEFORE UPDATE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER keyed_remains BEFORE DELETE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   ${VIEW}
   `,
-  // Its rows have an account.
-  `DROP VIEW entry; ${VIEW}`,
 ];
 
+/** The version that the first migration makes: what was written before has no way to here. */
+const FIRST = 3;
+const NEWEST = FIRST + MIGRATIONS.length - 1;
+
 export function migrate(db: DatabaseSync, file: string): void {
-  const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
-    user_version: number;
-  };
-  if (version > MIGRATIONS.length)
-    throw new Error(
-      `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${MIGRATIONS.length}). ` +
-        "Run that version, or move the file away to begin a new ledger.",
-    );
-  for (let next = version; next < MIGRATIONS.length; next++) {
+  const version = checkVersion(db, file);
+  for (let next = Math.max(version + 1, FIRST); next <= NEWEST; next++) {
     db.exec("BEGIN EXCLUSIVE");
     try {
-      db.exec(MIGRATIONS[next]!);
-      db.exec(`PRAGMA user_version = ${next + 1}`);
+      db.exec(MIGRATIONS[next - FIRST]!);
+      db.exec(`PRAGMA user_version = ${next}`);
       db.exec("COMMIT");
     } catch (error) {
       // A full disk has taken it back already, and is what has to be told.
@@ -82,4 +103,22 @@ export function migrate(db: DatabaseSync, file: string): void {
       throw error;
     }
   }
+}
+
+/** Throws for what cannot be read here. */
+export function checkVersion(db: DatabaseSync, file: string): number {
+  const { user_version: version } = db.prepare("PRAGMA user_version").get() as {
+    user_version: number;
+  };
+  if (version > NEWEST)
+    throw new Error(
+      `${file} was written by a newer Tollgate (ledger version ${version}, this one knows ${NEWEST}). ` +
+        "Run that version, or move the file away to begin a new ledger.",
+    );
+  if (version > 0 && version < FIRST)
+    throw new Error(
+      `${file} was written by a Tollgate from before its first release (ledger version ${version}, this one reads ${FIRST} and later). ` +
+        "Run that version to export it, and move the file away to begin a new ledger.",
+    );
+  return version;
 }

@@ -52,8 +52,12 @@ export class Session {
     closeSync(openSync(file, "a", 0o600));
     const db = (this.db = new DatabaseSync(file, { timeout: 1_000 }));
     try {
+      // Of a file that begins: what is pruned is given back page by page, and not by writing all of it anew.
+      db.exec("PRAGMA auto_vacuum = INCREMENTAL");
       db.exec("PRAGMA journal_mode = WAL");
       db.exec(`PRAGMA synchronous = ${SYNCHRONOUS[durability]}`);
+      // What is taken away is overwritten where it stood.
+      db.exec("PRAGMA secure_delete = FAST");
       if (durability === "power") db.exec("PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1");
       migrate(db, file);
       checkTail(db, file);
@@ -87,6 +91,11 @@ export class Session {
         this.#journal.careful = false;
       }
     }
+  }
+
+  /** What the ledger does with itself: all of it or nothing, like a batch. */
+  step<T>(work: (db: DatabaseSync, journal: SqliteJournal) => T): T {
+    return this.#transaction(() => work(this.db, this.#journal));
   }
 
   #recover(): Opened {

@@ -24,7 +24,7 @@ export const statementsOf = (db: DatabaseSync) => ({
       "ON CONFLICT (id) DO UPDATE SET level = excluded.level, at = excluded.at, max = excluded.max",
   ),
   drop: db.prepare("DELETE FROM meter WHERE id = ?"),
-  key: db.prepare("INSERT OR REPLACE INTO key (digest, place, record) VALUES (?, ?, ?)"),
+  key: db.prepare("INSERT OR REPLACE INTO key (digest, place, record, said) VALUES (?, ?, ?, ?)"),
   keyring: createKeyring(db),
   price: db.prepare("INSERT INTO price (hash, price) VALUES (?, ?) ON CONFLICT DO NOTHING"),
   alive: db.prepare(

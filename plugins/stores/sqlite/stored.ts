@@ -3,6 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { hash } from "node:crypto";
 import type { BillPart, Settle, Usage } from "tollgate/plugin";
 import { type LedgerRow, type Taken, UNSAID } from "tollgate/store";
+import { noteOf } from "./note.ts";
 import { type Common, common, type Listed } from "./terms.ts";
 
 export interface Stored {
@@ -49,7 +50,9 @@ type Adjusted = [
 
 const amount = (text: Amount): bigint | null => (text === null ? null : BigInt(text));
 
+/** Labels are hashes here, as the chain has them. A note has no rows. */
 export function rowsOf({ instance, terms, rows }: Stored): LedgerRow[] {
+  if (noteOf(rows)) return [];
   const values = JSON.parse(rows) as unknown[];
   const list = (JSON.parse(terms) as Listed[]).map(common);
   return values.map((one) => fromText(one as Reserved | Settled | Adjusted, instance, list));
@@ -150,6 +153,20 @@ export function counted(
   }
 }
 
+/** A reserve from among rows that are gone. `over`: so is its settle. */
+export interface Carried extends Stored {
+  readonly over: boolean;
+}
+
+/** All of them, or that of one attempt. */
+export function* carriedIn(db: DatabaseSync, attempt?: string): Generator<Carried, void> {
+  const all = db.prepare(
+    "SELECT seq AS first, over, instance, terms, rows FROM carried WHERE ?1 IS NULL OR attempt = ?1 ORDER BY seq",
+  );
+  for (const { over, ...stored } of all.iterate(attempt ?? null))
+    yield { ...(stored as unknown as Stored), over: over === 1 };
+}
+
 /** Rows by where they are. */
 export interface Shelf {
   /** The commit that an entry belongs to. */
@@ -163,12 +180,18 @@ export interface Shelf {
 
 export function createShelf(db: DatabaseSync): Shelf {
   const holding = db.prepare(
-    `SELECT ${STORED} FROM batch WHERE first <= ? ORDER BY first DESC LIMIT 1`,
+    `SELECT ${STORED} FROM batch WHERE first <= ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first DESC LIMIT 1`,
+  );
+  const carried = db.prepare(
+    "SELECT seq AS first, instance, terms, rows FROM carried WHERE seq = ?",
   );
   const call = db.prepare("SELECT first FROM call WHERE attempt = ?");
   const done = db.prepare("SELECT first FROM done WHERE reserve = ?");
-  const adjusts = db.prepare("SELECT seq FROM adjustment WHERE attempt = ? ORDER BY seq");
-  const at = (seq: number) => holding.get(seq) as unknown as Stored | undefined;
+  const adjusts = db.prepare(
+    "SELECT seq FROM adjustment WHERE attempt = ? AND seq > coalesce((SELECT last FROM base), 0) ORDER BY seq",
+  );
+  const at = (seq: number) =>
+    (holding.get(seq) ?? carried.get(seq)) as unknown as Stored | undefined;
 
   function find(first: unknown, attempt: string, kind: LedgerRow["kind"]): number | undefined {
     const stored = at(Number(first));

@@ -6,6 +6,7 @@ import {
   type Depth,
   DEPTHS,
   groupsOf,
+  type RowFacts,
   type Totals,
   type TotalsQuery,
   zoneClock,
@@ -30,12 +31,18 @@ export interface Unsummed {
   readonly chapters: readonly (readonly [first: number, end: number])[];
 }
 
+/** Totals, and what the hashes of labels stand for. */
+export interface TakenInto {
+  readonly sums: Totals;
+  readonly speak: (of: RowFacts) => RowFacts;
+}
+
 /** Adds what is known to the totals. Nothing is written to the file meanwhile. */
 export async function takeSums(
   file: SumsFile,
   depth: Depth,
   { by, zone, ...query }: TotalsQuery,
-  into: Totals,
+  { sums: into, speak }: TakenInto,
   still: Still | undefined,
 ): Promise<Unsummed> {
   const { seq: after } = file.upTo;
@@ -45,7 +52,7 @@ export async function takeSums(
     if (one.sums === undefined) quarters.add(one.start);
     else
       for (const [facts, amounts] of groupsOf(one.sums))
-        into.take(facts, amounts, one.start, query);
+        into.take(speak(facts), amounts, one.start, query);
     if (performance.now() - began < STRIDE_MS) continue;
     await setImmediate();
     if (still?.wanted === false) break;

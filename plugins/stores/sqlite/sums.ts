@@ -2,9 +2,9 @@
 import type { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerQuery } from "tollgate/plugin";
-import { depthOf, DEPTHS, type Depth, type Totals, type TotalsQuery } from "tollgate/store";
+import { depthOf, DEPTHS, type Depth, type TotalsQuery } from "tollgate/store";
 import type { Still } from "./reader.ts";
-import { takeSums, type Unsummed } from "./summed.ts";
+import { type TakenInto, takeSums, type Unsummed } from "./summed.ts";
 import { Summing } from "./summing.ts";
 import { SPANS, SumsFile } from "./sums-file.ts";
 
@@ -45,7 +45,7 @@ export class Sums {
   /** Adds to the totals what is known. Undefined, or thrown: nothing of them is of use. `reach`: how many entries the times are in. */
   async take(
     asked: TotalsQuery,
-    into: Totals,
+    into: TakenInto,
     reach: () => number,
     still: Still | undefined,
   ): Promise<Unsummed | undefined> {

@@ -24,7 +24,7 @@ const COLUMNS = {
   protocol: term(3),
   credential: term(4),
   privacy: term(5),
-  labels: term(6, "->"),
+  labels: `(SELECT json_group_object(l.key, coalesce((SELECT w.text ->> '$' FROM word w WHERE w.hash = l.value), 'erased')) FROM json_each(${term(6, "->")}) l)`,
   account: term(9),
   price: term(7),
   asked: by({ r: `nullif(${term(8, "->")}, 'null')` }, "NULL"),
@@ -46,7 +46,10 @@ const COLUMNS = {
 const columns = Object.entries(COLUMNS).map(([column, of]) => `${of} AS ${column}`);
 
 export const VIEW = `
-  CREATE VIEW entry AS SELECT ${columns.join(", ")} FROM batch b, json_each(b.rows) r;
+  CREATE VIEW entry AS SELECT ${columns.join(", ")} FROM (
+    SELECT seq AS first, instance, terms, rows FROM carried UNION ALL
+    SELECT first, instance, terms, rows FROM batch WHERE first > coalesce((SELECT last FROM base), 0)
+  ) b, json_each(b.rows) r WHERE r.value ->> 0 <> 'n';
   CREATE TRIGGER entry_stays INSTEAD OF UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER entry_remains INSTEAD OF DELETE ON entry BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 `;

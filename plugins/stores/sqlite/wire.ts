@@ -24,6 +24,7 @@ import {
   type RareCommand,
   toJson,
 } from "tollgate/store";
+import type { Said } from "./said.ts";
 import { createNumbering, type Listed } from "./terms.ts";
 
 type At<C> = C & { readonly at: number };
@@ -98,15 +99,13 @@ const claimOf = ([scope, unit, max, per, take]: ClaimText): Claim => ({
 export interface Terms {
   readonly text: string;
   readonly key: string;
-  /** Which commit has listed it, and where. */
-  listed: object | undefined;
-  place: number;
+  /** As the file was told of it last. */
+  said: Said | undefined;
 }
-export const newTerms = (text: string): Terms => ({
+const newTerms = (text: string): Terms => ({
   text,
   key: (JSON.parse(text) as Listed)[0],
-  listed: undefined,
-  place: 0,
+  said: undefined,
 });
 
 export interface ReserveLine extends BookReserve {
@@ -117,7 +116,13 @@ export interface ReserveLine extends BookReserve {
   readonly hold: string;
 }
 
-type Said = readonly [unknown, unknown, outcome: string, usage: Settle["usage"], ...unknown[]];
+type SettleText = readonly [
+  unknown,
+  unknown,
+  outcome: string,
+  usage: Settle["usage"],
+  ...unknown[],
+];
 
 /** What it says is read when the rules ask, and they do when something was taken. State and cost are first in it. */
 export class SettleLine implements BookSettle {
@@ -125,7 +130,7 @@ export class SettleLine implements BookSettle {
   readonly at: number;
   readonly attempt: string;
   readonly text: string;
-  #said: Said | undefined;
+  #said: SettleText | undefined;
   constructor(at: number, attempt: string, text: string) {
     this.at = at;
     this.attempt = attempt;
@@ -146,7 +151,7 @@ export class SettleLine implements BookSettle {
     return this.#all[3];
   }
   get #all() {
-    return (this.#said ??= JSON.parse(`[${this.text}]`) as Said);
+    return (this.#said ??= JSON.parse(`[${this.text}]`) as SettleText);
   }
 }
 

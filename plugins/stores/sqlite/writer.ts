@@ -8,6 +8,7 @@ import {
   type ResultPage,
 } from "tollgate/plugin";
 import { createBallast } from "./ballast.ts";
+import { erase } from "./erasing.ts";
 import { lock } from "./lock.ts";
 import { Session, type Opened, type Settings } from "./session.ts";
 import { createUnpacker, told, type Line, type Verdicts } from "./wire.ts";
@@ -60,7 +61,8 @@ export class Writer {
 
   /** When the oldest row was written. */
   oldest(): number | undefined {
-    const first = "SELECT since FROM segment ORDER BY id LIMIT 1";
+    const first =
+      "SELECT since FROM segment WHERE last > coalesce((SELECT last FROM base), 0) ORDER BY id LIMIT 1";
     return this.#current().db.prepare(first).get()?.["since"] as number | undefined;
   }
 
@@ -93,12 +95,29 @@ export class Writer {
     }
   }
 
+  /** Takes these words out. How many there were, and which. */
+  erase(hashes: readonly string[], at: number): readonly string[] {
+    return this.#step((session) => erase(session, hashes, at));
+  }
+
   close(): void {
     try {
       this.#commit();
     } finally {
       this.#abandon();
       this.#held.release();
+    }
+  }
+
+  /** Between batches. After an error of the disk, the next one begins on a new handle. */
+  #step<T>(work: (session: Session) => T): T {
+    try {
+      const result = work(this.#current());
+      this.#commit();
+      return result;
+    } catch (error) {
+      if (!faultOf(error)) this.#abandon();
+      throw error;
     }
   }
 

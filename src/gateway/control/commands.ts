@@ -5,6 +5,7 @@ import { answering } from "./input.ts";
 import type { ControlCommand } from "./socket.ts";
 import type { CommandName } from "./table.ts";
 import type { Services } from "../services/services.ts";
+import { keepingCommands } from "./keeping-commands.ts";
 import { keyCommands } from "./key-commands.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
@@ -14,7 +15,12 @@ import type { Gateway } from "../types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
-  services: Pick<Services, "store" | "ledger" | "mask" | "observing" | "readings" | "env">;
+  services: Pick<
+    Services,
+    "store" | "ledger" | "mask" | "observing" | "readings" | "env" | "stateDir"
+  >;
+  /** Of Tollgate. */
+  version: string;
   /** Resolves when no process remembers anything of a key any more. */
   forget: () => Promise<void>;
   refresh: Refresh;
@@ -46,6 +52,15 @@ export const commandsOf = (of: {
       services.store,
       (command) => services.ledger.adjust(command),
       () => namesAround(current().config, listed()),
+    ),
+    ...keepingCommands(
+      {
+        store: services.store,
+        use: current().config.store.use,
+        stateDir: services.stateDir,
+        version: of.version,
+      },
+      forget,
     ),
     ...keyCommands(
       {

@@ -3,6 +3,8 @@ import type { JSONSchema } from "json-schema-to-ts";
 
 export const text = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 512, description }) as const;
+export const path = (description: string) =>
+  ({ type: "string", minLength: 1, maxLength: 4_096, description }) as const;
 export const whole = (description: string) =>
   ({ type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description }) as const;
 export const words = (description: string) =>

@@ -1,6 +1,7 @@
 // Every command of a gateway: what it is for, what it takes and answers, which role may give it, and whether it changes
 // anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
 import { answer, KEY, LIMIT, MODEL, NONE, privacy, ROWS, text, whole, words } from "./fields.ts";
+import { KEEPING_COMMANDS } from "./keeping-table.ts";
 import type { PluginCommand, Role } from "../../plugin/plugin.ts";
 import type { TotalsBy } from "../../plugin/store.ts";
 import type { Infer } from "../../plugin/schema.ts";
@@ -194,6 +195,7 @@ export const COMMANDS = {
     cli: "ledger adjust",
     onFiles: true,
   },
+  ...KEEPING_COMMANDS,
   "keys.create": {
     summary: "make a key, and print it once",
     input: {

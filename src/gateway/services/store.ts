@@ -92,6 +92,7 @@ function behindFence(store: Store & Commands, open: () => Promise<void>): Store 
     shared: store.shared && ((name, make) => store.shared!(name, make)),
     size: store.size && (() => store.size!()),
     instances: store.instances && (() => store.instances!()),
+    keeping: store.keeping,
   } as Store & Commands;
 }
 

@@ -214,7 +214,10 @@ describe("the chain finds", () => {
     ["taken out", "UPDATE key SET record = json_remove(record, '$.limits')"],
     ["of a key that was taken back", "UPDATE key SET record = json_remove(record, '$.revoked')"],
     ["of a key that is gone", "DELETE FROM key WHERE digest = 'd1'"],
-    ["of a key that nobody made", "INSERT INTO key VALUES ('dx', 'zz', '{\"id\":\"kx\"}')"],
+    [
+      "of a key that nobody made",
+      "INSERT INTO key VALUES ('dx', 'zz', '{\"id\":\"kx\"}', '{\"id\":\"kx\"}')",
+    ],
     ["whose trace was wiped", "DELETE FROM keyed WHERE n = 2"],
     ["whose trace was cut", "DELETE FROM keyed WHERE n > 1"],
   ])("a limit that was %s in the file", async (_how, sql) => {

@@ -1,0 +1,112 @@
+// What stands for rows that were pruned, and how the rest of the chain proves it: the newest note says the hash of the base and the
+// last hash of the sums.
+import { hash } from "node:crypto";
+import type { DatabaseSync } from "node:sqlite";
+import type { Problem } from "tollgate/plugin";
+import type { Note } from "./note.ts";
+
+export interface Base {
+  /** The last commit that is gone. The chain goes on from its hash. */
+  readonly segment: number;
+  readonly last: number;
+  readonly hash: string;
+  /** When the first row was written that is gone, and when the last one. */
+  readonly since: number;
+  readonly till: number;
+  /** Rows that are gone. */
+  readonly rows: number;
+  /** When this was written. */
+  readonly at: number;
+  /** How many of the sums are in use; others are not yet, or never were. */
+  readonly sums: number;
+  /** Reserves that are kept apart, each with the hash of its text. */
+  readonly carried: readonly (readonly [seq: number, hash: string])[];
+  /** What windows of the calendar had counted by then. */
+  readonly meters: readonly (readonly [id: string, sum: string])[];
+  /** Of notes that are gone: what was erased. */
+  readonly gone: readonly (readonly [seq: number, count: number, sum: string])[];
+}
+
+export const textHash = (text: string): string => hash("sha256", text);
+
+/** Sums follow on one another. */
+export const sumsLink = (before: string, quarter: number, text: string): string =>
+  hash("sha256", `${before}\n${quarter}\n${text}`);
+
+/** Undefined: nothing was pruned yet. */
+export function readBase(db: DatabaseSync): Base | undefined {
+  const text = db.prepare("SELECT text FROM base").get()?.["text"];
+  return typeof text === "string" ? (JSON.parse(text) as Base) : undefined;
+}
+
+/** `said`: by the newest note that speaks of it. */
+export function* checkBase(db: DatabaseSync, said: Note["pruned"]): Generator<Problem, void> {
+  const found = db.prepare("SELECT last, sums, text FROM base").get();
+  if (!found && !said) return;
+  const wrong = (message: string): Problem => ({ path: "/base", message });
+  const text = String(found?.["text"] ?? "");
+  if (!said) yield wrong("No row of the ledger says that anything was pruned.");
+  else if (
+    !found ||
+    textHash(text) !== said.base ||
+    found["last"] !== said.last ||
+    found["sums"] !== sumsIn(text)
+  )
+    yield wrong(`What stands for the rows up to ${said.last} was changed after it was written.`);
+  let before = "";
+  const all = db.prepare("SELECT n, quarter, text, hash FROM sums WHERE n <= ? ORDER BY n");
+  for (const row of all.iterate(Number(found?.["sums"] ?? 0))) {
+    const its = sumsLink(before, Number(row["quarter"]), String(row["text"]));
+    if (its !== row["hash"])
+      yield {
+        path: `/sums/${row["n"]}`,
+        message: "These sums were changed after they were written.",
+      };
+    before = String(row["hash"]);
+  }
+  if (said && before !== said.sums)
+    yield wrong("Sums of what was pruned are missing, or too many.");
+  yield* checkCarried(db, text);
+}
+
+/** Only what the base names, each as it was. */
+function* checkCarried(db: DatabaseSync, base: string): Generator<Problem, void> {
+  const named = new Map(carriedIn(base));
+  for (const { seq, text } of carriedTexts(db)) {
+    if (named.get(seq) !== textHash(text))
+      yield { path: `/carried/${seq}`, message: "This reserve is not what was kept of it." };
+    named.delete(seq);
+  }
+  for (const seq of named.keys())
+    yield { path: `/carried/${seq}`, message: "This reserve was kept, and it is not there." };
+}
+
+function sumsIn(base: string): number {
+  try {
+    return (JSON.parse(base) as Base).sums;
+  } catch {
+    return 0;
+  }
+}
+
+function carriedIn(base: string): Base["carried"] {
+  try {
+    return (JSON.parse(base) as Base).carried;
+  } catch {
+    return [];
+  }
+}
+
+/** What the hash of a carried reserve is of. */
+export const carriedText = (of: {
+  readonly over: unknown;
+  readonly instance: unknown;
+  readonly terms: unknown;
+  readonly rows: unknown;
+}): string => JSON.stringify([of.over, of.instance, of.terms, of.rows]);
+
+function* carriedTexts(db: DatabaseSync): Generator<{ seq: number; text: string }, void> {
+  const all = db.prepare("SELECT seq, over, instance, terms, rows FROM carried ORDER BY seq");
+  for (const row of all.iterate())
+    yield { seq: Number(row["seq"]), text: carriedText(row as never) };
+}

@@ -1,0 +1,16 @@
+// Bytes and times as people read them.
+const UNITS = ["B", "KB", "MB", "GB", "TB"] as const;
+
+/** "12.3 MB" */
+export function sizeOf(bytes: number): string {
+  let unit = 0;
+  let size = bytes;
+  while (size >= 1_000 && unit < UNITS.length - 1) {
+    size /= 1_000;
+    unit++;
+  }
+  return `${unit === 0 ? size : size.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** "0.4 s" */
+export const took = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;

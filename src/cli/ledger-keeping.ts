@@ -1,0 +1,118 @@
+// How large the ledger is, and archives of it, on the command line.
+import { resolve } from "node:path";
+import type { ArchiveMade } from "../gateway/control/keeping-commands.ts";
+import { COMMANDS } from "../gateway/control/table.ts";
+import { cannot } from "../gateway/keeping/cannot.ts";
+import { idleStore } from "../gateway/keeping/idle-store.ts";
+import { parseDuration } from "../lib/duration.ts";
+import { plural } from "../lib/text.ts";
+import { fail } from "../model/error.ts";
+import { formatUsd } from "../money/format.ts";
+import type { LedgerState } from "../plugin/keeping.ts";
+import { sizeOf, took } from "./amounts.ts";
+import { CONFIG, type CliInput, EXIT, type Options, type Part, STATE } from "./command.ts";
+import { configFile, load, nameOf, quietLog } from "./loading.ts";
+import { storeDoor } from "./store.ts";
+import { moment, paint, say, sayJson } from "./terminal.ts";
+
+const BASIC: Options = { ...CONFIG, ...STATE };
+
+export const KEEPING: Readonly<Record<"state" | "archive", Part>> = {
+  state: {
+    usage: "ledger state [options]",
+    summary: COMMANDS["ledger.state"].summary,
+    about:
+      "Says how large the ledger is on the disk, when its oldest row was written, and how many rows sums stand for.",
+    options: BASIC,
+    examples: ["tollgate ledger state"],
+    run: state,
+  },
+  archive: {
+    usage: "ledger archive <file> [options]",
+    summary: COMMANDS["ledger.archive"].summary,
+    about:
+      "Writes rows as lines of JSON, compressed (gzip), with the proof that they are what was written. Rows stay where they are. With " +
+      "--verify an archive is read and proved with nothing but itself.",
+    options: {
+      before: { value: "when", about: "rows from before 400d ago, or before 2026-01-01 (UTC)" },
+      "no-labels": { about: "leave out what labels say" },
+      verify: { about: "read it, and say whether it is what was written" },
+      head: { value: "hash", about: "with --verify: the last hash that it must have" },
+      ...BASIC,
+    },
+    words: { least: 1, most: 1 },
+    examples: [
+      "tollgate ledger archive 2026.jsonl.gz --before 2027-01-01",
+      "tollgate ledger archive 2026.jsonl.gz --verify",
+    ],
+    run: (given) => (given.has("verify") ? verified(given) : archived(given)),
+  },
+};
+
+async function state(given: CliInput): Promise<number> {
+  await using door = await storeDoor(given);
+  const found = (await door.ask("ledger.state", {})) as unknown as LedgerState;
+  if (given.json) sayJson(found);
+  else {
+    const since = found.oldest == null ? "no rows" : `rows since ${moment(found.oldest)}`;
+    const sums =
+      found.prunedRows > 0 ? `, and sums of ${plural(found.prunedRows, "older row")}` : "";
+    say(`${sizeOf(found.bytes)}, ${since}${sums}`);
+  }
+  return EXIT.fine;
+}
+
+/** Before 400d ago, or before a date. */
+function momentOf(text: string | undefined, option: string): number | undefined {
+  if (text === undefined) return undefined;
+  const span = parseDuration(text);
+  const at = span === undefined ? Date.parse(text) : Date.now() - span;
+  return Number.isNaN(at)
+    ? fail("invalid", `--${option} is a time, as in 400d or 2026-01-01, not "${text}".`, {
+        code: "usage",
+      })
+    : Math.max(0, at);
+}
+
+async function archived(given: CliInput): Promise<number> {
+  const before = momentOf(given.text("before"), "before");
+  await using door = await storeDoor(given);
+  const made = (await door.ask("ledger.archive", {
+    file: resolve(given.words[0]!),
+    before,
+    labels: !given.has("no-labels"),
+  })) as unknown as ArchiveMade;
+  if (given.json) sayJson(made);
+  else tellArchive(made);
+  return EXIT.fine;
+}
+
+function tellArchive({ file, bytes, ms, rows, head }: ArchiveMade): void {
+  say(`${file}  ${plural(rows, "row")}, ${sizeOf(bytes)}, ${took(ms)}`);
+  say(`${paint("gray", "head")}  ${head}`);
+}
+
+async function verified(given: CliInput): Promise<number> {
+  const file = configFile(given);
+  const { config } = await load(file);
+  if (!config) return fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
+  await using idle = await idleStore(config, quietLog().log);
+  const read = idle.store.keeping?.readArchive ?? cannot(config.store.use, "reads archives");
+  const found = await read(resolve(given.words[0]!));
+  const { problems, rows, from, to, head, total } = found;
+  const wanted = given.text("head");
+  const other = wanted !== undefined && wanted !== head;
+  const fine = problems.length === 0 && !other;
+  if (given.json) sayJson({ ok: fine, ...found });
+  else {
+    for (const { path, message } of problems) say(`${paint("red", path)}  ${message}`);
+    if (other) say(`${paint("red", "head")}  It ends with ${head}, not with ${wanted}.`);
+    const span = from == null || to == null ? "" : `, ${moment(from)} to ${moment(to)}`;
+    if (fine)
+      say(
+        `${paint("green", "as it was written")}  ${plural(rows, "row")}${span}, ${formatUsd(total.costNano)}`,
+      );
+    say(`${paint("gray", "head")}  ${head}`);
+  }
+  return fine ? EXIT.fine : EXIT.failed;
+}

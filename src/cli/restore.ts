@@ -1,0 +1,82 @@
+import { createReadStream } from "node:fs";
+import { resolve } from "node:path";
+import { type BackupManifest, MANIFEST, readManifest } from "../gateway/keeping/manifest.ts";
+import { restoreBackup } from "../gateway/keeping/restore.ts";
+import { readTar } from "../lib/tar.ts";
+import { plural } from "../lib/text.ts";
+import { fail, faultOf } from "../model/error.ts";
+import { type CliCommand, CONFIG, EXIT } from "./command.ts";
+import { configFile, load, nameOf, quietLog } from "./loading.ts";
+import { moment, paint, say, sayJson } from "./terminal.ts";
+
+export const command: CliCommand = {
+  usage: "restore <file> [options]",
+  about:
+    "Makes a state folder of what tollgate backup wrote, where gateway.yaml has it (state_dir). The folder has to be empty. All of the " +
+    "ledger is verified before anything is there, and its newest hash is printed. Calls that were open at that moment are settled as " +
+    "estimated when a gateway begins on it.",
+  options: {
+    "erased-in": {
+      value: "file",
+      about: "a later backup: what was erased by then is taken out of this one, too",
+      many: true,
+    },
+    ...CONFIG,
+  },
+  words: { least: 1, most: 1 },
+  examples: [
+    "tollgate restore /backups/monday.tar",
+    "tollgate restore /backups/monday.tar --erased-in /backups/friday.tar",
+    "ssh vault cat tollgate.tar | tollgate restore -",
+  ],
+  async run(given) {
+    const [named = ""] = given.words;
+    const file = configFile(given);
+    const { config } = await load(file);
+    if (!config) return fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
+    const erased = new Set<string>();
+    for (const later of given.texts("erased-in"))
+      for (const value of (await manifestOf(later)).erased) erased.add(value);
+    const done = await restoreBackup(config, {
+      log: quietLog().log,
+      backup: bytesOf(named),
+      erased: [...erased],
+    });
+    const { head, sums, at, files } = done.manifest;
+    if (given.json) sayJson(done);
+    else {
+      say(
+        `${paint("green", "as it was written")}  ${done.stateDir}, as of ${moment(at)}: ${plural(sums.calls, "call")}, ${plural(files.length, "file")}`,
+      );
+      if (done.erased > 0) say(`${paint("gray", "erased")}  ${plural(done.erased, "text")}`);
+      if (head) say(`${paint("gray", "head")}  ${head.hash}`);
+    }
+    return EXIT.fine;
+  },
+};
+
+async function* bytesOf(named: string): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* named === "-"
+      ? (process.stdin as AsyncIterable<Buffer>)
+      : (createReadStream(resolve(named), { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === undefined) throw error;
+    fail("not_found", `${named} cannot be read: ${code}.`, { code: "no_file", cause: error });
+  }
+}
+
+async function manifestOf(named: string): Promise<BackupManifest> {
+  try {
+    for await (const { name, bytes } of readTar(bytesOf(named)))
+      if (name === MANIFEST) {
+        const chunks: Buffer[] = [];
+        for await (const chunk of bytes) chunks.push(chunk);
+        return readManifest(Buffer.concat(chunks).toString());
+      }
+  } catch (error) {
+    if (faultOf(error)) throw error;
+  }
+  return fail("invalid", `${named} is no backup.`, { code: "no_backup" });
+}

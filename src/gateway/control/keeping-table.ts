@@ -1,0 +1,62 @@
+// Commands of a ledger that grows old, as the table has them.
+import { answer, NONE, path, text, whole } from "./fields.ts";
+
+export const KEEPING_COMMANDS = {
+  "ledger.state": {
+    summary: "how large the ledger is, and how far back it goes",
+    input: NONE,
+    output: answer("bytes", "prunedRows"),
+    role: "metrics",
+    writes: false,
+    cli: "ledger state",
+    onFiles: true,
+  },
+  "ledger.archive": {
+    summary: "write rows into a file that proves itself",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["file"],
+      properties: {
+        file: path("The file to write, which is not there yet: an absolute path"),
+        before: whole("Only commits from before this moment, in Unix milliseconds"),
+        labels: { type: "boolean", description: "Whether it has what labels say; yes by default" },
+      },
+    },
+    output: answer("file", "bytes", "rows", "head", "total"),
+    role: "owner",
+    writes: true,
+    cli: "ledger archive",
+    onFiles: true,
+  },
+  erase: {
+    summary: "take a person out of the ledger, for good",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        label: text("What a label says, as in user=4711"),
+        key: text("The id of a key: its name, its labels, and those of all its rows"),
+      },
+    },
+    output: answer("texts", "values"),
+    role: "owner",
+    writes: true,
+    cli: "erase",
+    onFiles: true,
+  },
+  backup: {
+    summary: "copy everything that the gateway keeps into one file",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["file"],
+      properties: { file: path("The file to write, which is not there yet: an absolute path") },
+    },
+    output: answer("file", "bytes", "ms", "manifest"),
+    role: "owner",
+    writes: true,
+    cli: "backup",
+    onFiles: true,
+  },
+} as const;

@@ -1,0 +1,117 @@
+// Files in one stream, in the form that every system's tar reads (POSIX ustar). Plain files alone, and short names.
+
+const BLOCK = 512;
+const EMPTY = Buffer.alloc(BLOCK);
+/** What eleven octal digits hold; larger ones are said in bytes. */
+const OCTAL = 8 ** 11;
+const LONGEST_NAME = 100;
+
+const padding = (size: number): Buffer => EMPTY.subarray(0, (BLOCK - (size % BLOCK)) % BLOCK);
+
+/** The head of a file, which its bytes follow. */
+export function tarHead(name: string, size: number, at: number): Buffer {
+  const head = Buffer.alloc(BLOCK);
+  if (Buffer.byteLength(name) > LONGEST_NAME) throw new RangeError(`${name} is too long a name.`);
+  const octal = (value: number, from: number, digits: number) =>
+    head.write(value.toString(8).padStart(digits, "0"), from, "ascii");
+  head.write(name, 0);
+  octal(0o600, 100, 7);
+  octal(0, 108, 7);
+  octal(0, 116, 7);
+  if (size < OCTAL) octal(size, 124, 11);
+  else {
+    head[124] = 0x80;
+    head.writeBigUInt64BE(BigInt(size), 128);
+  }
+  octal(Math.floor(at / 1_000), 136, 11);
+  head.fill(" ", 148, 156);
+  head.write("0", 156);
+  head.write("ustar\u000000", 257, "latin1");
+  const sum = head.reduce((all, byte) => all + byte, 0);
+  head.write(`${sum.toString(8).padStart(6, "0")}\0 `, 148, "latin1");
+  return head;
+}
+
+/** What follows a file's bytes. */
+export const tarPad = padding;
+/** What follows the last file. */
+export const TAR_END: Buffer = Buffer.alloc(2 * BLOCK);
+
+/** One file of a stream; its bytes are read, or passed over, before the next one comes. */
+export interface TarFile {
+  readonly name: string;
+  readonly size: number;
+  readonly bytes: AsyncIterable<Buffer>;
+}
+
+/** The files of a stream, in order. Throws for what is no tar, for what is no plain file, and where it breaks off. */
+export async function* readTar(stream: AsyncIterable<Uint8Array>): AsyncGenerator<TarFile, void> {
+  const source = new Source(stream);
+  for (;;) {
+    const head = await source.exactly(BLOCK);
+    if (head.every((byte) => byte === 0)) return;
+    const { name, size } = headOf(head);
+    let left = size;
+    async function* bytes(): AsyncGenerator<Buffer, void> {
+      while (left > 0) {
+        const some = await source.some(left);
+        left -= some.length;
+        yield some;
+      }
+    }
+    yield { name, size, bytes: bytes() };
+    while (left > 0) left -= (await source.some(left)).length;
+    await source.exactly(padding(size).length);
+  }
+}
+
+const broken = (): never => {
+  throw new Error("It is no backup, or it was changed on its way.");
+};
+
+function headOf(head: Buffer): { name: string; size: number } {
+  const text = (from: number, to: number): string =>
+    head.toString("utf8", from, to).replace(/\0[^]*$/, "");
+  let sum = 8 * 32;
+  for (let i = 0; i < BLOCK; i++) if (i < 148 || i >= 156) sum += head[i]!;
+  if (Number.parseInt(text(148, 156), 8) !== sum || text(257, 262) !== "ustar") broken();
+  if (text(156, 157) !== "0" && text(156, 157) !== "") broken();
+  const size =
+    head[124] === 0x80
+      ? Number(head.readBigUInt64BE(128))
+      : Number.parseInt(text(124, 136).trim(), 8);
+  if (!Number.isSafeInteger(size) || size < 0) broken();
+  return { name: text(0, LONGEST_NAME), size };
+}
+
+/** A stream, read in pieces of one's own choosing. */
+class Source {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(stream: AsyncIterable<Uint8Array>) {
+    this.#chunks = stream[Symbol.asyncIterator]();
+  }
+
+  /** As much as there is, and at most so much. */
+  async some(most: number): Promise<Buffer> {
+    while (this.#rest.length === 0) {
+      const { value, done } = await this.#chunks.next();
+      if (done) throw new Error("It breaks off.");
+      this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    }
+    const some = this.#rest.subarray(0, most);
+    this.#rest = this.#rest.subarray(some.length);
+    return some;
+  }
+
+  async exactly(size: number): Promise<Buffer> {
+    const whole: Buffer[] = [];
+    for (let left = size; left > 0;) {
+      const some = await this.some(left);
+      whole.push(some);
+      left -= some.length;
+    }
+    return Buffer.concat(whole);
+  }
+}

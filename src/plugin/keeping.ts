@@ -1,0 +1,134 @@
+// What becomes of a ledger over the years: it is copied, put back, archived, cut, and a person is taken out of it. A store may do
+// without any of this; the command then says what this store cannot.
+import type { Usage } from "../model/usage.ts";
+import type { Opt } from "../model/values.ts";
+import type { Problem } from "./problem.ts";
+
+/**
+ * Called by the host for an operator's commands and for `ledger: { keep }`, in the process that owns the store, while batches go on:
+ * none of it may keep a batch waiting for long. Each of them stands for itself: a store offers those that it can do. What one throws
+ * is the command's answer, a fault in its own words.
+ */
+export interface LedgerKeeping {
+  /**
+   * Writes all that the store keeps, as of one moment, into `file`, which is there, is empty and is the host's own. Called for
+   * `tollgate backup`. A rejection leaves a file that the host throws away.
+   */
+  backup?(file: string): Promise<LedgerCopy>;
+  /**
+   * Puts such a copy where `open` will find it. Called before `open`, on a store that has nothing; where there is something, it
+   * rejects as `conflict`. The copy is looked through first: what is not as it was written is rejected as `invalid`, and nothing is put anywhere.
+   */
+  restore?(file: string): Promise<LedgerCopy>;
+  /**
+   * Writes all rows up to those that began at `before` into `file`, compressed, with a proof that needs no ledger. Called for
+   * `tollgate ledger archive`, and before a prune that asks for it.
+   */
+  archive?(file: string, of: ArchiveRequest): Promise<ArchiveFacts>;
+  /** Reads an archive alone, and says what of it cannot be true. Called before `open` too, by `tollgate ledger archive --verify`. */
+  readArchive?(file: string): Promise<ArchiveFacts & { readonly problems: readonly Problem[] }>;
+  /** What `prune` would do, and what is in its way. Changes nothing. */
+  plan?(before: number): Promise<PrunePlan>;
+  /**
+   * Puts sums in the place of all rows from before `before`, as far as no open call began there. Sums, budgets and the proof stay what they
+   * were. In short steps between batches; `progress` is called after each and never throws. After a crash the next call goes on.
+   */
+  prune?(before: number, progress?: (of: PruneProgress) => void): Promise<Pruned>;
+  /** What there is now, cheaply: asked by `tollgate status` and by whatever shows it. */
+  state?(): Promise<LedgerState>;
+  /**
+   * Takes text that a person may be known by out of everything that is kept, for good: rows stay, and what they say in its place is
+   * "erased". Durable when it resolves. Nothing that fits is no error.
+   */
+  erase?(what: Erasure): Promise<Erased>;
+}
+
+/** What is taken out. `values`: what an earlier `Erased` gave, for a copy of the ledger from before that. */
+export type Erasure =
+  | { readonly label: { readonly name: string; readonly value: string } }
+  /** The key's name, its own labels, and the labels of all its rows. */
+  | { readonly key: string }
+  | { readonly values: readonly string[] };
+
+/** What was taken out, in words that say nothing of it. */
+export interface Erased {
+  readonly values: readonly string[];
+}
+
+/** What all settled calls of some rows come to. */
+export interface LedgerSum {
+  readonly calls: number;
+  readonly usage: Usage;
+  readonly costNano: bigint;
+  readonly unpriced: number;
+}
+
+/** A whole ledger as it was at one moment. */
+export interface LedgerCopy {
+  /** The newest row's seq and hash; the hash is part of the ledger that goes on. Absent: the store keeps no hashes. */
+  readonly head?: Opt<{ readonly seq: number; readonly hash: string }>;
+  /** All that was settled. */
+  readonly total: LedgerSum;
+  /** What was erased from it so far, as `Erased` says it. */
+  readonly erased: readonly string[];
+}
+
+/** Which rows an archive has. `labels: false` leaves out what labels say. */
+export interface ArchiveRequest {
+  readonly before: number;
+  readonly labels: boolean;
+}
+
+/** What an archive says of itself. */
+export interface ArchiveFacts {
+  readonly rows: number;
+  /** Of its first and its last row; absent when it has none. */
+  readonly from?: Opt<number>;
+  readonly to?: Opt<number>;
+  /** The hash that its first row follows on, and that of its last: the ledger has both, or had them. */
+  readonly after: string;
+  readonly head: string;
+  readonly total: LedgerSum;
+}
+
+/** What `prune` would take out. */
+export interface PrunePlan {
+  readonly rows: number;
+  /** Room that is given back, about. */
+  readonly bytes: number;
+  /** How long it would take, about. */
+  readonly ms: number;
+  /** The first and the last row that would go; absent when none would. */
+  readonly from?: Opt<number>;
+  readonly to?: Opt<number>;
+  /** The oldest open call, where it keeps rows from going. */
+  readonly open?: Opt<{ readonly attempt: string; readonly at: number }>;
+}
+
+/** How far a prune is. */
+export interface PruneProgress {
+  /** Rows that are gone, and that will be. */
+  readonly rows: number;
+  readonly of: number;
+}
+
+/** What a prune has done. */
+export interface Pruned {
+  readonly rows: number;
+  readonly bytes: number;
+  /** The longest that a step has kept batches waiting. */
+  readonly longestMs: number;
+  /** Rows from here on are there; before it, sums. Absent: nothing was ever pruned. */
+  readonly since?: Opt<number>;
+}
+
+/** A ledger in numbers. */
+export interface LedgerState {
+  readonly bytes: number;
+  /** When the oldest row that is there was written; absent: there is none. */
+  readonly oldest?: Opt<number>;
+  /** Rows that sums stand for, since the beginning. */
+  readonly prunedRows: number;
+  /** When rows were pruned last. */
+  readonly prunedAt?: Opt<number>;
+}
