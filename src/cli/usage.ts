@@ -1,7 +1,7 @@
 import type { Dimension, Sum, Sums } from "../gateway/control/ledger-commands.ts";
 import { zoneOf } from "../gateway/control/ledger-names.ts";
 import { DIMENSIONS } from "../gateway/control/table.ts";
-import { either, plural } from "../lib/text.ts";
+import { either, nearest, plural, visible } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { fail } from "../model/error.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
@@ -59,7 +59,7 @@ export const command: CliCommand = {
   async run(given) {
     const form = formOf(given);
     const zone = zoneOf(given.text("tz"));
-    const by = form === "focus" ? [...FOCUS_BY] : byOf(given);
+    const by = byOf(given, form);
     await using door = await storeDoor(given);
     const only = Object.fromEntries(Object.keys(ONLY).map((name) => [name, given.text(name)]));
     const began = performance.now();
@@ -92,6 +92,7 @@ export const command: CliCommand = {
   },
 };
 
+// oxlint-disable-next-line no-control-regex -- these are meant
 const UNPRICED = (calls: number): string =>
   `${plural(calls, "call")} without a known price, not in the cost. tollgate models explain <model> says more.`;
 
@@ -104,20 +105,33 @@ function formOf(given: CliInput): (typeof FORMS)[number] | undefined {
   return form;
 }
 
-function byOf(given: CliInput): Dimension[] {
+function noDimension(said: string): never {
+  const near = nearest(said, DIMENSIONS);
+  const meant = near === undefined ? "" : ` Did you mean "${near}"?`;
+  return fail(
+    "invalid",
+    `--by is one or more of ${DIMENSIONS.join(", ")}, not "${said}".${meant}`,
+    {
+      code: "usage",
+    },
+  );
+}
+
+function byOf(given: CliInput, form: ReturnType<typeof formOf>): readonly Dimension[] {
+  if (form === "focus" && given.text("by") !== undefined)
+    fail("invalid", "--focus has rows of its own: leave out --by.", { code: "usage" });
+  if (form === "focus") return FOCUS_BY;
   const by = given.texts("by").flatMap((text) => text.split(",").filter(Boolean));
+  for (const each of by) if (!DIMENSIONS.includes(each as Dimension)) noDimension(each);
   return by.length === 0 ? ["key"] : (by as Dimension[]);
 }
 
-/** A key as people call it, with its id where two are called the same. */
+/** A key as people call it, with its id where two are called the same. What a terminal would obey is shown as what it is. */
 function nameOf(sum: Sum, dimension: Dimension, names: Sums["names"]): string {
   const said = sum.by[dimension] ?? "";
-  if (dimension !== "key") return said;
-  const name = names[said];
-  if (name === undefined) return said;
-  return Object.values(names).filter((other) => other === name).length > 1
-    ? `${name} (${said})`
-    : name;
+  const name = dimension === "key" ? (names[said] ?? said) : said;
+  const twice = name !== said && Object.values(names).filter((other) => other === name).length > 1;
+  return visible(twice ? `${name} (${said})` : name);
 }
 
 function table({ rows, total, names }: Sums, by: readonly Dimension[]): void {

@@ -1,5 +1,6 @@
 // A JSON log line as words for a terminal.
 import { styleText } from "node:util";
+import { visible } from "./text.ts";
 
 const COLOUR = { debug: "gray", info: "green", warn: "yellow", error: "red" } as const;
 
@@ -56,7 +57,3 @@ function indented(error: unknown): string {
     .join("\n");
   return `${own}\n${cause === undefined ? "" : indented(cause)}`;
 }
-
-/** Control characters from outside must not steer the terminal. */
-const visible = (text: string) =>
-  text.replace(/\p{Cc}/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);

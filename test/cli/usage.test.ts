@@ -28,15 +28,7 @@ beforeAll(async () => {
     [formula, '@sum,"x"\n'.trim()],
     [formula, "+1"],
   ] as const)
-    await fetch(`${daemon.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        authorization: `Bearer ${key}`,
-        "x-team": team,
-      },
-      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
-    }).then((answer) => answer.text());
+    await asked(key, team);
   const { items } = (await daemon.ask("ledger.entries", { state: "exact" })) as never as {
     items: readonly { attempt: string }[];
   };
@@ -46,6 +38,17 @@ beforeAll(async () => {
     reason: "refund",
   });
 });
+/** One call. */
+const asked = (key: string, team: string) =>
+  fetch(`${daemon.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${key}`,
+      "x-team": team,
+    },
+    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+  }).then((answer) => answer.text());
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
 async function usage(...words: string[]): Promise<{ code: number; out: string; err: string }> {
@@ -130,7 +133,8 @@ describe("a name that is none is an error, with what was meant", () => {
     [["--outcome", "okk"], 'Did you mean "ok"?'],
     [["--credential", "nothing-like-it"], 'credential "nothing-like-it"'],
     [["--tz", "Europe/Berln"], 'Did you mean "Europe/Berlin"?'],
-    [["--by", "modle"], "model"],
+    [["--by", "modle"], 'Did you mean "model"?'],
+    [["--by", "day", "--focus"], "leave out --by"],
     [["--since", "yestermorrow"], "--since is a time"],
     [["--csv", "--plot"], "not two"],
   ])("%j", async (words, said) => {
@@ -177,6 +181,18 @@ describe("for other programs", () => {
     const { out } = await usage("--plot", "--by", "key");
     expect(out.split("\n").filter((line) => line.includes("█"))).toHaveLength(2);
   });
+});
+
+it("what would steer the terminal is shown as what it is", async () => {
+  const { secret } = (await daemon.ask("keys.create", {
+    name: "\u001b[2Jgone\u202e",
+  })) as never as { secret: string };
+  await asked(secret, "core");
+  for (const form of [[], ["--plot"]]) {
+    const { out } = await usage("--by", "key", ...form);
+    expect(out).toContain("\\u001b[2Jgone\\u202e");
+    expect(out.replaceAll("\n", "")).not.toMatch(/\p{Cc}|\p{Bidi_Control}/u);
+  }
 });
 
 /** What the specification asks of a charge. */
