@@ -75,21 +75,29 @@ test("a config with errors starts nothing: 78", async () => {
   expect((await here.tollgate(["serve", "-c", "nowhere.yaml"])).code).toBe(78);
 });
 
-test("a port that is taken, a second gateway on one state folder: errors in words", async () => {
+test("a port that is taken, a second gateway on one state folder: in words, on the one line that a program reads", async () => {
+  const said = ({ code, out, err }: { code: number | null; out: string; err: string }) => {
+    const { level, msg } = JSON.parse(out) as { level: string; msg: string };
+    return [code, err, level, msg];
+  };
   await using here = await folder({ "gateway.yaml": SMALL });
   const other = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => other.once("listening", resolve));
   const { port } = other.address() as AddressInfo;
   const taken = await here.tollgate(["serve", "--port", `${port}`]);
   other.close();
-  expect([taken.code, taken.err]).toEqual([
+  expect(said(taken)).toEqual([
     1,
+    "",
+    "error",
     expect.stringContaining(`Port ${port} on 127.0.0.1 is taken`),
   ]);
   const { pid } = await here.serve();
   const second = await here.tollgate(["serve", "--port", "0"]);
-  expect([second.code, second.err]).toEqual([
+  expect(said(second)).toEqual([
     1,
+    "",
+    "error",
     expect.stringContaining(`Another gateway (pid ${pid}) is running on ${here.path}/.tollgate`),
   ]);
   const wrong = await here.tollgate(["serve", "--port", "http"]);
@@ -101,17 +109,17 @@ test("a state folder that cannot be one: in words, by every command that needs i
     "gateway.yaml": `state_dir: state\n${SMALL.replace("memory", "sqlite")}`,
     state: "a file",
   });
+  const words = `The state folder ${here.path}/state cannot be used: it is a file. Mend that, or choose another folder with state_dir.`;
   for (const args of [
-    ["serve", "--port", "0"],
     ["keys", "list"],
     ["plugin", "store", "head"],
   ]) {
     const { code, err } = await here.tollgate(args);
-    expect([code, err]).toEqual([
-      1,
-      `error  The state folder ${here.path}/state cannot be used: it is a file. Mend that, or choose another folder with state_dir.\n`,
-    ]);
+    expect([code, err]).toEqual([1, `error  ${words}\n`]);
   }
+  const { code, out, err } = await here.tollgate(["serve", "--port", "0"]);
+  expect([code, err]).toEqual([1, ""]);
+  expect(JSON.parse(out)).toMatchObject({ msg: `the gateway did not start: ${words}` });
 });
 
 test("commands reach it: status, explain, keys; and reloads by file and by signal", async () => {

@@ -1,0 +1,178 @@
+// What the gateway's log says while things go wrong, read as an operator's program reads it: once each, with the reason, and no
+// refusal where a client left or an answer broke off.
+import { createServer } from "node:net";
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { say, upstream, type TestUpstream } from "tollgate/testing";
+import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
+import { program, type Line } from "../kit/program.ts";
+import { quiet, until } from "../kit/waits.ts";
+
+const HELLO = say("Hello").usage({ input: 10, output: 8 });
+
+let up: TestUpstream;
+let at: Daemon;
+let busy = true;
+beforeAll(async () => {
+  up = await upstream({
+    "POST /busy/chat/completions": (asked) =>
+      busy
+        ? { status: 503, headers: { "content-type": "application/json" }, body: '{"error":{}}' }
+        : HELLO.to(asked),
+    "POST /v1/chat/completions": async (asked) => {
+      if (asked.json().model === "slow") await quiet(2_000);
+      if (asked.json().model === "torn")
+        return { ...HELLO.to(asked), cut: { after: { pieces: 2 }, how: "reset" } };
+      return HELLO.to(asked);
+    },
+  });
+  // A port at which nothing listens.
+  const free = createServer().listen(0, "127.0.0.1");
+  await once(free, "listening");
+  const { port } = free.address() as { port: number };
+  free.close();
+  at = await startGateway({
+    yaml: `workers: 2
+frontends: [chat-completions]
+models:
+  fast: [busy/m, up/m]
+  nobody: [dead/m]
+providers:
+  busy: { use: openai-compatible, with: { base_url: "${up.url}/busy", api_key: k } }
+  up: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: k } }
+  dead: { use: openai-compatible, with: { base_url: "http://127.0.0.1:${port}/v1", api_key: k } }
+`,
+  });
+});
+afterAll(async () => {
+  await at?.[Symbol.asyncDispose]();
+  await up?.close();
+});
+
+const lines = (is: RegExp): Line[] => at.log.filter(({ msg }) => is.test(msg ?? ""));
+
+/** Resolves to the status, when the answer is over in whatever way. */
+async function ask(body: object, more: { key?: string; signal?: AbortSignal } = {}) {
+  try {
+    const res = await fetch(`${at.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${more.key ?? at.key}`,
+        connection: "close",
+      },
+      body: JSON.stringify({ messages: [{ role: "user", content: "Hello." }], ...body }),
+      ...(more.signal && { signal: more.signal }),
+    });
+    await res.arrayBuffer();
+    return res.status;
+  } catch {
+    return 0;
+  }
+}
+
+describe("the log says", () => {
+  it("a fallback, a rest and a recovery once, over two processes", async () => {
+    const asked = Array.from({ length: 12 }, () => askAnew(at, "fast"));
+    expect(new Set(await Promise.all(asked))).toEqual(new Set([200]));
+    await at.line(/a provider has failed/);
+    busy = false;
+    // Each process that has seen it fail finds out by itself.
+    await until(async () => {
+      await Promise.all(Array.from({ length: 6 }, () => askAnew(at, "busy/m")));
+      return lines(/a provider answers again/).length > 0;
+    });
+    await Promise.all(Array.from({ length: 12 }, () => askAnew(at, "busy/m")));
+    await quiet(300);
+    expect(lines(/a provider has failed/)).toMatchObject([
+      { level: "warn", provider: "busy", model: "m", kind: "overloaded" },
+    ]);
+    expect(lines(/a provider has failed/)[0]!["until"]).toMatch(/^20\d\d-\d\d-\d\dT/);
+    expect(lines(/a provider answers again/)).toMatchObject([
+      { level: "info", provider: "busy", model: "m" },
+    ]);
+    // One of each process at most; what came after it is counted.
+    const fallbacks = lines(/answered by another candidate/);
+    expect(fallbacks[0]).toMatchObject({ from: "busy/m", to: "up/m", kind: "overloaded" });
+    expect(fallbacks.length).toBeLessThanOrEqual(2);
+  });
+
+  it("the system's name of a connection that failed", async () => {
+    expect(await ask({ model: "nobody" })).toBe(502);
+    expect(await at.line(/request failed/)).toMatchObject({
+      level: "error",
+      code: "connect_failed",
+      errno: "ECONNREFUSED",
+      outcome: "upstream_error",
+    });
+  });
+
+  it("that an answer broke off, and that a client left, and calls neither a refusal", async () => {
+    await ask({ model: "up/torn", stream: true });
+    expect(await at.line(/answer broke off/)).toMatchObject({
+      level: "error",
+      status: 200,
+      outcome: "upstream_error",
+    });
+    const gone = new AbortController();
+    setTimeout(() => gone.abort(), 100);
+    await ask({ model: "up/slow" }, { signal: gone.signal });
+    expect(await at.line(/client went away/)).toMatchObject({ level: "info", outcome: "canceled" });
+    expect(lines(/request refused/)).toEqual([]);
+  });
+
+  it("a wrong key at once, and then no more than their number", async () => {
+    const statuses = await Promise.all(
+      Array.from({ length: 40 }, () => ask({ model: "up/m" }, { key: "tg_nobody" })),
+    );
+    expect(new Set(statuses)).toEqual(new Set([401]));
+    expect(await ask({ model: "nowhere/m" })).toBe(404);
+    await until(() => lines(/request refused/).some(({ status }) => status === 404));
+    // Each process counts by itself, and says the rest when it ends.
+    const refused = () => lines(/request refused/).filter(({ status }) => status === 401);
+    expect(refused().length).toBeLessThanOrEqual(2);
+    await at.stop();
+    const times = refused().map((line) => (line["times"] as number | undefined) ?? 1);
+    expect(times.reduce((sum, n) => sum + n, 0)).toBe(40);
+  });
+});
+
+describe("a start that fails is one line of JSON where a program reads it", () => {
+  let other: Daemon;
+  beforeAll(async () => {
+    other = await startGateway({ yaml: "providers: { demo: { use: demo } }\n" });
+  });
+  afterAll(() => other?.[Symbol.asyncDispose]());
+
+  const started = async (yaml: string) => {
+    await other.write(yaml.replace("PORT", new URL(other.url).port));
+    const child = program({ cwd: other.dir, args: ["serve", "-c", other.file] });
+    let [out, err] = ["", ""];
+    child.stdout.on("data", (text: Buffer) => (out += text));
+    child.stderr.on("data", (text: Buffer) => (err += text));
+    const [code] = (await once(child, "close")) as [number];
+    return {
+      code,
+      err,
+      said: out
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Line),
+    };
+  };
+
+  it("a gateway that runs already", async () => {
+    const { code, err, said } = await started("providers: { demo: { use: demo } }\n");
+    expect([code, err]).toEqual([1, ""]);
+    expect(said).toMatchObject([{ level: "error", msg: expect.stringMatching(/did not start/) }]);
+  });
+
+  it("a port that is taken", async () => {
+    const { code, err, said } = await started(
+      "listen: { port: PORT }\nstate_dir: ./other\nproviders: { demo: { use: demo } }\n",
+    );
+    expect(code).toBeGreaterThan(0);
+    expect(err).toBe("");
+    expect(said).toMatchObject([{ level: "error", msg: expect.stringMatching(/did not start/) }]);
+  });
+});

@@ -1,0 +1,35 @@
+// What rests and what answers again: one line each, however many processes find it out and however often it fails.
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { NoticeLog } from "../../../src/gateway/observers/notice-log.ts";
+
+const what = { provider: "up", credential: "default", model: "m" };
+
+it("is told once when it begins and once when it ends, as dates and not as numbers", () => {
+  fc.assert(
+    fc.property(fc.array(fc.boolean(), { maxLength: 40 }), (fails) => {
+      const lines: [string, Record<string, unknown>][] = [];
+      const say = (fields: Record<string, unknown>, message: string) =>
+        void lines.push([message, fields]);
+      const log = new NoticeLog({ warn: say, info: say } as never);
+      for (const [i, failed] of fails.entries())
+        log.told(
+          failed
+            ? {
+                type: "rests",
+                at: i * 1_000,
+                until: i * 1_000 + 5_000,
+                kind: "overloaded",
+                ...what,
+              }
+            : { type: "recovered", at: i * 1_000, ...what },
+        );
+      // Each line follows another one than itself, and the first says that something rests.
+      const expected = fails.filter((failed, i) => failed !== (i > 0 ? fails[i - 1] : false));
+      expect(lines.map(([message]) => /has failed/.test(message))).toEqual(expected);
+      for (const [message, { until, seconds }] of lines)
+        if (/has failed/.test(message)) expect(until).toMatch(/^1970-01-01T00:00:\d\d\.\d{3}Z$/);
+        else expect(seconds).toBeGreaterThanOrEqual(1);
+    }),
+  );
+});

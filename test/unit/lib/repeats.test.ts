@@ -1,0 +1,59 @@
+// A line that would come again and again: told at once the first time, then once a while, and none of them is lost from the count.
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Repeats } from "../../../src/lib/repeats.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+describe("lines that repeat", () => {
+  it("are told at once, then once a while with their number, whatever comes when", () => {
+    const step = fc.record({ what: fc.constantFrom("a", "b", "c"), after: fc.nat(90_000) });
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const told = new Map<string, number>();
+        const at: Record<string, number[]> = {};
+        const repeats = new Repeats(60_000);
+        const asked = new Map<string, number>();
+        for (const { what, after } of steps) {
+          vi.advanceTimersByTime(after);
+          asked.set(what, (asked.get(what) ?? 0) + 1);
+          repeats.say(what, (times) => {
+            told.set(what, (told.get(what) ?? 0) + times);
+            (at[what] ??= []).push(Date.now());
+          });
+        }
+        repeats[Symbol.dispose]();
+        expect(told).toEqual(asked);
+        // The last one of each may be the end's.
+        for (const times of Object.values(at))
+          for (let i = 1; i < times.length - 1; i++)
+            expect(times[i]! - times[i - 1]!).toBeGreaterThanOrEqual(60_000);
+      }),
+    );
+  });
+
+  it("say what the latest of them says", () => {
+    const said: string[] = [];
+    const repeats = new Repeats(1_000);
+    for (const name of ["one", "two", "three"])
+      repeats.say("x", (times) => said.push(`${name} ${times}`));
+    vi.advanceTimersByTime(1_000);
+    expect(said).toEqual(["one 1", "three 2"]);
+    vi.advanceTimersByTime(1_000);
+    repeats.say("x", (times) => said.push(`four ${times}`));
+    expect(said.at(-1)).toBe("four 1");
+  });
+
+  it("of more kinds than there is room for are counted together", () => {
+    const repeats = new Repeats();
+    let [lines, times] = [0, 0];
+    for (let i = 0; i < 100_000; i++)
+      repeats.say(`made up ${i}`, (n) => {
+        lines++;
+        times += n;
+      });
+    repeats[Symbol.dispose]();
+    expect([lines <= 1_002, times]).toEqual([true, 100_000]);
+  });
+});
