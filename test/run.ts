@@ -48,6 +48,8 @@ const LONG = [
   "test/rig/overload.test.ts",
   "test/rig/readers.test.ts",
   "test/rig/restart.test.ts",
+  "test/rig/failover.test.ts",
+  "test/rig/storm.test.ts",
   "test/rig/zdr.test.ts",
   "test/unit/testing/conformance.test.ts",
 ];

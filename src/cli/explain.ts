@@ -2,6 +2,7 @@ import type { Explanation } from "../gateway/types.ts";
 import { sayDuration } from "../lib/duration.ts";
 import { askLive, rehearsed } from "./asking.ts";
 import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
+import { sayRest } from "./resting.ts";
 import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
@@ -61,6 +62,7 @@ function inWords(of: Explanation): string {
           c.lane === "verbatim"
             ? paint("green", c.lane)
             : `${paint("yellow", c.lane)}${c.closedBy === undefined ? "" : ` (${c.closedBy})`}`,
+          ...(c.resting ? [paint("yellow", sayRest(c.resting))] : []),
         ]),
         "  ",
       ),

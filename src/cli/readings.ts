@@ -2,7 +2,8 @@ import { askControl } from "../gateway/control/asking.ts";
 import type { Readings } from "../plugin/readings.ts";
 import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
-import { columns, moment, paint, say, sayJson } from "./terminal.ts";
+import { sayRest } from "./resting.ts";
+import { columns, paint, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
   usage: "readings [options]",
@@ -34,9 +35,9 @@ function inWords(of: Readings): string {
       origin,
       `${running} running, ${free} free, ${queued} wait`,
     ]),
-    ...of.resting.map(({ provider, credential, model, until }) => [
+    ...of.resting.map(({ provider, credential, model, ...rest }) => [
       "resting",
-      `${provider} ${credential}${model ? ` ${model}` : ""}, until ${moment(until)}`,
+      `${provider} ${credential}${model ? ` ${model}` : ""}: ${sayRest(rest)}`,
     ]),
     ...Object.entries(of.refusals).map(([code, count]) => ["refused", `${count} times ${code}`]),
     ...Object.entries(of.dropped).map(([observer, count]) => [

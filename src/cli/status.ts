@@ -4,6 +4,7 @@ import type { Status } from "../gateway/types.ts";
 import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { reported, sayLeftOut } from "./report.ts";
+import { sayRest } from "./resting.ts";
 import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
@@ -58,7 +59,7 @@ function inWords(of: Status): string {
       "instance",
       `${instance.slice(0, 8)}${about ? `, ${about.version}, pid ${about.pid} on ${about.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, heard of ${moment(heard)}`,
     ]),
-    ...of.resting.map(({ what, until }) => ["resting", `${what}, until ${moment(until)}`]),
+    ...of.resting.map(({ what, ...rest }) => ["resting", `${what}: ${sayRest(rest)}`]),
   ];
   const problems =
     of.lastReload?.ok === false ? `\n\n${reported(of.lastReload.problems, paint)}` : "";

@@ -90,6 +90,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     allow_empty: config.allowEmpty,
     strict: config.strict,
     timeouts: { ...timeoutsView(config.timeouts), write: sayDuration(config.writeMs) },
+    attempts: config.attempts,
     max_body: saySize(config.maxBodyBytes),
     bounds: {
       in_flight: saySize(config.bounds.inFlightBytes),

@@ -66,6 +66,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     answerHeaders: root.answer_headers,
     timeouts,
     writeMs: parseDuration(root.timeouts.write)!,
+    attempts: root.attempts,
     maxBodyBytes: parseSize(String(root.max_body))!,
     bounds: {
       inFlightBytes: parseSize(String(root.bounds.in_flight))!,

@@ -88,5 +88,15 @@ export const names = (description: string, more: Schema = {}) =>
 /** One, at least. */
 export const whole = (description: string) => ({ type: "integer", minimum: 1, description });
 
+/** More would be a storm. */
+export const tries = (description: string, value: number) => ({
+  type: "integer",
+  minimum: 1,
+  maximum: 10,
+  default: value,
+  "x-expects": "a number from 1 to 10",
+  description,
+});
+
 /** What may not be empty. */
 export const named = (description: string) => text(description, { minLength: 1 });

@@ -19,6 +19,7 @@ import {
   size,
   text,
   timeouts,
+  tries,
   whole,
 } from "./shapes.ts";
 
@@ -135,6 +136,11 @@ const INCLUDE = {
     "More files: their top-level maps are joined with these by key. A star may stand in a file's name",
 };
 
+const ATTEMPTS = section("How often one request is tried, its first call counted", {
+  target: tries("Of one target; 1: none is asked twice", 2),
+  all: tries("Of all targets together", 3),
+});
+
 const skeleton = (facts: Schema) => ({
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "gateway.yaml",
@@ -165,6 +171,7 @@ const skeleton = (facts: Schema) => ({
       { uniqueItems: true, default: [] },
     ),
     timeouts: TIMES,
+    attempts: ATTEMPTS,
     max_body: size("The largest request", saySize(BOUNDS.body.most)),
     bounds: BOUNDED,
     overload: OVERLOAD,

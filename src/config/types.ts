@@ -47,6 +47,8 @@ export interface GatewayConfig {
   readonly timeouts: Timeouts;
   /** How long a client may take nothing of its answer. */
   readonly writeMs: number;
+  /** How often one request is tried, its first call counted: at one target, and at all of them together. */
+  readonly attempts: { readonly target: number; readonly all: number };
   /** Bytes of one request's body. */
   readonly maxBodyBytes: number;
   readonly bounds: {

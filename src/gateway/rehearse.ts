@@ -92,7 +92,7 @@ const commandsOn = (mounts: Mounts) => {
   const { built, config } = mounts;
   return {
     ...answering({
-      explain: ({ model, frontend }) => explainIn(built, config, model, frontend),
+      explain: ({ model, frontend }) => explainIn(built, config, model, { name: frontend }),
     }),
     ...modelCommands(() => built),
     ...policyCommands(() => built),

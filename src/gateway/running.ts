@@ -212,7 +212,8 @@ export class Running implements Gateway {
 
   async explain(model: string, frontend?: string): Promise<Explanation> {
     const { built, config } = this.#stage.current;
-    return explainIn(built, config, model, frontend);
+    const { resting } = await this.status();
+    return explainIn(built, config, model, { name: frontend, resting });
   }
 
   stop(): Promise<void> {

@@ -3,6 +3,7 @@
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
 import type { InstanceState } from "../plugin/instance.ts";
+import type { RestingReading } from "../plugin/readings.ts";
 import type { FileCounts } from "./services/files.ts";
 
 export interface Gateway {
@@ -64,7 +65,7 @@ export interface Status {
   /** Live model lists, line by line. */
   readonly lists: readonly ListStatus[];
   /** What rests after a failure, and until when. */
-  readonly resting: readonly { readonly what: string; readonly until: number }[];
+  readonly resting: readonly RestingStatus[];
   /** Images that are kept for clients that asked for an address. */
   readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
@@ -73,6 +74,11 @@ export interface Status {
   readonly workers?: readonly WorkerStatus[];
   /** Where the store is shared by several gateways: all of them, this one too. */
   readonly instances?: readonly InstanceState[] | undefined;
+}
+
+/** "openai default gpt-6": a provider's credential, for one model or for all. */
+export interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until"> {
+  readonly what: string;
 }
 
 /** One process of several. */
@@ -100,6 +106,8 @@ export interface Explanation {
 }
 
 export interface ExplainedCandidate {
+  /** What is known against it now, in the process that answers this; absent: nothing. */
+  readonly resting?: Pick<RestingReading, "state" | "why" | "until"> | undefined;
   readonly id: string;
   readonly credential: string;
   /** The endpoint's protocol; null: native. */

@@ -27,6 +27,10 @@ export class BoundedMap<K, V> {
     this.#entries.delete(key);
   }
 
+  values(): V[] {
+    return [...this.#entries.values()];
+  }
+
   clear(): void {
     this.#entries.clear();
   }

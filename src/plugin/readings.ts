@@ -1,4 +1,5 @@
 // How the gateway is at one moment, for plugins that show it.
+import type { ErrorKind } from "../model/error.ts";
 import type { Opt } from "../model/values.ts";
 import type { StoreSize } from "./store.ts";
 
@@ -54,6 +55,13 @@ export interface Readings {
 
 /** A provider's credential that rests, for one model or, where `model` is absent, for all. */
 export interface RestingReading {
+  /**
+   * refused: its credential was. told: its provider said how long. open: it failed too often, and is not asked; half_open: one call
+   * goes to see. recovering: it answers, and gets little more than before it failed. New states are added within api 1.
+   */
+  readonly state: "refused" | "told" | "open" | "half_open" | "recovering";
+  /** The kind of the failure. */
+  readonly why: ErrorKind;
   readonly provider: string;
   readonly credential: string;
   readonly model?: Opt<string>;

@@ -2,6 +2,8 @@ import { fail } from "../model/error.ts";
 import type { EffectivePolicy, Lane, ModelInfo } from "../model/facts.ts";
 import type { Call, ProviderAccess } from "../plugin/call.ts";
 import type { Op } from "../plugin/protocol.ts";
+import type { CallStage } from "../model/retry.ts";
+import type { Try } from "./candidates/try.ts";
 import type { HostExchange } from "./exchange.ts";
 import { prepare } from "./hooks.ts";
 import type { HostCandidate } from "./mounted.ts";
@@ -34,14 +36,19 @@ export class HostCall implements Call {
   /** Each is named once, and a hostile body has a hundred thousand. */
   #lost: Set<string> | undefined;
   readonly started = performance.now();
-  /** It left, and what became of it is not known: its input is billed as if it had been read. */
-  unanswered = false;
+  /** When the first call of its request was begun. */
+  readonly began: number;
+  readonly pass: Try["pass"];
+  /** On a connection of its own. */
+  readonly fresh: boolean;
+  /** How far it has come, until its provider takes it on. */
+  stage: CallStage = "unsent";
   readonly #ending: ((reason: Error) => void)[] = [];
   #over: Error | undefined;
   #aborter: AbortController | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(x: HostExchange, candidate: HostCandidate, n: number) {
+  constructor(x: HostExchange, candidate: HostCandidate, n: number, turn?: Try) {
     this.id = candidate.id;
     this.provider = candidate.provider;
     this.protocol = candidate.protocol;
@@ -54,6 +61,9 @@ export class HostCall implements Call {
     this.resting = candidate.resting;
     this.attempt = `${x.id}.${n}`;
     this.n = n;
+    this.began = turn?.began ?? this.started;
+    this.pass = turn?.pass ?? "plain";
+    this.fresh = turn?.fresh ?? false;
     this.exchange = x;
     this.candidate = candidate;
     const streams = candidate["~"].endpoint.endpoint.streams ?? "asked";

@@ -2,6 +2,7 @@
 // May import: plugin (types), protocols' interface, model, money, catalogue, lib. May not: config values, loader, gateway.
 //
 // This file is what a generation offers the walk: everything here is built once per config and never changes.
+import type { GatewayConfig } from "../config/types.ts";
 import type { RequestRecord } from "../plugin/observer.ts";
 import type { ProviderAccess } from "../plugin/call.ts";
 import type { Outgoing } from "../plugin/outgoing.ts";
@@ -50,6 +51,8 @@ export interface Generation {
   readonly accounts: Accounts;
   readonly ledger: Ledger;
   readonly rests: RestingTargets;
+  /** How often one request is tried: of one target, and in all. */
+  readonly attempts: GatewayConfig["attempts"];
   /** Hears of every call to a model that has a date to go. */
   readonly retiring: { used(model: string, retires: string): void };
   /** What a key usually gets out of a model: what an expected hold sets aside. */

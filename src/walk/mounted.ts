@@ -1,5 +1,5 @@
 // What stands in a generation: frontends and providers as gateway.yaml mounts them, and the candidates that they make.
-import type { Pool } from "undici";
+import type { Dispatcher, Pool } from "undici";
 import type { Timeouts } from "../config/types.ts";
 import type { DataPolicy, PolicyException } from "../model/facts.ts";
 import type { Kind } from "../model/request.ts";
@@ -9,6 +9,7 @@ import type { Frontend, Route } from "../plugin/frontend.ts";
 import type { Protocol, ServerHalf } from "../plugin/protocol.ts";
 import type { Endpoint, Provider, WireEndpoint } from "../plugin/provider.ts";
 import type { Chain } from "./hooks.ts";
+import type { UpstreamTarget } from "./targets/upstream-target.ts";
 
 /** A frontend in one protocol. One that speaks several is one for each. */
 export interface MountedFrontend {
@@ -69,6 +70,8 @@ export interface MountedEndpoint {
 /** The way to an endpoint's base: a pool for its origin and what a path is put behind. */
 export interface Wire {
   readonly pool: Pool;
+  /** One more connection, for one request. */
+  fresh(): Dispatcher;
   readonly origin: string;
   /** Without a trailing slash. */
   readonly prefix: string;
@@ -85,5 +88,10 @@ export interface Credential {
 
 /** A candidate with what the host knows of it and no plugin may. */
 export interface HostCandidate extends Candidate {
-  readonly "~": { provider: MountedProvider; endpoint: MountedEndpoint; credential: Credential };
+  readonly "~": {
+    provider: MountedProvider;
+    endpoint: MountedEndpoint;
+    credential: Credential;
+    target: UpstreamTarget;
+  };
 }

@@ -13,7 +13,7 @@ import {
   type SpokenProtocol,
 } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Client, type Clients, type Heard } from "./clients.ts";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
 let clients: Clients;
@@ -80,7 +80,7 @@ async function each(
   const lane = async () => {
     while (next < cuts.length) {
       const mine = next++;
-      results[mine] = await ask(modelOn(spoken), `cut ${mine}.`).then(
+      results[mine] = await ask(freshOn(spoken), `cut ${mine}.`).then(
         (heard) => ({ heard }),
         () => ({ raised: true }),
       );

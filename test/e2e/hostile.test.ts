@@ -17,7 +17,7 @@ import {
   type SpokenProtocol,
 } from "tollgate/testing";
 import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { freshOn, house, SPOKEN, type House } from "./house.ts";
 
 let at: House;
 let clients: Clients;
@@ -304,7 +304,7 @@ async function ask(
   const words = `fault ${mine - 1}.`;
   let late = false;
   const limit = setTimeout(() => (late = true), SOON_MS - 1_000);
-  const said = await clients[stream ? "streamed" : "whole"][client](modelOn(up), words).then(
+  const said = await clients[stream ? "streamed" : "whole"][client](freshOn(up), words).then(
     ({ all, ended }) => (ended ? all : `not ended: ${all}`),
     (error: Error) => {
       return `raised: ${error.message}`;
@@ -348,7 +348,7 @@ describe.each(SPOKEN)("an upstream of %s that has enough", (up) => {
       const response = await fetch(`${at.gateway.url}/v1/chat/completions`, {
         method: "POST",
         headers: { authorization: `Bearer ${at.gateway.key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: modelOn(up), messages: [{ role: "user", content: "Hi" }] }),
+        body: JSON.stringify({ model: freshOn(up), messages: [{ role: "user", content: "Hi" }] }),
       });
       expect(response.status).toBe(429);
       expect(await response.json()).toMatchObject({

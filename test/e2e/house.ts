@@ -27,6 +27,12 @@ export const SPOKEN = Object.keys(UPSTREAMS) as readonly SpokenProtocol[];
 export const modelOn = (protocol: SpokenProtocol, name = "model") =>
   `${UPSTREAMS[protocol]}/${name}`;
 
+const FRESH = 400;
+let used = 0;
+/** One that has not failed lately: what fails often is left alone. */
+export const freshOn = (protocol: SpokenProtocol): string =>
+  modelOn(protocol, `m${used++ % FRESH}`);
+
 /** The part of gateway.yaml that reaches a fake upstream in each protocol. */
 export const providers = (url: string): string => `
 providers:
@@ -35,7 +41,7 @@ providers:
   up-responses:
     use: openai
     with: { base_url: "${url}/v1", api_key: sk-upstream-responses }
-    models: { model: { protocols: [responses] } }
+    models: { model: { protocols: [responses] }, ${Array.from({ length: FRESH }, (_, i) => `m${i}: { protocols: [responses] }`).join(", ")} }
 `;
 
 export const FRONTENDS = "frontends: [chat-completions, messages, responses, models]\n";

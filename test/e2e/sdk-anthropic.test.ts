@@ -17,7 +17,7 @@ import {
   toolResults,
   type UpstreamRequest,
 } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
 let client: Anthropic;
@@ -224,9 +224,10 @@ describe("typed errors", () => {
     ])("%i becomes what it means here", async (status, message, kind, becomes) => {
       for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
         at.up.script({ [`POST ${path}`]: failing(status, message, { retryAfter: "7" }) });
+      const model = freshOn(spoken);
       for (const work of [
-        () => client.messages.create(ask(modelOn(spoken))),
-        () => client.messages.stream(ask(modelOn(spoken))).finalMessage(),
+        () => client.messages.create(ask(model)),
+        () => client.messages.stream(ask(model)).finalMessage(),
       ]) {
         const error = await raised(work());
         expect(error).toBeInstanceOf(kind);

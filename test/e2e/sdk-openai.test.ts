@@ -18,7 +18,7 @@ import {
   type UpstreamRequest,
   type ScriptedRoutes,
 } from "tollgate/testing";
-import { house, modelOn, SPOKEN, type House } from "./house.ts";
+import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
 let client: OpenAI;
@@ -288,7 +288,6 @@ describe("typed errors", () => {
   });
 
   describe.each(SPOKEN)("of an upstream of %s", (spoken) => {
-    const model = modelOn(spoken);
     it.each<[number, string, new (...args: any[]) => APIError, number]>([
       [400, "Bad thing.", BadRequestError, 400],
       [429, "Slow down.", RateLimitError, 429],
@@ -296,6 +295,7 @@ describe("typed errors", () => {
       [401, "Bad key sk-upstream-chat.", InternalServerError, 502],
       [500, "Oops.", InternalServerError, 502],
     ])("%i becomes what it means here", async (status, message, kind, becomes) => {
+      const model = freshOn(spoken);
       upstreamSays({
         "*": failing(status, message, { retryAfter: "7" }),
         ...refusing(status, message),

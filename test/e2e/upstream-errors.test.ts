@@ -16,18 +16,20 @@ let at: Daemon;
 beforeAll(async () => {
   up = await upstream();
   const key = JSON.stringify(SECRET);
+  const ours = CASES.flatMap(({ model }) => (model.startsWith("mresp/") ? [model.slice(6)] : []));
   at = await startGateway({
     yaml: `
 frontends: [chat-completions, messages, responses, images, models]
 middleware: [auth]
 store: memory
+attempts: { target: 1 }
 providers:
   mchat: { use: openai-compatible, with: { base_url: "${up.url}/v1", api_key: ${key} } }
   mmsg: { use: anthropic-compatible, with: { base_url: "${up.url}/v1", api_key: ${key} } }
   mresp:
     use: openai
     with: { base_url: "${up.url}/v1", api_key: ${key} }
-    models: { model: { protocols: [responses] }, image: { kind: image } }
+    models: { ${ours.map((name) => `${name}: { protocols: [responses] }`).join(", ")}, image: { kind: image } }
   mgem: { use: google, with: { base_url: "${up.url}", api_key: ${key} } }
 `,
   });
@@ -54,8 +56,11 @@ const DOORS: { readonly [name: string]: Door } = {
   responses: { path: "/v1/responses", body: (model) => ({ model, input: "hi" }) },
 };
 const MODELS = ["mchat/model", "mmsg/model", "mresp/model", "mgem/gemini-3-pro"];
+/** Each has a model of its own, so that none is left alone for what another one has met. */
 const CASES = Object.keys(DOORS).flatMap((door) =>
-  MODELS.flatMap((model) => [false, true].map((stream) => ({ door, model, stream }))),
+  MODELS.flatMap((model) =>
+    [false, true].map((stream) => ({ door, model: `${model}-${door}-${stream}`, stream })),
+  ),
 );
 
 async function ask(door: string, model: string, stream = false) {

@@ -82,6 +82,8 @@ export interface Scene {
   models?: Record<string, string[]>;
   /** After which failures the routes of `models` go on. */
   on?: readonly ErrorKind[];
+  /** One of each target unless told: a test of something else counts calls. */
+  attempts?: GatewayConfig["attempts"];
   /** By provider, why `when:` leaves it out. */
   unmounted?: Record<string, string>;
   accounts?: Record<string, Partial<AccountConfig>>;
@@ -182,6 +184,7 @@ export async function scene(of: Scene) {
     workers: 1,
     strict: of.strict ?? false,
     answerHeaders: [],
+    attempts: of.attempts ?? { target: 1, all: 5 },
     maxBodyBytes: of.bodyBytes ?? 1 << 20,
     bounds: { ...DEFAULT_BOUNDS, ...of.bounds },
     log: { level: "info", slowMs: 60_000 },

@@ -2,6 +2,8 @@
 import { lastLine, optionsOf, type Rig } from "./rig.ts";
 
 const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
+  storm: () => import("./storm.ts"),
+  failover: () => import("./failover.ts"),
   crash: () => import("./crash.ts"),
   budget: () => import("./budget.ts"),
   holds: () => import("./holds.ts"),

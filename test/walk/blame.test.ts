@@ -30,6 +30,8 @@ const saying = (fault: () => Fault) => {
   const protocol = toy("other");
   return { ...protocol, client: { ...protocol.client!, fault } };
 };
+/** What fails so often is left alone, whatever the kind of the failure. */
+const IN_A_ROW = 5;
 const refusing = () =>
   backend((_req, res) => {
     res.writeHead(500, { "content-type": "application/json" });
@@ -73,11 +75,13 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
           },
           models: { any: ["a/m", "b/m"] },
         });
-        const answer = await s.ask({ model: "any", text: "hi" });
-        expect(await answer.json()).toMatchObject({ model: "b/m" });
+        for (let i = 0; i < IN_A_ROW; i++) {
+          const answer = await s.ask({ model: "any", text: "hi" });
+          expect(await answer.json()).toMatchObject({ model: "b/m" });
+        }
         expect(s.house.rests.list()).toHaveLength(1);
       }),
-      { numRuns: 40 },
+      { numRuns: 25 },
     );
   });
 });

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Candidate, Context, Hooks, Price, Usage } from "tollgate/plugin";
 import { backend, scene } from "../kit/scene.ts";
+import type { HostCandidate } from "../../src/walk/mounted.ts";
 import { toy } from "./toy.ts";
 
 const LINE = JSON.stringify({
@@ -26,6 +27,16 @@ const provider = (base: string, more: object = {}) => ({
   endpoints: [{ protocol: toy(), base, auth: "none" as const }],
   ...more,
 });
+
+type Stage = Awaited<ReturnType<typeof scene>>;
+const candidateOf = ({ built }: Stage, model: string): HostCandidate =>
+  built.gen.resolver.resolve(built.frontends[0]!, model, false).candidates[0]!;
+const limited = ({ house }: Stage, candidate: HostCandidate, retryAfterMs: number) =>
+  house.rests.failed(
+    candidate,
+    { kind: "rate_limited", message: "Busy.", retryAfterMs },
+    { pass: "plain", started: 0 },
+  );
 
 describe("a route hook", () => {
   it("sees what rests, why and until when, and only while it rests", async () => {
@@ -54,7 +65,7 @@ describe("a route hook", () => {
     const [rest] = s.house.rests.list();
     expect(seen[1]).toEqual({ a: { until: rest!.until, why: "rate_limited" }, b: undefined });
     expect([bad.asked.length, up.asked.length]).toEqual([1, 2]);
-    s.house.rests.answered({ ...calls[0]! });
+    s.house.rests.answered(calls[0] as HostCandidate, Infinity);
     await (await s.ask({ model: "any", text: "x" })).text();
     expect(seen[2]).toEqual({ a: undefined, b: undefined });
     // It rests again, and is all that is left: what is kept of its call says what is true for longer.
@@ -74,8 +85,7 @@ describe("a route hook", () => {
         { route: async (list) => [...list] },
       ],
     });
-    const plan = { provider: "a", credential: "default", model: "m" } as Candidate;
-    s.house.rests.failed(plan, { kind: "overloaded", message: "Busy." });
+    limited(s, candidateOf(s, "a/m"), 60_000);
     const text = await (await s.ask({ model: "any", text: "x" })).text();
     expect(text).toContain("b/m");
   });
@@ -145,11 +155,12 @@ describe("a route hook", () => {
 it("two rests of one candidate are told as the longer one", async () => {
   await using up = await answering();
   await using s = await scene({ frontend: toy(), providers: { p: provider(up.base) } });
-  const one = { provider: "p", credential: "default", model: "m" } as Candidate;
+  const one = candidateOf(s, "p/m");
   const { rests } = s.house;
-  rests.failed(one, { kind: "upstream_auth", message: "No." });
-  rests.failed(one, { kind: "overloaded", message: "Busy." });
+  const now = { pass: "plain", started: 0 } as const;
+  rests.failed(one, { kind: "upstream_auth", message: "No." }, now);
+  limited(s, one, 1_000);
   expect(rests.resting(one)?.why).toBe("upstream_auth");
-  rests.failed(one, { kind: "overloaded", message: "Busy.", retryAfterMs: 200_000 });
-  expect(rests.resting(one)?.why).toBe("overloaded");
+  limited(s, one, 200_000);
+  expect(rests.resting(one)?.why).toBe("rate_limited");
 });

@@ -5,13 +5,14 @@ import type { ModelInfo } from "../../model/facts.ts";
 import { explain } from "../../walk/candidates/explain.ts";
 import { classOf } from "../../walk/upstream/times.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
-import type { Explanation } from "../types.ts";
+import type { HostCandidate } from "../../walk/mounted.ts";
+import type { ExplainedCandidate, Explanation, Status } from "../types.ts";
 
 export async function explainIn(
   built: BuiltGeneration,
   config: GatewayConfig,
   model: string,
-  name?: string,
+  { name, resting = [] }: { name?: string | undefined; resting?: Status["resting"] } = {},
 ): Promise<Explanation> {
   const speaking = built.frontends.filter((f) => f.server);
   const frontend =
@@ -33,6 +34,9 @@ export async function explainIn(
     });
   });
   const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
+  // Each process has its own view, and this one may serve no client.
+  const away = ({ candidate }: (typeof explained.candidates)[number]) =>
+    AWAY.has(restOf(candidate, resting)?.state ?? "");
   const hooks = Object.fromEntries(
     Object.entries(frontend.chain)
       .filter(([hook]) => hook !== "senders")
@@ -42,13 +46,16 @@ export async function explainIn(
     model,
     frontend: frontend.name,
     candidates: [
-      ...explained.candidates.map(({ candidate, closedBy }) => ({
-        id: candidate.id,
-        credential: candidate.credential,
-        protocol: candidate.protocol,
-        lane: candidate.lane,
-        closedBy,
-      })),
+      ...explained.candidates
+        .toSorted((a, b) => Number(away(a)) - Number(away(b)))
+        .map(({ candidate, closedBy }) => ({
+          id: candidate.id,
+          credential: candidate.credential,
+          protocol: candidate.protocol,
+          lane: candidate.lane,
+          closedBy,
+          resting: restOf(candidate, resting),
+        })),
       ...explained.excluded.map(({ candidate, by, code, message }) => ({
         id: candidate.id,
         credential: candidate.credential,
@@ -65,6 +72,20 @@ export async function explainIn(
     notes: explained.notes,
   };
 }
+
+/** As `status` says it: of its model or of all that its credential leads to, what lasts longer. */
+function restOf(
+  { provider, credential, model }: HostCandidate,
+  resting: Status["resting"],
+): ExplainedCandidate["resting"] {
+  const names = [`${provider} ${credential}`, `${provider} ${credential} ${model}`];
+  const [longest] = resting
+    .filter(({ what }) => names.includes(what))
+    .toSorted((a, b) => b.until - a.until);
+  return longest && { state: longest.state, why: longest.why, until: longest.until };
+}
+
+const AWAY: ReadonlySet<string> = new Set(["refused", "told", "open"]);
 
 /** The frontend on which a model of this kind, and best of its own protocol, is asked for. */
 function speaker(

@@ -20,7 +20,8 @@ export function mountEndpoint(
     return { why: `${endpoint.base} is not an http address` };
   if (base && !metadata && namesMetadata(base))
     return { why: `${endpoint.base} is the cloud's metadata service, and its needs do not say so` };
-  const pool = base && taken(base.origin, connectMs, services, scope);
+  const line = base && taken(base.origin, connectMs, services, scope);
+  const pool = line?.pool;
   if (!("protocol" in endpoint))
     return { endpoint, kind: endpoint.kind, protocol: null, wire: null, pool };
   if (!endpoint.protocol.client)
@@ -30,7 +31,8 @@ export function mountEndpoint(
     kind: endpoint.protocol.work.kind,
     protocol: endpoint.protocol,
     wire: {
-      pool: pool!,
+      pool: line!.pool,
+      fresh: line!.fresh,
       origin: base!.origin,
       prefix: base!.pathname.replace(/\/+$/, ""),
       endpoint,
@@ -40,9 +42,9 @@ export function mountEndpoint(
 }
 
 function taken(origin: string, connectMs: number, services: Services, scope: Scope) {
-  const { pool, release } = services.pools.take(origin, connectMs);
-  scope.defer(release);
-  return pool;
+  const line = services.pools.take(origin, connectMs);
+  scope.defer(line.release);
+  return line;
 }
 
 /** Validates clients' bodies: it stops at the first thing wrong, and changes nothing. */

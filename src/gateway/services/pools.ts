@@ -1,37 +1,40 @@
-import { Pool } from "undici";
+import { Client, Pool } from "undici";
 import { asideGuard } from "../../lib/egress.ts";
 import { namesMetadata } from "../../lib/metadata.ts";
 import type { PoolReading } from "../../plugin/readings.ts";
+
+/** Our watchdog keeps the time; as many connections as there are open streams; never two requests on one. */
+const lineOf = (origin: string, connectMs: number): Client.Options => ({
+  pipelining: 1,
+  headersTimeout: 0,
+  bodyTimeout: 0,
+  // No name may lead to the cloud's metadata service but its own, which a plugin declares.
+  connect: namesMetadata(new URL(origin)) ? { timeout: connectMs } : asideGuard(connectMs).connect,
+  keepAliveTimeout: 10_000,
+  maxHeaderSize: 32_768,
+  allowH2: false,
+});
 
 /** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
 export class Pools implements AsyncDisposable {
   readonly #pools = new Map<string, { pool: Pool; holders: number }>();
 
-  /** The pool for an origin, held until the returned release is called. */
-  take(origin: string, connectMs: number): { pool: Pool; release: () => Promise<void> } {
+  /** The pool for an origin, held until the returned release is called; and one more connection to it, for one request. */
+  take(
+    origin: string,
+    connectMs: number,
+  ): { pool: Pool; fresh: () => Client; release: () => Promise<void> } {
     const key = `${origin}\n${connectMs}`;
     let entry = this.#pools.get(key);
     if (!entry) {
-      // Our watchdog keeps the time; as many connections as there are open streams; never two requests on one.
-      const pool = new Pool(origin, {
-        connections: null,
-        pipelining: 1,
-        headersTimeout: 0,
-        bodyTimeout: 0,
-        // No name may lead to the cloud's metadata service but its own, which a plugin declares.
-        connect: namesMetadata(new URL(origin))
-          ? { timeout: connectMs }
-          : asideGuard(connectMs).connect,
-        keepAliveTimeout: 10_000,
-        maxHeaderSize: 32_768,
-        allowH2: false,
-      });
+      const pool = new Pool(origin, { ...lineOf(origin, connectMs), connections: null });
       this.#pools.set(key, (entry = { pool, holders: 0 }));
     }
     entry.holders++;
     const held = entry;
     return {
       pool: held.pool,
+      fresh: () => new Client(origin, lineOf(origin, connectMs)),
       release: async () => {
         if (--held.holders > 0) return;
         this.#pools.delete(key);

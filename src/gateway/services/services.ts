@@ -105,7 +105,7 @@ export async function openServices(
     ...contextServices,
     mask,
     observing,
-    rests: new RestingTargets(Date.now, {
+    rests: new RestingTargets({
       rests: (rest) => observing.told({ type: "rests", at: Date.now(), ...rest }),
       recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),
     }),

@@ -4,13 +4,13 @@ import type { Status, WorkerStatus } from "../types.ts";
 export function together(primary: Status, workers: readonly WorkerStatus[] | undefined): Status {
   if (!workers) return primary;
   const inFlight = new Map(primary.generations.map((each) => [each.generation, each.inFlight]));
-  const until = new Map<string, number>();
+  const resting = new Map<string, Status["resting"][number]>();
   const files = { ...primary.files };
   for (const worker of workers) {
     for (const { generation, inFlight: more } of worker.generations)
       inFlight.set(generation, (inFlight.get(generation) ?? 0) + more);
     for (const rest of worker.resting)
-      until.set(rest.what, Math.max(until.get(rest.what) ?? 0, rest.until));
+      if (rest.until > (resting.get(rest.what)?.until ?? 0)) resting.set(rest.what, rest);
     // One folder, which each counts now and then; what was done is each one's own.
     files.files = Math.max(files.files, worker.files.files);
     files.bytes = Math.max(files.bytes, worker.files.bytes);
@@ -22,7 +22,7 @@ export function together(primary: Status, workers: readonly WorkerStatus[] | und
     generations: [...inFlight]
       .map(([generation, flying]) => ({ generation, inFlight: flying }))
       .sort((a, b) => b.generation - a.generation),
-    resting: [...until].map(([what, end]) => ({ what, until: end })),
+    resting: [...resting.values()],
     files,
     workers,
   };

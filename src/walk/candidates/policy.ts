@@ -3,9 +3,11 @@ import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../mode
 import type { HostCandidate } from "../mounted.ts";
 import { matches } from "./pattern.ts";
 
+type Way = Omit<HostCandidate["~"], "target">;
+
 /** What one way to a model does with data: what every level says of it, at this moment. */
 export function policyOf(
-  way: HostCandidate["~"],
+  way: Way,
   info: ModelInfo,
   now: number,
   features: readonly Feature[] = [],
@@ -26,7 +28,7 @@ export function policyOf(
 
 /** Each level that speaks, by name and with its own words: for an operator that asks why. */
 export function sayingsOf(
-  way: HostCandidate["~"],
+  way: Way,
   info: ModelInfo,
 ): readonly { readonly level: string; readonly data: Partial<DataPolicy> }[] {
   const { provider, endpoint } = way;
@@ -43,7 +45,7 @@ export function sayingsOf(
   ].flatMap(({ level, data }) => (data ? [{ level, data }] : []));
 }
 
-const exceptions = ({ provider, endpoint }: HostCandidate["~"], info: ModelInfo) =>
+const exceptions = ({ provider, endpoint }: Way, info: ModelInfo) =>
   provider.exceptions.filter(
     (e) =>
       (e.protocol === undefined || e.protocol === endpoint.protocol?.id) &&

@@ -4,6 +4,7 @@ import type { ModelRoute } from "../../config/types.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Kind } from "../../model/request.ts";
 import type { HostCandidate, MountedProvider } from "../mounted.ts";
+import type { TargetName, UpstreamTarget } from "../targets/upstream-target.ts";
 
 export interface Resolution {
   /** The name or pattern under `models:` that was found. */
@@ -25,6 +26,7 @@ export interface ResolverInputs {
   readonly catalogue: Catalogue;
   /** Where each kind of model is asked for: "/v1/images/generations". */
   readonly doors: ReadonlyMap<Kind, string>;
+  readonly targets: { target(name: TargetName): UpstreamTarget };
   readonly now: () => number;
 }
 

@@ -216,13 +216,26 @@ export class CandidateResolver {
           policy: policyOf({ provider, endpoint, credential }, info, now),
           weight: credential.weight,
           resting: undefined,
-          "~": { provider, endpoint, credential },
+          "~": {
+            provider,
+            endpoint,
+            credential,
+            target: this.#inputs.targets.target({
+              provider: provider.name,
+              credential: credential.name,
+              model,
+              base: baseOf(endpoint),
+            }),
+          },
         };
         into.candidates.push(candidate);
         if (why !== undefined) into.closed.set(candidate, why);
       }
   }
 }
+
+const baseOf = ({ wire, endpoint }: MountedEndpoint): string =>
+  wire ? wire.origin + wire.prefix : (endpoint.base ?? "");
 
 export function serves(
   e: MountedEndpoint,

@@ -1,12 +1,20 @@
+// All targets of a process, and what rests of them after a failure: one for the process, read live by each generation.
 import { ERRORS, type Fault } from "../../model/error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Candidate, CandidateRest } from "../../plugin/call.ts";
 import type { RestingReading } from "../../plugin/readings.ts";
+import type { HostCandidate } from "../mounted.ts";
+import { Pause } from "../targets/pause.ts";
+import {
+  UpstreamTarget,
+  type Pass,
+  type TargetName,
+  type TargetRest,
+} from "../targets/upstream-target.ts";
 
-const REST_MS = { "credential+model": 1_000, target: 5_000, credential: 60_000 } as const;
-const MOST_MS = 300_000;
 /** A broken promise is not mended in a minute, and each try would break it for one more client. */
 const DISTRUST_MS = 3_600_000;
+const MOST = 10_000;
 
 /** What rests, why, and until when. `model` null: all of the credential's. */
 export interface Rest {
@@ -14,6 +22,7 @@ export interface Rest {
   credential: string;
   model: string | null;
   kind: Fault["kind"];
+  /** Unix milliseconds. */
   until: number;
 }
 
@@ -22,60 +31,90 @@ export type Recovery = Pick<Rest, "provider" | "credential" | "model">;
 
 /** Hears of each rest that begins or grows, and of the first answer after it. */
 export interface RestListener {
-  rests(rest: Rest): void;
+  /** `first`: it has answered since it rested last. */
+  rests(rest: Rest, first: boolean): void;
   recovered(what: Recovery): void;
 }
 
-const SILENT: RestListener = { rests() {}, recovered() {} };
-const MOST = 10_000;
+/** What has failed and not answered since. A rest that is over by the clock is no recovery yet. */
+interface Ailment {
+  readonly what: Recovery;
+  readonly target: UpstreamTarget;
+}
 
-/** Candidates that rest after a failure: they are tried last, never dropped. One per process, read live. */
+const SILENT: RestListener = { rests() {}, recovered() {} };
+
 export class RestingTargets {
-  readonly #until = new Map<string, CandidateRest>();
+  readonly #targets = new BoundedMap<string, UpstreamTarget>(MOST);
+  /** Gateway.yaml says how many there are. */
+  readonly #accounts = new Map<string, Pause>();
+  readonly #limits = new BoundedMap<string, Pause>(MOST);
   /** Credentials that were said to keep nothing, and upstream said otherwise. */
   readonly #distrusted = new Map<string, number>();
-  /** What has failed and not answered since. A rest that is over by the clock is no recovery yet. */
-  readonly #ailing = new BoundedMap<string, Recovery>(MOST);
+  readonly #ailing = new BoundedMap<string, Ailment>(MOST);
   readonly #now: () => number;
   readonly #tell: RestListener;
+  readonly #chance: () => number;
 
-  constructor(now: () => number = Date.now, tell: RestListener = SILENT) {
-    this.#now = now;
+  /** `now`: a monotonic clock, in milliseconds since the process began. */
+  constructor(
+    tell: RestListener = SILENT,
+    now: () => number = () => performance.now(),
+    chance: () => number = Math.random,
+  ) {
     this.#tell = tell;
+    this.#now = now;
+    this.#chance = chance;
   }
 
-  /** What rests is decided by the kind of failure, for how long by what upstream said of it. */
-  failed(candidate: Candidate, fault: Fault): void {
-    const what = ERRORS[fault.kind][2];
-    if (!what) return;
+  /** The same one for each generation that has it. */
+  target(name: TargetName): UpstreamTarget {
+    const key = `${modelKey(name)}\n${name.base}`;
+    let target = this.#targets.get(key);
+    if (target) return target;
+    const account = this.#accounts.get(credentialKey(name)) ?? new Pause();
+    this.#accounts.set(credentialKey(name), account);
+    const limit = this.#limits.get(modelKey(name)) ?? new Pause();
+    this.#limits.set(modelKey(name), limit);
+    target = new UpstreamTarget(name, account, limit);
+    this.#targets.set(key, target);
+    return target;
+  }
+
+  /** What rests is decided by the kind of failure, for how long by what upstream said of it. `started`: when its call began. */
+  failed(candidate: HostCandidate, fault: Fault, of: { pass: Pass; started: number }): void {
+    const { target } = candidate["~"];
+    const rests = ERRORS[fault.kind][2];
+    if (!rests) return target.well ? undefined : target.there(of.started);
+    const now = this.#now();
     if (fault.kind === "attestation")
-      this.#distrusted.set(credentialKey(candidate), this.#now() + DISTRUST_MS);
-    const until = this.#now() + Math.min(fault.retryAfterMs ?? REST_MS[what], MOST_MS);
-    const key = what === "credential" ? credentialKey(candidate) : modelKey(candidate);
-    if (until > (this.#until.get(key)?.until ?? 0)) {
-      this.#until.set(key, { until, why: fault.kind });
-      const { provider, credential } = candidate;
-      const model = what === "credential" ? null : candidate.model;
-      this.#ailing.set(key, { provider, credential, model });
-      this.#tell.rests({ provider, credential, model, kind: fault.kind, until });
-    }
-    if (this.#until.size > MOST) this.#sweep();
+      this.#distrusted.set(credentialKey(candidate), now + DISTRUST_MS);
+    const probe = of.pass === "probe";
+    const state = target.failed(now, fault, { rests, probe }, this.#chance);
+    if (!state) return undefined;
+    const whole = state === "refused";
+    const key = whole ? credentialKey(candidate) : keyOf(target);
+    const { provider, credential, model } = target.name;
+    const what = { provider, credential, model: whole ? null : model };
+    const first = !this.#ailing.get(key);
+    this.#ailing.set(key, { what, target });
+    const until = wall((whole ? target.account : (target.state(now) ?? target.limit)).until);
+    return this.#tell.rests({ ...what, kind: fault.kind, until }, first);
   }
 
-  /** It has answered, so its rest is over. */
-  answered(candidate: Candidate): void {
-    if (this.#until.size > 0) this.#until.delete(modelKey(candidate));
-    if (this.#ailing.size > 0) this.#recovered(candidate);
+  /** It has answered what was asked after it had begun to rest: that is over, and so is its credential's rest. */
+  answered(candidate: HostCandidate, started: number): void {
+    const { target } = candidate["~"];
+    if (!target.answered(this.#now(), started)) return;
+    if (!target.account.active) this.#recovered(credentialKey(candidate));
+    if (target.calm) this.#recovered(keyOf(target));
   }
 
-  #recovered(candidate: Candidate): void {
-    for (const key of [modelKey(candidate), credentialKey(candidate)]) {
-      const ailing = this.#ailing.get(key);
-      // A credential that rests may still answer where nothing else is left.
-      if (!ailing || this.#rest(key)) continue;
-      this.#ailing.delete(key);
-      this.#tell.recovered(ailing);
-    }
+  #recovered(key: string): void {
+    const ailment = this.#ailing.get(key);
+    if (!ailment) return;
+    this.#ailing.delete(key);
+    this.#tell.recovered(ailment.what);
   }
 
   /** It gets nothing private, not even as the last resort. */
@@ -86,45 +125,48 @@ export class RestingTargets {
     );
   }
 
-  /** What it rests for; of two rests, the longer one. */
-  resting(candidate: Candidate): CandidateRest | undefined {
-    if (this.#until.size === 0) return undefined;
-    const one = this.#rest(modelKey(candidate));
-    const other = this.#rest(credentialKey(candidate));
-    return one && other && other.until > one.until ? other : (one ?? other);
+  /** Why it is tried after the others, if it is. */
+  resting(candidate: HostCandidate): CandidateRest | undefined {
+    const rest = this.rest(candidate);
+    return rest && { until: wall(rest.until), why: rest.why };
+  }
+
+  /** The same, as it is judged here. */
+  rest({ "~": { target } }: HostCandidate): TargetRest | undefined {
+    return target.well ? undefined : target.rest(this.#now());
   }
 
   all(): RestingReading[] {
-    this.#sweep();
-    return [...this.#until].map(([key, { until }]) => {
-      const [provider, credential, model] = key.split("\n") as [string, string, string?];
-      return { provider, credential, model, until };
+    const now = this.#now();
+    return this.#ailing.values().flatMap(({ what: { model, ...of }, target }) => {
+      const said = model === null ? ofAccount(target, now) : target.state(now);
+      if (!said) return [];
+      const { state, why, until } = said;
+      return [{ ...of, ...(model !== null && { model }), state, why, until: wall(until) }];
     });
   }
 
   /** For `status`. */
-  list(): { what: string; until: number }[] {
-    this.#sweep();
-    return [...this.#until].map(([key, { until }]) => ({
-      what: key.replaceAll("\n", " "),
-      until,
+  list(): RestingStatus[] {
+    return this.all().map(({ provider, credential, model, ...more }) => ({
+      what: [provider, credential, ...(model === undefined ? [] : [model])].join(" "),
+      ...more,
     }));
-  }
-
-  #rest(key: string): CandidateRest | undefined {
-    const rest = this.#until.get(key);
-    if (rest === undefined || rest.until > this.#now()) return rest;
-    this.#until.delete(key);
-    return undefined;
-  }
-
-  #sweep(): void {
-    const now = this.#now();
-    for (const [key, { until }] of this.#until) if (until <= now) this.#until.delete(key);
   }
 }
 
-const credentialKey = (candidate: Candidate): string =>
-  `${candidate.provider}\n${candidate.credential}`;
-const modelKey = (candidate: Candidate): string =>
-  `${credentialKey(candidate)}\n${candidate.model}`;
+interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until"> {
+  readonly what: string;
+}
+
+const ofAccount = ({ account }: UpstreamTarget, now: number): TargetRest | undefined =>
+  account.rests(now) ? { state: "refused", why: account.why, until: account.until } : undefined;
+
+/** A moment of the monotonic clock, as people read it. */
+const wall = (at: number): number => Math.round(performance.timeOrigin + at);
+
+const credentialKey = ({ provider, credential }: Pick<TargetName, "provider" | "credential">) =>
+  `${provider}\n${credential}`;
+const modelKey = (of: Pick<TargetName, "provider" | "credential" | "model">): string =>
+  `${credentialKey(of)}\n${of.model}`;
+const keyOf = ({ name }: UpstreamTarget): string => `${modelKey(name)}\n${name.base}`;

@@ -3,6 +3,7 @@ import { hold, type Ask, type Hold } from "../../money/estimate.ts";
 import type { FinishReason, ModelEvent, UsageSeen } from "../../model/event.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
 import type { Fault } from "../../model/error.ts";
+import { STAGES, type CallStage } from "../../model/retry.ts";
 import { exceed } from "../../model/excess.ts";
 import type { Price } from "../../model/facts.ts";
 import { mergeUsage, UNITS, type Unit, type Usage } from "../../model/usage.ts";
@@ -120,6 +121,11 @@ export class Tally {
     if (cost !== undefined && cost >= 0n && cost <= SANE_NANO) this.#upstreamCost = cost;
   }
 
+  get stage(): CallStage {
+    if (this.contentMs !== undefined && this.call.exchange.stream) return "content";
+    return this.accepted ? "begun" : this.call.stage;
+  }
+
   /** Everything so far, estimates where upstream said nothing: the one value that is shown and priced. */
   usage(): { usage: Usage; estimated: boolean } {
     let usage: Usage = {};
@@ -160,7 +166,7 @@ export class Tally {
     fault?: Fault | undefined;
     cut: boolean;
   }): { command: Settle & { at: number }; record: CallRecord } {
-    const dead = of.cut && !this.accepted && !this.call.unanswered;
+    const dead = of.cut && STAGES[this.stage].row === "void";
     const { usage, estimated } = dead ? { usage: {}, estimated: false } : this.usage();
     // Upstream has not failed: it was given up, and may have worked until then.
     const gaveUp = of.fault?.kind === "canceled" || (of.fault !== undefined && isLocal(of.fault));

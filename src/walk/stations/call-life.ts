@@ -1,5 +1,6 @@
 // One call, from its hooks to its bill: prepared, reserved, sent, presented, closed. One reserve before it, one settle after it.
 import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
+import type { CallStage } from "../../model/retry.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { GivenAnswer, RecordedAnswer, Reply } from "../../plugin/call.ts";
 import type { AttemptResult } from "../../plugin/middleware.ts";
@@ -50,6 +51,10 @@ export class CallLife {
     this.#head = head;
   }
 
+  get stage(): CallStage {
+    return this.#tally.stage;
+  }
+
   /** Resolves when the answer has left and is billed; rejects where another candidate may be tried. */
   async run(present: Present): Promise<void> {
     const call = this.#call;
@@ -68,7 +73,7 @@ export class CallLife {
     }
     // What broke off after content is over for the client, and a failure all the same.
     if (inner.fault) heed(call, inner.fault);
-    else inner.gen.rests.answered(call);
+    else inner.gen.rests.answered(call.candidate, call.started);
   }
 
   /** The attempt hooks from this one on; the last one's `next()` asks the provider. */
@@ -177,6 +182,8 @@ export class CallLife {
     const native = endpoint.endpoint;
     if (!("run" in native)) return fail("internal", "An endpoint without a wire must run.");
     const request = (x["~"].rewritten ?? x.request) as never;
+    // It sends by itself: until it says something, its provider has taken nothing on.
+    call.stage = "refused";
     this.#source = { events: native.run(request, call, credential.fields) };
     return new ProviderReply({ status: 200, headers: {} }, this.#answer, this.#tally);
   }

@@ -1,38 +1,47 @@
-import { ERRORS, fault, faultOf, type Fault } from "../../model/error.ts";
+import { fault, faultOf, type Fault } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import { ClientAnswer } from "../answer/client-answer.ts";
 import { internal } from "../answer/lane.ts";
 import { HostCall } from "../call.ts";
+import { Attempts } from "../candidates/attempts.ts";
+import { allRest, comingBack } from "../candidates/given-up.ts";
+import type { Try } from "../candidates/try.ts";
 import type { HostExchange } from "../exchange.ts";
-import type { HostCandidate } from "../mounted.ts";
-import { isLocal, isProviders } from "../upstream/blame.ts";
 import { heed, shown } from "../upstream/heed.ts";
 import { CallLife, type Present, type SentHead } from "./call-life.ts";
 import type { Plan } from "./route.ts";
 
-/** However many candidates there are, a client waits for no more attempts than this. */
-const MOST_CALLS = 5;
-
 /** Candidate by candidate, until one answers. After the first content there is no other candidate. */
 export async function dispatch(x: HostExchange, plan: Plan, present: Present): Promise<void> {
+  const { rests } = x["~"].gen;
+  const attempts = new Attempts(x, plan);
+  let turn = attempts.first();
+  if (!turn) throw allRest(rests, plan.candidates);
   const answer = new ClientAnswer(x);
-  const queue = new Queue(plan);
   let head: SentHead | undefined;
   let problem: unknown;
-  for (let candidate = queue.next(); candidate; candidate = queue.next()) {
-    const call = new HostCall(x, candidate, queue.tried);
+  while (turn) {
+    const { candidate }: Try = turn;
+    const call: HostCall = new HostCall(x, candidate, attempts.tried, turn);
+    const life: CallLife = new CallLife(call, answer, head);
     x["~"].last = call;
     x["~"].asked ??= call.started;
     try {
-      return await new CallLife(call, answer, head).run(present);
+      return await life.run(present);
     } catch (thrown) {
       problem = faulty(call, thrown);
       const failure = faultOf(problem)!;
       heed(call, failure);
-      if (x["~"].gone || answer.committed || !queue.goesOn(candidate, failure)) break;
+      if (x["~"].gone || answer.committed) break;
+      turn = attempts.after(call, life.stage, failure);
       if (answer.opened) head ??= { warnings: call.warnings, candidate };
+    } finally {
+      if (call.pass === "probe") candidate["~"].target.release();
     }
+    if (turn && turn.waitMs > 0) await paused(x, turn.waitMs);
+    if (x["~"].gone) break;
   }
+  comingBack(faultOf(problem)!, rests, plan.candidates);
   if (answer.opened && !x["~"].gone) {
     try {
       return giveUp(x, answer, faultOf(problem)!);
@@ -41,44 +50,19 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
     }
   }
   answer.abandon();
-  if (queue.tried > 1) x.header("x-tollgate-tried", String(queue.tried));
+  if (attempts.tried > 1) x.header("x-tollgate-tried", String(attempts.tried));
   throw problem;
 }
 
-/** Those still to be tried, in their order. */
-class Queue {
-  readonly #on: Plan["on"];
-  #candidates: readonly HostCandidate[];
-  #others: readonly HostCandidate[];
-  tried = 0;
-
-  constructor({ candidates, others, on }: Plan) {
-    this.#candidates = candidates;
-    this.#others = others;
-    this.#on = on;
-  }
-
-  next(): HostCandidate | undefined {
-    const candidate = this.tried < MOST_CALLS ? this.#candidates[this.tried] : undefined;
-    if (candidate) this.tried++;
-    return candidate;
-  }
-
-  /** Whether another may be tried after this failure; what one endpoint cannot say, the candidate's others may. */
-  goesOn({ id, credential }: HostCandidate, failure: Fault): boolean {
-    const unsupported = failure.kind === "unsupported";
-    const retry = ERRORS[failure.kind][1];
-    if (retry === "never" || isLocal(failure)) return false;
-    // Another candidate may have a larger window, at another price. It is tried where the operator wrote so and the provider said it.
-    if (retry === "asked" && !isProviders(failure)) return false;
-    if (!unsupported && !this.#on.has(failure.kind)) return false;
-    if (unsupported && this.#others.length > 0) {
-      const alike = (one: HostCandidate) => one.id === id && one.credential === credential;
-      this.#candidates = this.#candidates.toSpliced(this.tried, 0, ...this.#others.filter(alike));
-      this.#others = this.#others.filter((other) => !alike(other));
-    }
-    return true;
-  }
+/** A client that goes meanwhile is not waited for. */
+function paused(x: HostExchange, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    x["~"].onGone.push(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 /** What was thrown, with words for the client; its fields are spelled as the client wrote them. */

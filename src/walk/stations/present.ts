@@ -173,7 +173,14 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   content(): void {
     if (this.#over) return;
     this.tally.contentMs ??= Math.round(performance.now() - this.#call.started);
+    if (this.#call.pass !== "plain") this.#found();
     if (this.#call.exchange.stream) this.answer.commit();
+  }
+
+  /** Others need not wait for the end of the answer that was asked for to see whether there is one. */
+  #found(): void {
+    const { candidate, exchange, started } = this.#call;
+    exchange["~"].gen.rests.answered(candidate, started);
   }
 
   get between(): boolean {

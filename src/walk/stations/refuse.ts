@@ -7,6 +7,7 @@ import { answering } from "../upstream/encode.ts";
 import type { HostExchange } from "../exchange.ts";
 import { refusalOf } from "../upstream/send.ts";
 import type { Generation } from "../generation.ts";
+import { worthwhile } from "../candidates/given-up.ts";
 import { receipts } from "../candidates/privacy.ts";
 import { answerHeaders } from "../answer/answer-headers.ts";
 
@@ -45,12 +46,7 @@ export function refuse(x: HostExchange, problem: unknown): void {
     headers["retry-after"] = String(Math.ceil(wait / 1000));
     headers["retry-after-ms"] = String(Math.ceil(wait));
   }
-  const again =
-    ERRORS[fault.kind][1] === "next" &&
-    fault.kind !== "unsupported" &&
-    !isHopeless(fault) &&
-    (wait ?? 0) <= LONG_WAIT_MS;
-  if (!again) headers["x-should-retry"] = "false";
+  headers["x-should-retry"] = String(worthwhile(fault) && (wait ?? 0) <= LONG_WAIT_MS);
   for (const [name, value] of told.headers) headers[name] ??= value;
   if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
   for (const [name, value] of answerHeaders(inner, true)) headers[name] ??= value;

@@ -15,7 +15,7 @@ const ACCOUNT = {
 export function heed(call: HostCall, fault: Fault): void {
   if (!restful(fault)) return;
   const { gen } = call.exchange["~"];
-  gen.rests.failed(call.candidate, fault);
+  gen.rests.failed(call.candidate, fault, call);
   if (!isAccount(fault.kind)) return;
   gen.log.warn(
     {

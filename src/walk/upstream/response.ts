@@ -3,6 +3,7 @@ import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
 import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
+import type { CallStage } from "../../model/retry.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import { blame } from "./blame.ts";
 import type { HintedTimes } from "./times.ts";
@@ -40,6 +41,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   #paused = false;
   #ended: { error?: unknown } | undefined;
   #refused: Error | undefined;
+  /** Its last bytes could not be sent. */
+  #cut = false;
   #head: { resolve(): void; reject(error: unknown): void } | undefined;
 
   /** `hinted`: the total is the client's own wish. */
@@ -50,20 +53,23 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
     this.#due = this.#started + timeouts.firstByteMs;
   }
 
-  /** Bytes may have left, and nothing came back: whether there is work to pay for is not known. */
-  get unanswered(): boolean {
-    return this.#controller !== undefined && this.status === 0;
+  /** How far its call has come. Where bytes may have left and nothing came back, it is not known whether there is work to pay for. */
+  get stage(): CallStage {
+    if (this.status > 0) return "refused";
+    if (this.#controller === undefined) return "unsent";
+    return this.#cut ? "cut" : "unanswered";
   }
 
   /** Resolves with upstream's head. */
   go(
     wire: Wire,
-    of: { method: string; path: string; headers: string[]; body: Buffer | null },
+    of: { method: string; path: string; headers: string[]; body: Buffer | null; fresh: boolean },
   ): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       this.#head = { resolve, reject };
       this.#dog.watch(this);
-      wire.pool.dispatch(
+      const line = of.fresh ? wire.fresh() : wire.pool;
+      line.dispatch(
         {
           method: of.method as Dispatcher.HttpMethod,
           path: of.path,
@@ -72,6 +78,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
         },
         this,
       );
+      // It ends with this request.
+      if (of.fresh) line.close().catch(() => {});
     });
   }
 
@@ -160,6 +168,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler, Watchable {
   }
 
   onResponseError(_c: Dispatcher.DispatchController | undefined, cause: Error): void {
+    this.#cut = (cause as { code?: string }).code === "EPIPE";
     const told = faultOf(cause) ? cause : broken(cause);
     this.#head?.reject(told);
     this.#over(told);

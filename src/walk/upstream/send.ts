@@ -99,9 +99,10 @@ async function onWire(
     if (response.status === 0) response.abort(fault("canceled", "The client went away."));
   });
   try {
-    await response.go(wire, { method: out.method, path, headers: flat(out.headers, own), body });
+    const headers = flat(out.headers, own);
+    await response.go(wire, { method: out.method, path, headers, body, fresh: call.fresh });
   } finally {
-    call.unanswered = response.unanswered;
+    call.stage = response.stage;
   }
   return response;
 }

@@ -3,17 +3,33 @@ import type { CallTimes } from "../../config/types.ts";
 import type { ModelInfo } from "../../model/facts.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
+import type { HostCandidate } from "../mounted.ts";
 
 /** `hinted`: the total is the client's own wish. */
 export interface HintedTimes extends CallTimes {
   readonly hinted?: boolean;
 }
 
-/** The operator's for its class; a client's own hints lower them. */
+/** The operator's for its class, in all for all calls of a request; a client's own hints lower them. */
 export function timesOf(call: HostCall): HintedTimes {
   const { timeouts } = call.candidate["~"].provider;
-  return hinted(timeouts.classes.get(classOf(call)) ?? timeouts, call.exchange);
+  const times = timeouts.classes.get(classOf(call)) ?? timeouts;
+  return hinted(after(times, call.started - call.began), call.exchange);
 }
+
+/** What is left of the total for a further call. `began`: when the first one did. */
+export function timeLeft(
+  x: HostExchange,
+  { info, "~": { provider } }: HostCandidate,
+  began: number,
+): number {
+  const { timeouts } = provider;
+  const times = timeouts.classes.get(classOf({ info, stream: x.stream })) ?? timeouts;
+  return hinted(after(times, performance.now() - began), x).totalMs;
+}
+
+const after = (times: CallTimes, passed: number): CallTimes =>
+  passed > 0 ? { ...times, totalMs: Math.max(0, times.totalMs - passed) } : times;
 
 /** A model that may think is silent first, and a whole answer comes when all of it is there. */
 export const classOf = ({ info, stream }: { info: ModelInfo; stream: boolean }): string => {

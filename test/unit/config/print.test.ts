@@ -105,6 +105,9 @@ describe("print", () => {
           quick:
             first_byte: 1m
         write: 1m
+      attempts:
+        target: 2
+        all: 3
       max_body: 1MB
       bounds:
         in_flight: 256MiB

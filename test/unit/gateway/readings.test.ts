@@ -38,7 +38,8 @@ const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
 });
 
 it("adds up what can be added, and takes the worst of what cannot", () => {
-  const rest = { provider: "p", credential: "c", model: "m" };
+  const more = { state: "told", why: "rate_limited" } as const;
+  const rest = { provider: "p", credential: "c", model: "m", ...more };
   const pool = { origin: "https://a", connected: 2, free: 1, running: 1, queued: 3 };
   expect(
     summed(
@@ -48,7 +49,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
           inFlight: 3,
           resting: [
             { ...rest, until: 9 },
-            { provider: "p", credential: "c", until: 1 },
+            { provider: "p", credential: "c", until: 1, ...more },
           ],
           pools: [pool, { ...pool, origin: "https://b" }],
           ledger: { ok: false, queue: 4 },
@@ -62,7 +63,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
     inFlight: 5,
     resting: [
       { ...rest, until: 9 },
-      { provider: "p", credential: "c", until: 1 },
+      { provider: "p", credential: "c", until: 1, ...more },
     ],
     pools: [
       { origin: "https://a", connected: 4, free: 2, running: 2, queued: 6 },
@@ -82,6 +83,8 @@ it("no more of what rests than its bound, those that rest longest", () => {
     credential: "c",
     model: `m${until}`,
     until,
+    state: "open" as const,
+    why: "overloaded" as const,
   }));
   const sum = summed([own({ resting })], NO_COUNTERS);
   expect([sum.resting.length, sum.resting[0]!.until]).toEqual([1_000, 4_999]);

@@ -1,0 +1,54 @@
+// Writes the table of retries into docs/operators.md, from the data that the walk goes by.
+//
+//     npx node --conditions=tollgate-source .build/retries.ts
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { ERRORS, type ErrorKind } from "../src/model/error.ts";
+import { againAfter, STAGES, type Again, type CallStage } from "../src/model/retry.ts";
+
+export const PAGE = join(import.meta.dirname, "../docs/operators.md");
+const HEAD =
+  "| how far a call came | asked once more at the same target | another candidate | in the ledger |";
+
+const HOW: { readonly [A in Again]: string } = {
+  fresh: "at once, on a new connection",
+  later: "after the others and a pause",
+  told: "after the others, when the provider asks for 5 s at most",
+};
+const ROW: { readonly [R in (typeof STAGES)[CallStage]["row"]]: string } = {
+  void: "void: nothing is billed",
+  presumed: "estimated: its input, and what was seen",
+  partial: "estimated: what was made",
+};
+
+/** The kinds of failure that lead to each way, in the order of ERRORS. */
+function again(stage: CallStage): string {
+  const kinds = Object.keys(ERRORS) as ErrorKind[];
+  const ways = Map.groupBy(kinds, (kind) => againAfter(stage, kind));
+  const said = (Object.keys(HOW) as Again[]).flatMap((way) => {
+    const of = ways.get(way);
+    return of ? [`${of.map((kind) => `\`${kind}\``).join(", ")}: ${HOW[way]}`] : [];
+  });
+  if (said.length === 0) return "never";
+  return said.join("; ") + (STAGES[stage].free ? "; costs no budget" : "");
+}
+
+export const table = (): string =>
+  [
+    HEAD,
+    "|---|---|---|---|",
+    ...(Object.keys(STAGES) as CallStage[]).map((stage) => {
+      const { about, next, row } = STAGES[stage];
+      return `| ${about} | ${again(stage)} | ${next ? "yes" : "never"} | ${ROW[row]} |`;
+    }),
+  ].join("\n");
+
+/** The page with this table in place of the one that it has. */
+export function written(page: string): string {
+  const from = page.indexOf(HEAD);
+  if (from < 0) throw new Error("docs/operators.md has no table of retries");
+  const end = page.indexOf("\n\n", from);
+  return page.slice(0, from) + table() + page.slice(end);
+}
+
+if (import.meta.main) writeFileSync(PAGE, written(readFileSync(PAGE, "utf8")));

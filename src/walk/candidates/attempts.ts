@@ -1,0 +1,174 @@
+// Which candidate is asked next for one request, and when. Those that are well come in their order; then those that failed and may
+// be asked once more; then what rests, the least bad one first. Nothing here is made or counted where the first one answers.
+import { ERRORS, type Fault } from "../../model/error.ts";
+import { againAfter, STAGES, type CallStage } from "../../model/retry.ts";
+import type { HostCall } from "../call.ts";
+import type { HostExchange } from "../exchange.ts";
+import type { HostCandidate } from "../mounted.ts";
+import type { Plan } from "../stations/route.ts";
+import type { Pass } from "../targets/upstream-target.ts";
+import type { Try } from "./try.ts";
+import { isLocal, isProviders } from "../upstream/blame.ts";
+import { timeLeft } from "../upstream/times.ts";
+import { retriesItself } from "./client-retries.ts";
+
+/** Pauses are drawn between nothing and this, which doubles with each attempt. */
+const BASE_MS = 100;
+const CAP_MS = 2_000;
+/** A provider that asks for a longer pause is not waited for. */
+const TOLD_MOST_MS = 5_000;
+/** Endpoints that cannot say a request cost nothing upstream, and are work all the same. */
+const MOST_UNSAID = 5;
+
+/** What failed and may be asked once more. */
+interface Again {
+  readonly candidate: HostCandidate;
+  /** The monotonic clock. */
+  readonly at: number;
+}
+
+export class Attempts {
+  readonly #x: HostExchange;
+  readonly #on: Plan["on"];
+  #candidates: readonly HostCandidate[];
+  #others: readonly HostCandidate[];
+  #place = 0;
+  /** Calls that were begun. */
+  tried = 0;
+  #unsaid = 0;
+  #rested: HostCandidate[] | undefined;
+  #again: Again[] | undefined;
+  #failed: HostCandidate[] | undefined;
+  #began: number | undefined;
+
+  constructor(x: HostExchange, { candidates, others, on }: Plan) {
+    this.#x = x;
+    this.#candidates = candidates;
+    this.#others = others;
+    this.#on = on;
+  }
+
+  first(): Try | undefined {
+    return this.#next() ?? this.#least();
+  }
+
+  /** What is asked after this failure, if anything still may be. */
+  after({ candidate, began }: HostCall, stage: CallStage, failure: Fault): Try | undefined {
+    this.#began = began;
+    (this.#failed ??= []).push(candidate);
+    if (failure.kind === "unsupported") this.#unsaid++;
+    if (this.#over()) return undefined;
+    const free = STAGES[stage].free;
+    const again = this.#mayAgain(candidate, stage, failure);
+    if (again === "fresh" && (free || this.#spends(candidate)))
+      return this.#turn(candidate, 0, true);
+    if (again !== undefined && again !== "fresh") {
+      const wait = pauseOf(this.tried, failure);
+      (this.#again ??= []).push({ candidate, at: performance.now() + wait });
+    }
+    const next = this.#mayNext(candidate, stage, failure);
+    return (
+      (next ? this.#next() : undefined) ?? this.#oncemore() ?? (next ? this.#least() : undefined)
+    );
+  }
+
+  /** The next in their order that is well. */
+  #next(): Try | undefined {
+    for (; this.#place < this.#candidates.length; this.#place++) {
+      const candidate = this.#candidates[this.#place]!;
+      const { target } = candidate["~"];
+      const pass = target.well ? "plain" : target.enter(performance.now());
+      if (!pass) {
+        (this.#rested ??= []).push(candidate);
+        continue;
+      }
+      this.#place++;
+      return this.#turn(candidate, 0, false, pass);
+    }
+    return undefined;
+  }
+
+  /** What has failed, after its pause. */
+  #oncemore(): Try | undefined {
+    for (let one = this.#again?.shift(); one; one = this.#again?.shift()) {
+      const { candidate, at } = one;
+      const wait = Math.max(0, at - performance.now());
+      if (wait < timeLeft(this.#x, candidate, this.#began!) && this.#spends(candidate))
+        return this.#turn(candidate, wait, true);
+    }
+    return undefined;
+  }
+
+  /** Of what rests, the one that rests for the shortest time, as far as its budget goes: it may answer all the same. */
+  #least(): Try | undefined {
+    const { rests } = this.#x["~"].gen;
+    const until = (candidate: HostCandidate) => rests.rest(candidate)?.until ?? 0;
+    const list = this.#rested?.splice(0).toSorted((a, b) => until(a) - until(b)) ?? [];
+    for (const [i, candidate] of list.entries()) {
+      if (!this.#welcome(candidate) && !this.#spends(candidate)) continue;
+      this.#rested!.push(...list.slice(i + 1));
+      return this.#turn(candidate, 0, false, "spare");
+    }
+    return undefined;
+  }
+
+  /**
+   * Whether it is asked without a budget where nothing else is left. A refused credential may be mended at any time, and no client
+   * asks again for it. What recovers is spared only requests that clients send again, for they come all at once.
+   */
+  #welcome(candidate: HostCandidate): boolean {
+    const state = this.#x["~"].gen.rests.rest(candidate)?.state;
+    if (state === "recovering" || state === undefined) return !retriesItself(this.#x);
+    return state === "refused";
+  }
+
+  #turn(candidate: HostCandidate, waitMs: number, fresh: boolean, pass: Pass = "plain"): Try {
+    this.tried++;
+    return { candidate, pass, waitMs, fresh, began: this.#began };
+  }
+
+  #spends(candidate: HostCandidate): boolean {
+    return candidate["~"].target.again(performance.now(), retriesItself(this.#x));
+  }
+
+  #over(): boolean {
+    const { all } = this.#x["~"].gen.attempts;
+    return this.#unsaid > MOST_UNSAID || this.tried - this.#unsaid >= all;
+  }
+
+  #mayAgain(candidate: HostCandidate, stage: CallStage, failure: Fault) {
+    const again = againAfter(stage, failure.kind);
+    if (again === undefined || isLocal(failure) || !isProviders(failure)) return undefined;
+    const { target: most } = this.#x["~"].gen.attempts;
+    if (this.#times(candidate) >= most) return undefined;
+    const { retryAfterMs: told } = failure;
+    if (told === undefined || told === null) return again === "told" ? undefined : again;
+    return told <= TOLD_MOST_MS ? again : undefined;
+  }
+
+  #times(candidate: HostCandidate): number {
+    const { target } = candidate["~"];
+    return this.#failed!.filter((one) => one["~"].target === target).length;
+  }
+
+  /** Whether another may be tried after this failure; what one endpoint cannot say, the candidate's others may. */
+  #mayNext({ id, credential }: HostCandidate, stage: CallStage, failure: Fault): boolean {
+    const unsupported = failure.kind === "unsupported";
+    const next = ERRORS[failure.kind][1];
+    if (next === "never" || !STAGES[stage].next || isLocal(failure)) return false;
+    // Another candidate may have a larger window, at another price. It is tried where the operator wrote so and the provider said it.
+    if (next === "asked" && !isProviders(failure)) return false;
+    if (!unsupported && !this.#on.has(failure.kind)) return false;
+    if (unsupported && this.#others.length > 0) {
+      const alike = (one: HostCandidate) => one.id === id && one.credential === credential;
+      this.#candidates = this.#candidates.toSpliced(this.#place, 0, ...this.#others.filter(alike));
+      this.#others = this.#others.filter((other) => !alike(other));
+    }
+    return true;
+  }
+}
+
+function pauseOf(tried: number, { retryAfterMs: told }: Fault): number {
+  const drawn = Math.random() * Math.min(CAP_MS, BASE_MS * 2 ** (tried - 1));
+  return (told ?? 0) + drawn;
+}

@@ -1,0 +1,16 @@
+// Whether a client tries again by itself, as SDKs say it: what is tried for it here comes on top of that.
+import type { HeadersIn } from "../../model/values.ts";
+import type { HostExchange } from "../exchange.ts";
+
+/** SDKs count their own retries in these. */
+const COUNTS = ["x-stainless-retry-count", "x-retry-count", "x-retry-attempt"] as const;
+/** "attempt=2; max=4" */
+const ATTEMPT = /(?:^|;)\s*attempt=([2-9]|\d{2,6})\s*(?:;|$)/;
+
+export const retriesItself = (x: HostExchange): boolean => saysSo(x["~"].req.headers);
+
+export function saysSo(headers: HeadersIn): boolean {
+  for (const name of COUNTS) if (Number(headers[name]) > 0) return true;
+  const said = headers["amz-sdk-request"];
+  return typeof said === "string" && said.length < 100 && ATTEMPT.test(said);
+}

@@ -1,0 +1,14 @@
+import type { HostCandidate } from "../mounted.ts";
+import type { Pass } from "../targets/upstream-target.ts";
+
+/** One candidate's turn in a request. */
+export interface Try {
+  readonly candidate: HostCandidate;
+  readonly pass: Pass;
+  /** Before it is asked. */
+  readonly waitMs: number;
+  /** On a connection of its own, for which the name is looked up again. */
+  readonly fresh: boolean;
+  /** When the first call of the request was begun; undefined: this is it. */
+  readonly began: number | undefined;
+}

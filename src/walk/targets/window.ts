@@ -1,0 +1,46 @@
+// What became of a target's calls in the last ten seconds, second by second.
+
+const SECONDS = 10;
+const KINDS = { good: 0, bad: 1, again: 2 } as const;
+
+export class Window {
+  readonly #counts = new Uint32Array(Object.keys(KINDS).length * SECONDS);
+  #second = -1;
+
+  /** `now`: the monotonic clock in milliseconds. */
+  add(kind: keyof typeof KINDS, now: number): void {
+    this.#turn(now);
+    this.#counts[KINDS[kind] * SECONDS + (this.#second % SECONDS)]!++;
+  }
+
+  sum(kind: keyof typeof KINDS, now: number): number {
+    this.#turn(now);
+    let sum = 0;
+    const from = KINDS[kind] * SECONDS;
+    for (let i = from; i < from + SECONDS; i++) sum += this.#counts[i]!;
+    return sum;
+  }
+
+  /** Calls in its busiest second, answered or not. */
+  busiest(now: number): number {
+    this.#turn(now);
+    let most = 0;
+    for (let i = 0; i < SECONDS; i++)
+      most = Math.max(
+        most,
+        this.#counts[KINDS.good * SECONDS + i]! + this.#counts[KINDS.bad * SECONDS + i]!,
+      );
+    return most;
+  }
+
+  /** The seconds that have passed since it was last looked at are empty. */
+  #turn(now: number): void {
+    const second = Math.floor(now / 1_000);
+    if (second === this.#second) return;
+    const passed = Math.min(SECONDS, second - this.#second);
+    for (let i = 1; i <= passed; i++)
+      for (const kind of Object.values(KINDS))
+        this.#counts[kind * SECONDS + ((this.#second + i + SECONDS) % SECONDS)] = 0;
+    this.#second = second;
+  }
+}

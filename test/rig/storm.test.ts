@@ -1,0 +1,30 @@
+import { expect, it } from "vitest";
+import { judge, storm } from "./storm.ts";
+
+it("an upstream that fails every call is hardly asked, and is not run over when it is well again", async () => {
+  const { wrong, counts } = await storm({ calm: 5, storm: 8, after: 12, rate: 60, seed: 7 });
+  expect(wrong, JSON.stringify(counts)).toEqual([]);
+});
+
+it("a gateway that sends again whatever fails is caught", async () => {
+  const { wrong } = await storm({ calm: 3, storm: 4, after: 4, rate: 30, seed: 7, naive: true });
+  expect(wrong.some((one) => one.includes("calls upstream for"))).toBe(true);
+});
+
+it("the judge finds each thing that may go wrong", () => {
+  const fine = {
+    calm: 3,
+    storm: 2,
+    upstream: [10, 10, 10, 1, 1, 12, 10],
+    received: 60,
+    asked: 20,
+    lost: 0,
+  };
+  expect(judge(fine)).toEqual([]);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 40, 40, 12, 10] })).toHaveLength(2);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 16, 16, 12, 10] })).toHaveLength(1);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 0, 0, 12, 10] })).toHaveLength(1);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 16, 10] })).toHaveLength(1);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 1, 1] })).toHaveLength(1);
+  expect(judge({ ...fine, lost: 1 })).toHaveLength(1);
+});

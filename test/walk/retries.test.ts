@@ -1,0 +1,251 @@
+// The table of retries is what the walk does: for each way in which a call can fail, in each protocol, whole and streamed, on both lanes,
+// with another candidate and without one. What was sent upstream, what the client got and what stands in the ledger is read off it.
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { ERRORS, type ErrorKind } from "tollgate/plugin";
+import { failing, say, upstream, type Reaction, type TestUpstream } from "tollgate/testing";
+import { againAfter, STAGES, type CallStage } from "../../src/model/retry.ts";
+import { backend, scene, TIMEOUTS, type Scene } from "../kit/scene.ts";
+import { CLIENTS, TARGETS } from "./roads.ts";
+
+interface Failure {
+  readonly name: string;
+  readonly stage: CallStage;
+  readonly kind: ErrorKind;
+  readonly reaction: Reaction;
+  /** What it asks for is too long to be waited for here, or is not said. */
+  readonly untold?: true;
+  readonly only?: "stream" | "whole";
+}
+
+const refused = (status: number, kind: ErrorKind, more: object = {}, untold?: true): Failure => ({
+  name: `${status} ${kind}${untold ? ", and no time to wait for" : ""}`,
+  stage: "refused",
+  kind,
+  reaction: failing(status, "No.", more),
+  ...(untold && { untold }),
+});
+
+const hello = say("Hello, how do you do?").usage({ input: 10, output: 8 });
+const broken =
+  (cut: "nothing" | "head" | "content", how: "reset" | "close" | "stall"): Reaction =>
+  (asked) => {
+    const answer = hello.to(asked);
+    const { body } = answer;
+    const pieces = Array.isArray(body) ? body.length : 1;
+    const after = cut === "content" ? { pieces: pieces - 1 } : cut;
+    return { ...answer, cut: { after, how } };
+  };
+
+const FAILURES: readonly Failure[] = [
+  refused(400, "invalid"),
+  refused(401, "upstream_auth"),
+  refused(402, "upstream_quota"),
+  refused(404, "not_found"),
+  refused(408, "timeout"),
+  refused(409, "conflict"),
+  refused(413, "too_large"),
+  refused(422, "invalid"),
+  refused(429, "rate_limited", { retryAfter: "0" }),
+  refused(429, "rate_limited", {}, true),
+  refused(429, "rate_limited", { retryAfter: "30" }, true),
+  refused(500, "upstream"),
+  refused(503, "overloaded"),
+  refused(503, "overloaded", { retryAfter: "30" }, true),
+  refused(504, "timeout"),
+  refused(400, "context_length", { code: "context_length_exceeded" }),
+  refused(400, "content_policy", { code: "content_filter" }),
+  ...(["reset", "close"] as const).flatMap((how): Failure[] => [
+    {
+      name: `${how} before the head`,
+      stage: "unanswered",
+      kind: "upstream",
+      reaction: broken("nothing", how),
+    },
+    {
+      name: `${how} behind the head`,
+      stage: "begun",
+      kind: "upstream",
+      reaction: broken("head", how),
+    },
+    {
+      name: `${how} after content`,
+      stage: "content",
+      kind: "upstream",
+      reaction: broken("content", how),
+      only: "stream",
+    },
+  ]),
+  {
+    name: "silence before the head",
+    stage: "unanswered",
+    kind: "timeout",
+    reaction: broken("nothing", "stall"),
+  },
+  {
+    name: "silence behind the head",
+    stage: "begun",
+    kind: "timeout",
+    reaction: broken("head", "stall"),
+  },
+];
+const ROW: { readonly [R in (typeof STAGES)[CallStage]["row"]]: string } = {
+  void: "void",
+  presumed: "estimated",
+  partial: "estimated",
+};
+const ON: readonly ErrorKind[] = [
+  "overloaded",
+  "rate_limited",
+  "timeout",
+  "upstream",
+  "upstream_auth",
+  "upstream_quota",
+];
+const PROTOCOLS = ["chat-completions", "messages", "responses"] as const;
+const LANES = PROTOCOLS.flatMap((into, i) =>
+  [into, PROTOCOLS[(i + 1) % PROTOCOLS.length]!].map((from) => [from, into] as const),
+);
+
+let up: TestUpstream;
+beforeAll(async () => {
+  up = await upstream({ "POST /b/*": (asked) => hello.to(asked) });
+});
+afterAll(() => up?.close());
+
+const provider = (base: string, into: string, more: object = {}): Scene["providers"][string] => ({
+  endpoints: [{ protocol: TARGETS[into]!, base, auth: "none" }],
+  timeouts: { ...TIMEOUTS, ...more },
+});
+
+const SILENT: { readonly [S in CallStage]?: object } = {
+  unanswered: { firstByteMs: 400 },
+  begun: { idleMs: 60 },
+};
+
+interface Case extends Failure {
+  /** Its provider, so that none rests for another's failure. */
+  readonly at: string;
+  readonly stream: boolean;
+  readonly other: boolean;
+}
+const CASES: readonly Case[] = FAILURES.flatMap((failure, i) =>
+  [false, true]
+    .filter((stream) => stream || failure.only !== "stream")
+    .flatMap((stream) =>
+      [false, true].map((other) => {
+        const at = `p${i}${stream ? "s" : "w"}${other ? "o" : "a"}`;
+        return { ...failure, at, stream, other };
+      }),
+    ),
+);
+
+/** What the table says of it. */
+function expected({ stage, kind, untold, other }: Case) {
+  const again = untold ? undefined : againAfter(stage, kind);
+  const next = other && STAGES[stage].next && ON.includes(kind);
+  const more = again === "fresh" || next || again !== undefined;
+  const calls = again !== undefined && (again === "fresh" || !next) ? 2 : 1;
+  const rows = [ROW[STAGES[stage].row], ...(more ? ["unpriced"] : [])];
+  if (more || stage === "content") return { calls, rows, ok: true, again: null, told: false };
+  const worth = ERRORS[kind][1] === "next" && ERRORS[kind][2] !== "credential";
+  return { calls, rows, ok: false, again: String(worth), told: worth };
+}
+
+describe.each(LANES)("from %s into %s", (from, into) => {
+  it("each failure leads where the table says", async () => {
+    // The shortest pauses that there may be.
+    const dice = vi.spyOn(Math, "random").mockReturnValue(0.01);
+    onTestFinished(() => void dice.mockRestore());
+    await using s = await scene({
+      frontend: CLIENTS[from]!.protocol,
+      providers: {
+        ...Object.fromEntries(
+          CASES.map(({ at, kind, stage }) => [
+            at,
+            provider(`${up.url}/${at}/v1`, into, kind === "timeout" ? SILENT[stage] : undefined),
+          ]),
+        ),
+        b: provider(`${up.url}/b/v1`, into),
+      },
+      models: Object.fromEntries(CASES.map(({ at }) => [`any-${at}`, [`${at}/m`, "b/m"]])),
+      on: ON,
+      attempts: { target: 2, all: 3 },
+    });
+    const ask = async (one: Case) => {
+      const { at, other, stream } = one;
+      const before = up.requests.length;
+      up.script({ [`POST /${at}/*`]: [one.reaction, (asked) => hello.to(asked)] });
+      const model = other ? `any-${at}` : `${at}/m`;
+      const res = await s.ask({ ...CLIENTS[from]!.least, model, stream });
+      const text = await res.text().catch(() => "broken off");
+      const id = res.headers.get("x-request-id") ?? res.headers.get("request-id")!;
+      const settles = s.journal.flatMap((row) => (row.do === "settle" ? [row] : []));
+      const mine = up.requests.slice(before).filter(({ path }) => path.startsWith(`/${at}/`));
+      const got = {
+        calls: mine.length,
+        rows: settles.filter((row) => row.attempt.startsWith(`${id}.`)).map(({ state }) => state),
+        ok: res.status === 200,
+        again: res.headers.get("x-should-retry"),
+        told: Number(res.headers.get("retry-after-ms")) > 0,
+      };
+      if (got.ok) expect(text).toContain("Hello");
+      expect({ ...got, of: `${one.name} ${at}` }).toEqual({
+        ...expected(one),
+        of: `${one.name} ${at}`,
+      });
+    };
+    for (let i = 0; i < CASES.length; i += 12)
+      await Promise.all(CASES.slice(i, i + 12).map((one) => ask(one)));
+  });
+});
+
+describe("nothing was sent", () => {
+  it.each([false, true])(
+    "is tried once more, or elsewhere, and is void (stream: %s)",
+    async (stream) => {
+      const gone = await backend(() => {});
+      await gone[Symbol.asyncDispose]();
+      await using s = await scene({
+        frontend: CLIENTS["messages"]!.protocol,
+        providers: {
+          a: provider(gone.base, "messages"),
+          b: provider(`${up.url}/b/v1`, "messages"),
+        },
+        models: { any: ["a/m", "b/m"] },
+        on: ON,
+        attempts: { target: 2, all: 3 },
+      });
+      const states = () => s.journal.flatMap((row) => (row.do === "settle" ? [row.state] : []));
+      const least = CLIENTS["messages"]!.least;
+      expect((await s.ask({ ...least, model: "a/m", stream })).status).toBe(502);
+      expect(states()).toEqual(["void", "void"]);
+      const other = await s.ask({ ...least, model: "any", stream });
+      expect([other.status, (await other.text()).includes("Hello")]).toEqual([200, true]);
+      expect(states()).toEqual(["void", "void", "void", "unpriced"]);
+    },
+  );
+});
+
+describe("the table", () => {
+  const stages = Object.keys(STAGES) as CallStage[];
+  const kinds = Object.keys(ERRORS) as ErrorKind[];
+
+  it("asks nothing again after content has left, and nothing that is the client's to mend", () => {
+    for (const kind of kinds) expect(againAfter("content", kind)).toBeUndefined();
+    expect(STAGES.content.next).toBe(false);
+    for (const stage of stages)
+      for (const kind of kinds)
+        if (ERRORS[kind][1] !== "next" || ERRORS[kind][2] === "credential")
+          expect(againAfter(stage, kind)).toBeUndefined();
+  });
+
+  it("is free of the budget only where nothing was sent whole, and bills nothing there", () => {
+    for (const stage of stages)
+      if (STAGES[stage].free) expect([stage, STAGES[stage].row]).toEqual(["cut", "void"]);
+  });
+
+  it("knows each stage that the failures above reach", () => {
+    const reached = new Set([...FAILURES.map(({ stage }) => stage), "unsent", "cut"]);
+    expect([...reached].toSorted()).toEqual(stages.toSorted());
+  });
+});
