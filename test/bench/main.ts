@@ -41,6 +41,7 @@ const steps = stepsOf({
   urls: given.url,
   before: given.before,
   rounds,
+  given: given.rounds !== undefined,
   length: quick || against ? short : { ms: 1_800, events: 60 },
   // Two programs are compared as they run for days: the one with more code is compiled later.
   warmMs: quick && !against ? 2_500 : 12_000,

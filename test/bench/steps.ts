@@ -17,6 +17,8 @@ export interface Plan {
   /** Another checkout: then its lanes and ours are measured beside each other, and nothing else. */
   readonly before?: string | undefined;
   readonly rounds: number;
+  /** The operator has said how many: then it is so many everywhere. */
+  readonly given: boolean;
   readonly length: Length;
   /** Compilers learn for some sixty thousand requests of all lanes; a lane's own warming only reminds them. */
   readonly warmMs: number;
@@ -41,8 +43,11 @@ export interface Steps {
   stop(): Promise<void>;
 }
 
+/** Two that differ by less than one round does from the next are compared in many short ones. */
+const ALIKE = { rounds: 61, ms: 300 };
+
 export function stepsOf(plan: Plan): Steps {
-  const { length, rounds, quick } = plan;
+  const { length, rounds, quick, given } = plan;
   const shared: Target[] = [];
   /** They have been warmed with streams too: what is compiled for both is slower for each, so JSON comes first. */
   let streamed = false;
@@ -102,15 +107,18 @@ export function stepsOf(plan: Plan): Steps {
     about: string,
     like: string,
     made: (mock: number) => Promise<readonly Target[]>,
+    alike?: { readonly rounds: number; readonly ms: number },
   ): Step => ({
     name,
     about,
     async run(side, found) {
-      const lane = { ...laneOf(like, length), name, about, direct: false };
+      const usual = { ...laneOf(like, length), name, about, direct: false };
+      const lane = alike ? { ...usual, ms: alike.ms } : usual;
       const targets = await made(side.mock.port);
       try {
         await warm(side, lane, targets);
-        found.results.push(...(await measure(side, lane, targets, rounds)));
+        const many = given ? rounds : (alike?.rounds ?? rounds);
+        found.results.push(...(await measure(side, lane, targets, many)));
       } finally {
         for (const target of targets) await target.stop();
       }
@@ -151,8 +159,14 @@ export function stepsOf(plan: Plan): Steps {
       pair("to-messages", "chat → messages, JSON 1 KB, and verbatim", "json-1k", bothWays),
       pair("to-messages-sse", "chat → messages, full speed, and verbatim", "sse-full", bothWays),
       pair("workers", "one process and two, on all cores, JSON 1 KB", "json-1k", oneAndTwo),
-      pair("metrics", "with the observer metrics and without, JSON 1 KB", "json-1k", withMetrics),
-      pair("metrics-sse", "the same, SSE at full speed", "sse-full", withMetrics),
+      pair(
+        "metrics",
+        "with the observer metrics and without, JSON 1 KB",
+        "json-1k",
+        withMetrics,
+        ALIKE,
+      ),
+      pair("metrics-sse", "the same, SSE at full speed", "sse-full", withMetrics, ALIKE),
       {
         name: "growth",
         about: "models in the file, keys in the store, rows in the ledger",

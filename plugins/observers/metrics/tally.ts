@@ -73,11 +73,9 @@ export class Tally {
       const { provider, fault: why } = calls[i - 1]!;
       to.fallbacks.of(provider, calls[i]!.provider, why?.kind ?? "none").value++;
     }
-    if (record.losses > 0) this.#lost(record);
-  }
-
-  #lost({ losses }: RequestRecord): void {
-    this.counted.losses.of(OTHER).value += losses;
+    if (record.losses > 0)
+      for (const [code, count] of Object.entries(record.lossCodes))
+        to.losses.of(code).value += count;
   }
 
   billed(lines: readonly LedgerLine[]): void {

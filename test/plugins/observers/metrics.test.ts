@@ -185,6 +185,50 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
   expect(value('tollgate_series_folded_total{metric="tollgate_refusals"}')).toBe(98_000);
 });
 
+it("fallbacks, losses, refusals and outcomes are counted by what they are", async () => {
+  const { observer, text, test } = await mounted();
+  await using _ = test;
+  const call = (n: number, provider: string) => ({
+    n,
+    spanId: "00f067aa0ba902b7",
+    startMs: 0,
+    provider,
+    model: "m",
+    credential: "default",
+    protocol: null,
+    lane: "translated" as const,
+    state: "exact" as const,
+    usage: {},
+    costNano: 0n,
+    ms: { total: 1 },
+  });
+  const failed = { ...call(1, "a"), fault: { kind: "overloaded" as const, code: undefined } };
+  await observer.seen!([
+    record({
+      calls: [failed, call(2, "b")],
+      losses: 3,
+      lossCodes: { dropped_field: 2, renamed: 1 },
+    }),
+    record({
+      status: 403,
+      outcome: "refused",
+      fault: { kind: "privacy", code: "zdr_unavailable" },
+    }),
+    record({ status: 429, outcome: "refused", fault: { kind: "quota", code: undefined } }),
+  ]);
+  const now = samples(await text());
+  const of = (name: string) =>
+    now.filter((one) => one.name === name).map(({ labels, value }) => `${labels} ${value}`);
+  expect(of("tollgate_fallbacks_total")).toEqual(['from="a",to="b",kind="overloaded" 1']);
+  expect(of("tollgate_losses_total")).toEqual(['code="dropped_field" 2', 'code="renamed" 1']);
+  expect(of("tollgate_refusals_total")).toEqual(['code="zdr_unavailable" 1', 'code="quota" 1']);
+  expect(of("tollgate_requests_total").map((one) => one.slice(one.indexOf("outcome")))).toEqual([
+    'outcome="ok",status="200" 1',
+    'outcome="refused",status="403" 1',
+    'outcome="refused",status="429" 1',
+  ]);
+});
+
 it("what a client writes ends no line and no label", async () => {
   const { observer, text, test } = await mounted({ labels: ["user"] });
   await using _ = test;
