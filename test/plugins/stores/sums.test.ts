@@ -253,7 +253,7 @@ it("threads that are killed while they sum up leave sums of whole commits, or no
   await store.open({ instance: "one" });
   const asked: TotalsQuery = { by: ["hour", "key"], zone: "Europe/Berlin" };
   for (let round = 0, n = 0; round < 3; round++) {
-    for (let i = 0; i < 6; i++)
+    for (let i = 0; i < 5; i++)
       await store.apply(
         Array.from({ length: 500 }, () => {
           const [attempt, at] = [`k${++n}`, MARCH + n * 7_000];

@@ -52,6 +52,22 @@ describe.each([
   });
 });
 
+it("estimates are counted also where a store does not count them by itself", async () => {
+  await store.apply([reserve("guess", { key: "k2" }), settle("guess", { state: "estimated" })]);
+  const { rows: counted, total } = await ask("ledger.totals", { by: ["key"] });
+  const totals = store.totals.bind(store);
+  store.totals = async (query) =>
+    (await totals(query)).map(({ estimated: _, ...rest }) => ({ ...rest }));
+  expect(await ask("ledger.totals", { by: ["key"] })).toMatchObject({ rows: counted, total });
+  expect(total.estimated).toBe(1);
+});
+
+it("the whole is the sum of the rows where a call is in one of them, and is asked for where it is not", async () => {
+  const dimensions = ["key", "model", "label", "account"] as const;
+  const wholes = await Promise.all(dimensions.map((by) => ask("ledger.totals", { by: [by] })));
+  for (const { total } of wholes) expect(total).toEqual({ ...wholes[0].total, by: {} });
+});
+
 it("a model is said with its provider", async () => {
   const { rows } = await ask("ledger.totals", { by: ["model"] });
   expect(rows.map((row: any) => row.by)).toEqual([{ model: "demo/echo" }]);
