@@ -17,7 +17,7 @@ import {
 import { KEEPING } from "./ledger-keeping.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
-import { entries } from "./tail.ts";
+import { entries } from "./rows.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const BASIC: Options = { ...CONFIG, ...STATE };
@@ -41,7 +41,7 @@ const parts: Readonly<Record<string, Part>> = {
     summary: COMMANDS["ledger.adjust"].summary,
     about:
       "Adds a row that changes what a call has cost, such as a refund, with the reason. The call's own rows stay as they are, " +
-      "and its budgets count the correction. The call is named by `attempt`, as tollgate tail --json shows it.",
+      "and its budgets count the correction. The call is named by `attempt`, as tollgate request shows it.",
     options: {
       usd: { value: "amount", about: "dollars on top of its cost; below zero takes some off" },
       reason: { value: "words", about: "why; it stands in the row" },

@@ -38,7 +38,9 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
   usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./usage.ts") },
-  tail: { summary: GATEWAY["ledger.entries"].summary, load: () => import("./tail.ts") },
+  tail: { summary: GATEWAY["requests.list"].summary, load: () => import("./tail.ts") },
+  request: { summary: GATEWAY["requests.show"].summary, load: () => import("./request.ts") },
+  top: { summary: GATEWAY["stats.recent"].summary, load: () => import("./top.ts") },
   ledger: {
     summary: "verify the ledger, export, archive or prune it",
     load: () => import("./ledger.ts"),

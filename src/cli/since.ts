@@ -16,12 +16,12 @@ export const WHICH: Options = {
 export const whichOf = (given: CliInput, zone?: string): JsonObject => ({
   key: given.text("key"),
   account: given.text("account"),
-  from: moment(given, "since", zone),
-  to: moment(given, "until", zone),
+  from: momentOf(given, "since", zone),
+  to: momentOf(given, "until", zone),
 });
 
 /** "24h" is a day ago; else a date, or a moment of it. One that says its own offset is that moment in every zone. */
-function moment(given: CliInput, name: string, zone: string | undefined): number | undefined {
+export function momentOf(given: CliInput, name: string, zone?: string): number | undefined {
   const text = given.text(name);
   if (text === undefined) return undefined;
   const span = parseDuration(text);

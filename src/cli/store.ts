@@ -6,6 +6,7 @@ import type { ControlCommandsOf } from "../gateway/control/socket.ts";
 import { keepingCommands } from "../gateway/control/keeping-commands.ts";
 import { keyCommands } from "../gateway/control/key-commands.ts";
 import { ledgerCommands } from "../gateway/control/ledger-commands.ts";
+import { foundCommand } from "../gateway/control/request-commands.ts";
 import { openStore } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
@@ -54,6 +55,7 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
       { store, use: config.store.use, stateDir: config.stateDir, version },
       async () => {},
     ),
+    ...foundCommand({ store }),
     ...keyCommands(
       {
         list: (page) => store.keys(page),

@@ -40,6 +40,29 @@ export function columns(rows: readonly (readonly string[])[], indent = ""): stri
     .join("\n");
 }
 
+const ESCAPE = "\u001b";
+const COLOUR = new RegExp(`(${ESCAPE}\\[[\\d;]*m)`);
+
+/** The beginning of a line, so many characters wide; colours take no room, and end with it. */
+export function truncated(line: string, width: number): string {
+  if (stripVTControlCharacters(line).length <= width) return line;
+  let seen = 0;
+  let cut = "";
+  // Colours, and what stands between them.
+  for (const part of line.split(COLOUR)) {
+    if (part.startsWith(ESCAPE)) cut += part;
+    else {
+      cut += part.slice(0, width - seen);
+      seen += Math.min(part.length, width - seen);
+    }
+  }
+  return cut;
+}
+
+/** A client's word as it may stand in a line: what could move the cursor, end the line or turn it around is a dot. */
+export const clean = (text: string): string =>
+  text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, "·");
+
 /** "2026-11-21 09:30:00 UTC" */
 export const moment = (at: number): string =>
   `${new Date(at).toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -107,6 +107,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
       max_key: saySize(config.files.maxKeyBytes),
       max_total: saySize(config.files.maxBytes),
     },
+    remember: config.remember,
     log: { level: config.log.level, slow: sayDuration(config.log.slowMs) },
     store: mountedView(config.store),
     frontends: config.frontends.map(mountedView),

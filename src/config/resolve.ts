@@ -83,6 +83,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
       maxBytes: parseSize(String(root.files.max_total))!,
       maxKeyBytes: parseSize(String(root.files.max_key))!,
     },
+    remember: root.remember,
     log: {
       level: overrides.logLevel ?? root.log.level,
       slowMs: parseDuration(root.log.slow)!,

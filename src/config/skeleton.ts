@@ -128,6 +128,15 @@ const MODELS = {
   description: "More names that clients may ask for. One star matches anything and is carried over",
 };
 
+const REMEMBER = {
+  type: "integer",
+  minimum: 0,
+  maximum: 100_000,
+  default: 10_000,
+  description:
+    "Requests that are over and that `tollgate request`, `tail` and `top` still know; 0: none, and nothing is counted",
+};
+
 const INCLUDE = {
   type: ["string", "array"],
   items: { type: "string", minLength: 1 },
@@ -179,6 +188,7 @@ const skeleton = (facts: Schema) => ({
       refresh: duration("How often they are asked", "10m"),
     }),
     files: FILES,
+    remember: REMEMBER,
     log: section("What the gateway writes about itself", {
       level: {
         enum: ["debug", "info", "warn", "error"],

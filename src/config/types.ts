@@ -76,6 +76,8 @@ export interface GatewayConfig {
     readonly maxBytes: number;
     readonly maxKeyBytes: number;
   };
+  /** Requests that are over and still known; 0: none, and nothing is counted. */
+  readonly remember: number;
   readonly log: {
     readonly level: "debug" | "info" | "warn" | "error";
     /** A request slower than this to its first byte gets a line. */

@@ -130,7 +130,7 @@ describe("what was used", () => {
 
   it("is read live", async () => {
     let said = "";
-    const tail = tollgate(at, ["tail"], (out) => {
+    const tail = tollgate(at, ["tail", "--rows"], (out) => {
       said = out;
       return out.includes("late/") || /up\/model[^\n]*\n(?:.*\n)*.*up\/model-late/.test(out);
     });
@@ -159,7 +159,7 @@ describe("what was used", () => {
     const noted = /head +(\w+)/.exec((await tollgate(at, ["ledger", "verify"])).out)![1]!;
     await at.stop();
     expect((await tollgate(at, ["usage", "--by", "model"])).out).toMatch(MODEL);
-    expect((await tollgate(at, ["tail"])).out).toMatch(/up\/model-late/);
+    expect((await tollgate(at, ["tail", "--rows"])).out).toMatch(/up\/model-late/);
     const fine = await tollgate(at, ["ledger", "verify", "--head", noted]);
     expect(fine).toMatchObject({ code: 0 });
     const other = await tollgate(at, ["ledger", "verify", "--head", "0".repeat(noted.length)]);

@@ -11,13 +11,14 @@ import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
 import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts";
 import { policyCommands } from "./policy-commands.ts";
+import { requestCommands } from "./request-commands.ts";
 import type { Gateway } from "../types.ts";
 
 export const commandsOf = (of: {
   gateway: Gateway;
   services: Pick<
     Services,
-    "store" | "ledger" | "mask" | "observing" | "readings" | "env" | "stateDir"
+    "store" | "ledger" | "mask" | "observing" | "remembered" | "readings" | "env" | "stateDir"
   >;
   /** Of Tollgate. */
   version: string;
@@ -27,6 +28,7 @@ export const commandsOf = (of: {
   current: () => Pick<Mounts, "built" | "config">;
 }) => {
   const { gateway, services, forget, refresh, current } = of;
+  const remembered = services.remembered!;
   const built = () => current().built;
   const listed = () =>
     built()
@@ -60,8 +62,15 @@ export const commandsOf = (of: {
         stateDir: services.stateDir,
         version: of.version,
       },
-      forget,
+      () => {
+        remembered.ring.forgetWords();
+        return forget();
+      },
     ),
+    ...requestCommands({
+      store: services.store,
+      live: { remembered, readings: services.readings },
+    }),
     ...keyCommands(
       {
         list: (page) => services.store.keys(page),

@@ -7,6 +7,9 @@ export const path = (description: string) =>
   ({ type: "string", minLength: 1, maxLength: 4_096, description }) as const;
 export const whole = (description: string) =>
   ({ type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description }) as const;
+export const atMost = (most: number, description: string) =>
+  ({ type: "integer", minimum: 0, maximum: most, description }) as const;
+export const flag = (description: string) => ({ type: "boolean", description }) as const;
 export const words = (description: string) =>
   ({ type: "array", minItems: 1, items: text("one of them"), description }) as const;
 export const privacy = {

@@ -2,6 +2,7 @@
 // anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
 import { answer, KEY, LIMIT, MODEL, NONE, privacy, ROWS, text, whole, words } from "./fields.ts";
 import { KEEPING_COMMANDS } from "./keeping-table.ts";
+import { REQUEST_COMMANDS } from "./request-table.ts";
 import type { PluginCommand, Role } from "../../plugin/plugin.ts";
 import type { TotalsBy } from "../../plugin/store.ts";
 import type { Infer } from "../../plugin/schema.ts";
@@ -126,6 +127,7 @@ export const COMMANDS = {
     cli: "plugin",
     onFiles: true,
   },
+  ...REQUEST_COMMANDS,
   "ledger.totals": {
     summary: "sum up what was used and what it cost",
     input: {
@@ -148,7 +150,7 @@ export const COMMANDS = {
     onFiles: true,
   },
   "ledger.entries": {
-    summary: "read the ledger live",
+    summary: "read the rows of the ledger",
     input: {
       type: "object",
       additionalProperties: false,

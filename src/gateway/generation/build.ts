@@ -139,7 +139,10 @@ function generation(
     attempts: config.attempts,
     retiring: services.retiring,
     watchdog: services.watchdog,
-    seen: config.observers.length > 0 ? (record) => services.observing.seen(record) : undefined,
+    seen:
+      config.observers.length > 0 || config.remember > 0
+        ? (record) => services.observing.seen(record)
+        : undefined,
     claims: services.claims,
     room: services.room,
     gate: services.gate,

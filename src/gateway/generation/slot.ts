@@ -160,6 +160,7 @@ export class GenerationSlot {
     this.#services.observing.mount(serving.built.observers);
     this.#services.log.level(serving.config.log.level);
     this.#services.files.limit(serving.config.files);
+    this.#services.remembered?.ring.limit(serving.config.remember);
     this.#listening?.limit(limitsOf(serving.config));
     this.#services.gate.limit(serving.config.overload);
     this.#services.room.limit(serving.config.bounds.inFlightBytes);

@@ -27,6 +27,7 @@ import { Audience, type Observing } from "../observers/audience.ts";
 import { hearingCommits } from "../observers/commits.ts";
 import { Durations } from "../readings/durations.ts";
 import { Refusals } from "../readings/refusals.ts";
+import { remember, type Remembered } from "../requests/remembered.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
 import type { Peers } from "./peers.ts";
@@ -51,6 +52,8 @@ export interface Services {
   readonly lists: Lists;
   /** Where observers hear of what happens. */
   readonly observing: Observing;
+  /** Requests that are over; in the process that has the observers. */
+  readonly remembered?: Remembered;
   readonly rests: RestingTargets;
   readonly retiring: Retiring;
   readonly repeats: Repeats;
@@ -80,6 +83,13 @@ export type ContextServices = Pick<
   "log" | "shared" | "peers" | "readings" | "stateDir" | "env"
 >;
 
+/** What is remembered is told like any observer, over all generations. */
+function audience(log: Log, remembered: Remembered | undefined, scope: Scope): Audience {
+  const made = new Audience(log, remembered ? [remembered.ear] : []);
+  scope.defer(() => made.close());
+  return made;
+}
+
 /** Everything that is there once per process; `scope` ends it in reverse order. */
 export async function openServices(
   config: GatewayConfig,
@@ -100,11 +110,15 @@ export async function openServices(
 ): Promise<Services> {
   const { contextServices, mask, scope } = of;
   const { log } = contextServices;
-  const observing = of.observing ?? new Audience(log);
+  const remembered = of.observing
+    ? undefined
+    : await remember({ most: config.remember, stateDir: config.stateDir, log, scope });
+  const observing = of.observing ?? audience(log, remembered, scope);
   const services = {
     ...contextServices,
     mask,
     observing,
+    remembered,
     rests: new RestingTargets({
       rests: (rest) => observing.told({ type: "rests", at: Date.now(), ...rest }),
       recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),

@@ -125,6 +125,7 @@ describe("print", () => {
         max_file: 64MiB
         max_key: 1GiB
         max_total: 2GiB
+      remember: 10000
       log:
         level: info
         slow: 10s

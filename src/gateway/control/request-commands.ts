@@ -1,0 +1,218 @@
+// Requests that are over, as an operator asks about them: one by its id, the last ones as they come, and counts and times. A
+// command that follows is asked again and again: each answer is a page from where the last one ended, and waits a while where there
+// is nothing new. So nothing is kept for a reader, and one that is slow is overtaken and told so.
+import { setTimeout as sleep } from "node:timers/promises";
+import { fail } from "../../model/error.ts";
+import type { RequestRecord, TurnedAway } from "../../plugin/observer.ts";
+import type { Readings, RestingReading } from "../../plugin/readings.ts";
+import type { Store } from "../../plugin/store.ts";
+import { matches } from "../../walk/candidates/pattern.ts";
+import { type BilledAttempt, billedOf } from "../requests/billed.ts";
+import { KeyNames } from "../requests/key-names.ts";
+import type { Remembered } from "../requests/remembered.ts";
+import { type Over, reachedFrontend } from "../requests/ring.ts";
+import type { StatsPage, StatsRow } from "../requests/stats.ts";
+import { answering } from "./input.ts";
+import type { InputOf } from "./table.ts";
+
+/** As it was told to observers. `keyName`: as the key is called now. */
+export type ShownRequest = (RequestRecord & { readonly keyName: string | undefined }) | TurnedAway;
+
+/** One request that is meant by an id. */
+export interface FoundRequest {
+  readonly id: string;
+  /** Undefined: it is not remembered any more, and what the ledger says is all. */
+  readonly seen: ShownRequest | undefined;
+  readonly charges: readonly (BilledAttempt & { readonly keyName: string | undefined })[];
+}
+
+export interface FoundRequests {
+  /** The newest first; a client may use an id of its own again. */
+  readonly requests: readonly FoundRequest[];
+  /** From when on requests are remembered; undefined: no gateway runs, and only the ledger was asked. */
+  readonly since: number | undefined;
+}
+
+export interface RequestPage {
+  readonly items: readonly ShownRequest[];
+  readonly next: number;
+  readonly missed: number;
+  readonly since: number;
+}
+
+export interface RecentStats {
+  readonly at: number;
+  readonly windowMs: number;
+  readonly since: number;
+  readonly inFlight: number;
+  readonly resting: readonly RestingReading[];
+  readonly ledger: Readings["ledger"];
+  readonly all: StatsRow | undefined;
+  readonly models: readonly StatsRow[];
+  readonly keys: readonly (StatsRow & { readonly keyName: string | undefined })[];
+  readonly frontends: readonly StatsRow[];
+}
+
+/** What was over a moment ago is on its way here: a batch in its process, and one in this. */
+const ON_ITS_WAY_MS = 1_000;
+const SAME_ID = 20;
+const PAGE = 500;
+const WAITING = 64;
+
+export interface RequestCommandsOf {
+  readonly store: Pick<Store, "entries" | "price" | "keys">;
+  /** In the gateway that runs. */
+  readonly live?: {
+    readonly remembered: Remembered;
+    readonly readings: () => Promise<Readings>;
+  };
+}
+
+/** What the files alone can say too. */
+export function foundCommand({ store, live }: RequestCommandsOf) {
+  const names = new KeyNames(store);
+  return answering({
+    "requests.show": async ({ id }): Promise<FoundRequests> => {
+      const ring = live?.remembered.ring;
+      // What is asked by its attempt is meant too.
+      const own = ATTEMPT.test(id) ? id.slice(0, id.lastIndexOf(".")) : id;
+      const remembered = () =>
+        ring?.find((over) => over.id === own || isMeant(over, id), SAME_ID) ?? [];
+      let found = remembered();
+      const charged = found.length > 0 ? [] : await billedOf(store, own);
+      if (found.length === 0 && ring && charged.every(isYoung)) {
+        const late = Date.now() + ON_ITS_WAY_MS;
+        while (found.length === 0 && Date.now() < late) {
+          await Promise.race([ring.grown(), sleep(late - Date.now(), undefined, { ref: false })]);
+          found = remembered();
+        }
+      }
+      const called = await names.all();
+      const shown = (charges: readonly BilledAttempt[]) =>
+        charges.map((charge) => ({ ...charge, keyName: called.get(charge.key) }));
+      const since = ring?.since;
+      const requests: FoundRequest[] = await Promise.all(
+        found.map(async (over) => ({
+          id: over.id,
+          seen: named(over, called),
+          charges: reachedFrontend(over) ? shown(await billedOf(store, over.id)) : [],
+        })),
+      );
+      if (requests.length === 0 && charged.length > 0)
+        requests.push({ id: own, seen: undefined, charges: shown(charged) });
+      return requests.length > 0 ? { requests, since } : notFound(id, since);
+    },
+  });
+}
+
+export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCommandsOf, "live">>) {
+  const { store } = of;
+  const { remembered, readings } = of.live;
+  const { ring, stats } = remembered;
+  const names = new KeyNames(store);
+  let waiting = 0;
+
+  /** Until there is something new, or the time is over; not for more readers than there may be. */
+  async function news(after: number, ms: number): Promise<void> {
+    if (ms === 0 || ring.count !== after || waiting >= WAITING) return;
+    waiting++;
+    try {
+      await Promise.race([ring.grown(), sleep(ms, undefined, { ref: false })]);
+    } finally {
+      waiting--;
+    }
+  }
+
+  return {
+    ...foundCommand(of),
+    ...answering({
+      "requests.list": async (input): Promise<RequestPage> => {
+        const fits = await filterOf(input, (said) =>
+          names.idOf(said, (id) => ring.find((over) => keyOf(over) === id, 1).length > 0),
+        );
+        await news(input.after ?? ring.count, input.waitMs ?? 0);
+        const { after, last } = input;
+        const start = after ?? Math.max(ring.count - (last ?? PAGE), ring.count - ring.size);
+        const page = ring.read(start, fits, Math.min(input.limit ?? 100, PAGE));
+        const called = await names.all();
+        return {
+          items: page.items.map(({ over }) => named(over, called)),
+          next: page.next,
+          missed: page.missed,
+          since: ring.since,
+        };
+      },
+      "stats.recent": async ({ windowMs = 60_000 }): Promise<RecentStats> => {
+        const { at, inFlight, resting, ledger } = await readings();
+        const called = await names.all();
+        const [all] = stats.recent("all", windowMs);
+        return {
+          at,
+          windowMs,
+          since: stats.since,
+          inFlight,
+          resting,
+          ledger,
+          all,
+          models: stats.recent("model", windowMs),
+          keys: stats
+            .recent("key", windowMs)
+            .map((row) => ({ ...row, keyName: called.get(row.name) })),
+          frontends: stats.recent("frontend", windowMs),
+        };
+      },
+      "stats.series": async ({ from, to, step, by, most }): Promise<StatsPage> =>
+        stats.series({
+          from: from ?? 0,
+          to: to ?? Date.now() + 1,
+          step: step ?? "minute",
+          by: by ?? "all",
+          most: most ?? 10,
+        }),
+    }),
+  };
+}
+
+const ATTEMPT = /^[0-9A-Za-z]{12,}\.\d{1,2}$/;
+
+/** It is open, or was closed so lately that the gateway may not have heard of it. */
+const isYoung = ({ settledAt }: BilledAttempt): boolean =>
+  settledAt === undefined || Date.now() - settledAt < 2_000;
+
+const isMeant = (over: Over, id: string): boolean =>
+  over.id === id || (reachedFrontend(over) && over.clientRequestId === id);
+
+const keyOf = (over: Over): string | undefined => (reachedFrontend(over) ? over.key : undefined);
+
+const named = (over: Over, names: ReadonlyMap<string, string | undefined>): ShownRequest =>
+  reachedFrontend(over)
+    ? { ...over, keyName: over.key === undefined ? undefined : names.get(over.key) }
+    : over;
+
+async function filterOf(
+  { key, model, failed, from }: InputOf<"requests.list">,
+  idOf: (said: string) => Promise<string>,
+): Promise<(over: Over) => boolean> {
+  const id = key === undefined ? undefined : await idOf(key);
+  return (over) =>
+    (from === undefined || over.at >= from) &&
+    (failed !== true ||
+      over.status >= 400 ||
+      (reachedFrontend(over) && over.fault !== undefined)) &&
+    (id === undefined || keyOf(over) === id) &&
+    (model === undefined || (reachedFrontend(over) && isOf(over, model)));
+}
+
+/** As it was asked for, or as it was served. */
+const isOf = ({ model, calls }: RequestRecord, pattern: string): boolean =>
+  matches(pattern, model) ||
+  calls.some((call) => matches(pattern, `${call.provider}/${call.model}`));
+
+const notFound = (id: string, since: number | undefined): never =>
+  fail(
+    "not_found",
+    since === undefined
+      ? `The ledger has no request "${id}". What was refused is not in it: a running gateway remembers that for a while.`
+      : `There is no request "${id}": the ledger has none, and requests are remembered since ${new Date(since).toISOString()}.`,
+    { code: "no_such_request", ...(since !== undefined && { details: { since } }) },
+  );

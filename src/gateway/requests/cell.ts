@@ -1,0 +1,159 @@
+// What is counted of one series in one stretch of time, and how it is written down: a few bytes for what is not zero.
+import { CLASSES } from "./sketch.ts";
+
+/** In the order in which they are written. Append only: what was written by an earlier version is read by this one. */
+export const COUNTS = [
+  "requests",
+  /** The provider or the gateway failed. */
+  "failed",
+  /** The gateway said no, or what was asked was at fault. */
+  "refused",
+  /** The client went away. */
+  "canceled",
+  "cached",
+  "calls",
+  "unpriced",
+  "estimated",
+  "costNano",
+  "input",
+  "output",
+  "private",
+] as const;
+
+type Count = (typeof COUNTS)[number];
+const AT = Object.fromEntries(COUNTS.map((name, i) => [name, i])) as Record<Count, number>;
+
+export class Cell {
+  readonly #counts = new Float64Array(COUNTS.length);
+  /** From the first byte of a request to its end. */
+  readonly total = new Uint32Array(CLASSES);
+  /** To the first content. */
+  readonly first = new Uint32Array(CLASSES);
+
+  of(count: Count): number {
+    return this.#counts[AT[count]]!;
+  }
+
+  count(count: Count, by = 1): void {
+    this.#counts[AT[count]]! += by;
+  }
+
+  add(other: Cell): void {
+    for (let i = 0; i < COUNTS.length; i++) this.#counts[i]! += other.#counts[i]!;
+    for (let i = 0; i < CLASSES; i++) {
+      this.total[i]! += other.total[i]!;
+      this.first[i]! += other.first[i]!;
+    }
+  }
+
+  write(into: CellWriter): void {
+    into.sparse(this.#counts);
+    into.sparse(this.total);
+    into.sparse(this.first);
+  }
+
+  read(from: CellReader): this {
+    from.sparse(this.#counts);
+    from.sparse(this.total);
+    from.sparse(this.first);
+    return this;
+  }
+}
+
+/** Passes over one that was written. */
+export function skipCell(from: CellReader): void {
+  for (let sparse = 3; sparse > 0; sparse--)
+    for (let n = from.whole() * 2; n > 0; n--) from.whole();
+}
+
+/** Whole numbers, seven bits to a byte. Costs may be below nothing: their sign is the lowest bit. */
+export class CellWriter {
+  #bytes = Buffer.allocUnsafe(1024);
+  #length = 0;
+
+  whole(value: number): void {
+    this.#room(10);
+    let rest = value;
+    while (rest >= 128) {
+      this.#bytes[this.#length++] = (rest % 128) + 128;
+      rest = Math.floor(rest / 128);
+    }
+    this.#bytes[this.#length++] = rest;
+  }
+
+  text(text: string): void {
+    const bytes = Buffer.from(text);
+    this.whole(bytes.length);
+    this.#room(bytes.length);
+    this.#length += bytes.copy(this.#bytes, this.#length);
+  }
+
+  /** How many are not zero, then each with its distance to the one before. */
+  sparse(values: ArrayLike<number>): void {
+    const there: number[] = [];
+    for (let i = 0; i < values.length; i++) if (values[i] !== 0) there.push(i);
+    this.whole(there.length);
+    let before = 0;
+    for (const i of there) {
+      const value = values[i]!;
+      this.whole(i - before);
+      this.whole(Math.abs(value) * 2 + (value < 0 ? 1 : 0));
+      before = i;
+    }
+  }
+
+  done(): Buffer {
+    return Buffer.from(this.#bytes.subarray(0, this.#length));
+  }
+
+  #room(more: number): void {
+    if (this.#length + more <= this.#bytes.length) return;
+    const wider = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + more));
+    this.#bytes.copy(wider);
+    this.#bytes = wider;
+  }
+}
+
+/** Throws where it is not what a `CellWriter` has written. */
+export class CellReader {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  get over(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  whole(): number {
+    let value = 0;
+    for (let factor = 1; ; factor *= 128) {
+      const byte = this.#bytes[this.#at++];
+      if (byte === undefined || factor > 2 ** 56) throw new RangeError("It is cut off.");
+      value += (byte % 128) * factor;
+      if (byte < 128) return value;
+    }
+  }
+
+  text(): string {
+    return Buffer.from(this.bytes()).toString();
+  }
+
+  bytes(): Uint8Array {
+    const length = this.whole();
+    if (this.#at + length > this.#bytes.length) throw new RangeError("It is cut off.");
+    return this.#bytes.subarray(this.#at, (this.#at += length));
+  }
+
+  sparse(into: Float64Array | Uint32Array): void {
+    let at = 0;
+    for (let n = this.whole(); n > 0; n--) {
+      at += this.whole();
+      const value = this.whole();
+      // What a later version counts besides is passed over.
+      if (at < into.length) into[at] = (value % 2 === 1 ? -1 : 1) * Math.floor(value / 2);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+// What the gateway remembers of requests that are over: the last ones, and counts and times of all. It hears of them as an observer
+// does, in the primary process.
+import type { Log } from "../../lib/log.ts";
+import type { Scope } from "../../lib/scope.ts";
+import type { RequestRecord } from "../../plugin/observer.ts";
+import type { MountedObserver } from "../observers/subscriber.ts";
+import { readStats, writeStats } from "./kept-stats.ts";
+import { RequestRing } from "./ring.ts";
+import { Stats } from "./stats.ts";
+
+const SAVE_MS = 60_000;
+
+export interface Remembered {
+  readonly ring: RequestRing;
+  readonly stats: Stats;
+  /** How it hears of them. */
+  readonly ear: MountedObserver;
+}
+
+export async function remember(of: {
+  readonly most: number;
+  readonly stateDir: string;
+  readonly log: Log;
+  readonly scope: Scope;
+}): Promise<Remembered> {
+  const { stateDir, log, scope } = of;
+  const ring = new RequestRing(of.most);
+  const stats = new Stats();
+  await readStats(stateDir, stats, log);
+  let saved = ring.count;
+  const save = async () => {
+    if (ring.count === saved) return;
+    saved = ring.count;
+    await writeStats(stateDir, stats);
+  };
+  const failed = (err: unknown) =>
+    log.error({ err }, "counts of requests could not be written down");
+  scope.every(SAVE_MS, save, failed);
+  scope.defer(() => save().catch(failed));
+  return {
+    ring,
+    stats,
+    ear: {
+      id: "gateway",
+      sends: "nowhere",
+      observer: {
+        seen(batch: readonly RequestRecord[]) {
+          if (ring.most === 0) return;
+          ring.add(batch);
+          stats.add(batch);
+        },
+        turnedAway: (batch) => ring.add(batch),
+      },
+    },
+  };
+}

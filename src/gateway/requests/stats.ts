@@ -1,0 +1,229 @@
+// Counts and times of requests by frontend, by provider and model, and by key, over stretches of five seconds, minutes and hours.
+// What a request adds is a few numbers; what is asked is added up when it is asked.
+import { inputTokens, outputTokens } from "../../model/usage.ts";
+import type { RequestRecord } from "../../plugin/observer.ts";
+import { Cell, COUNTS, CellReader, CellWriter } from "./cell.ts";
+import { classOf, quantile } from "./sketch.ts";
+import { cellIn, OTHER, Slots, type Series } from "./slots.ts";
+
+const SECOND = 1_000;
+const MIB = 1 << 20;
+const BOUNDS = {
+  moment: { ms: 5 * SECOND, most: 721, bytes: 4 * MIB },
+  minute: { ms: 60 * SECOND, most: 48 * 60, bytes: 16 * MIB },
+  hour: { ms: 3600 * SECOND, most: 60 * 24, bytes: 16 * MIB },
+};
+const FORMAT = "tollgate stats 1\n";
+
+/** What is counted apart. `model`: provider and upstream's name, and what is counted there are calls. */
+export type StatsBy = "all" | "frontend" | "model" | "key";
+export type StatsStep = "minute" | "hour";
+
+/** Milliseconds, right to a tenth. */
+export interface Times {
+  readonly p50: number;
+  readonly p95: number;
+  readonly p99: number;
+}
+
+type Counted = { readonly [C in Exclude<(typeof COUNTS)[number], "costNano">]: number };
+
+/** One series over one stretch of time. */
+export interface StatsRow extends Counted {
+  /** "" of all. */
+  readonly name: string;
+  readonly costNano: bigint;
+  /** Undefined: nothing was counted. */
+  readonly ms: Times | undefined;
+  readonly firstContentMs: Times | undefined;
+}
+
+export interface StatsPage {
+  /** From when on it was counted, in Unix milliseconds. */
+  readonly since: number;
+  readonly rows: readonly (StatsRow & { readonly at: number })[];
+  /** Where more follows: ask again from here. */
+  readonly next: number | undefined;
+}
+
+/** In one answer. */
+const STRETCHES = 1_500;
+
+export class Stats {
+  #since: number;
+  #pending = new Map<Series, Cell>();
+  #pendingAt: number;
+  readonly #moments: Slots;
+  readonly #of: { readonly [S in StatsStep]: Slots };
+  readonly #now: () => number;
+
+  constructor(now: () => number = Date.now) {
+    const at = now();
+    this.#now = now;
+    this.#since = at;
+    this.#pendingAt = at;
+    this.#moments = new Slots(BOUNDS.moment, at);
+    this.#of = { minute: new Slots(BOUNDS.minute, at), hour: new Slots(BOUNDS.hour, at) };
+  }
+
+  add(batch: readonly RequestRecord[]): void {
+    this.#reach();
+    for (const record of batch) {
+      const end = ENDS[record.outcome];
+      const first = record.contentMs ?? undefined;
+      for (const series of ["", `frontend:${record.frontend}`, `key:${record.key ?? ""}`]) {
+        if (series === "key:") continue;
+        const cell = cellIn(this.#pending, series);
+        counted(cell, end, record.ms, first);
+        if (record.cached) cell.count("cached");
+        if (record.privacy !== "off") cell.count("private");
+        for (const call of record.calls) billed(cell, call);
+      }
+      for (const call of record.calls) {
+        const cell = cellIn(this.#pending, `model:${call.provider}/${call.model}`);
+        counted(cell, endOfCall(call), call.ms.total, call.ms.content ?? undefined);
+        billed(cell, call);
+      }
+    }
+  }
+
+  /** Of the last so many milliseconds, an hour at most: every series of one kind, those that cost most first. */
+  recent(by: StatsBy, windowMs: number): readonly StatsRow[] {
+    this.#reach();
+    const now = this.#now();
+    const cells = new Map<Series, Cell>();
+    this.#moments.read(now - windowMs, now + 1, wanted(by), (_, series, cell) =>
+      into(cells, series, cell),
+    );
+    return [...cells]
+      .map(([series, cell]) => rowOf(series, cell))
+      .sort((a, b) => Number(b.costNano - a.costNano) || b.requests - a.requests);
+  }
+
+  /** `most`: series; the others of each stretch are one. */
+  series(of: { from: number; to: number; step: StatsStep; by: StatsBy; most: number }): StatsPage {
+    this.#reach();
+    const slots = this.#of[of.step];
+    const { ms } = slots.bounds;
+    const from = Math.max(of.from - (of.from % ms), slots.oldest ?? of.from);
+    const to = Math.min(of.to, from + STRETCHES * ms);
+    const cells = new Map<string, Cell>();
+    const sizes = new Map<Series, number>();
+    slots.read(from, to, wanted(of.by), (_, series, cell) => {
+      sizes.set(series, (sizes.get(series) ?? 0) + cell.of("requests"));
+    });
+    const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, of.most);
+    const named = new Set(largest.map(([series]) => series));
+    slots.read(from, to, wanted(of.by), (at, series, cell) =>
+      into(cells, `${at} ${named.has(series) ? series : `${of.by}:${OTHER}`}`, cell),
+    );
+    const rows = [...cells].map(([place, cell]) => {
+      const gap = place.indexOf(" ");
+      return { at: Number(place.slice(0, gap)), ...rowOf(place.slice(gap + 1), cell) };
+    });
+    rows.sort((a, b) => a.at - b.at || b.requests - a.requests);
+    return { since: this.since, rows, next: to < of.to && to <= this.#now() ? to : undefined };
+  }
+
+  get since(): number {
+    return this.#since;
+  }
+
+  written(): Buffer {
+    this.#reach();
+    const head = new CellWriter();
+    head.whole(this.#since);
+    const parts = (["minute", "hour"] as const).flatMap((step) => {
+      const bytes = Buffer.concat(this.#of[step].written());
+      const length = new CellWriter();
+      length.whole(bytes.length);
+      return [length.done(), bytes];
+    });
+    return Buffer.concat([Buffer.from(FORMAT), head.done(), ...parts]);
+  }
+
+  /** What `written` gave to a process that is over. Throws where it is not that. */
+  restore(bytes: Buffer): void {
+    if (!bytes.subarray(0, FORMAT.length).equals(Buffer.from(FORMAT)))
+      throw new RangeError("It is in another format.");
+    const from = new CellReader(bytes.subarray(FORMAT.length));
+    const since = from.whole();
+    for (const step of ["minute", "hour"] as const)
+      this.#of[step].restore(from.bytes(), this.#now());
+    this.#since = Math.max(since, this.#now() - BOUNDS.hour.ms * BOUNDS.hour.most);
+  }
+
+  /** What waits goes where it belongs: once in five seconds, or when it is asked for. */
+  #reach(): void {
+    const now = this.#now();
+    const all = [this.#moments, this.#of.minute, this.#of.hour];
+    if (this.#pending.size > 0) {
+      for (const slots of all) {
+        slots.reach(this.#pendingAt);
+        for (const [series, cell] of this.#pending) slots.cell(series).add(cell);
+      }
+      this.#pending = new Map();
+    }
+    for (const slots of all) slots.reach(now);
+    this.#pendingAt = now;
+  }
+}
+
+type End = "ok" | "failed" | "refused" | "canceled";
+
+const ENDS = {
+  ok: "ok",
+  client_error: "refused",
+  refused: "refused",
+  upstream_error: "failed",
+  error: "failed",
+  canceled: "canceled",
+} as const satisfies Record<RequestRecord["outcome"], End>;
+
+type Call = RequestRecord["calls"][number];
+
+const endOfCall = ({ fault }: Call): End =>
+  fault === undefined ? "ok" : fault.kind === "canceled" ? "canceled" : "failed";
+
+function counted(cell: Cell, end: End, ms: number, first: number | undefined): void {
+  cell.count("requests");
+  if (end !== "ok") cell.count(end);
+  // What was refused at once says nothing of how fast answers are.
+  if (end === "ok" || end === "failed") cell.total[classOf(ms)]!++;
+  if (first !== undefined) cell.first[classOf(first)]!++;
+}
+
+function billed(cell: Cell, { costNano, state, usage }: Call): void {
+  cell.count("calls");
+  if (costNano === null) cell.count("unpriced");
+  else cell.count("costNano", Number(costNano));
+  if (state === "estimated") cell.count("estimated");
+  cell.count("input", inputTokens(usage));
+  cell.count("output", outputTokens(usage));
+}
+
+const wanted = (by: StatsBy): ((series: Series) => boolean) =>
+  by === "all" ? (series) => series === "" : (series) => series.startsWith(`${by}:`);
+
+function into(cells: Map<string, Cell>, name: string, cell: Cell): void {
+  const sum = cells.get(name) ?? new Cell();
+  sum.add(cell);
+  cells.set(name, sum);
+}
+
+function rowOf(series: Series, cell: Cell): StatsRow {
+  const counts = Object.fromEntries(COUNTS.map((name) => [name, cell.of(name)])) as Counted;
+  return {
+    ...counts,
+    name: series.slice(series.indexOf(":") + 1),
+    costNano: BigInt(Math.round(cell.of("costNano"))),
+    ms: times(cell.total),
+    firstContentMs: times(cell.first),
+  };
+}
+
+function times(counts: Uint32Array): Times | undefined {
+  const p50 = quantile(counts, 0.5);
+  if (p50 === undefined) return undefined;
+  return { p50, p95: quantile(counts, 0.95)!, p99: quantile(counts, 0.99)! };
+}

@@ -1,0 +1,43 @@
+// A terminal that is drawn in place: each picture in one write, no longer and no wider than it is, and at the end it is as it was.
+import { stripVTControlCharacters, styleText } from "node:util";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { Screen } from "../../src/cli/screen.ts";
+import { clean, truncated } from "../../src/cli/terminal.ts";
+
+it("draws over what was there, in one write, and leaves the terminal as it was", () => {
+  const written: string[] = [];
+  const terminal = { columns: 10, rows: 3, write: (text: string) => written.push(text) };
+  const before = process.listenerCount("exit");
+  {
+    using screen = new Screen(terminal);
+    screen.draw(["one", "a line that is too long", "three", "four"]);
+    screen.draw(["short"]);
+  }
+  expect(written).toHaveLength(4);
+  const [enter, first, second, leave] = written as [string, string, string, string];
+  expect(enter).toContain("\u001b[?1049h");
+  // Home, each line to its end, and nothing below: what is shorter leaves no rest, and the screen is never empty meanwhile.
+  expect(first).toContain("\u001b[Hone\u001b[K\r\na line tha\u001b[K\r\nthree\u001b[K\u001b[J");
+  expect(second).toContain("\u001b[Hshort\u001b[K\u001b[J");
+  for (const text of [first, second]) expect(text).not.toContain("\u001b[2J");
+  expect(leave).toBe("\u001b[?25h\u001b[?1049l");
+  expect(process.listenerCount("exit")).toBe(before);
+});
+
+it("a line is as wide as it may be, its colours end with it, and a client's words move nothing", () => {
+  const part = fc.record({ text: fc.stringMatching(/^[a-z ]*$/), red: fc.boolean() });
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 6 }), fc.nat(20), (parts, width) => {
+      const line = parts
+        .map(({ text, red }) => (red ? styleText("red", text, { validateStream: false }) : text))
+        .join("");
+      const cut = truncated(line, width);
+      const plain = stripVTControlCharacters(line);
+      expect(stripVTControlCharacters(cut)).toBe(plain.slice(0, width));
+      const count = (text: string, mark: string) => text.split(mark).length;
+      expect(count(cut, "\u001b[39m")).toBe(count(line, "\u001b[39m"));
+    }),
+  );
+  expect(clean("a\u001b[2Jb\r\nc\u202ed\u009be")).toBe("a·[2Jb··c·d·e");
+});

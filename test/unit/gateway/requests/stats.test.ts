@@ -1,0 +1,235 @@
+// Counts and times: what is added up is what came, over restarts too, and however much comes there is a bound.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { RequestRecord } from "tollgate/plugin";
+import { Cell, CellReader, CellWriter } from "../../../../src/gateway/requests/cell.ts";
+import { CLASSES, classOf, quantile } from "../../../../src/gateway/requests/sketch.ts";
+import { Slots } from "../../../../src/gateway/requests/slots.ts";
+import { Stats } from "../../../../src/gateway/requests/stats.ts";
+
+const MINUTE = 60_000;
+const START = 1_795_000_020_000;
+
+type Call = RequestRecord["calls"][number];
+const call = (more: Partial<Call> = {}): Call =>
+  ({
+    n: 1,
+    provider: "demo",
+    model: "echo",
+    state: "exact",
+    usage: { input: 3, output: 5 },
+    costNano: 700n,
+    startMs: 0,
+    ms: { head: 20, content: 40, total: 100 },
+    ...more,
+  }) as Call;
+const record = (more: Partial<RequestRecord> = {}): RequestRecord =>
+  ({
+    at: START,
+    id: "r",
+    frontend: "messages",
+    key: "k1",
+    status: 200,
+    outcome: "ok",
+    cached: false,
+    privacy: "off",
+    ms: 100,
+    contentMs: 40,
+    calls: [call()],
+    ...more,
+  }) as RequestRecord;
+
+it("a quantile is off by a tenth at most, from a millisecond to an hour", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.double({ min: 1, max: 3_599_000, noNaN: true }), { minLength: 1, maxLength: 80 }),
+      fc.constantFrom(0.5, 0.95, 0.99),
+      (times, share) => {
+        const counts = new Uint32Array(CLASSES);
+        for (const ms of times) counts[classOf(ms)]!++;
+        const exact = times.toSorted((a, b) => a - b)[
+          Math.max(0, Math.ceil(times.length * share) - 1)
+        ]!;
+        const said = quantile(counts, share)!;
+        expect(said).toBeGreaterThan(exact * 0.9 - 0.1);
+        expect(said).toBeLessThan(exact * 1.1 + 0.1);
+      },
+    ),
+  );
+  expect(quantile(new Uint32Array(CLASSES), 0.5)).toBeUndefined();
+});
+
+it("numbers are read as they were written, below nothing and beyond 32 bits too", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.oneof(fc.constant(0), fc.integer({ min: -(2 ** 40), max: 2 ** 40 })), {
+        maxLength: 40,
+      }),
+      fc.string({ unit: "grapheme" }),
+      (values, text) => {
+        const writer = new CellWriter();
+        writer.text(text);
+        writer.sparse(values);
+        const reader = new CellReader(writer.done());
+        const read = new Float64Array(values.length);
+        expect(reader.text()).toBe(text);
+        reader.sparse(read);
+        expect([...read]).toEqual(values);
+        expect(reader.over).toBe(true);
+      },
+    ),
+  );
+});
+
+describe("what is asked for", () => {
+  it("is the sum of what came, by each kind, now, by minute and by hour, before a restart and after it", () => {
+    const one = fc.record({
+      wait: fc.integer({ min: 0, max: 200_000 }),
+      key: fc.constantFrom("k1", "k2", undefined),
+      frontend: fc.constantFrom("messages", "images"),
+      model: fc.constantFrom("echo", "lorem"),
+      costNano: fc.option(fc.bigInt({ min: 0n, max: 10n ** 12n })),
+      outcome: fc.constantFrom("ok", "client_error", "refused", "canceled", "error"),
+    });
+    fc.assert(
+      fc.property(fc.array(one, { maxLength: 25 }), fc.nat(25), (given, restartAt) => {
+        let now = START;
+        let stats = new Stats(() => now);
+        given.forEach(({ wait, model, costNano, ...more }, i) => {
+          now += wait;
+          if (i === restartAt) {
+            const bytes = stats.written();
+            stats = new Stats(() => now);
+            stats.restore(bytes);
+          }
+          stats.add([record({ ...more, at: now, calls: [call({ model, costNano })] })]);
+        });
+        expect(stats.since).toBe(START);
+        for (const step of ["minute", "hour"] as const)
+          for (const by of ["all", "frontend", "model", "key"] as const) {
+            const { rows } = stats.series({ from: 0, to: now + 1, step, by, most: 100 });
+            const meant = given.filter(({ key }) => by !== "key" || key !== undefined);
+            const sum = (of: (row: (typeof rows)[number]) => number) =>
+              rows.reduce((all, row) => all + of(row), 0);
+            expect(sum(({ requests }) => requests)).toBe(meant.length);
+            expect(rows.reduce((all, { costNano }) => all + costNano, 0n)).toBe(
+              meant.reduce((all, { costNano }) => all + (costNano ?? 0n), 0n),
+            );
+            expect(sum(({ unpriced }) => unpriced)).toBe(
+              meant.filter(({ costNano }) => costNano === null).length,
+            );
+          }
+        const names = stats
+          .series({ from: 0, to: now + 1, step: "hour", by: "model", most: 100 })
+          .rows.map(({ name }) => name);
+        expect(new Set(names)).toEqual(new Set(given.map(({ model }) => `demo/${model}`)));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it("of the last minute is what ended in it, the dearest first", () => {
+    let now = START;
+    const stats = new Stats(() => now);
+    stats.add([record({ key: "old" })]);
+    now += 10 * MINUTE;
+    stats.add([
+      record({ key: "cheap" }),
+      record({
+        key: "dear",
+        calls: [call({ costNano: 9_000n }), call()],
+        outcome: "upstream_error",
+      }),
+      record({ key: undefined, outcome: "refused", ms: 1, contentMs: undefined, calls: [] }),
+    ]);
+    expect(stats.recent("key", MINUTE)).toMatchObject([
+      { name: "dear", requests: 1, calls: 2, failed: 1, costNano: 9_700n, input: 6, output: 10 },
+      { name: "cheap", requests: 1, failed: 0, costNano: 700n },
+    ]);
+    expect(stats.recent("all", MINUTE)).toMatchObject([{ requests: 3, refused: 1, failed: 1 }]);
+    expect(stats.recent("all", 3_600_000)).toMatchObject([{ requests: 4 }]);
+    expect(stats.recent("all", MINUTE)[0]!.firstContentMs!.p50).toBeCloseTo(40, -1);
+  });
+
+  it("comes in pages of a bounded length", () => {
+    let now = START;
+    const stats = new Stats(() => now);
+    for (let n = 0; n < 2_000; n++) {
+      stats.add([record()]);
+      now += MINUTE;
+    }
+    const asked = { from: 0, to: now, step: "minute", by: "all", most: 1 } as const;
+    const first = stats.series(asked);
+    const second = stats.series({ ...asked, from: first.next! });
+    expect([first.rows.length, second.rows.length, second.next]).toEqual([1_500, 500, undefined]);
+  });
+});
+
+describe("there is a bound", () => {
+  it("on series: the smallest are one, and nothing is lost of the sum", () => {
+    let now = START;
+    const stats = new Stats(() => now);
+    stats.add(
+      Array.from({ length: 100_000 }, (_, n) => record({ key: n % 3 === 0 ? "big" : `k${n}` })),
+    );
+    now += MINUTE;
+    stats.add([record({ key: "later" })]);
+    const { rows } = stats.series({ from: 0, to: now + 1, step: "minute", by: "key", most: 100 });
+    expect(rows.length).toBeLessThanOrEqual(101);
+    expect(rows.find(({ name }) => name === "big")!.requests).toBe(33_334);
+    expect(rows.reduce((all, { requests }) => all + requests, 0)).toBe(100_001);
+    // A file of what is kept has a few bytes for each of them.
+    expect(stats.written().length).toBeLessThan(200_000);
+  });
+
+  it("on stretches and on bytes: the oldest go first", () => {
+    for (const [most, bytes, left] of [
+      [10, 1 << 20, 9],
+      [1_000, 200, 6],
+    ] as const) {
+      const slots = new Slots({ ms: MINUTE, most, bytes }, 0);
+      for (let n = 0; n < 100; n++) {
+        slots.reach(n * MINUTE);
+        slots.cell("key:k").count("requests");
+      }
+      let read = 0;
+      slots.read(
+        0,
+        Infinity,
+        () => true,
+        () => read++,
+      );
+      // The one that runs is beside them.
+      expect(read).toBeGreaterThanOrEqual(left);
+      expect(read).toBeLessThanOrEqual(most);
+      expect(Buffer.concat(slots.written()).length).toBeLessThan(Math.min(bytes * 2, 2_000));
+      expect(slots.oldest).toBe((100 - read) * MINUTE);
+    }
+  });
+
+  it("what is no such file is refused, wherever it is cut or changed", () => {
+    const stats = new Stats(() => START);
+    stats.add([record()]);
+    const bytes = stats.written();
+    for (let cut = 0; cut < bytes.length; cut++)
+      expect(() => new Stats(() => START).restore(bytes.subarray(0, cut))).toThrow(RangeError);
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 60 }), (noise) => {
+        try {
+          new Slots({ ms: MINUTE, most: 10, bytes: 1_000 }, 0).restore(noise, START);
+        } catch (error) {
+          expect(error).toBeInstanceOf(RangeError);
+        }
+      }),
+    );
+  });
+});
+
+it("cells add up", () => {
+  const [a, b] = [new Cell(), new Cell()];
+  a.count("requests", 2);
+  b.count("requests", 3);
+  b.total[4] = 1;
+  a.add(b);
+  expect([a.of("requests"), a.total[4], b.of("requests")]).toEqual([5, 1, 3]);
+});
