@@ -76,7 +76,7 @@ const OVERLOAD = section("What happens when there is more to do than can be done
     "Calls of one process at once; it takes fewer by itself while its own work takes longer than usual",
     10_000,
   ),
-  wait: duration("How long a request may wait for its turn", "1s"),
+  wait: duration("How long a request may wait for its turn", "250ms"),
 });
 
 const TIMES = section("Of one call to a provider, and of a client that reads its answer", {

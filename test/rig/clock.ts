@@ -27,7 +27,6 @@ frontends: [chat-completions]
 middleware: [auth, limits, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 timeouts: { first_byte: ${FIRST_BYTE_MS}ms, idle: ${IDLE_MS}ms, total: 20s, classes: {} }
-log: { level: error }
 providers:
   up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { quick: {}, silent: {}, slow: {} } }
 `;
@@ -158,7 +157,7 @@ async function ask(
   model: string,
   key = first,
 ): Promise<{ status: number; text: string }> {
-  const res = await fetch(`${url}/v1/chat/completions`, {
+  const asked = fetch(`${url}/v1/chat/completions`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
     body: JSON.stringify({
@@ -167,7 +166,12 @@ async function ask(
       messages: [{ role: "user", content: "Hello." }],
     }),
   });
-  return { status: res.status, text: await res.text() };
+  try {
+    const res = await asked;
+    return { status: res.status, text: await res.text() };
+  } catch (error) {
+    return { status: 0, text: String(error) };
+  }
 }
 
 export const rig: Rig = {

@@ -129,7 +129,9 @@ export async function openServices(
     repeats: scope.own(new Repeats()),
     usual: createUsual(),
     watchdog: scope.own(new Watchdog()),
-    gate: new Gate(config.overload, scope.own(new Strain())),
+    gate: new Gate(config.overload, scope.own(new Strain()), (load) =>
+      log.warn({ ...load }, "requests were refused: there is more to do than can be done"),
+    ),
     room: new Room(config.bounds.inFlightBytes),
     turnstile: new Turnstile(),
     claims: of.claims ?? new ClaimTable(),

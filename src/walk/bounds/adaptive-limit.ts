@@ -4,7 +4,7 @@
 
 const WINDOW_MS = 100;
 /** A machine that is busy with other things delays calls by so much, and is no reason to refuse any. */
-const SLACK_MS = 100;
+const SLACK_MS = 250;
 /** So many times as long as usual is too long. */
 const TIMES = 3;
 /** What is usual may grow: by a third in a minute. */
@@ -14,7 +14,7 @@ const MORE = 1.2;
 /** While there is room it goes back slowly: what was found out may hold for the next flood too. */
 const BACK = 1.02;
 /** In every process so many calls are possible. */
-export const LEAST = 32;
+export const LEAST = 64;
 
 export class AdaptiveLimit {
   #most: number;

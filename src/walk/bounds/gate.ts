@@ -7,10 +7,15 @@ import { blame } from "../upstream/blame.ts";
 import { AdaptiveLimit } from "./adaptive-limit.ts";
 import type { Strain } from "./strain.ts";
 
+/** The code of every refusal here. */
+export const OVERLOADED = "gateway_overloaded";
+
 /** In overload: a slot that is about to be free is worth so long a wait. */
 const MOMENT_MS = 3;
 /** The queue has half of what is served, and this at least. */
 const LEAST_WAITING = 64;
+/** A flood of refusals is one line in so long. */
+const TELL_MS = 10_000;
 const AGAIN_MS = { least: 1_000, more: 2_000 };
 
 export interface GateLimits {
@@ -18,6 +23,15 @@ export interface GateLimits {
   readonly most: number;
   /** How long a request may wait for its turn. */
   readonly waitMs: number;
+}
+
+/** What an operator is told of refusals. */
+export interface RefusedLoad {
+  /** Since the last word of it. */
+  readonly refused: number;
+  readonly running: number;
+  readonly waiting: number;
+  readonly limit: number;
 }
 
 /** What one key has here. It stands in the map while it has anything. */
@@ -28,7 +42,7 @@ interface Share {
 }
 
 interface Waiter {
-  readonly due: number;
+  readonly since: number;
   go(): void;
   refuse(error: Error): void;
 }
@@ -36,6 +50,7 @@ interface Waiter {
 export class Gate {
   readonly #limit: AdaptiveLimit;
   readonly #strain: Pick<Strain, "watch" | "strained" | "over">;
+  readonly #tell: (load: RefusedLoad) => void;
   readonly #now: () => number;
   readonly #shares = new Map<string, Share>();
   #waitMs: number;
@@ -44,12 +59,16 @@ export class Gate {
   /** When the queue was empty last. */
   #empty: number;
   #timer: NodeJS.Timeout | undefined;
+  #refused = 0;
+  #told = -Infinity;
 
   constructor(
     { most, waitMs }: GateLimits,
     strain: Pick<Strain, "watch" | "strained" | "over">,
+    tell: (load: RefusedLoad) => void = () => {},
     now: () => number = () => performance.now(),
   ) {
+    this.#tell = tell;
     this.#now = now;
     this.#empty = now();
     this.#limit = new AdaptiveLimit(most, this.#empty);
@@ -81,7 +100,7 @@ export class Gate {
   /** Before anything is asked of a request: while the process can take nothing it is refused. */
   arrive(): void {
     this.#strain.watch();
-    if (this.#strain.over) throw busy();
+    if (this.#strain.over) throw this.#busy(this.#now());
   }
 
   /** Throws where it is one too many. A promise: it waits for its turn, and may be refused. */
@@ -121,18 +140,16 @@ export class Gate {
     if (this.#waiting === 0) this.#empty = now;
     if (this.#waiting >= Math.max(LEAST_WAITING, this.#limit.now / 2) && !this.#makeRoom(share)) {
       this.#forget(share);
-      throw busy();
+      throw this.#busy(now);
     }
-    const modest = load(share) < this.#limit.now / this.#shares.size;
-    const wait = this.#stands(now) && !modest ? MOMENT_MS : this.#waitMs;
     return new Promise<void>((go, refuse) => {
-      share.waiting.push({ due: now + wait, go, refuse });
+      share.waiting.push({ since: now, go, refuse });
       this.#waiting++;
-      this.#watch(now);
+      if (!this.#timer) this.#timer = setTimeout(() => this.#late(), MOMENT_MS);
     });
   }
 
-  /** The queue has not been empty for as long as one may wait in it. */
+  /** The queue has not been empty for as long as one may wait in it: it is not about to be. */
   #stands(now: number): boolean {
     return this.#waiting > 0 && now - this.#empty > this.#waitMs;
   }
@@ -151,7 +168,18 @@ export class Gate {
     const [waiter] = share.waiting.splice(at, 1);
     this.#waiting--;
     this.#forget(share);
-    waiter!.refuse(busy());
+    waiter!.refuse(this.#busy(this.#now()));
+  }
+
+  #busy(now: number): Error {
+    this.#refused++;
+    if (now - this.#told > TELL_MS) {
+      const [refused, running, waiting] = [this.#refused, this.#running, this.#waiting];
+      this.#tell({ refused, running, waiting, limit: this.#limit.now });
+      this.#refused = 0;
+      this.#told = now;
+    }
+    return busy();
   }
 
   /** The limit is looked at, and whatever there is room for goes in. */
@@ -176,24 +204,20 @@ export class Gate {
     waiter.go();
   }
 
-  #watch(now: number): void {
-    if (this.#timer) return;
-    let due = Infinity;
-    for (const { waiting } of this.#shares.values())
-      for (const waiter of waiting) due = Math.min(due, waiter.due);
-    this.#timer = setTimeout(() => this.#late(), Math.max(1, Math.min(due - now, MOMENT_MS)));
-  }
-
   /** Those that have waited long enough. */
   #late(): void {
     this.#timer = undefined;
     const now = this.#now();
     this.#look(now);
-    for (const share of this.#shares.values())
-      for (let i = share.waiting.length - 1; i >= 0; i--)
-        if (share.waiting[i]!.due <= now) this.#refuse(share, i);
+    const stands = this.#stands(now);
+    const fair = this.#limit.now / this.#shares.size;
+    for (const share of this.#shares.values()) {
+      const most = stands && load(share) > fair ? MOMENT_MS : this.#waitMs;
+      while (share.waiting.length > 0 && now - share.waiting[0]!.since >= most)
+        this.#refuse(share, 0);
+    }
     if (this.#waiting === 0) this.#empty = now;
-    else this.#watch(now);
+    else this.#timer = setTimeout(() => this.#late(), MOMENT_MS);
   }
 }
 
@@ -203,5 +227,5 @@ const load = ({ running, waiting }: Share): number => running + waiting.length;
 function busy(): Error {
   const retryAfterMs = Math.round(AGAIN_MS.least + Math.random() * AGAIN_MS.more);
   const words = "The gateway has more to do than it can. Try again in a moment.";
-  return blame(fault("overloaded", words, { code: "gateway_overloaded", retryAfterMs }), "gateway");
+  return blame(fault("overloaded", words, { code: OVERLOADED, retryAfterMs }), "gateway");
 }

@@ -6,9 +6,9 @@ const EVERY_MS = 100;
 /** What one late tick says is little; a second of them says a lot. */
 const WEIGHT = 0.3;
 /** So late on average: fewer calls at once. */
-const LATE_MS = 100;
+const LATE_MS = 250;
 /** And so late: none. */
-const VERY_LATE_MS = 500;
+const VERY_LATE_MS = 1_000;
 /** Of the heap that the process may have. */
 const FULL = 0.95;
 /** After so many ticks without a call nothing is measured. */

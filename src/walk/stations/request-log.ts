@@ -4,6 +4,7 @@ import type { Fault } from "../../model/error.ts";
 import type { CallRecord } from "../../plugin/call.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { RequestOutcome } from "../../plugin/observer.ts";
+import { OVERLOADED } from "../bounds/gate.ts";
 import type { HostExchange } from "../exchange.ts";
 import { errnoOf } from "../upstream/errno.ts";
 import { requestOutcome } from "./request-outcome.ts";
@@ -11,6 +12,8 @@ import { requestOutcome } from "./request-outcome.ts";
 /** Whether there is anything to say, before anything is made for it. */
 export function noteworthy(x: HostExchange): boolean {
   const { fault, gone, calls } = x["~"];
+  // A flood of refusals has a line of its own.
+  if (fault?.code === OVERLOADED && calls.length === 0) return false;
   return fault !== undefined || gone || calls.length > 1 || slow(x);
 }
 

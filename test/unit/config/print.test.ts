@@ -117,7 +117,7 @@ describe("print", () => {
         connections_per_address: 2000
       overload:
         concurrent: 10000
-        wait: 1s
+        wait: 250ms
       catalogue:
         refresh: 10m
       files:
