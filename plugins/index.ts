@@ -78,6 +78,7 @@ export const builtin = {
   },
   observer: {
     "access-log": () => import("./observers/access-log.ts"),
+    otlp: () => import("./observers/otlp.ts"),
     metrics: () => import("./observers/metrics.ts"),
   },
   store: {

@@ -49,6 +49,8 @@ export const GEN_AI_METRICS = {
 
 /** What both spell alike. */
 const alike = <N extends string>(name: N) => ({ released: name, latest: name });
+/** What there is a word for since they moved. */
+const newer = <N extends string>(name: N) => ({ released: null, latest: name });
 
 export const GEN_AI_ATTRIBUTES = {
   operation: alike("gen_ai.operation.name"),
@@ -57,6 +59,21 @@ export const GEN_AI_ATTRIBUTES = {
   responseModel: alike("gen_ai.response.model"),
   tokenType: alike("gen_ai.token.type"),
   errorType: alike("error.type"),
+  stream: alike("gen_ai.request.stream"),
+  finishReasons: alike("gen_ai.response.finish_reasons"),
+  firstChunk: alike("gen_ai.response.time_to_first_chunk"),
+  inputTokens: alike("gen_ai.usage.input_tokens"),
+  outputTokens: alike("gen_ai.usage.output_tokens"),
+  cacheRead: alike("gen_ai.usage.cache_read.input_tokens"),
+  cacheWrite: {
+    released: "gen_ai.usage.cache_creation.input_tokens",
+    latest: "gen_ai.usage.cache_write.input_tokens",
+  },
+  reasoning: alike("gen_ai.usage.reasoning.output_tokens"),
+  audioInput: newer("gen_ai.usage.audio.input_tokens"),
+  audioOutput: newer("gen_ai.usage.audio.output_tokens"),
+  imageInput: newer("gen_ai.usage.image.input_tokens"),
+  imageOutput: newer("gen_ai.usage.image.output_tokens"),
 } as const satisfies Readonly<Record<string, GenAiName>>;
 
 /** What is done, by the kind of model. The conventions have no word for pictures; other gateways say it so. */

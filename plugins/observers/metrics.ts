@@ -2,9 +2,9 @@
 import { defineObserver } from "tollgate/plugin";
 import { spellingsOf, SPELLINGS } from "./genai.ts";
 import { wanted } from "./metrics/accept.ts";
-import { ModelNames } from "./metrics/names.ts";
+import { Everything } from "./metrics/everything.ts";
+import { following } from "./metrics/following.ts";
 import { Scrape } from "./metrics/scrape.ts";
-import { Tally } from "./metrics/tally.ts";
 
 /** Different keys, and different values of a label. */
 const MOST_VALUES = 50;
@@ -42,16 +42,8 @@ export default defineObserver({
   setup({ gen_ai, keys, labels }, ctx) {
     const spellings = spellingsOf(gen_ai);
     const options = { genAi: spellings.length > 0, keys, labels, most: MOST_VALUES };
-    const names = new ModelNames(ctx.catalogue);
-    const tally = ctx.shared("tally", () => new Tally(options, names));
-    const scrape = new Scrape(ctx, tally, spellings);
-    let follows = false;
-    /** The generation before counts until this one answers. */
-    const mine = (): Tally => {
-      if (!follows) tally.follow(options, names);
-      follows = true;
-      return tally;
-    };
+    const { tally, mine } = following(ctx, options);
+    const scrape = new Scrape(new Everything(ctx, tally, spellings));
     return {
       seen: (batch) => mine().seen(batch),
       billed: (lines) => mine().billed(lines),

@@ -11,6 +11,7 @@ import {
   type TestUpstream,
   type UpstreamRequest,
 } from "tollgate/testing";
+import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
 import { until } from "../kit/waits.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -59,7 +60,7 @@ const native = (base: string, other: string) =>
     }),
   } as never);
 
-async function stage(up: TestUpstream, collector: TestUpstream) {
+async function stage(up: TestUpstream, collector: TestUpstream, more = "") {
   const records: RequestRecord[] = [];
   const watcher = defineObserver({
     api: 1,
@@ -73,7 +74,10 @@ async function stage(up: TestUpstream, collector: TestUpstream) {
     plugins: { watcher, native: native(`${up.url}/native`, collector.url) },
     yaml: `frontends: [chat-completions, messages]
 middleware: [door, zdr]
-observers: [watcher]
+observers:
+  - watcher
+  - use: otlp
+    with: { endpoint: "${collector.url}", delay_ms: 20, compression: none${more} }
 providers:
   own: ${provider("openai-compatible", up.url, `${forward}, credentials: [{ name: a, zdr: { declared: true } }]`)}
   other: ${provider("openai-compatible", up.url)}
@@ -164,6 +168,9 @@ describe("the trace of a request", () => {
       ),
       { numRuns: 12 },
     );
+    // Nor does what its client's tracing wrote reach a collector.
+    await until(() => collector.requests.some((one) => one.path === "/v1/traces"));
+    for (const post of collector.requests) expect(post.body.includes("rojo")).toBe(false);
   });
 
   it("of an endpoint that asks by itself goes to its own origin alone", async () => {
@@ -177,5 +184,62 @@ describe("the trace of a request", () => {
     );
     const elsewhere = collector.requests.find(({ path }) => path === "/elsewhere")!;
     expect(elsewhere.headers["traceparent"]).toBeUndefined();
+  });
+});
+
+describe("spans", () => {
+  it.each(["http/protobuf", "http/json"])("are one tree a request by %s", async (protocol) => {
+    await using up = await upstream({ "POST /*": answering });
+    await using collector = await collecting();
+    await using at = await stage(up, collector, `, protocol: ${protocol}, signals: [traces]`);
+    const record = await at.ask("falls", MINE);
+    await at.ask("own/works");
+    const spans: Decoded[] = [];
+    await until(() => {
+      spans.length = 0;
+      spans.push(...collector.requests.flatMap(itemsOf));
+      return spans.length === 5;
+    });
+    const tree = spans.filter(({ traceId }) => traceId === TRACE);
+    const [server, first, second] = tree;
+    expect(server).toMatchObject({
+      spanId: record.trace.spanId,
+      parentSpanId: SPAN,
+      traceState: MINE.tracestate,
+      kind: 2,
+      name: "POST /v1/chat/completions",
+    });
+    expect([first, second]).toMatchObject(
+      record.calls.map(({ spanId, model }) => ({
+        spanId,
+        parentSpanId: record.trace.spanId,
+        kind: 3,
+        name: `chat ${model}`,
+      })),
+    );
+    expect(server!["events"]).toMatchObject([{ name: "tollgate.fallback" }]);
+    expect(first!["status"]).toEqual({ code: 2 });
+    expect(second!["events"]).toMatchObject([{ name: "tollgate.first_content" }]);
+    for (const { startTimeUnixNano: from, endTimeUnixNano: to } of tree) {
+      expect(BigInt(from)).toBeLessThanOrEqual(BigInt(to));
+      expect(BigInt(from)).toBeGreaterThanOrEqual(BigInt(server!["startTimeUnixNano"]));
+      expect(BigInt(to)).toBeLessThanOrEqual(BigInt(server!["endTimeUnixNano"]));
+    }
+    // A backend that counts by these names counts each call once.
+    expect(Object.keys(attributesOf(server!)).filter((key) => key.startsWith("gen_ai"))).toEqual(
+      [],
+    );
+    expect(attributesOf(second!)).toMatchObject({
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": "own",
+      "gen_ai.request.model": "works",
+      "gen_ai.usage.output_tokens": "7",
+      "gen_ai.response.finish_reasons": ["stop"],
+      "tollgate.attempt": "2",
+      "tollgate.state": "unpriced",
+    });
+    expect(attributesOf(first!)).toMatchObject({ "error.type": "overloaded" });
+    // A trace that begins here has no parent.
+    expect(spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toHaveLength(1);
   });
 });

@@ -18,6 +18,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   overload: () => import("./overload.ts"),
   readers: () => import("./readers.ts"),
   clock: () => import("./clock.ts"),
+  traces: () => import("./traces.ts"),
   metrics: () => import("./metrics.ts"),
 };
 

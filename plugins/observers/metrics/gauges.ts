@@ -3,7 +3,7 @@ import type { Context, ListedModel, ProcessReading, Readings } from "tollgate/pl
 import { READ, type Family } from "./families.ts";
 import { MOST_SERIES } from "./series.ts";
 import type { Tally } from "./tally.ts";
-import type { Exposition, Sample } from "./text.ts";
+import type { Sample, Sink } from "./sink.ts";
 
 const SECOND_MS = 1_000;
 const bounded = (samples: readonly Sample[]): readonly Sample[] => samples.slice(0, MOST_SERIES);
@@ -11,7 +11,7 @@ const one = (value: number): readonly Sample[] => [[[], value]];
 const known = (value: number | undefined): readonly Sample[] =>
   value === undefined ? [] : one(value);
 
-export function gateway(out: Exposition, of: Readings, tally: Tally): void {
+export function gateway(out: Sink, of: Readings, tally: Tally): void {
   const { there, answered } = of.processes;
   out.read(READ.build, [[[of.version, process.version], 1]]);
   out.read(READ.workers, one(Math.max(1, there - 1)));
@@ -53,7 +53,7 @@ function resting(of: Readings, tally: Tally): readonly Sample[] {
   return Array.from(names, ([key, labels]): Sample => [labels, rests.get(key) ?? 0]);
 }
 
-function ledger(out: Exposition, { ok, queue, commits, size }: Readings["ledger"]): void {
+function ledger(out: Sink, { ok, queue, commits, size }: Readings["ledger"]): void {
   out.read(READ.ledgerUp, one(ok ? 1 : 0));
   out.read(READ.ledgerQueue, one(queue));
   out.distribution(READ.commitSeconds, {
@@ -68,7 +68,7 @@ function ledger(out: Exposition, { ok, queue, commits, size }: Readings["ledger"
 }
 
 /** Of several credentials the one whose list is oldest. */
-function lists(out: Exposition, { lists: all }: Readings): void {
+function lists(out: Sink, { lists: all }: Readings): void {
   const at = new Map<string, number>();
   const failures = new Map<string, number>();
   for (const { provider, lastOk, failures: failed } of all) {
@@ -115,7 +115,7 @@ const PROCESS: readonly {
   },
 ];
 
-export function budgets(out: Exposition, tally: Tally, now: number): void {
+export function budgets(out: Sink, tally: Tally, now: number): void {
   const all = tally.budgets.nearest(now);
   out.read(
     READ.budgetLimit,
@@ -146,7 +146,7 @@ export class Dates {
     this.#catalogue = catalogue;
   }
 
-  write(out: Exposition): void {
+  write(out: Sink): void {
     const now = performance.now();
     if (now - this.#readAt > DATES_MS) {
       this.#readAt = now;

@@ -2,17 +2,9 @@
 // units, exemplars and the end.
 import type { Family } from "./families.ts";
 import type { Count, Histogram, Series } from "./series.ts";
+import type { Distribution, Sample, Sink } from "./sink.ts";
 
 export type Form = "text" | "openmetrics";
-
-/** A sample that is not counted but read: the values of its labels, and what it is. */
-export type Sample = readonly [labels: readonly string[], value: number | bigint];
-/** How long something took, as readings say it. */
-export interface Distribution {
-  readonly count: number;
-  readonly sum: number;
-  readonly upTo: readonly (readonly [bound: number, count: number])[];
-}
 
 const LONGEST_VALUE = 256;
 /** What some readers take for the end of a line. */
@@ -34,7 +26,7 @@ export function dollars(nano: bigint): string {
 /** A bound is the same text in every process and in every form. */
 const bound = (value: number): string => (Number.isInteger(value) ? `${value}.0` : String(value));
 
-export class Exposition {
+export class Exposition implements Sink {
   readonly #openMetrics: boolean;
   readonly #lines: string[] = [];
 

@@ -1,0 +1,114 @@
+// One batch on its way to the collector: written, compressed, posted, and posted again while the collector says that it may.
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import type { Context } from "tollgate/plugin";
+import { Attributes } from "./attributes.ts";
+import { protobuf, type Message } from "./protobuf.ts";
+import { rejectedOf } from "./rejected.ts";
+import type { Destination } from "./settings.ts";
+import { REQUESTS, type Signal } from "./shapes.ts";
+
+const compress = promisify(gzip);
+
+/** A collector that says so, or one that is not there, may take it later. */
+const AGAIN: readonly number[] = [429, 502, 503, 504];
+const FIRST_MS = 1_000;
+const LONGEST_MS = 30_000;
+
+export interface PostOptions {
+  readonly signal: Signal;
+  readonly to: Destination;
+  readonly resource: ReadonlyMap<string, string>;
+  /** For so long a batch is tried again. */
+  readonly retryMs: number;
+  readonly fetch: Context["fetch"];
+  /** Aborts when its generation is over. */
+  readonly over: AbortSignal;
+  /** Each change, once: why it takes nothing; undefined: it takes what it is sent. */
+  readonly tell: (why: string | undefined) => void;
+}
+
+export class Post {
+  readonly #of: PostOptions;
+  readonly #resource: Message;
+
+  constructor(of: PostOptions) {
+    this.#of = of;
+    const attributes = new Attributes();
+    for (const [key, value] of of.resource) attributes.add(key, value);
+    this.#resource = { attributes: attributes.list };
+  }
+
+  /** How many of them the collector has taken. */
+  async send(items: readonly Message[]): Promise<number> {
+    const { over, retryMs } = this.#of;
+    const body = await this.#written(items).catch((problem: unknown) => {
+      this.#of.tell(String(problem));
+    });
+    if (!body) return 0;
+    const end = performance.now() + retryMs;
+    for (let wait = FIRST_MS; ; wait = Math.min(wait * 2, LONGEST_MS)) {
+      const said = await this.#once(body);
+      if ("rejected" in said) {
+        this.#of.tell(undefined);
+        return Math.max(0, items.length - said.rejected);
+      }
+      this.#of.tell(said.why);
+      if (said.afterMs === null) return 0;
+      // Gateways that were turned away together do not come back together.
+      const pause = (said.afterMs ?? wait / 2) + Math.random() * (said.afterMs ?? wait) * 0.5;
+      if (over.aborted || performance.now() + pause > end) return 0;
+      await sleep(pause, undefined, { ref: false, signal: over }).catch(() => {});
+    }
+  }
+
+  async #written(items: readonly Message[]): Promise<Buffer> {
+    const { signal, to } = this.#of;
+    const { names, shape } = REQUESTS[signal];
+    const [top, group, each] = names;
+    const scope = { name: "tollgate" };
+    const message = { [top]: [{ resource: this.#resource, [group]: [{ scope, [each]: items }] }] };
+    const bytes =
+      to.protocol === "http/json" ? Buffer.from(JSON.stringify(message)) : protobuf(message, shape);
+    return to.gzip ? await compress(bytes) : bytes;
+  }
+
+  /** `afterMs`: it may be tried again, after so long where the collector said it; null: it may not. */
+  async #once(
+    body: Buffer,
+  ): Promise<{ rejected: number } | { why: string; afterMs: number | undefined | null }> {
+    const { to, fetch } = this.#of;
+    const json = to.protocol === "http/json";
+    try {
+      const answer = await fetch(to.url, {
+        method: "POST",
+        headers: {
+          "content-type": json ? "application/json" : "application/x-protobuf",
+          "user-agent": "tollgate-otlp",
+          ...(to.gzip && { "content-encoding": "gzip" }),
+          ...to.headers,
+        },
+        body,
+        signal: AbortSignal.timeout(to.timeoutMs),
+      });
+      const { status } = answer;
+      if (status >= 200 && status < 300)
+        return { rejected: rejectedOf(Buffer.from(await answer.arrayBuffer()), json) };
+      const why = `it answers ${status}`;
+      if (!AGAIN.includes(status)) return { why, afterMs: null };
+      return { why, afterMs: laterBy(answer.headers.get("retry-after")) };
+    } catch (problem) {
+      const { code, message } = problem as Error & { code?: string };
+      return { why: code ?? message, afterMs: undefined };
+    }
+  }
+}
+
+/** Seconds, or a date. */
+function laterBy(said: string | null): number | undefined {
+  if (said === null || said === "") return undefined;
+  const seconds = Number(said);
+  const ms = Number.isNaN(seconds) ? Date.parse(said) - Date.now() : seconds * 1_000;
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}

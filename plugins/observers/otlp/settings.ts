@@ -1,0 +1,205 @@
+// Where a collector is and how it is spoken to: what gateway.yaml says, then the OTEL_* variables, then what their specification
+// has where neither does.
+import { SAMPLERS, type SamplerName } from "./sampler.ts";
+import type { Signal } from "./shapes.ts";
+
+export const SIGNALS = ["traces", "metrics", "logs"] as const satisfies readonly Signal[];
+export const PROTOCOLS = ["http/protobuf", "http/json"] as const;
+type Protocol = (typeof PROTOCOLS)[number];
+
+/** As the options have them; what is absent is asked of the environment. */
+export interface OtlpOptions {
+  readonly endpoint?: string | undefined;
+  readonly signals?: readonly Signal[] | undefined;
+  readonly protocol?: Protocol | undefined;
+  readonly compression?: "gzip" | "none" | undefined;
+  readonly headers?: { readonly [name: string]: string } | undefined;
+  readonly timeout_ms?: number | undefined;
+  readonly sampler?: SamplerName | undefined;
+  readonly sample?: number | undefined;
+  readonly resource?: { readonly [name: string]: string } | undefined;
+  readonly interval_ms?: number | undefined;
+  readonly delay_ms?: number | undefined;
+  readonly queue?: number | undefined;
+  readonly batch?: number | undefined;
+}
+
+/** Where one signal goes. */
+export interface Destination {
+  readonly url: string;
+  readonly protocol: Protocol;
+  readonly gzip: boolean;
+  readonly headers: { readonly [name: string]: string };
+  readonly timeoutMs: number;
+}
+
+export interface OtlpSettings {
+  readonly destinations: { readonly [S in Signal]: Destination | undefined };
+  readonly sampler: SamplerName;
+  readonly ratio: number;
+  readonly resource: ReadonlyMap<string, string>;
+  readonly intervalMs: number;
+  readonly delayMs: number;
+  readonly queue: number;
+  readonly batch: number;
+  /** Variables whose values cannot be read, which are passed over. */
+  readonly ignored: readonly string[];
+}
+
+const EXPORTER = ["ENDPOINT", "HEADERS", "PROTOCOL", "COMPRESSION", "TIMEOUT"] as const;
+const OF_ALL = [
+  "OTEL_SDK_DISABLED",
+  "OTEL_SERVICE_NAME",
+  "OTEL_RESOURCE_ATTRIBUTES",
+  "OTEL_TRACES_SAMPLER",
+  "OTEL_TRACES_SAMPLER_ARG",
+  "OTEL_METRIC_EXPORT_INTERVAL",
+  "OTEL_BSP_SCHEDULE_DELAY",
+  "OTEL_BSP_MAX_QUEUE_SIZE",
+  "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+] as const;
+
+/** Every variable that is read. */
+export const VARIABLES: readonly string[] = [
+  ...OF_ALL,
+  ...SIGNALS.map((signal) => `OTEL_${signal.toUpperCase()}_EXPORTER`),
+  ...["", ...SIGNALS.map((signal) => `${signal.toUpperCase()}_`)].flatMap((signal) =>
+    EXPORTER.map((what) => `OTEL_EXPORTER_OTLP_${signal}${what}`),
+  ),
+];
+
+export type Environment = (name: string) => string | undefined;
+
+export function settingsOf(said: OtlpOptions, env: Environment): OtlpSettings {
+  const read = new Reading(env);
+  const off = env("OTEL_SDK_DISABLED")?.toLowerCase() === "true";
+  const wanted = (signal: Signal) =>
+    !off &&
+    (said.signals?.includes(signal) ?? env(`OTEL_${signal.toUpperCase()}_EXPORTER`) !== "none");
+  const to = (signal: Signal) => (wanted(signal) ? destination(signal, said, read) : undefined);
+  const destinations = { traces: to("traces"), metrics: to("metrics"), logs: to("logs") };
+  const resource = new Map(read.pairs("OTEL_RESOURCE_ATTRIBUTES"));
+  const name = env("OTEL_SERVICE_NAME");
+  if (name !== undefined && name !== "") resource.set("service.name", name);
+  for (const [key, value] of Object.entries(said.resource ?? {})) resource.set(key, value);
+  if (!resource.has("service.name")) resource.set("service.name", "tollgate");
+  return {
+    destinations,
+    resource,
+    sampler:
+      said.sampler ??
+      read.one("OTEL_TRACES_SAMPLER", (text) => SAMPLERS.find((one) => one === text)) ??
+      "parentbased_traceidratio",
+    ratio: said.sample ?? read.number("OTEL_TRACES_SAMPLER_ARG", 0, 1) ?? 1,
+    intervalMs: said.interval_ms ?? read.number("OTEL_METRIC_EXPORT_INTERVAL", 100) ?? 60_000,
+    delayMs: said.delay_ms ?? read.number("OTEL_BSP_SCHEDULE_DELAY", 1) ?? 5_000,
+    queue: said.queue ?? read.number("OTEL_BSP_MAX_QUEUE_SIZE", 1) ?? 4_096,
+    batch: said.batch ?? read.number("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", 1) ?? 512,
+    ignored: [...read.ignored],
+  };
+}
+
+/** The origins of all signals: what the plugin has to reach. */
+export function addressesOf(said: OtlpOptions, env: Environment): string[] {
+  const { destinations } = settingsOf(said, env);
+  return SIGNALS.flatMap((signal) => destinations[signal]?.url ?? []);
+}
+
+function destination(signal: Signal, said: OtlpOptions, read: Reading): Destination {
+  /** A signal's own variable stands before the common one. */
+  const named = (what: (typeof EXPORTER)[number]) => [
+    `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`,
+    `OTEL_EXPORTER_OTLP_${what}`,
+  ];
+  const first = <T>(what: (typeof EXPORTER)[number], of: (text: string) => T | undefined) => {
+    for (const name of named(what)) {
+      const value = read.one(name, of);
+      if (value !== undefined) return value;
+    }
+    return undefined;
+  };
+  const [own, common] = named("ENDPOINT") as [string, string];
+  const below = (base: string) => `${base.replace(/\/+$/, "")}/v1/${signal}`;
+  const url =
+    said.endpoint === undefined
+      ? (read.one(own, address) ?? below(read.one(common, address) ?? "http://localhost:4318"))
+      : below(said.endpoint);
+  const headers =
+    said.headers ??
+    Object.fromEntries(
+      named("HEADERS")
+        .toReversed()
+        .flatMap((name) => read.pairs(name)),
+    );
+  return {
+    url,
+    headers,
+    protocol:
+      said.protocol ??
+      first("PROTOCOL", (text) => PROTOCOLS.find((one) => one === text)) ??
+      "http/protobuf",
+    gzip:
+      (said.compression ??
+        first("COMPRESSION", (text) => (["gzip", "none"] as const).find((one) => one === text)) ??
+        "gzip") === "gzip",
+    timeoutMs: said.timeout_ms ?? first("TIMEOUT", positive) ?? 10_000,
+  };
+}
+
+const address = (text: string): string | undefined =>
+  /^https?:$/.test(URL.parse(text)?.protocol ?? "") ? text : undefined;
+const positive = (text: string): number | undefined => {
+  const number = Number(text);
+  return Number.isFinite(number) && number > 0 ? number : undefined;
+};
+
+/** Variables, and those of them that cannot be read: these are as if they were not set. */
+class Reading {
+  readonly ignored = new Set<string>();
+  readonly #env: Environment;
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
+
+  one<T>(name: string, of: (text: string) => T | undefined): T | undefined {
+    const text = this.#env(name)?.trim();
+    if (text === undefined || text === "") return undefined;
+    const value = of(text);
+    if (value === undefined) this.ignored.add(name);
+    return value;
+  }
+
+  number(name: string, least: number, most = 2 ** 31 - 1): number | undefined {
+    return this.one(name, (text) => {
+      const number = Number(text);
+      return number >= least && number <= most ? number : undefined;
+    });
+  }
+
+  /** `name=value,name=value`, each percent-encoded. */
+  pairs(name: string): [string, string][] {
+    return (
+      this.one(name, (text) => {
+        const pairs: [string, string][] = [];
+        for (const part of text.split(",")) {
+          const mark = part.indexOf("=");
+          if (part.trim() === "") continue;
+          const key = decoded(part.slice(0, Math.max(mark, 0)).trim());
+          const value = decoded(part.slice(mark + 1).trim());
+          if (mark < 1 || key === undefined || value === undefined) return undefined;
+          pairs.push([key, value]);
+        }
+        return pairs;
+      }) ?? []
+    );
+  }
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,62 @@
+// A collector that hangs, refuses and comes back: no request waits for it, no more is kept than is said, what is lost is counted,
+// and what is kept arrives, at the latest when the gateway stops.
+import { expect, it } from "vitest";
+import { json, upstream, type ScriptedAnswer } from "tollgate/testing";
+import { attributesOf, itemsOf } from "../plugins/observers/decoded.ts";
+import { askAnew, startGateway } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+
+interface State {
+  readonly traces: { readonly sent: number; readonly dropped: number };
+  readonly logs: { readonly sent: number; readonly dropped: number };
+  readonly waiting: { readonly traces: number; readonly logs: number };
+}
+
+it("takes what it can, and no client waits for it", async () => {
+  const gate = Promise.withResolvers<void>();
+  const hanging = async (): Promise<ScriptedAnswer> => {
+    await gate.promise;
+    return { status: 503, headers: { "retry-after": "0" }, body: "" };
+  };
+  await using collector = await upstream({ "POST /*": hanging });
+  await using gateway = await startGateway({
+    yaml: `frontends: [chat-completions]
+observers: [{ use: otlp, with: { signals: [traces, logs], queue: 20, batch: 5, delay_ms: 10 } }]
+providers: { demo: { use: demo } }
+`,
+    env: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_HEADERS: "x-team=infra",
+      OTEL_SERVICE_NAME: "front-door",
+    },
+  });
+  const state = async () => (await gateway.ask("observers.otlp/state")) as unknown as State;
+  const round = (many: number) =>
+    Promise.all(Array.from({ length: many }, () => askAnew(gateway, "demo/echo")));
+  // While it hangs all of them are answered, and what does not fit is lost.
+  for (let n = 0; n < 3; n++) expect(new Set(await round(20))).toEqual(new Set([200]));
+  let now = await state();
+  await until(async () => (now = await state()).logs.dropped >= 30);
+  expect([now.traces.sent, now.logs.sent]).toEqual([0, 0]);
+  expect(now.waiting.traces).toBeLessThanOrEqual(20);
+  expect(now.waiting.logs).toBeLessThanOrEqual(20);
+  // It is back: what waited arrives, and what comes.
+  collector.script({ "POST /*": json({}) });
+  gate.resolve();
+  await until(async () => (now = await state()).logs.sent >= 20);
+  await round(5);
+  expect(await gateway.stop()).toBe(0);
+  const posts = collector.requests.filter(
+    ({ path, body, sent }) => path === "/v1/traces" && body.length > 0 && sent > 0,
+  );
+  const lines = collector.requests.filter(({ path }) => path === "/v1/logs").flatMap(itemsOf);
+  const ids = new Set(lines.map((line) => attributesOf(line)["tollgate.request.id"]));
+  expect(posts.length).toBeGreaterThan(0);
+  expect(ids.size).toBeGreaterThanOrEqual(25);
+  for (const { headers } of collector.requests) expect(headers["x-team"]).toBe("infra");
+  for (const msg of [
+    "the collector does not take what it is sent",
+    "the collector takes what it is sent again",
+  ])
+    expect(gateway.log.some((line) => line.msg === msg)).toBe(true);
+});

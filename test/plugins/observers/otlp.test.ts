@@ -1,0 +1,339 @@
+// The observer `otlp` in its parts: what it writes, what it keeps, where it sends it, and what it does when that is not taken.
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { RequestRecord } from "tollgate/plugin";
+import { json, upstream } from "tollgate/testing";
+import { Batches } from "../../../plugins/observers/otlp/batches.ts";
+import { Post } from "../../../plugins/observers/otlp/post.ts";
+import { protobuf, type Message } from "../../../plugins/observers/otlp/protobuf.ts";
+import { rejectedOf } from "../../../plugins/observers/otlp/rejected.ts";
+import { keeps, SAMPLERS } from "../../../plugins/observers/otlp/sampler.ts";
+import {
+  addressesOf,
+  settingsOf,
+  VARIABLES,
+  type OtlpOptions,
+} from "../../../plugins/observers/otlp/settings.ts";
+import {
+  REQUESTS,
+  type FieldShape,
+  type MessageShape,
+  type Scalar,
+} from "../../../plugins/observers/otlp/shapes.ts";
+import { newTraceId } from "../../../src/lib/trace-context.ts";
+import { quiet, until } from "../../kit/waits.ts";
+import { decode, itemsOf } from "./decoded.ts";
+
+const SCALARS: { readonly [S in Scalar]: fc.Arbitrary<unknown> } = {
+  string: fc.oneof(fc.string({ unit: "grapheme" }), fc.string({ minLength: 120, maxLength: 400 })),
+  hex: fc.constantFrom("00f067aa0ba902b7", "4bf92f3577b34da6a3ce929d0e0e4736"),
+  bool: fc.boolean(),
+  enum: fc.nat(24),
+  int64: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String),
+  fixed64: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }).map(String),
+  fixed32: fc.nat(0xffff_ffff),
+  double: fc.double({ noNaN: true }),
+};
+
+/** Any message of a shape. A value that holds values holds no more of them below that. */
+function messages(shape: MessageShape, depth = 0): fc.Arbitrary<Message> {
+  const one = ({ type, many }: FieldShape): fc.Arbitrary<unknown> => {
+    const single = typeof type === "string" ? SCALARS[type] : messages(type, depth + 1);
+    return many ? fc.array(single, { minLength: 1, maxLength: 3 }) : single;
+  };
+  const fields = Object.entries(shape).filter(([name]) => depth < 8 || name !== "arrayValue");
+  return fc.record(Object.fromEntries(fields.map(([name, field]) => [name, one(field)])), {
+    requiredKeys: [],
+  });
+}
+
+describe("protobuf", () => {
+  it.each(["traces", "metrics", "logs"] as const)("says of %s what JSON says", (signal) => {
+    const { shape } = REQUESTS[signal];
+    fc.assert(
+      fc.property(messages(shape), (message) => {
+        expect(decode(protobuf(message, shape), shape)).toEqual(message);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it("has no field but those of its rows", () => {
+    expect(() => protobuf({ spanz: [] }, REQUESTS.traces.shape)).toThrow("spanz");
+  });
+});
+
+const record = (of: Partial<RequestRecord>): RequestRecord =>
+  ({
+    outcome: "ok",
+    calls: [],
+    ms: 5,
+    trace: { traceId: newTraceId(), spanId: "1" },
+    ...of,
+  }) as never;
+
+describe("a sampler", () => {
+  it.each(SAMPLERS)(
+    "%s keeps what fails, is tried again or is slow, unless traces are off",
+    (sampler) => {
+      const kept = keeps({ sampler, ratio: 0, slowMs: 100 });
+      const telling = [
+        record({ outcome: "upstream_error" }),
+        record({ outcome: "error" }),
+        record({ calls: [{}, {}] as never }),
+        record({ ms: 101 }),
+        record({ ms: 200, contentMs: 101 }),
+      ];
+      for (const one of telling) expect(kept(one)).toBe(sampler !== "always_off");
+      const plain = [
+        record({}),
+        record({ outcome: "client_error" }),
+        record({ ms: 900, contentMs: 9 }),
+      ];
+      const all = sampler === "always_on" || sampler === "parentbased_always_on";
+      for (const one of plain) expect(kept(one)).toBe(all);
+      for (const sampled of [true, false]) {
+        const one = record({ trace: { traceId: newTraceId(), spanId: "1", sampled } });
+        const based = sampler.startsWith("parentbased");
+        expect(kept(one)).toBe(based ? sampled : sampler === "always_on");
+      }
+    },
+  );
+
+  it("keeps its share, and of a larger share all that a smaller one keeps", () => {
+    const traces = Array.from({ length: 4_000 }, () => record({}));
+    let before: readonly RequestRecord[] = [];
+    for (const ratio of [0, 0.1, 0.5, 0.9, 1]) {
+      const kept = traces.filter(keeps({ sampler: "traceidratio", ratio, slowMs: 100 }));
+      expect(Math.abs(kept.length / traces.length - ratio)).toBeLessThan(0.05);
+      expect(before.every((one) => kept.includes(one))).toBe(true);
+      before = kept;
+    }
+  });
+});
+
+describe("settings", () => {
+  const read = (said: OtlpOptions, env: Record<string, string>) =>
+    settingsOf(said, (name) => {
+      expect(VARIABLES).toContain(name);
+      return env[name];
+    });
+
+  it("are the specification's where nothing is said", () => {
+    const { destinations, resource, sampler, ratio, ignored } = read({}, {});
+    expect(destinations.traces).toEqual({
+      url: "http://localhost:4318/v1/traces",
+      protocol: "http/protobuf",
+      gzip: true,
+      headers: {},
+      timeoutMs: 10_000,
+    });
+    expect(destinations.logs!.url).toBe("http://localhost:4318/v1/logs");
+    expect([...resource]).toEqual([["service.name", "tollgate"]]);
+    expect([sampler, ratio, ignored]).toEqual(["parentbased_traceidratio", 1, []]);
+  });
+
+  it("are the variables', a signal's own before the common one", () => {
+    const { destinations, resource, ...more } = read(
+      {},
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318/base/",
+        OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: "https://logs.example/as-it-is",
+        OTEL_EXPORTER_OTLP_HEADERS: "a=1,b=two%2C",
+        OTEL_EXPORTER_OTLP_LOGS_HEADERS: "a=2",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+        OTEL_EXPORTER_OTLP_COMPRESSION: "none",
+        OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "500",
+        OTEL_METRICS_EXPORTER: "none",
+        OTEL_RESOURCE_ATTRIBUTES: "service.name=gate,team=infra",
+        OTEL_SERVICE_NAME: "door",
+        OTEL_TRACES_SAMPLER: "traceidratio",
+        OTEL_TRACES_SAMPLER_ARG: "0.25",
+        OTEL_BSP_MAX_QUEUE_SIZE: "10",
+      },
+    );
+    expect(destinations.traces).toEqual({
+      url: "http://collector:4318/base/v1/traces",
+      protocol: "http/json",
+      gzip: false,
+      headers: { a: "1", b: "two," },
+      timeoutMs: 500,
+    });
+    expect(destinations.metrics).toBeUndefined();
+    expect(destinations.logs).toMatchObject({
+      url: "https://logs.example/as-it-is",
+      headers: { a: "2", b: "two," },
+    });
+    expect(Object.fromEntries(resource)).toEqual({ "service.name": "door", team: "infra" });
+    expect(more).toMatchObject({ sampler: "traceidratio", ratio: 0.25, queue: 10, ignored: [] });
+  });
+
+  it("are the options' before all", () => {
+    const said = {
+      endpoint: "http://here:1",
+      signals: ["traces"],
+      sample: 0.5,
+      headers: { a: "3" },
+      resource: { "service.name": "mine" },
+    } as const;
+    const env = {
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://there:1/v1/traces",
+      OTEL_EXPORTER_OTLP_HEADERS: "a=1",
+      OTEL_TRACES_SAMPLER_ARG: "0.1",
+      OTEL_SERVICE_NAME: "theirs",
+    };
+    const { destinations, ratio, resource } = read(said, env);
+    expect(destinations).toMatchObject({
+      traces: { url: "http://here:1/v1/traces", headers: { a: "3" } },
+      metrics: undefined,
+      logs: undefined,
+    });
+    expect([ratio, resource.get("service.name")]).toEqual([0.5, "mine"]);
+    expect(addressesOf(said, (name) => (env as Record<string, string>)[name])).toEqual([
+      "http://here:1/v1/traces",
+    ]);
+  });
+
+  it("pass over what cannot be read, and say so", () => {
+    const { destinations, ignored, ratio } = read(
+      {},
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+        OTEL_TRACES_SAMPLER_ARG: "2",
+        OTEL_RESOURCE_ATTRIBUTES: "%zz=1",
+      },
+    );
+    expect(destinations.traces!.url).toBe("http://localhost:4318/v1/traces");
+    expect(ratio).toBe(1);
+    expect(ignored.toSorted()).toEqual([
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      "OTEL_EXPORTER_OTLP_PROTOCOL",
+      "OTEL_RESOURCE_ATTRIBUTES",
+      "OTEL_TRACES_SAMPLER_ARG",
+    ]);
+    expect(read({}, { OTEL_SDK_DISABLED: "true" }).destinations).toEqual({
+      traces: undefined,
+      metrics: undefined,
+      logs: undefined,
+    });
+  });
+});
+
+describe("batches", () => {
+  it("keep no more than their bound, and every item is sent, dropped or waits", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.record({ many: fc.integer({ min: 1, max: 40 }), pause: fc.boolean() }), {
+          maxLength: 30,
+        }),
+        fc.integer({ min: 1, max: 50 }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 0, max: 100 }),
+        async (bursts, queue, batch, taken) => {
+          const counts = { sent: 0, dropped: 0 };
+          let under = 0;
+          const batches = new Batches({ queue, batch, delayMs: 1 }, counts, async (items) => {
+            expect(++under).toBe(1);
+            expect(items.length).toBeLessThanOrEqual(batch);
+            await quiet(0);
+            under--;
+            return Math.floor((items.length * taken) / 100);
+          });
+          let added = 0;
+          for (const { many, pause } of bursts) {
+            batches.add(Array.from({ length: many }, () => ({})));
+            added += many;
+            expect(batches.waiting).toBeLessThanOrEqual(queue);
+            if (pause) await quiet(1);
+          }
+          await batches.flush();
+          expect([batches.waiting, counts.sent + counts.dropped]).toEqual([0, added]);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+});
+
+describe("a post", () => {
+  const to = {
+    protocol: "http/protobuf",
+    gzip: true,
+    headers: { "x-token": "t" },
+    timeoutMs: 200,
+  } as const;
+  const posting = (url: string, retryMs = 5_000) => {
+    const told: (string | undefined)[] = [];
+    const over = new AbortController();
+    const post = new Post({
+      signal: "traces",
+      to: { ...to, url: `${url}/v1/traces` },
+      resource: new Map([["service.name", "gate"]]),
+      retryMs,
+      fetch: ((at: string, init: RequestInit) => fetch(at, init)) as never,
+      over: over.signal,
+      tell: (why) => void told.push(why),
+    });
+    return { post, told, over };
+  };
+  const spans = [{ name: "a" }, { name: "b" }];
+
+  it("is made again while the collector says that it may, when it says", async () => {
+    const again = { status: 503, headers: { "retry-after": "0" }, body: "" };
+    await using collector = await upstream({
+      "POST /v1/traces": [again, { ...again, status: 429 }, json({})],
+    });
+    const { post, told } = posting(collector.url);
+    expect(await post.send(spans)).toBe(2);
+    expect(told).toEqual(["it answers 503", "it answers 429", undefined]);
+    const [first, ...others] = collector.requests;
+    expect(others).toHaveLength(2);
+    for (const other of others) expect(other.body.equals(first!.body)).toBe(true);
+    expect(first!.headers).toMatchObject({
+      "content-type": "application/x-protobuf",
+      "content-encoding": "gzip",
+      "x-token": "t",
+    });
+    expect(itemsOf(first!)).toEqual(spans);
+  });
+
+  it("is given up where it will never be taken, and when its time is over", async () => {
+    await using collector = await upstream({ "POST /v1/traces": json({}, 400) });
+    const { post, told } = posting(collector.url);
+    expect(await post.send(spans)).toBe(0);
+    expect([told, collector.requests.length]).toEqual([["it answers 400"], 1]);
+    await using busy = await upstream({ "POST /v1/traces": json({}, 503) });
+    expect(await posting(busy.url, 1).post.send(spans)).toBe(0);
+    expect(busy.requests).toHaveLength(1);
+    const gone = posting("http://127.0.0.1:1", 1);
+    expect(await gone.post.send(spans)).toBe(0);
+    expect(gone.told).toHaveLength(1);
+  });
+
+  it("of which the collector refuses a part is taken for the rest", async () => {
+    await using collector = await upstream({
+      "POST /v1/traces": { headers: {}, body: Buffer.from([0x0a, 0x04, 0x08, 0x01, 0x12, 0x00]) },
+    });
+    expect(await posting(collector.url).post.send(spans)).toBe(1);
+    expect(rejectedOf(Buffer.from(""), false)).toBe(0);
+    expect(rejectedOf(Buffer.from([0x0a, 0x80, 0x02, 0x08, 0xac, 0x02]), false)).toBe(300);
+    expect(rejectedOf(Buffer.from('{"partialSuccess":{"rejectedSpans":"3"}}'), true)).toBe(3);
+    for (const odd of ["", "{", "[]", "null", '{"partialSuccess":{"rejectedSpans":"x"}}'])
+      expect(rejectedOf(Buffer.from(odd), true)).toBe(0);
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 24 }), fc.boolean(), (bytes, form) => {
+        expect(rejectedOf(Buffer.from(bytes), form)).toBeGreaterThanOrEqual(0);
+      }),
+    );
+  });
+
+  it("waits no longer when its generation is over", async () => {
+    await using collector = await upstream({ "POST /v1/traces": json({}, 503) });
+    const { post, over } = posting(collector.url, 600_000);
+    const sent = post.send(spans);
+    await until(() => collector.requests.length === 1);
+    over.abort();
+    expect(await sent).toBe(0);
+  });
+});

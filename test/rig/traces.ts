@@ -1,0 +1,300 @@
+// Thousands of requests, some of them tried again, through two workers and a collector to a place that keeps what arrives: one tree a
+// request with the right parents, a line and a count for each, in both spellings. `collector`: a program to put between, or none.
+import { spawn } from "node:child_process";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { json, say, upstream, type TestUpstream, type UpstreamRequest } from "tollgate/testing";
+import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+
+const AT_ONCE = 32;
+
+export interface TracesOptions {
+  readonly seed: number;
+  readonly requests: number;
+  readonly protocol: string;
+  /** Path of a collector; "": what is sent arrives as it was sent. */
+  readonly collector: string;
+  readonly workers: number;
+}
+
+/** What a client knows of one of its requests. */
+interface Asked {
+  readonly id: string;
+  readonly status: number;
+  readonly traceId: string | undefined;
+  readonly spanId: string | undefined;
+}
+
+const yaml = (up: string, to: string, { protocol, workers }: TracesOptions) => `workers: ${workers}
+frontends: [chat-completions, messages]
+store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+observers:
+  - use: otlp
+    with: { endpoint: "${to}", protocol: ${protocol}, delay_ms: 50, interval_ms: 500, queue: 100000 }
+providers:
+  one: { use: anthropic-compatible, with: { base_url: "${up}/one/v1" }, trace: forward }
+  two: { use: openai-compatible, with: { base_url: "${up}/two/v1" } }
+models:
+  falls: { candidates: [one/model, two/model, one/other] }
+`;
+
+/** Fails as often as the request's own words say. */
+function answering(asked: UpstreamRequest) {
+  const fails = Number(/fails=(\d)/.exec(asked.body.toString())?.[1] ?? 0);
+  const place = asked.path.startsWith("/two") ? 1 : asked.body.includes('"other"') ? 2 : 0;
+  if (place < fails) return json({ error: { message: "No." } }, 503);
+  return say("Hello.").usage({ input: 20, output: 7, cache_read: 5, cache_write_5m: 3 }).to(asked);
+}
+
+export async function traces(
+  of: TracesOptions & { say: (line: string) => void },
+): Promise<Verdict> {
+  const wrong: string[] = [];
+  await using up = await upstream({ "POST /*": answering });
+  await using sink = await upstream({ "POST /*": json({}) });
+  const between = of.collector === "" ? undefined : await collecting(of.collector, sink.url);
+  try {
+    const gateway = await startGateway({ yaml: yaml(up.url, between?.url ?? sink.url, of) });
+    await using _ = gateway;
+    const asked = await all(gateway.url, gateway.key, of);
+    of.say(`${asked.length} requests, ${callsAt(up).length} calls`);
+    const told = () => spansIn(sink, "traces").length + spansIn(sink, "logs").length;
+    const { traces, logs } = (await settled(gateway, asked.length)) as Counts;
+    await until(
+      () => told() >= traces.sent + logs.sent,
+      () => `${told()} of ${traces.sent + logs.sent}`,
+    );
+    if (traces.dropped + logs.dropped > 0) wrong.push(`${traces.dropped + logs.dropped} lost`);
+    await gateway.stop();
+    await between?.stop();
+    wrong.push(...judged(asked, up, sink));
+    return {
+      wrong,
+      counts: {
+        requests: asked.length,
+        calls: callsAt(up).length,
+        spans: spansIn(sink, "traces").length,
+        lines: spansIn(sink, "logs").length,
+        posts: sink.requests.length,
+      },
+      seed: of.seed,
+    };
+  } finally {
+    await between?.stop();
+  }
+}
+
+interface Counts {
+  readonly traces: { readonly sent: number; readonly dropped: number };
+  readonly logs: { readonly sent: number; readonly dropped: number };
+}
+
+/** When nothing waits at the gateway any more. */
+async function settled(gateway: { ask(name: string): Promise<unknown> }, requests: number) {
+  let now: Counts;
+  await until(async () => {
+    now = (await gateway.ask("observers.otlp/state")) as Counts;
+    return now.logs.sent + now.logs.dropped >= requests && now.traces.sent > requests;
+  });
+  return now!;
+}
+
+async function all(url: string, key: string, of: TracesOptions): Promise<Asked[]> {
+  const chanced = chance(of.seed);
+  const asked: Asked[] = [];
+  let left = of.requests;
+  const one = async () => {
+    while (left-- > 0) asked.push(await ask(url, key, chanced));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
+  return asked;
+}
+
+async function ask(url: string, key: string, chanced: Chance): Promise<Asked> {
+  const hex = (digits: number) =>
+    Array.from({ length: digits }, () => chanced.one([..."123456789abcdef"])).join("");
+  const [traceId, spanId] = chanced.often(0.5) ? [hex(32), hex(16)] : [];
+  const messages = chanced.often(0.5);
+  const fails = chanced.often(0.7) ? 0 : chanced.one([1, 2, 3]);
+  const res = await fetch(`${url}/v1/${messages ? "messages" : "chat/completions"}`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(messages ? { "x-api-key": key } : { authorization: `Bearer ${key}` }),
+      ...(traceId !== undefined && { traceparent: `00-${traceId}-${spanId}-01` }),
+    },
+    body: JSON.stringify({
+      model: "falls",
+      max_tokens: 16,
+      stream: chanced.often(0.5),
+      messages: [{ role: "user", content: `Hello. fails=${fails}` }],
+    }),
+  });
+  await res.arrayBuffer();
+  const id = res.headers.get("x-request-id") ?? res.headers.get("request-id")!;
+  return { id, status: res.status, traceId, spanId };
+}
+
+/** It is asked for its models too. */
+const callsAt = (up: TestUpstream) => up.requests.filter(({ method }) => method === "POST");
+
+const spansIn = (sink: TestUpstream, signal: string): Decoded[] =>
+  sink.requests.filter(({ path }) => path === `/v1/${signal}`).flatMap(itemsOf);
+
+function judged(asked: readonly Asked[], up: TestUpstream, sink: TestUpstream): string[] {
+  const wrong: string[] = [];
+  const spans = spansIn(sink, "traces");
+  const servers = new Map<unknown, Decoded>();
+  const below = new Map<string, Decoded[]>();
+  for (const span of spans) {
+    if (span["kind"] !== 2) {
+      const list = below.get(span["parentSpanId"]);
+      if (list) list.push(span);
+      else below.set(span["parentSpanId"], [span]);
+      continue;
+    }
+    const id = attributesOf(span)["tollgate.request.id"];
+    if (servers.has(id)) wrong.push(`${String(id)} is there twice`);
+    servers.set(id, span);
+  }
+  const forwarded = new Set(up.requests.flatMap(({ headers }) => headers["traceparent"] ?? []));
+  for (const one of asked) {
+    const server = servers.get(one.id);
+    if (!server) wrong.push(`${one.id} has no span`);
+    else wrong.push(...tree(one, server, below.get(server["spanId"]) ?? [], forwarded));
+  }
+  if (servers.size !== asked.length)
+    wrong.push(`${servers.size} spans of ${asked.length} requests`);
+  if (spans.length - servers.size !== callsAt(up).length)
+    wrong.push(`${spans.length - servers.size} spans of ${callsAt(up).length} calls`);
+  const lines = new Set(
+    spansIn(sink, "logs").map((line) => attributesOf(line)["tollgate.request.id"]),
+  );
+  for (const { id } of asked) if (!lines.has(id)) wrong.push(`${id} has no line`);
+  return [...wrong, ...counted(sink, asked.length, callsAt(up).length)];
+}
+
+const SPELLINGS = [
+  "gen_ai.usage.cache_creation.input_tokens",
+  "gen_ai.usage.cache_write.input_tokens",
+];
+
+function tree(
+  { id, status, traceId, spanId }: Asked,
+  server: Decoded,
+  calls: readonly Decoded[],
+  forwarded: ReadonlySet<string>,
+): string[] {
+  const wrong: string[] = [];
+  const check = (fact: boolean, what: string) => fact || wrong.push(`${id}: ${what}`);
+  const time = (span: Decoded) => [span["startTimeUnixNano"], span["endTimeUnixNano"]].map(BigInt);
+  const [from, to] = time(server) as [bigint, bigint];
+  if (traceId !== undefined) check(server["traceId"] === traceId, "another trace");
+  check((server["parentSpanId"] || undefined) === spanId, "another parent");
+  check(calls.length > 0, "no attempt");
+  check(Number(attributesOf(server)["http.response.status_code"]) === status, "another status");
+  for (const [i, call] of calls.entries()) {
+    const says = attributesOf(call);
+    check(call["traceId"] === server["traceId"], "an attempt in another trace");
+    check(Number(says["tollgate.attempt"]) === i + 1, "attempts out of order");
+    const [begin, end] = time(call) as [bigint, bigint];
+    check(begin >= from && end <= to && begin <= end, "an attempt out of its request's time");
+    if (says["tollgate.provider"] === "one")
+      check(forwarded.has(`00-${call["traceId"]}-${call["spanId"]}-01`), "not handed on");
+    if (says["error.type"] === undefined && says["tollgate.provider"] === "one")
+      for (const name of SPELLINGS) check(says[name] === "3", `no ${name}`);
+  }
+  const names = (server["events"] ?? []).map(({ name }: Decoded) => name);
+  check(names.length === calls.length - 1, `${names.length} events`);
+  check(
+    names.every((name: string) => name === "tollgate.fallback"),
+    "another event",
+  );
+  return wrong;
+}
+
+/** The last word of each metric. */
+function counted(sink: TestUpstream, requests: number, calls: number): string[] {
+  const last = new Map<string, Decoded>();
+  for (const metric of spansIn(sink, "metrics")) last.set(metric["name"], metric);
+  const sum = (name: string): number => {
+    const of = last.get(name);
+    const points: Decoded[] = (of?.["sum"] ?? of?.["histogram"])?.dataPoints ?? [];
+    return points.reduce((all, point) => all + Number(point["count"] ?? point["asDouble"]), 0);
+  };
+  const wanted: readonly (readonly [name: string, count: number])[] = [
+    ["tollgate.requests", requests],
+    ["tollgate.calls", calls],
+    ["gen_ai.client.operation.duration", calls],
+    ["gen_ai.client.inference.duration", calls],
+  ];
+  return wanted.flatMap(([name, count]) =>
+    sum(name) === count ? [] : [`${name}: ${sum(name)} in place of ${count}`],
+  );
+}
+
+/** A collector between the gateway and what it hands on to. */
+async function collecting(program: string, to: string) {
+  const folder = await mkdtemp(join(tmpdir(), "tollgate-collector-"));
+  const port = await freePort();
+  const signals = ["traces", "metrics", "logs"];
+  const pipeline = "{ receivers: [otlp], exporters: [otlphttp] }";
+  const config = `receivers: { otlp: { protocols: { http: { endpoint: "127.0.0.1:${port}" } } } }
+exporters: { otlphttp: { endpoint: "${to}", encoding: json, compression: none } }
+service:
+  telemetry: { metrics: { level: none } }
+  pipelines: { ${signals.map((signal) => `${signal}: ${pipeline}`).join(", ")} }
+`;
+  const file = join(folder, "collector.yaml");
+  await writeFile(file, config);
+  const child = spawn(program, ["--config", file], { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  child.stderr.on("data", (chunk: Buffer) => (said += chunk.toString()));
+  const over = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  await until(
+    () => said.includes("Everything is ready") || child.exitCode !== null,
+    () => said,
+  );
+  if (child.exitCode !== null) throw new Error(`The collector ended: ${said}`);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      child.kill("SIGTERM");
+      await over;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+
+export const rig: Rig = {
+  options: {
+    seed: Date.now() % 1e6,
+    requests: 10_000,
+    protocol: "http/protobuf",
+    collector: "",
+    workers: 2,
+  },
+  run: ({ seed, requests, protocol = "", collector = "", workers }, say) =>
+    traces({
+      seed: Number(seed),
+      requests: Number(requests),
+      protocol,
+      collector,
+      workers: Number(workers),
+      say,
+    }),
+};
