@@ -20,6 +20,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   clock: () => import("./clock.ts"),
   traces: () => import("./traces.ts"),
   metrics: () => import("./metrics.ts"),
+  "access-log": () => import("./access-log.ts"),
 };
 
 const [name = "", ...argv] = process.argv.slice(2);

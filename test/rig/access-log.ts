@@ -1,0 +1,183 @@
+// The access log under load: thousands of requests of clients that forge what they can, two processes, a file that is renamed while
+// it is written, and a second one on a disk that is soon full. Each request is one line, and the lines' sums are the ledger's.
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync } from "node:fs";
+import { Agent, request } from "node:http";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { json, say, speaking, upstream } from "tollgate/testing";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+
+interface AccessLogOptions {
+  readonly requests: number;
+  /** After so many the file is renamed. */
+  readonly every: number;
+  readonly seed: number;
+}
+
+const yaml = (url: string, full: string) => `workers: 2
+frontends: [chat-completions]
+middleware: [auth, limits, { use: usage, with: { label_headers: [x-team] } }]
+store: { use: sqlite, with: { durability: process } }
+observers:
+  - { use: access-log, with: { file: access.log } }
+  - { use: access-log, with: { file: "${full}" } }
+providers:
+  up:
+    use: openai-compatible
+    with: { base_url: "${url}/v1", api_key: k, models: false }
+    models: { m: { price: { input: 3.000001, output: 15.00007 } } }
+  bad: { use: openai-compatible, with: { base_url: "${url}/bad", api_key: k, models: false } }
+models:
+  fast: [bad/m, up/m]
+`;
+
+type Said = Record<string, unknown> & { readonly id: string };
+
+/** What may stand in a header and looks like a line of its own. */
+const FORGED = ['x","forged":"1', '{"forged":1}', "a\tb\u0085{\u009b}", "forged=1", "\u00ff\u00fe"];
+
+const agent = new Agent({ keepAlive: true, maxSockets: 32 });
+
+function ask(at: Daemon, chanced: Chance): Promise<void> {
+  const model = chanced.one(["up/m", "up/m", "fast", "nowhere/m", 'up/m\n{"forged":1}']);
+  const body = JSON.stringify({
+    model,
+    stream: chanced.often(0.3),
+    messages: [{ role: "user", content: "Hello. ".repeat(1 + chanced.below(20)) }],
+  });
+  const headers = {
+    "content-type": "application/json",
+    authorization: `Bearer ${chanced.often(0.05) ? "tg_made_up" : at.key}`,
+    "x-team": chanced.one(FORGED),
+    "x-request-id": chanced.one(FORGED),
+  };
+  return new Promise((resolve, reject) => {
+    const req = request(
+      `${at.url}/v1/chat/completions`,
+      { agent, method: "POST", headers },
+      (res) => res.resume().once("end", resolve),
+    );
+    req.once("error", reject).end(body);
+  });
+}
+
+/** Asks them all, and puts the file away again and again; every other time nothing tells the gateway. */
+async function load(at: Daemon, path: string, of: AccessLogOptions): Promise<number> {
+  const chanced = chance(of.seed);
+  let [next, renamed] = [0, 0];
+  const hand = async () => {
+    while (next < of.requests) {
+      if (++next % of.every === 0 && existsSync(path)) {
+        renameSync(path, `${path}.${++renamed}`);
+        if (renamed % 2 === 0) at.kill("SIGHUP");
+        else await sleep(1_200);
+      }
+      await ask(at, chanced);
+    }
+  };
+  await ask(at, chanced);
+  await sleep(500);
+  await Promise.all(Array.from({ length: 24 }, hand));
+  return renamed;
+}
+
+const linesIn = (folder: string): string[] =>
+  readdirSync(folder).flatMap((name) =>
+    readFileSync(join(folder, name), "utf8").split("\n").slice(0, -1),
+  );
+
+/** Room for a few hundred lines, where this user may mount; else a disk that was full from the start. */
+function smallDisk(dir: string): { file: string; folder: string | undefined } {
+  try {
+    mkdirSync(dir);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=128k", "tmpfs", dir], { stdio: "ignore" });
+    return { file: join(dir, "access.log"), folder: dir };
+  } catch {
+    return { file: "/dev/full", folder: undefined };
+  }
+}
+
+function unmount(folder: string): void {
+  execFileSync("umount", [folder]);
+  rmdirSync(folder);
+}
+
+const nano = (said: unknown): bigint => {
+  const [front = "0", behind = ""] = String(said ?? "0").split(".");
+  return BigInt(front) * 1_000_000_000n + BigInt(behind.padEnd(9, "0"));
+};
+
+interface Ledger {
+  calls: number;
+  costNano: string;
+  usage: { input: number; output: number };
+}
+
+function judge(lines: readonly Said[], ledger: Ledger, asked: number): string[] {
+  const wrong: string[] = [];
+  const sum = (name: string) =>
+    lines.reduce((all, line) => all + ((line[name] as number | undefined) ?? 0), 0);
+  const same = (what: string, of: unknown, is: unknown) =>
+    void (String(of) === String(is) || wrong.push(`${what}: ${String(of)}, not ${String(is)}`));
+  same("lines", lines.length, asked);
+  same("requests", new Set(lines.map(({ id }) => id)).size, asked);
+  // A call that came to nothing is no call in the sums.
+  const fell = lines.filter((line) => line["fallback"] === true).length;
+  same("attempts", sum("attempts") - fell, ledger.calls);
+  same("input", sum("input"), ledger.usage.input);
+  same("output", sum("output"), ledger.usage.output);
+  const cost = lines.reduce((all, line) => all + nano(line["cost_usd"]), 0n);
+  same("cost", cost, ledger.costNano);
+  same("forged", lines.filter((line) => "forged" in line).length, 0);
+  return wrong;
+}
+
+async function accessLog(of: AccessLogOptions, tell: (line: string) => void): Promise<Verdict> {
+  const hello = say("Hello there.").usage({ input: 11, output: 7 });
+  const up = await upstream({
+    ...speaking(hello),
+    "POST /bad/chat/completions": json({ error: { message: "Busy." } }, 503),
+  });
+  const dir = join(process.env["TMPDIR"] ?? "/tmp", `tollgate-small-${process.pid}`);
+  const disk = smallDisk(dir);
+  const at = await startGateway({ yaml: yaml(up.url, disk.file) });
+  try {
+    const folder = join(at.stateDir, "observers.access-log");
+    const renamed = await load(at, join(folder, "access.log"), of);
+    tell(`${of.requests} asked, the file was renamed ${renamed} times`);
+    const asked = of.requests + 1;
+    for (let i = 0; i < 100 && linesIn(folder).length < asked; i++) await sleep(100);
+    const { total } = (await at.ask("ledger.totals", { by: ["model"] })) as unknown as {
+      total: Ledger;
+    };
+    const { written, lost } = (await at.ask("observers.access-log-2/counts")) as unknown as {
+      written: number;
+      lost: number;
+    };
+    const wrong = judge(
+      linesIn(folder).map((line) => JSON.parse(line) as Said),
+      total,
+      asked,
+    );
+    if (lost === 0 || written + lost !== asked)
+      wrong.push(`on the full disk ${written} written and ${lost} lost are not ${asked}`);
+    if (disk.folder !== undefined) {
+      const there = linesIn(disk.folder);
+      if (there.length !== written) wrong.push(`${there.length} lines there, ${written} written`);
+      for (const line of there) JSON.parse(line);
+    }
+    return { wrong, counts: { requests: asked, renamed, lost }, seed: of.seed };
+  } finally {
+    await at[Symbol.asyncDispose]();
+    await up.close();
+    if (disk.folder !== undefined) unmount(disk.folder);
+  }
+}
+
+export const rig: Rig = {
+  options: { requests: 10_000, every: 900, seed: 1 },
+  run: ({ requests, every, seed }, tell) =>
+    accessLog({ requests: Number(requests), every: Number(every), seed: Number(seed) }, tell),
+};
