@@ -153,7 +153,10 @@ const OVERVIEW: Dashboard = {
       {
         title: "Rests after a failure",
         unit: "short",
-        shows: { "{{provider}} {{credential}}": "tollgate_provider_resting > 0" },
+        shows: {
+          "{{provider}} {{credential}}": "tollgate_provider_resting > 0",
+          "{{provider}} {{credential}} {{state}}": "tollgate_provider_breakers",
+        },
       },
     ],
     "Privacy and refusals": [

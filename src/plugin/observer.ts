@@ -175,7 +175,7 @@ export type RequestRecord = Readonly<{
   /** From its first byte to the first content of an answer. */
   contentMs?: Opt<number>;
   trace: RequestTrace;
-  /** Of that the gateway's own, to the microsecond: what is neither waiting for the client's body nor a provider's answer. */
+  /** Of that the gateway's own, to the microsecond: what is waiting neither for the client's body nor for a provider, as in a pause before it is asked again. */
   ownMs: number;
   /** Every attempt, in order; the last one answered, if any did. */
   calls: readonly RequestRecordCall[];

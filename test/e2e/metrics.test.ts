@@ -1,7 +1,7 @@
 // The observer `metrics` over two processes: every number is the ledger's, also when a worker is killed among its calls, and what
 // never reached a frontend is there too.
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { say, speaking, upstream, type TestUpstream } from "tollgate/testing";
+import { json, say, speaking, upstream, type TestUpstream } from "tollgate/testing";
 import { askAnew, startGateway, type Daemon } from "../kit/daemon.ts";
 import { samples, sumOf } from "../kit/exposition.ts";
 import { until } from "../kit/waits.ts";
@@ -114,6 +114,29 @@ it("after a worker was killed among its calls they still are, and after a reload
   expect(sumOf(now, "tollgate_worker_exits_total")).toBe(1);
   expect(sumOf(now, "tollgate_config_reloads_total", 'ok="true"')).toBe(1);
   expect(sumOf(now, "tollgate_generation")).toBe(2);
+});
+
+it("its own time has no part of what it waits for: a slow provider, a pause before it is asked again", async () => {
+  const times = (now: string) => ({
+    whole: sumOf(now, "tollgate_request_duration_seconds_sum"),
+    own: sumOf(now, "tollgate_gateway_seconds_sum"),
+    count: sumOf(now, "tollgate_gateway_seconds_count"),
+  });
+  const before = times(await text());
+  const hello = say("Hello");
+  up.script({
+    "POST /v1/chat/completions": [
+      { ...json({ error: { message: "Later." } }, 503), headers: { "retry-after": "1" } },
+      (asked) => ({ ...hello.to(asked), waitMs: 500 }),
+    ],
+  });
+  expect(await askAnew(at, "up/m")).toBe(200);
+  const after = times(
+    await settled((all) => sumOf(all, "tollgate_gateway_seconds_count") > before.count),
+  );
+  const whole = after.whole - before.whole;
+  expect(whole).toBeGreaterThan(1.45);
+  expect(after.own - before.own).toBeLessThan(whole - 1.45);
 });
 
 it("OpenMetrics and gzip go over the wire, and no key opens it", async () => {

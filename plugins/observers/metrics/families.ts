@@ -156,6 +156,11 @@ export const READ = {
     "What of a credential is tried last after a failure",
     ["provider", "credential"],
   ),
+  breakers: gauge(
+    "tollgate_provider_breakers",
+    "What of a credential rests or comes back, by how",
+    ["provider", "credential", "state"],
+  ),
   sockets: gauge("tollgate_pool_sockets", "Connections to providers", ["origin", "state"]),
   ledgerUp: gauge("tollgate_ledger_up", "Whether the ledger takes rows"),
   ledgerQueue: gauge("tollgate_ledger_queue", "Commands that wait for their batch"),

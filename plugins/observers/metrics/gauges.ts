@@ -21,6 +21,7 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
   out.read(READ.reloadOk, one(tally.lastReload === false ? 0 : 1));
   out.read(READ.reloadAt, one(of.generation.at / SECOND_MS));
   out.read(READ.resting, bounded(resting(of, tally)));
+  out.read(READ.breakers, bounded(breakers(of)));
   out.read(
     READ.sockets,
     bounded(
@@ -45,12 +46,22 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
 function resting(of: Readings, tally: Tally): readonly Sample[] {
   const rests = new Map<string, number>();
   const names = new Map(tally.credentials);
-  for (const { provider, credential } of of.resting) {
+  for (const { provider, credential, state } of of.resting) {
+    if (state === "recovering") continue;
     const key = `${provider}\n${credential}`;
     names.set(key, [provider, credential]);
     rests.set(key, (rests.get(key) ?? 0) + 1);
   }
   return Array.from(names, ([key, labels]): Sample => [labels, rests.get(key) ?? 0]);
+}
+
+function breakers({ resting: all }: Readings): readonly Sample[] {
+  const counts = new Map<string, readonly [labels: readonly string[], count: number]>();
+  for (const { provider, credential, state } of all) {
+    const key = `${provider}\n${credential}\n${state}`;
+    counts.set(key, [[provider, credential, state], (counts.get(key)?.[1] ?? 0) + 1]);
+  }
+  return [...counts.values()];
 }
 
 function ledger(out: Sink, { ok, queue, commits, size }: Readings["ledger"]): void {

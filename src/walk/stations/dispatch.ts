@@ -54,15 +54,16 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
   throw problem;
 }
 
-/** A client that goes meanwhile is not waited for. */
+/** A client that goes meanwhile is not waited for. The pause is the provider's, as its answer would be. */
 function paused(x: HostExchange, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    x["~"].onGone.push(() => {
-      clearTimeout(timer);
-      resolve();
-    });
+  const began = performance.now();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  x["~"].onGone.push(() => {
+    clearTimeout(timer);
+    resolve();
   });
+  return promise.then(() => void (x["~"].awayMs += performance.now() - began));
 }
 
 /** What was thrown, with words for the client; its fields are spelled as the client wrote them. */

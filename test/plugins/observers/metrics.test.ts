@@ -229,6 +229,26 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
   ]);
 });
 
+it("what rests is told by how, and what comes back does not rest", async () => {
+  const of = { provider: "p", credential: "c", why: "upstream" as const, until: 1 };
+  const readings = {
+    ...(await context().ctx.readings()),
+    resting: [
+      { ...of, model: "a", state: "open" as const },
+      { ...of, model: "b", state: "open" as const },
+      { ...of, model: "c", state: "recovering" as const },
+    ],
+  };
+  const { text, test } = await mounted({}, { readings });
+  await using _ = test;
+  const now = samples(await text()).filter(({ name }) => name.startsWith("tollgate_provider_"));
+  expect(now.map(({ labels, value }) => [labels, value])).toEqual([
+    ['provider="p",credential="c"', 2],
+    ['provider="p",credential="c",state="open"', 2],
+    ['provider="p",credential="c",state="recovering"', 1],
+  ]);
+});
+
 it("what a client writes ends no line and no label", async () => {
   const { observer, text, test } = await mounted({ labels: ["user"] });
   await using _ = test;
