@@ -1,9 +1,9 @@
 // A line for every request, when it is over: to a file or to standard output, as JSON or as logfmt.
 import { isAbsolute, join } from "node:path";
-import { defineObserver, type Context } from "tollgate/plugin";
-import { NAMES } from "./access-log/fields.ts";
+import { defineObserver, type Context, type RequestOutcome } from "tollgate/plugin";
+import { NAMES, refusedAs } from "./access-log/fields.ts";
 import { Haste, isJournal, JOURNAL_RATE, level } from "./access-log/journal.ts";
-import { lines } from "./access-log/line.ts";
+import { doorLines, lines } from "./access-log/line.ts";
 import { Output } from "./access-log/output.ts";
 
 /** How often it is looked whether the file is still the one under its name. */
@@ -67,22 +67,29 @@ export default defineObserver({
     if (path !== undefined) ctx.every(LOOK_MS, () => output.follow());
     const journal = path === undefined && isJournal(ctx.env("JOURNAL_STREAM"));
     const haste = journal ? ctx.shared("haste", () => new Haste(hurried(ctx))) : undefined;
-    const line = lines(format, (fields as readonly (typeof NAMES)[number][] | undefined) ?? NAMES);
+    const names = (fields as readonly (typeof NAMES)[number][] | undefined) ?? NAMES;
+    const [line, doorLine] = [lines(format, names), doorLines(format, names)];
     const rate = sample.ok ?? 1;
+    const prefix = (outcome: RequestOutcome) => (journal ? level(outcome) : "");
+    const write = (all: readonly string[]) => {
+      if (all.length === 0) return undefined;
+      haste?.add(all.length, performance.now());
+      return output.write(all.join(""), all.length);
+    };
     return {
       clients: client,
-      async seen(batch) {
-        let text = "";
-        let count = 0;
+      seen(batch) {
+        const all: string[] = [];
         for (const record of batch) {
           const isOk = record.outcome === "ok";
           if (isOk && rate < 1 && Math.random() >= rate) continue;
-          count++;
-          text += (journal ? level(record.outcome) : "") + line(record, isOk ? rate : 1);
+          all.push(prefix(record.outcome) + line(record, isOk ? rate : 1));
         }
-        if (count === 0) return;
-        haste?.add(count, performance.now());
-        await output.write(text, count);
+        return write(all);
+      },
+      turnedAway(batch) {
+        const clients = batch.filter(({ listener }) => listener === "clients");
+        return write(clients.map((one) => prefix(refusedAs(one)) + doorLine(one, 1)));
       },
       told({ type }) {
         if (type === "reload_asked") return output.reopen();

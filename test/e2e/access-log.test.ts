@@ -1,10 +1,23 @@
 // The access log of a real daemon: a line for each request and the ledger's sums, over two processes, while the file is renamed and
 // its reopening is asked for; and clients that forge what they can.
-import { readFileSync, readdirSync, renameSync } from "node:fs";
+import { spawn } from "node:child_process";
+import {
+  closeSync,
+  fstatSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { root } from "../kit/program.ts";
 import { quiet, until } from "../kit/waits.ts";
 
 const YAML = `workers: 2
@@ -122,7 +135,14 @@ describe("the access log", () => {
     await ask({ "x-team": `web\t"${forged}\u0085${forged}`, "x-request-id": `a"${forged}` });
     await ask({ "x-request-id": "mine-7" }, `demo/echo\n${forged}`);
     await ask({ "x-team": "x".repeat(300) }, "m".repeat(5_000));
-    await until(() => news().length === 3);
+    // The door's are lines too.
+    await fetch(`${at.url}/v1/nowhere`);
+    await until(() => news().length === 4);
+    expect(news().find((line) => line["code"] === "unknown_path")).toMatchObject({
+      status: 404,
+      outcome: "client_error",
+      method: "GET",
+    });
     const lines = news();
     expect(lines.some((line) => "forged" in line)).toBe(false);
     expect(lines.map((line) => line["client_id"])).toContain("mine-7");
@@ -131,7 +151,7 @@ describe("the access log", () => {
       for (const value of Object.values(labels ?? {})) expect(value.length).toBeLessThanOrEqual(64);
     }
     expect(await at.ask("observers.access-log/counts")).toMatchObject({
-      written: known.size + 3,
+      written: known.size + 4,
       lost: 0,
     });
   });
@@ -157,4 +177,53 @@ providers: { demo: { use: demo } }
   await until(async () => (await counts()).lost === 20);
   const complaints = full.log.filter(({ msg }) => msg.startsWith("the access log cannot"));
   expect(complaints).toMatchObject([{ file: "/dev/full", err: { code: "ENOSPC" } }]);
+});
+
+it("each line of the log and of the access log has its level for the journal that standard output leads to", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "tollgate-journal-"));
+  const file = join(dir, "journal");
+  const journal = openSync(file, "a");
+  const { dev, ino } = fstatSync(journal, { bigint: true });
+  writeFileSync(
+    join(dir, "gateway.yaml"),
+    "frontends: [chat-completions]\nobservers: [access-log]\nproviders: { demo: { use: demo } }\n",
+  );
+  const args = [
+    "--conditions=tollgate-source",
+    join(root, "src/cli/bin.ts"),
+    "serve",
+    "--port",
+    "0",
+  ];
+  const child = spawn(join(root, "node_modules/.bin/node"), args, {
+    cwd: dir,
+    stdio: ["ignore", journal, "ignore"],
+    env: { PATH: process.env["PATH"], HOME: dir, JOURNAL_STREAM: `${dev}:${ino}` },
+  });
+  const lines = () => readFileSync(file, "utf8").split("\n").slice(0, -1);
+  const saying = (what: string) => lines().find((line) => line.includes(what));
+  try {
+    await until(() => saying('"msg":"listening"') !== undefined);
+    const { url } = JSON.parse(saying('"msg":"listening"')!.slice(3)) as { url: string };
+    const body = JSON.stringify({
+      model: "demo/echo",
+      messages: [{ role: "user", content: "Hi." }],
+    });
+    for (const key of [readFileSync(join(dir, ".tollgate/first-key"), "utf8").trim(), "tg_nobody"])
+      await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body,
+      }).then((res) => res.arrayBuffer());
+    await until(() => saying('"outcome":"ok"') !== undefined && lines().length >= 5);
+    const levels = { info: "<6>", warn: "<4>", ok: "<6>", refused: "<4>" } as const;
+    for (const line of lines()) {
+      const { level, outcome } = JSON.parse(line.slice(3)) as { level?: string; outcome?: string };
+      expect(line.slice(0, 3)).toBe(levels[(level ?? outcome) as keyof typeof levels]);
+    }
+  } finally {
+    child.kill("SIGKILL");
+    closeSync(journal);
+    rmSync(dir, { recursive: true, force: true });
+  }
 });

@@ -16,6 +16,9 @@ export const book = defineObserver({
   sends: "nowhere",
   setup: () => ({
     clients: "prefix",
+    told(notice) {
+      if (notice.type === "reload_asked") is<Same<typeof notice.why, "signal" | "command">>();
+    },
     seen(batch) {
       for (const record of batch) {
         is<Same<typeof record, RequestRecord>>();

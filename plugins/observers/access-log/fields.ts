@@ -1,5 +1,12 @@
 // What a line may say of a request, by name and in the order of a line that says all. Names are the ledger's where it has them.
-import { UNITS, type RequestRecord, type RequestRecordCall, type Unit } from "tollgate/plugin";
+import {
+  UNITS,
+  type RequestOutcome,
+  type RequestRecord,
+  type RequestRecordCall,
+  type TurnedAway,
+  type Unit,
+} from "tollgate/plugin";
 import { cut } from "./text.ts";
 
 /** Undefined: not known, or not so; the line leaves it out. */
@@ -111,3 +118,19 @@ export const FIELDS = {
 
 export type FieldName = keyof typeof FIELDS;
 export const NAMES = Object.keys(FIELDS) as readonly FieldName[];
+
+/** What is known of a request that the door refused: no frontend saw it. */
+export const DOOR: { readonly [N in FieldName]?: (refusal: TurnedAway) => FieldValue } = {
+  time: ({ at }) => new Date(at).toISOString(),
+  id: ({ id }) => id,
+  status: ({ status }) => status,
+  outcome: refusedAs,
+  method: ({ method }) => method ?? undefined,
+  code: ({ code }) => code,
+};
+
+/** Too much at once, or the wrong host; else what was sent is at fault, or there is no room for it. */
+export function refusedAs({ status }: TurnedAway): RequestOutcome {
+  if (status === 421 || status === 429 || status === 403) return "refused";
+  return status < 500 ? "client_error" : "error";
+}

@@ -1,17 +1,34 @@
-import type { RequestRecord } from "tollgate/plugin";
-import { FIELDS, type Field, type FieldName, type FieldValue } from "./fields.ts";
+import type { RequestRecord, TurnedAway } from "tollgate/plugin";
+import { DOOR, FIELDS, type FieldName, type FieldValue } from "./fields.ts";
 import { bare, named, quoted } from "./text.ts";
 
 /** One request as one line, its end included. */
-export type Line = (record: RequestRecord, rate: number) => string;
+export type Line<R = RequestRecord> = (record: R, rate: number) => string;
+
+type Format = "json" | "logfmt";
+type Fields<R> = readonly (readonly [FieldName, (record: R) => FieldValue])[];
 
 /** `rate`: of requests like this one so many are written; said where it is not all. */
-export function lines(format: "json" | "logfmt", names: readonly FieldName[]): Line {
-  const fields = names.map((name): [FieldName, Field] => [name, FIELDS[name]]);
-  return format === "json" ? asJson(fields) : asLogfmt(fields);
-}
+export const lines = (format: Format, names: readonly FieldName[]): Line =>
+  written(
+    format,
+    names.map((name) => [name, FIELDS[name]] as const),
+  );
 
-function asJson(all: readonly [FieldName, Field][]): Line {
+/** The same of what the door refused: of these fields those that are known of it. */
+export const doorLines = (format: Format, names: readonly FieldName[]): Line<TurnedAway> =>
+  written(
+    format,
+    names.flatMap((name) => {
+      const of = DOOR[name];
+      return of ? [[name, of] as const] : [];
+    }),
+  );
+
+const written = <R>(format: Format, fields: Fields<R>): Line<R> =>
+  format === "json" ? asJson(fields) : asLogfmt(fields);
+
+function asJson<R>(all: Fields<R>): Line<R> {
   const fields = all.map(([name, of]) => ({ key: `"${name}":`, of }));
   return (record, rate) => {
     let line = "";
@@ -33,7 +50,7 @@ function json(value: NonNullable<FieldValue>): string {
   return `{${members.join(",")}}`;
 }
 
-function asLogfmt(fields: readonly [FieldName, Field][]): Line {
+function asLogfmt<R>(fields: Fields<R>): Line<R> {
   return (record, rate) => {
     const parts: string[] = [];
     for (const [name, of] of fields) {

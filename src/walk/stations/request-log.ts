@@ -68,8 +68,10 @@ function fellBack(x: HostExchange, outcome: Outcome, from: CallRecord, to: CallR
     calls: outcome.calls.length,
     ms: outcome.ms,
   };
+  const words =
+    fields.from === fields.to ? "answered when asked again" : "answered by another candidate";
   repeats.say(`${fields.from} ${fields.to} ${kind}`, (times) =>
-    log.warn(times === 1 ? fields : { ...fields, times }, "answered by another candidate"),
+    log.warn(times === 1 ? fields : { ...fields, times }, words),
   );
 }
 

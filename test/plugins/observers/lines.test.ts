@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { FIELDS, NAMES, usd } from "../../../plugins/observers/access-log/fields.ts";
-import { lines } from "../../../plugins/observers/access-log/line.ts";
+import { doorLines, lines } from "../../../plugins/observers/access-log/line.ts";
 
 const RECORD: RequestRecord = {
   at: 1_795_000_000_000,
@@ -198,6 +198,24 @@ describe("a line", () => {
       '{"status":200,"id":"x1","rate":0.1}\n',
     );
     expect(lines("logfmt", ["status", "id"])(RECORD, 0.1)).toBe("status=200 id=x1 rate=0.1\n");
+  });
+
+  it("of what the door refused says what is known of it", () => {
+    const refusal = {
+      at: 0,
+      id: "x",
+      status: 404,
+      code: "unknown_path",
+      listener: "clients",
+    } as const;
+    expect(JSON.parse(doorLines("json", NAMES)(refusal, 1))).toEqual({
+      time: "1970-01-01T00:00:00.000Z",
+      id: "x",
+      status: 404,
+      outcome: "client_error",
+      code: "unknown_path",
+    });
+    expect(doorLines("logfmt", ["id", "ms", "code"])(refusal, 1)).toBe("id=x code=unknown_path\n");
   });
 
   it("says money as the decimal it is", () => {
