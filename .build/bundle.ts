@@ -17,6 +17,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
     import Dispatcher from "${within("undici", "lib/dispatcher/dispatcher.js")}";
     import request from "${within("undici", "lib/api/api-request.js")}";
     Object.assign(Dispatcher.prototype, { request });
+    export { default as Client } from "${within("undici", "lib/dispatcher/client.js")}";
     export { default as Pool } from "${within("undici", "lib/dispatcher/pool.js")}";
     export { default as Agent } from "${within("undici", "lib/dispatcher/agent.js")}";
     export { default as buildConnector } from "${within("undici", "lib/core/connect.js")}";
