@@ -2,7 +2,7 @@
 // Then all that is left behind is searched for them, as they are, in base64 and URL-encoded.
 //
 // Known to hold one, and left out by name: `first-key`, which is where the first key is handed over; and `files/`, pictures
-// that a client asked for by address.
+// that a client asked for by address. A client's own `x-request-id` is kept, so that it is found by it: it has no such word.
 import { execFile } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,6 +14,7 @@ import {
   say,
   spokenAt,
   upstream,
+  type TestUpstream,
   type UpstreamRequest,
   type ScriptedAnswer,
 } from "tollgate/testing";
@@ -132,15 +133,19 @@ export async function canary(of: {
     "POST /*": answers(words),
     "GET /*": json({ object: "list", data: [{ id: "model", object: "model" }] }),
   });
+  await using collector = await upstream({ "POST /*": json({}) });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
   const yaml = `frontends: [chat-completions, messages, responses, images, models, usage]
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
-observers: [{ use: metrics, with: { keys: true, labels: [x-team] } }]
+observers:
+  - { use: metrics, with: { keys: true, labels: [x-team] } }
+  - { use: access-log, with: { file: access.log } }
+  - { use: otlp, with: { endpoint: "${collector.url}", compression: none, keys: true, labels: true } }
 admin: { port: 0, tokens: { scraper: { role: metrics, token: "${SCRAPER}" } } }
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
 log: { level: debug, slow: 1ms }
-${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"')}models:
+${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceAll("use: ", "trace: forward, use: ")}models:
   over: { candidates: [clean-messages/model, clean-chat/model, keeps-responses/model] }
 `;
   const wrong: string[] = [];
@@ -209,6 +214,7 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"')}models:
     await gateway.stop();
     await files(dir, "stopped", look);
     look("what the daemon wrote", gateway.output());
+    wrong.push(...traced(up, collector, look));
     return {
       wrong: [...new Set(wrong)],
       counts: {
@@ -224,6 +230,27 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"')}models:
     await gateway?.exit;
     await rm(dir, { recursive: true, force: true });
   }
+}
+
+/** What collectors and providers were told of traces: a client's baggage goes nowhere, and its trace goes on where nothing is private. */
+function traced(
+  up: TestUpstream,
+  collector: TestUpstream,
+  look: (where: string, bytes: Buffer) => void,
+): string[] {
+  const wrong: string[] = [];
+  const posts = collector.requests;
+  for (const signal of ["traces", "metrics", "logs"])
+    if (!posts.some(({ path }) => path === `/v1/${signal}`)) wrong.push(`no ${signal} were sent`);
+  look("what the collector got", Buffer.concat(posts.map(({ body }) => body)));
+  let handed = 0;
+  for (const { headers, path } of up.requests) {
+    if (headers["traceparent"] !== undefined) handed++;
+    if (headers["baggage"] !== undefined) wrong.push(`baggage: ${path}`);
+    if (headers["tracestate"]?.includes("private")) wrong.push(`a private trace: ${path}`);
+  }
+  if (handed === 0) wrong.push("no trace was handed on");
+  return wrong;
 }
 
 interface Scenario {
@@ -246,7 +273,9 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
     headers: {
       ...headersOf(door, other),
       "user-agent": words.header,
-      "x-request-id": words.header,
+      "x-request-id": "a-client-s-own-id",
+      traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+      baggage: words.header,
       ...headers,
     },
     body: typeof body === "string" ? body : JSON.stringify(body),
@@ -265,7 +294,10 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
             );
             const named =
               door === "messages" ? { metadata: { user_id: words.user } } : { user: words.user };
-            const headers = zdr === undefined ? {} : { "service-zdr": zdr };
+            const headers =
+              zdr === undefined
+                ? { tracestate: "rojo=1" }
+                : { "service-zdr": zdr, tracestate: `private=${words.header}` };
             yield one(door, { ...body, ...named }, { leaves: fate === "leave" }, headers);
           }
   for (const door of ["chat", "messages", "responses"] as const) {
