@@ -184,6 +184,18 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
     }
     for (const command of ["status", "models.list", "keys.list", "ledger.totals", "ledger.verify"])
       look(`control: ${command}`, JSON.stringify(await gateway.ask(command)));
+    const { items } = (await gateway.ask("requests.list", { limit: 500 })) as {
+      items: readonly { id: string }[];
+    };
+    if (items.length === 0) wrong.push("no request is remembered");
+    // The client's own id of a request is what it is found by; no other header is kept.
+    const butItsId = (name: string, value: unknown) =>
+      name === "clientRequestId" ? undefined : value;
+    look("control: requests.list", JSON.stringify(items, butItsId));
+    for (const { id } of items.slice(0, 50)) {
+      const found = await gateway.ask("requests.show", { id });
+      look("control: requests.show", JSON.stringify(found, butItsId));
+    }
     const usage = await fetch(`${gateway.url}/v1/usage`, {
       headers: headersOf("chat", made.secret),
     });
@@ -205,6 +217,8 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       ["policy", "explain", "over", "--zdr"],
       ["keys", "list"],
       ["ledger", "verify"],
+      ["tail", "--once"],
+      ["top", "--once", "--window", "1h"],
     ]) {
       const { stdout, stderr } = await cli(dir, argv, words.provider);
       look(`tollgate ${argv.join(" ")}`, stdout + stderr);
