@@ -17,6 +17,7 @@ import {
   undocumented,
   unexplained,
   upward,
+  walled,
 } from "./floors.ts";
 
 const root = new URL("..", import.meta.url).pathname;
@@ -164,6 +165,13 @@ describe("the top level", () => {
   });
 });
 
+describe("the wall clock", () => {
+  it("is read in one file, and no plugin measures a span by it", () => {
+    const all = [...src, ...plugins];
+    expect(all.flatMap((file) => walled(file, read(file)))).toEqual([]);
+  });
+});
+
 describe("words", () => {
   it("an exported type's name stands once", () => expect(twice(texts)).toEqual([]));
 
@@ -291,6 +299,15 @@ describe("the judge of words and circles", () => {
     expect(hurried("a.test.ts", "await until(() => told.length === 1);\nawait quiet(20);")).toEqual(
       [],
     );
+  });
+  it("finds the wall clock where it is no business of a file", () => {
+    for (const line of ["const at = Date.now();", "now = Date.now,", "new Date().toISOString()"]) {
+      expect(walled("src/walk/a.ts", line)).toHaveLength(1);
+      expect(walled("src/lib/wall-clock.ts", line)).toEqual([]);
+    }
+    expect(walled("plugins/a.ts", "if (Date.now() - since < 5)")).toHaveLength(1);
+    expect(walled("plugins/a.ts", "const from = Date.now() - DAY_MS;")).toEqual([]);
+    expect(walled("src/walk/a.ts", "// Not Date.now().\nnew Date(at)")).toEqual([]);
   });
   it("finds a method without a word, and not one that has its own", () => {
     const of = (line: string) => unexplained("a.ts", `export interface A {\n${line}\n}`);

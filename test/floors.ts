@@ -224,3 +224,18 @@ function components(arrows: ReadonlyMap<string, readonly string[]>): string[][] 
   for (const file of arrows.keys()) if (!seen.has(file)) visit(file);
   return found;
 }
+
+const WALL = "src/lib/wall-clock.ts";
+
+/** Lines that read the wall clock elsewhere, or, in a plugin, measure a span by it: it jumps. */
+export function walled(file: string, source: string): string[] {
+  const wall = file.startsWith("src/")
+    ? /\bDate\.now\b|\bnew Date\(\)/
+    : /\bDate\.now\(\) - [a-z]|- Date\.now\(\) [<>]/;
+  return file === WALL
+    ? []
+    : source.split("\n").flatMap((line, i) => {
+        const code = line.replace(/^\s*(\/\/|\*|\/\*).*$/, "");
+        return wall.test(code) ? [`${file}:${i + 1} ${line.trim()}`] : [];
+      });
+}

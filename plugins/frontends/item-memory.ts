@@ -30,7 +30,7 @@ export class ItemMemory {
   readonly #now: () => number;
   #bytes = 0;
 
-  constructor(bounds: Bounds, now: () => number = Date.now) {
+  constructor(bounds: Bounds, now: () => number = () => performance.now()) {
     this.#bounds = bounds;
     this.#now = now;
   }

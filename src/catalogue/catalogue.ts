@@ -1,6 +1,7 @@
 // The catalogue: which models exist right now, and what is known of each, with the source of it and since when.
 // May import: lib, model, money. Makes no call: lists are brought by refresh.ts, facts are handed in as data. A question
 // is a Map lookup; whatever changes is worked out when it changes, off the path of any request.
+import { wallClock } from "../lib/wall-clock.ts";
 import { chatWork } from "../model/chat-work.ts";
 import { OWN_WORKS } from "../model/own-works.ts";
 import type { Work } from "../model/work.ts";
@@ -78,7 +79,7 @@ export function createCatalogue(parts: CatalogueParts = {}): Catalogue & Disposa
     aliases = new Map<string, readonly string[]>(),
     lists = createLists(),
     works = OWN_WORKS,
-    now = Date.now,
+    now = wallClock,
     policy = (_: string, info: ModelInfo) =>
       effectivePolicy({ provider: undefined, model: info.data, trusted: true, now: now() }),
   } = parts;

@@ -2,6 +2,7 @@
 // config and, on disk, the process, so that an upstream which is down takes nothing away.
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { wallClock } from "../lib/wall-clock.ts";
 import type { ModelInfo } from "../model/facts.ts";
 import { readList } from "./reading.ts";
 
@@ -125,7 +126,7 @@ class LiveLists implements Lists {
       const { credential, at, models } = list ?? {};
       if (typeof credential !== "string" || typeof at !== "number" || !Number.isFinite(at))
         throw new Error("it does not say whose list it is, or from when");
-      return { credential, at: Math.min(at, Date.now()), models: readList(models) };
+      return { credential, at: Math.min(at, wallClock()), models: readList(models) };
     });
     if (heard.length > 0) this.#heard.set(provider, heard);
   }

@@ -1,5 +1,6 @@
 // When live lists are asked for: at once when a line is new, then now and again, sooner after a failure, never twice at
 // the same time, never on the way of a request. What asking means is handed in; the clock may be too.
+import { wallClock } from "../lib/wall-clock.ts";
 import { sayable } from "../model/error.ts";
 import type { Lists } from "./lists.ts";
 
@@ -65,7 +66,7 @@ const LEAST_MS = 1_000;
 const AGAIN_MS = 5_000;
 
 const CLOCK: Clock = {
-  now: Date.now,
+  now: wallClock,
   random: Math.random,
   after(ms, call) {
     const timer = setTimeout(call, ms).unref();

@@ -1,3 +1,4 @@
+import { wallClock } from "../lib/wall-clock.ts";
 import type { ShownKey } from "../gateway/control/key-commands.ts";
 import { COMMANDS } from "../gateway/control/table.ts";
 import { parseDuration } from "../lib/duration.ts";
@@ -161,7 +162,7 @@ async function inFile(given: CliInput): Promise<readonly ListedKey[]> {
         found.push({
           ...key,
           from: id,
-          state: (key.expires ?? Infinity) <= Date.now() ? "expired" : "valid",
+          state: (key.expires ?? Infinity) <= wallClock() ? "expired" : "valid",
         });
   return found;
 }
@@ -204,8 +205,8 @@ function overlapOf(given: CliInput): number {
 function expiry(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const span = parseDuration(text);
-  const at = span === undefined ? Date.parse(text) : Date.now() + span;
-  if (Number.isNaN(at) || at <= Date.now())
+  const at = span === undefined ? Date.parse(text) : wallClock() + span;
+  if (Number.isNaN(at) || at <= wallClock())
     fail("invalid", `--expires is a time to come, as in 30d or 2027-01-31, not "${text}".`, {
       code: "usage",
     });

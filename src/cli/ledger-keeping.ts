@@ -1,5 +1,6 @@
 // How large the ledger is, and archives of it, on the command line.
 import { resolve } from "node:path";
+import { wallClock } from "../lib/wall-clock.ts";
 import type { ArchiveMade } from "../gateway/control/keeping-commands.ts";
 import { COMMANDS } from "../gateway/control/table.ts";
 import { cannot } from "../gateway/keeping/cannot.ts";
@@ -66,7 +67,7 @@ async function state(given: CliInput): Promise<number> {
 function momentOf(text: string | undefined, option: string): number | undefined {
   if (text === undefined) return undefined;
   const span = parseDuration(text);
-  const at = span === undefined ? Date.parse(text) : Date.now() - span;
+  const at = span === undefined ? Date.parse(text) : wallClock() - span;
   return Number.isNaN(at)
     ? fail("invalid", `--${option} is a time, as in 400d or 2026-01-01, not "${text}".`, {
         code: "usage",

@@ -1,4 +1,5 @@
 // Rows of the ledger, live or as they are in the files: a line for each call as it is settled, and for each correction.
+import { wallClock } from "../lib/wall-clock.ts";
 import { plural } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
@@ -17,7 +18,7 @@ const PAGE = 500;
 /** From the last ten minutes on, unless told otherwise; while no gateway runs, what is there. */
 export async function sayRows(given: CliInput, live: Following): Promise<number> {
   await using door = await storeDoor(given);
-  const which = { from: Date.now() - 600_000, ...defined(whichOf(given)) };
+  const which = { from: wallClock() - 600_000, ...defined(whichOf(given)) };
   const follow = door.live && !given.has("once") && given.text("until") === undefined;
   let after: string | undefined;
   do {

@@ -1,3 +1,4 @@
+import { wallClock } from "../lib/wall-clock.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
 import { zoneClock } from "../lib/zone.ts";
@@ -25,7 +26,7 @@ export function momentOf(given: CliInput, name: string, zone?: string): number |
   const text = given.text(name);
   if (text === undefined) return undefined;
   const span = parseDuration(text);
-  if (span !== undefined) return Math.max(0, Date.now() - span);
+  if (span !== undefined) return Math.max(0, wallClock() - span);
   const wall = zoneClock(zone).moment(text);
   const at = Number.isNaN(wall) ? Date.parse(text) : wall;
   return Number.isNaN(at)

@@ -1,4 +1,5 @@
 // How commands reach what the store keeps: through the running gateway, or on the store itself while none runs.
+import { wallClock } from "../lib/wall-clock.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import { aroundOf, namesAround } from "../gateway/around.ts";
 import { askControl } from "../gateway/control/asking.ts";
@@ -59,9 +60,9 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
     ...keyCommands(
       {
         list: (page) => store.keys(page),
-        write: async (key) => void (await store.apply([{ do: "key", at: Date.now(), key }])),
+        write: async (key) => void (await store.apply([{ do: "key", at: wallClock(), key }])),
       },
-      Date.now,
+      wallClock,
       () => aroundOf(config, []),
     ),
   };

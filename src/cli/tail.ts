@@ -1,3 +1,4 @@
+import { wallClock } from "../lib/wall-clock.ts";
 import type { RequestPage } from "../gateway/control/request-commands.ts";
 import { askControl } from "../gateway/control/asking.ts";
 import { fail } from "../model/error.ts";
@@ -64,7 +65,7 @@ async function sayRequests(given: CliInput, live: Following): Promise<number> {
     ...optional("key", given.text("key")),
     ...optional("model", given.text("model")),
     ...optional("failed", given.has("failed") || undefined),
-    from: said ?? Date.now() - BEFORE_MS,
+    from: said ?? wallClock() - BEFORE_MS,
     limit: PAGE,
   };
   const follow = !given.has("once");

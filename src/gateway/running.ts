@@ -1,5 +1,6 @@
 // A running gateway: one set of services, one current generation, one open port. Reload builds a whole new generation and swaps
 // one reference; nothing old is stopped before everything new is ready, so there is nothing to roll back.
+import { wallClock } from "../lib/wall-clock.ts";
 import type { Refresh } from "../catalogue/refresh.ts";
 import type { LoadedConfig } from "../config/load.ts";
 import { problem } from "../config/problems.ts";
@@ -34,13 +35,12 @@ import { together } from "./workers/status.ts";
 
 /** What is open to clients: this process's own port, or the workers'. */
 type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
-
 type Why = NonNullable<Status["lastReload"]>["why"];
 
 export class Running implements Gateway {
   readonly #of: GatewayOptions;
   readonly #scope: Scope;
-  readonly #startedAt = Date.now();
+  readonly #startedAt = wallClock();
   #services!: Services;
   #refresh!: Refresh;
   #stage!: GenerationSlot;
@@ -141,9 +141,9 @@ export class Running implements Gateway {
 
   readonly reload = latest(async (why: Why) => {
     const { observing } = this.#services;
-    if (why !== "file") observing.told({ type: "reload_asked", at: Date.now(), why });
+    if (why !== "file") observing.told({ type: "reload_asked", at: wallClock(), why });
     const result = await this.#reload(why);
-    const at = Date.now();
+    const at = wallClock();
     this.#lastReload = { ...result, at, why };
     const { ok, generation, unchanged } = result;
     if (!unchanged) observing.told({ type: "reloaded", at, why, ok, generation });

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { STATUS_CODES } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
+import { wallClock } from "../lib/wall-clock.ts";
 import type { Usage } from "../model/usage.ts";
 import type { ScriptedAnswer, Piece } from "./answer.ts";
 import { cut } from "./chunks.ts";
@@ -88,7 +89,7 @@ const statusLine = (status: number) => `HTTP/1.1 ${status} ${STATUS_CODES[status
 function headOf(answer: ScriptedAnswer, framing: Framing, body: readonly Buffer[]): string {
   const length = body.reduce((sum, piece) => sum + piece.length, 0);
   const headers: Record<string, string | readonly string[] | undefined> = {
-    date: new Date().toUTCString(),
+    date: new Date(wallClock()).toUTCString(),
     ...(answer.gzip && { "content-encoding": "gzip" }),
     ...(framing === "chunked" && { "transfer-encoding": "chunked" }),
     ...(framing === "length" && { "content-length": `${length}` }),

@@ -14,16 +14,16 @@ export interface Ballast {
 
 export function createBallast(file: string, megabytes: number): Ballast {
   let there = megabytes === 0 || fill(file, megabytes);
-  let triedAt = 0;
+  let triedAt = -Infinity;
   return {
     ready() {
-      if (there || Date.now() - triedAt < AGAIN_MS) return there;
-      triedAt = Date.now();
+      if (there || performance.now() - triedAt < AGAIN_MS) return there;
+      triedAt = performance.now();
       return (there = fill(file, megabytes));
     },
     release() {
       there = false;
-      triedAt = Date.now();
+      triedAt = performance.now();
       remove(file);
     },
   };

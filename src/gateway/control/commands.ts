@@ -1,4 +1,5 @@
 // What a running gateway does for each command of the table.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Refresh } from "../../catalogue/refresh.ts";
 import { aroundOf, namesAround } from "../around.ts";
 import { answering } from "./input.ts";
@@ -76,9 +77,9 @@ export const commandsOf = (of: {
         list: (page) => services.store.keys(page),
         write: (record) => services.ledger.key(record).then(forget),
         changed: (change, key) =>
-          services.observing.told({ type: "key", at: Date.now(), change, key }),
+          services.observing.told({ type: "key", at: wallClock(), change, key }),
       },
-      Date.now,
+      wallClock,
       () => aroundOf(current().config, listed()),
     ),
   };

@@ -1,5 +1,6 @@
 // Keys, as an operator handles them: made, listed, ended, replaced. The same commands on the control socket of a running
 // gateway and on the store itself. No answer has a digest in it, and only a new key's own text is ever shown, once.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { mint } from "../../lib/key.ts";
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
@@ -29,7 +30,7 @@ export interface ShownKey extends Omit<KeyRecord, "digest"> {
   readonly state: "valid" | "expired" | "revoked";
 }
 
-export function keyCommands(shelf: KeyShelf, now: () => number = Date.now, around?: () => Around) {
+export function keyCommands(shelf: KeyShelf, now: () => number = wallClock, around?: () => Around) {
   const shown = ({ digest: _, ...rest }: KeyRecord): ShownKey => ({
     ...rest,
     state: ended(rest.revoked) ? "revoked" : ended(rest.expires) ? "expired" : "valid",

@@ -1,5 +1,6 @@
 // The ledger, as an operator reads it: sums, rows, and whether they are what was written. The same on the control socket of
 // a running gateway and on the store itself. Rows are never changed: a correction is one more.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { parseDecimal } from "../../money/decimal.ts";
 import type { Commands } from "../../plugin/plugin.ts";
 import type { Problem } from "../../plugin/problem.ts";
@@ -74,7 +75,7 @@ export function ledgerCommands(
     /** Its budgets count it too, in the windows that the call began in. */
     "ledger.adjust": async ({ attempt, usd, reason }) => {
       const costNano = parseDecimal(usd, 9);
-      await adjust({ do: "adjust", at: Date.now(), attempt, costNano, reason, actor: "operator" });
+      await adjust({ do: "adjust", at: wallClock(), attempt, costNano, reason, actor: "operator" });
       return { attempt, costNano };
     },
     "ledger.verify": async ({ hash }): Promise<VerifyResult> => {

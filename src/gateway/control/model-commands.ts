@@ -1,5 +1,6 @@
 // Models, as an operator asks for them: what there is, and what is known of one, from which source, at what cost, until when. The
 // same on the control socket of a running gateway and on a rehearsal of its file.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { chatWork } from "../../model/chat-work.ts";
 import type { Work } from "../../model/work.ts";
 import type { Catalogue, CatalogueEntry } from "../../catalogue/catalogue.ts";
@@ -60,7 +61,7 @@ export interface ExplainedName {
 
 const DAY_MS = 86_400_000;
 
-export function modelCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
+export function modelCommands(built: () => BuiltGeneration, now: () => number = wallClock) {
   return answering({
     "models.list": async (input) => ({ models: list(built(), input) }),
     "models.explain": async ({ model }): Promise<ExplainedName> => explained(built(), model, now()),

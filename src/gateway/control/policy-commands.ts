@@ -1,5 +1,6 @@
 // What becomes of data on the way to a model, as an operator asks: every way, what each level says of it, and why it would do
 // or would not. The same on the control socket of a running gateway and on a rehearsal of its file.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { effectivePolicy, satisfies } from "../../catalogue/policy.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { DataPolicy, EffectivePolicy, Privacy } from "../../model/facts.ts";
@@ -37,7 +38,7 @@ export interface ExplainedPolicy {
   readonly closed: readonly string[];
 }
 
-export function policyCommands(built: () => BuiltGeneration, now: () => number = Date.now) {
+export function policyCommands(built: () => BuiltGeneration, now: () => number = wallClock) {
   return answering({
     "policy.explain": async ({ model, privacy = "off" }): Promise<ExplainedPolicy> =>
       explained(built(), model, privacy, now()),

@@ -2,6 +2,7 @@
 // command that follows is asked again and again: each answer is a page from where the last one ended, and waits a while where there
 // is nothing new. So nothing is kept for a reader, and one that is slow is overtaken and told so.
 import { setTimeout as sleep } from "node:timers/promises";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 import type { Readings, RestingReading } from "../../plugin/readings.ts";
@@ -81,9 +82,9 @@ export function foundCommand({ store, live }: RequestCommandsOf) {
       let found = remembered();
       const charged = found.length > 0 ? [] : await billedOf(store, own);
       if (found.length === 0 && ring && charged.every(isYoung)) {
-        const late = Date.now() + ON_ITS_WAY_MS;
-        while (found.length === 0 && Date.now() < late) {
-          await Promise.race([ring.grown(), sleep(late - Date.now(), undefined, { ref: false })]);
+        const late = wallClock() + ON_ITS_WAY_MS;
+        while (found.length === 0 && wallClock() < late) {
+          await Promise.race([ring.grown(), sleep(late - wallClock(), undefined, { ref: false })]);
           found = remembered();
         }
       }
@@ -164,7 +165,7 @@ export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCom
       "stats.series": async ({ from, to, step, by, most }): Promise<StatsPage> =>
         stats.series({
           from: from ?? 0,
-          to: to ?? Date.now() + 1,
+          to: to ?? wallClock() + 1,
           step: step ?? "minute",
           by: by ?? "all",
           most: most ?? 10,
@@ -177,7 +178,7 @@ const ATTEMPT = /^[0-9A-Za-z]{12,}\.\d{1,2}$/;
 
 /** It is open, or was closed so lately that the gateway may not have heard of it. */
 const isYoung = ({ settledAt }: BilledAttempt): boolean =>
-  settledAt === undefined || Date.now() - settledAt < 2_000;
+  settledAt === undefined || wallClock() - settledAt < 2_000;
 
 const isMeant = (over: Over, id: string): boolean =>
   over.id === id || (reachedFrontend(over) && over.clientRequestId === id);

@@ -1,5 +1,6 @@
 // Everything built from one version of the config. It is whole before it serves, nothing in it changes afterwards, and
 // it ends when it has been replaced and its last exchange is over.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { Scope } from "../../lib/scope.ts";
@@ -130,7 +131,7 @@ function generation(
       catalogue,
       doors,
       targets: services.rests,
-      now: Date.now,
+      now: wallClock,
     }),
     catalogue,
     accounts: new Accounts(config.accounts),

@@ -1,4 +1,5 @@
 // A generation's catalogue: what its providers ship, what the operator says of them, what they say of themselves.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Work } from "../../model/work.ts";
 import { createCatalogue, type Catalogue, type ProviderFacts } from "../../catalogue/catalogue.ts";
 import { satisfies } from "../../catalogue/policy.ts";
@@ -51,7 +52,7 @@ function bestPolicy(provider: MountedProvider | undefined, info: ModelInfo): Eff
         .filter((e) => e.kind === info.kind)
         .filter((e) => serves(e, info.protocols, info.model))
         .map((endpoint) =>
-          policyOf({ provider: provider!, endpoint, credential }, info, Date.now()),
+          policyOf({ provider: provider!, endpoint, credential }, info, wallClock()),
         ),
     );
   return (

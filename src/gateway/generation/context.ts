@@ -1,5 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { DeclaredNeeds } from "../../config/needs.ts";
 import type { Scope } from "../../lib/scope.ts";
 import { fail } from "../../model/error.ts";
@@ -50,7 +51,7 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
     },
     keys: services.keys!,
     catalogue: view(catalogue),
-    price: (candidate, usage) => quote(candidate, usage, Date.now()),
+    price: (candidate, usage) => quote(candidate, usage, wallClock()),
     ledger: {
       entries: (query, page, of) => services.reports!.entries(query, page, of),
       totals: (query, of) => services.reports!.totals(query, of),

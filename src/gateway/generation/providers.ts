@@ -1,4 +1,5 @@
 // The providers of gateway.yaml, set up, with a pool behind every endpoint.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { GatewayConfig, ProviderConfig } from "../../config/types.ts";
 import type { Provider } from "../../plugin/provider.ts";
 import type { MountedProvider } from "../../walk/mounted.ts";
@@ -26,7 +27,7 @@ export async function mountProviders(
 
 function warnOfEnd({ name, definition }: ProviderConfig, { services }: PluginSetup): void {
   const expires = definition.data?.expires;
-  if (expires !== undefined && Date.parse(expires) < Date.now() + WARN_MS)
+  if (expires !== undefined && Date.parse(expires) < wallClock() + WARN_MS)
     services.log.warn(
       { provider: name, expires },
       "what is known of a provider's data policy ends, and is then unknown: Service-ZDR will refuse it",

@@ -1,5 +1,6 @@
 // The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
 // in, and no old one stops before that.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
@@ -106,7 +107,7 @@ export class GenerationSlot {
 
   #turnedAway(listener: TurnedAway["listener"], refusal: Parameters<Refused>[0]): void {
     this.#services.refusals.count(refusal.code);
-    this.#services.observing.turnedAway({ at: Date.now(), listener, ...refusal });
+    this.#services.observing.turnedAway({ at: wallClock(), listener, ...refusal });
   }
 
   async build(of: {
@@ -136,7 +137,7 @@ export class GenerationSlot {
         stray(built.frontends, (refusal) => this.#turnedAway("clients", refusal)),
       ),
       admin: this.#admin(built),
-      at: Date.now(),
+      at: wallClock(),
     };
   }
 

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, existsSync } from "node:fs";
 import { open, readdir, rename, rm, stat, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { TAR_END, tarHead, tarPad } from "../../lib/tar.ts";
 import { fail } from "../../model/error.ts";
 import type { Store } from "../../plugin/store.ts";
@@ -49,7 +50,7 @@ export async function makeBackup(of: BackupRequest, file: string): Promise<Backu
         kind: "tollgate backup",
         version: 1,
         tollgate: of.version,
-        at: Date.now(),
+        at: wallClock(),
         store: of.use,
         head,
         sums: sumsOf(total),
@@ -114,7 +115,7 @@ class TarWriter {
   /** Durable when it resolves; how many bytes it is in all. */
   async end(manifest: string): Promise<number> {
     const text = Buffer.from(manifest);
-    await this.#write(tarHead(MANIFEST, text.length, Date.now()));
+    await this.#write(tarHead(MANIFEST, text.length, wallClock()));
     await this.#write(text);
     await this.#write(tarPad(text.length));
     await this.#write(TAR_END);

@@ -1,5 +1,6 @@
 // What observers are told, in the process that has them. Each has a queue of its own with a bound, and is told one thing at a
 // time; nothing waits for it but its own end. Money does not pass here: the ledger has its own way.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
 import { networkOf } from "../../lib/network.ts";
 import type { Notice } from "../../plugin/notice.ts";
@@ -93,7 +94,7 @@ export class Audience implements Observing {
   }
 
   gone(from: object): void {
-    if (this.#down.has(from)) this.told({ type: "ledger", at: Date.now(), ok: true }, from);
+    if (this.#down.has(from)) this.told({ type: "ledger", at: wallClock(), ok: true }, from);
   }
 
   /** Each process finds out by itself whether the ledger takes rows: it does not as soon as one says so, until none does. */

@@ -1,5 +1,6 @@
 // What each commit tells: budgets that have been crossed, as the store's verdicts say, the bills that are durable now, and how long
 // it took. Every batch of every process passes here on its way to the store, so each is told once.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { Durations } from "../readings/durations.ts";
 import type { Observing } from "./audience.ts";
@@ -18,7 +19,7 @@ export const hearingCommits = (
     for (const verdict of verdicts)
       if (verdict.ok && verdict.crossed)
         for (const crossing of verdict.crossed)
-          observing.told({ type: "budget_crossed", at: Date.now(), ...crossing });
+          observing.told({ type: "budget_crossed", at: wallClock(), ...crossing });
     return verdicts;
   },
 });

@@ -1,4 +1,5 @@
 // One observer, with what waits for it: told one thing at a time, and no more is kept for it than there is room for.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Notice } from "../../plugin/notice.ts";
 import type {
@@ -149,7 +150,7 @@ export class Subscriber {
       { plugin: this.#of.id, records },
       "an observer is too slow: records were not kept for it",
     );
-    if (this.#of.observer.told) this.#notices.push({ type: "dropped", records, at: Date.now() });
+    if (this.#of.observer.told) this.#notices.push({ type: "dropped", records, at: wallClock() });
   }
 
   async #safely(tell: () => unknown): Promise<void> {

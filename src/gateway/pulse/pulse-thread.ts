@@ -3,6 +3,7 @@
 import { writeSync } from "node:fs";
 import { Session, type Debugger } from "node:inspector";
 import { workerData } from "node:worker_threads";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { pretty } from "../../lib/pretty.ts";
 import { CELLS, type PulseOptions } from "./pulse.ts";
 
@@ -89,7 +90,7 @@ function place(frame: Debugger.CallFrame, files: ReadonlyMap<string, string>): s
 function say(fields: object, msg: string): void {
   const line = JSON.stringify({
     level: "error",
-    time: new Date().toISOString(),
+    time: new Date(wallClock()).toISOString(),
     pid: process.pid,
     ...fields,
     msg,

@@ -1,4 +1,5 @@
 // The readings of all processes, in the primary. It asks once for all that want to know at one time.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Readings } from "../../plugin/readings.ts";
 import type { StoreSize } from "../../plugin/store.ts";
 import {
@@ -70,7 +71,7 @@ export class AllReadings {
     const others = there.flatMap((source) => this.#last.get(source) ?? []);
     const { ledger, ...sum } = summed([this.#own.read(), ...others], this.#ended);
     return {
-      at: Date.now(),
+      at: wallClock(),
       ...this.#primary.read(),
       processes: { there: there.length + 1, answered },
       ledger: { ...ledger, commits: this.#primary.commits(), size: await size },

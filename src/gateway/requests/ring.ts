@@ -1,5 +1,6 @@
 // Requests that are over, the last so many of them: what an operator asks about a minute later. A ring, so that it never grows,
 // and its readers are no part of it: one that is slow is overtaken, and told by how much.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { RequestRecord, TurnedAway } from "../../plugin/observer.ts";
 
 /** What reached a frontend, and what was turned away before one saw it. */
@@ -34,7 +35,7 @@ export class RequestRing {
   #grown = Promise.withResolvers<void>();
 
   /** `since`: before that it saw nothing. */
-  constructor(most: number, since: number = Date.now()) {
+  constructor(most: number, since: number = wallClock()) {
     this.#slots = Array.from({ length: most });
     this.#since = since;
   }
@@ -52,7 +53,7 @@ export class RequestRing {
 
   /** From when on every request is in it, in Unix milliseconds. */
   get since(): number {
-    return this.#first === 0 ? this.#since : (this.#at(this.#first)?.at ?? Date.now());
+    return this.#first === 0 ? this.#since : (this.#at(this.#first)?.at ?? wallClock());
   }
 
   /** From now on so many, the newest. */

@@ -1,5 +1,6 @@
 // Counts and times of requests by frontend, by provider and model, and by key, over stretches of five seconds, minutes and hours.
 // What a request adds is a few numbers; what is asked is added up when it is asked.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
 import { Cell, COUNTS, CellReader, CellWriter } from "./cell.ts";
@@ -57,7 +58,7 @@ export class Stats {
   readonly #of: { readonly [S in StatsStep]: Slots };
   readonly #now: () => number;
 
-  constructor(now: () => number = Date.now) {
+  constructor(now: () => number = wallClock) {
     const at = now();
     this.#now = now;
     this.#since = at;

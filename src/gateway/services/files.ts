@@ -4,6 +4,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import { signingKey } from "./signing-key.ts";
@@ -106,7 +107,7 @@ class FileShelf implements Files {
   constructor(
     dir: string,
     key: Buffer,
-    { now = Date.now, ...limits }: Partial<FileLimits> & { now?: () => number },
+    { now = wallClock, ...limits }: Partial<FileLimits> & { now?: () => number },
   ) {
     this.#dir = dir;
     this.#key = key;
@@ -242,7 +243,7 @@ class FileShelf implements Files {
       if (!found) continue;
       const [, seconds = Infinity, owner = ""] = ON_DISK.exec(name) ?? [];
       const ends = Number(seconds) * 1000;
-      const abandoned = name.endsWith(".tmp") && found.mtimeMs < Date.now() - ABANDONED_MS;
+      const abandoned = name.endsWith(".tmp") && found.mtimeMs < wallClock() - ABANDONED_MS;
       if (ends <= this.#now() || abandoned) {
         await rm(path, { force: true });
         swept++;

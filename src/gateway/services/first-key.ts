@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import { digest, mint } from "../../lib/key.ts";
 import type { KeyRecord, Store } from "../../plugin/store.ts";
@@ -15,13 +16,13 @@ export async function firstKey(
   const { items } = await services.store.keys({ limit: 1 });
   if (items.length > 0) return undefined;
   const key = mint();
-  const record = { id: key.id, name: "first", digest: digest(key.secret), created: Date.now() };
+  const record = { id: key.id, name: "first", digest: digest(key.secret), created: wallClock() };
   const first = await decided(record, services.store);
   // Whichever instance made it may have ended since: that its record is there is each one's to see to.
   await services.ledger.key(first);
   services.keys.forget();
   if (first.digest !== record.digest) return undefined;
-  services.observing.told({ type: "key", at: Date.now(), change: "made", key: key.id });
+  services.observing.told({ type: "key", at: wallClock(), change: "made", key: key.id });
   return key.secret;
 }
 

@@ -1,5 +1,6 @@
 // Which key does a client present? Looked up by its SHA-256, remembered for a minute, forgotten at once when keys change.
 // May import: lib, plugin (types). An unknown key takes the same way as a known one.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digest, equal, parse } from "../../lib/key.ts";
 import { within } from "./queued-command.ts";
@@ -29,7 +30,7 @@ interface KnownKey {
 export function createKeys(
   store: Pick<Store, "key">,
   {
-    now = Date.now,
+    now = wallClock,
     ttlMs = 60_000,
     patienceMs = PATIENCE_MS,
   }: { now?: () => number; ttlMs?: number; patienceMs?: number } = {},

@@ -9,6 +9,7 @@
 // byte); after that every new call is refused at once until the store is heard of again. A reserve that lands after it was
 // refused is voided: nothing was sent for it.
 import { setTimeout as sleep } from "node:timers/promises";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { Batches, turn } from "../../lib/batches.ts";
 import { fail, sayable } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
@@ -86,7 +87,7 @@ class BatchingLedger implements LedgerQueue {
 
   constructor(
     store: Pick<Store, "apply" | "lease">,
-    { now = Date.now, tell = () => {}, patienceMs = PATIENCE_MS }: LedgerOptions,
+    { now = wallClock, tell = () => {}, patienceMs = PATIENCE_MS }: LedgerOptions,
   ) {
     this.#store = store;
     this.#now = now;

@@ -1,4 +1,5 @@
 // Warns the operator of a model in use that its provider will retire: one line a day for each, while it is asked for.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
 
 const DAY_MS = 86_400_000;
@@ -10,7 +11,7 @@ export class Retiring {
   readonly #now: () => number;
   readonly #said = new Map<string, number>();
 
-  constructor(log: Pick<Log, "warn">, now: () => number = Date.now) {
+  constructor(log: Pick<Log, "warn">, now: () => number = wallClock) {
     this.#log = log;
     this.#now = now;
   }

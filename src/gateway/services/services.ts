@@ -1,5 +1,6 @@
 // What outlives a generation: one of each per process. A generation borrows from here and owns the rest.
 import { join } from "node:path";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { openLists, type Lists } from "../../catalogue/lists.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
@@ -120,8 +121,8 @@ export async function openServices(
     observing,
     remembered,
     rests: new RestingTargets({
-      rests: (rest) => observing.told({ type: "rests", at: Date.now(), ...rest }),
-      recovered: (what) => observing.told({ type: "recovered", at: Date.now(), ...what }),
+      rests: (rest) => observing.told({ type: "rests", at: wallClock(), ...rest }),
+      recovered: (what) => observing.told({ type: "recovered", at: wallClock(), ...what }),
     }),
     refusals: new Refusals(),
     commits: new Durations(),
@@ -163,7 +164,7 @@ export async function openServices(
       const ok = trouble === undefined;
       if (ok) log.info({}, "the ledger takes rows again");
       else log.error({ trouble }, "the ledger takes no rows; new calls are refused");
-      observing.told({ type: "ledger", at: Date.now(), ok });
+      observing.told({ type: "ledger", at: wallClock(), ok });
     },
   });
   scope.defer(() => services.ledger.close());

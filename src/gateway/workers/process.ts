@@ -1,6 +1,7 @@
 // One process of several: services with a borrowed store, a slot for generations, a port that it shares. What it does it is told to do by
 // the primary, and when the primary is gone it is gone too.
 import { resolve } from "node:path";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { createLists } from "../../catalogue/lists.ts";
 import { defaultText } from "../../config/default.ts";
 import { loadConfig } from "../../config/load.ts";
@@ -39,7 +40,7 @@ class WorkerProcess {
   readonly #of: WorkerOptions;
   readonly #scope = new Scope();
   readonly #lists = createLists();
-  readonly #startedAt = Date.now();
+  readonly #startedAt = wallClock();
   readonly #over = Promise.withResolvers<void>();
   readonly #link: Link;
   readonly #observing: ReturnType<typeof forwarding>;

@@ -1,4 +1,5 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
 import type { Fault } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
@@ -30,7 +31,7 @@ export function answering(call: HostCall): AnswerContext {
 class CallAnswerContext implements AnswerContext {
   readonly id: string;
   readonly model: string;
-  readonly created = Math.floor(Date.now() / 1000);
+  readonly created = Math.floor(wallClock() / 1000);
   readonly stream: boolean;
   readonly body: Body;
   readonly #call: HostCall;

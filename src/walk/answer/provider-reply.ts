@@ -1,4 +1,5 @@
 // What `next()` of an attempt hook gives: the head of a provider's answer, or of one that a hook further in has given.
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import type {
   CallRecord,
@@ -42,7 +43,7 @@ export class ProviderReply implements Reply {
         per,
       }),
     );
-    return [...own, ...providerLimits(this.headers, Date.now())];
+    return [...own, ...providerLimits(this.headers, wallClock())];
   }
 
   async record(max: number): Promise<RecordedAnswer | null> {

@@ -1,5 +1,6 @@
 // Service-ZDR, as the walk keeps it: what may not be asked, which providers may hear of it, and what the answer says about that.
 // The zdr middleware decides what holds for a request. No middleware can loosen it afterwards.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { effectivePolicy, lasts, satisfies } from "../../catalogue/policy.ts";
 import { fail } from "../../model/error.ts";
 import type { PolicyControl, EffectivePolicy, Feature } from "../../model/facts.ts";
@@ -29,7 +30,7 @@ export function keepPrivate(x: HostExchange): void {
     });
   for (const { id, sends, trusted } of inner.frontend.chain.senders) {
     if (sends === "nowhere") continue;
-    const policy = effectivePolicy({ provider: sends, protocol: null, trusted, now: Date.now() });
+    const policy = effectivePolicy({ provider: sends, protocol: null, trusted, now: wallClock() });
     if (!satisfies(x.privacy, policy))
       fail("privacy", `${id} sends content to a place whose data policy is not known to be zero.`, {
         code: "zdr_unavailable",
@@ -112,7 +113,7 @@ export function promise(call: HostCall): void {
   const policy = policyOf(
     call.candidate["~"],
     call.info,
-    Date.now(),
+    wallClock(),
     reaching(call.candidate, x.features),
   );
   if (!satisfies(x.privacy, policy) || x["~"].gen.rests.distrusted(call.candidate))

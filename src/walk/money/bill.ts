@@ -1,6 +1,7 @@
 // The end of a call, in one place: what it used and cost, its record, its row in the ledger, and a line in the log where the
 // ledger does not take it.
 import { setTimeout as sleep } from "node:timers/promises";
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { Fault } from "../../model/error.ts";
 import type { FinishReason } from "../../model/event.ts";
 import type { Price } from "../../model/facts.ts";
@@ -19,7 +20,7 @@ export function settleCall(
   { finish, fault }: { finish?: FinishReason; fault?: Fault },
 ): Promise<void> {
   const { command, record } = tally.settle({
-    at: Date.now(),
+    at: wallClock(),
     outcome: fault?.kind ?? "ok",
     finish,
     fault,
@@ -49,7 +50,14 @@ export function settleUnasked(tally: Tally, finish: FinishReason): Promise<void>
   const record = unasked(call);
   const { attempt, usage, costNano, ms } = record;
   call.exchange["~"].calls.push(record);
-  const settle = { do: "settle", at: Date.now(), attempt, state: "void", usage, costNano } as const;
+  const settle = {
+    do: "settle",
+    at: wallClock(),
+    attempt,
+    state: "void",
+    usage,
+    costNano,
+  } as const;
   const row = billed(call, { ...settle, outcome: "middleware", finish, ms }, []);
   tally.closed(record, row);
   return row;

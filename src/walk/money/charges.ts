@@ -1,5 +1,6 @@
 // What one call takes of limits: those of its key, of its accounts, and of charge hooks. All are taken in one atomic step with the
 // call's row. A refusal says which limit it was.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { outputThatFits, type Ask } from "../../money/estimate.ts";
 import { formatUsd } from "../../money/format.ts";
 import { priceHash } from "../../money/price.ts";
@@ -49,7 +50,7 @@ export function reserveAside(call: HostCall): Promise<void> {
   const claims = limits
     .filter(({ unit }) => COUNTED.includes(unit))
     .map((limit) => ({ ...limit, take: 1n }));
-  return reserveRow(call, { at: Date.now(), labels, claims, holdNano: 0n, price: undefined });
+  return reserveRow(call, { at: wallClock(), labels, claims, holdNano: 0n, price: undefined });
 }
 
 const ORDER = ["soft", "expected", "hard"] as const;

@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import { hold, type Ask } from "../../money/estimate.ts";
 import { fail } from "../../model/error.ts";
 import type { Limit } from "../../plugin/limit.ts";
@@ -21,7 +22,7 @@ export function reserve(call: HostCall, out: OutgoingRequest | null, tally: Tall
   });
   tally.inputEstimate = input;
   tally.pricing.terms = termsOf(call, survey);
-  const at = (tally.pricing.at = Date.now());
+  const at = (tally.pricing.at = wallClock());
   const ask: Ask = {
     ...tally.pricing.terms,
     mode: mode ?? "expected",

@@ -1,4 +1,5 @@
 // Token counts and by-id operations. They cost no money, but they are requests: a key's limits on requests count them.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { faultOf } from "../../model/error.ts";
 import { billed, inTime } from "../money/bill.ts";
 import type { HostCall } from "../call.ts";
@@ -28,7 +29,7 @@ function over(call: HostCall, outcome: string): Promise<void> {
       call,
       {
         do: "settle",
-        at: Date.now(),
+        at: wallClock(),
         attempt: call.attempt,
         state: outcome === "ok" ? "exact" : "void",
         usage: {},

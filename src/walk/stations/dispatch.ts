@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import { fault, faultOf, type Fault } from "../../model/error.ts";
 import type { HeadersOut } from "../../model/values.ts";
 import { ClientAnswer } from "../answer/client-answer.ts";
@@ -87,7 +88,7 @@ function giveUp(x: HostExchange, answer: ClientAnswer, failure: Fault): void {
     .server!.stream((piece) => answer.write(piece), {
       id: x.id,
       model: x.model,
-      created: Math.floor(Date.now() / 1000),
+      created: Math.floor(wallClock() / 1000),
       stream: true,
       body: x.body,
       query: x.query,

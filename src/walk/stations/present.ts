@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import { formOf } from "../../lib/media.ts";
 import { fail, fault, faultOf, type Fault } from "../../model/error.ts";
 import type { FinishReason, ModelEvent } from "../../model/event.ts";
@@ -215,7 +216,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
   tick(now: number): void {
     if (this.#finishing === undefined && now - this.#told > PROGRESS_MS && this.tally.accepted) {
       this.#told = now;
-      this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(Date.now()));
+      this.#call.exchange["~"].gen.ledger.progress(this.tally.progress(wallClock()));
     }
     if (now < this.#due) return;
     if (!this.#settled && this.#finishing !== undefined) return this.#billed();

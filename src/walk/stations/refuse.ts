@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
 import type { ErrorAnswer } from "../../plugin/protocol.ts";
@@ -34,7 +35,7 @@ export function refuse(x: HostExchange, problem: unknown): void {
   const head = inner.frontend.server?.head?.({
     id: x.id,
     limits: inner.limits,
-    now: Date.now(),
+    now: wallClock(),
   }) ?? {
     "x-request-id": x.id,
   };

@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import type { CallRecord } from "../../plugin/call.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { Fault } from "../../model/error.ts";
@@ -25,7 +26,7 @@ export function seenOf(x: HostExchange, outcome: Outcome): HeardRequest {
   const inner = x["~"];
   const last = outcome.calls.at(-1);
   return {
-    at: Date.now(),
+    at: wallClock(),
     id: x.id,
     clientRequestId: clientRequestId(inner),
     worker: 0,

@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import { pathNamed } from "../upstream/path.ts";
 import { lasts, satisfies } from "../../catalogue/policy.ts";
 import type { ErrorKind } from "../../model/error.ts";
@@ -276,5 +277,5 @@ function lacking(candidate: HostCandidate, features: readonly Feature[]): Featur
 function narrowed(candidate: HostCandidate, asked: readonly Feature[]): HostCandidate {
   const features = reaching(candidate, asked);
   if (!features.some((f) => lasts(f, candidate.policy.stateful))) return candidate;
-  return { ...candidate, policy: policyOf(candidate["~"], candidate.info, Date.now(), features) };
+  return { ...candidate, policy: policyOf(candidate["~"], candidate.info, wallClock(), features) };
 }

@@ -1,3 +1,4 @@
+import { wallClock } from "../../lib/wall-clock.ts";
 import { put } from "../../lib/member.ts";
 import { fail } from "../../model/error.ts";
 import type { Body, HeadersIn, HeadersOut } from "../../model/values.ts";
@@ -134,7 +135,7 @@ export function headOf(call: HostCall, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
   const { frontend, gen, limits } = x["~"];
   const head: Record<string, string | undefined> = {};
-  const own = frontend.server?.head?.({ id: x.id, limits, now: Date.now() });
+  const own = frontend.server?.head?.({ id: x.id, limits, now: wallClock() });
   for (const name in own) head[name] = own[name];
   head["x-tollgate-generation"] = String(gen.number);
   head["x-tollgate-warnings"] = call.warnings;

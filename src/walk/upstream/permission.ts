@@ -1,5 +1,6 @@
 // What leaves is what was looked at: state, models, accounts and privacy are judged on the body that leaves, on both lanes, just
 // before it does. The tables are in protocols/look; here stands what may be done with what they find.
+import { wallClock } from "../../lib/wall-clock.ts";
 import { satisfies } from "../../catalogue/policy.ts";
 import { fail } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
@@ -82,7 +83,10 @@ function permitted(call: HostCall, named: Named): void {
       );
     if (x.privacy === "off") continue;
     if (
-      !satisfies(x.privacy, policyOf(call.candidate["~"], info, Date.now(), [...featuresOf(named)]))
+      !satisfies(
+        x.privacy,
+        policyOf(call.candidate["~"], info, wallClock(), [...featuresOf(named)]),
+      )
     )
       fail(
         "privacy",
