@@ -153,6 +153,38 @@ describe("whatever stands in names, models, labels and ids", () => {
       { numRuns: 300 },
     );
   });
+
+  it("two names of labels never become one, and none becomes a field", () => {
+    const near = fc.constantFrom(
+      "",
+      " ",
+      "_20",
+      "%20",
+      "=",
+      "_3D",
+      "%3D",
+      "%",
+      "%25",
+      "a.b",
+      "a b",
+    );
+    fc.assert(
+      fc.property(fc.uniqueArray(near, { maxLength: 8 }), (names) => {
+        const labels = Object.fromEntries(names.map((name) => [name, "1"]));
+        const pairs = read(lines("logfmt", ["id", "labels"])({ ...RECORD, labels }, 1).trimEnd());
+        expect(pairs.size).toBe(names.length + 1);
+      }),
+    );
+  });
+
+  it("nothing is longer than it may be, however long it was", () => {
+    const long = "m".repeat(100_000);
+    const one = { ...RECORD, model: long, labels: { [long]: long } };
+    for (const write of [asJson, asLogfmt]) expect(write(one, 1).length).toBeLessThan(1_500);
+    const said = JSON.parse(asJson(one, 1)) as { model: string; labels: Record<string, string> };
+    expect(said.model).toHaveLength(256);
+    expect(Object.entries(said.labels)).toEqual([["m".repeat(64), "m".repeat(64)]]);
+  });
 });
 
 describe("a line", () => {
