@@ -4,6 +4,7 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { paced } from "./paced.ts";
 import type { Rig, Verdict } from "./rig.ts";
 
 const NAMES = ["killed", "slow", "limited"] as const;
@@ -42,18 +43,20 @@ export async function failover({ seconds, rate }: FailoverOptions): Promise<Verd
     let errors = 0;
     const calls: Promise<void>[] = [];
     const watch = compared(daemon, seconds, wrong);
-    for (let i = 0; i < seconds * rate; i++) {
-      const due = (i * 1_000) / rate - (performance.now() - began);
-      if (due > 0) await sleep(due);
-      calls.push(
-        asked(daemon).then(
-          (ms) => void waits.push(ms),
-          (error: unknown) => {
-            if (errors++ < 5) wrong.push(`a client saw ${String(error)} at ${part().toFixed(2)}`);
-          },
-        ),
-      );
-    }
+    await paced(
+      rate,
+      () => part() < 1,
+      () => {
+        calls.push(
+          asked(daemon).then(
+            (ms) => void waits.push(ms),
+            (error: unknown) => {
+              if (errors++ < 5) wrong.push(`a client saw ${String(error)} at ${part().toFixed(2)}`);
+            },
+          ),
+        );
+      },
+    );
     await Promise.all(calls);
     await watch;
     if (errors > 0) wrong.push(`${errors} clients saw an error`);
@@ -158,8 +161,8 @@ const USAGE = {
   usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
 };
 const STREAM =
-  [...LINES, END, USAGE].map((one) => `data: ${JSON.stringify(one)}\\n\\n`).join("") +
-  "data: [DONE]\\n\\n";
+  [...LINES, END, USAGE].map((one) => `data: ${JSON.stringify(one)}\n\n`).join("") +
+  "data: [DONE]\n\n";
 
 async function provider(ill: () => boolean, name: Name): Promise<Provider> {
   let calls = 0;

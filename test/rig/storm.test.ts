@@ -24,7 +24,7 @@ it("the judge finds each thing that may go wrong", () => {
   expect(judge({ ...fine, upstream: [10, 10, 10, 40, 40, 12, 10] })).toHaveLength(2);
   expect(judge({ ...fine, upstream: [10, 10, 10, 16, 16, 12, 10] })).toHaveLength(1);
   expect(judge({ ...fine, upstream: [10, 10, 10, 0, 0, 12, 10] })).toHaveLength(1);
-  expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 16, 10] })).toHaveLength(1);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 16, 16] })).toHaveLength(1);
   expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 1, 1] })).toHaveLength(1);
   expect(judge({ ...fine, lost: 1 })).toHaveLength(1);
 });

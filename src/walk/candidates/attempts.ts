@@ -17,6 +17,8 @@ const BASE_MS = 100;
 const CAP_MS = 2_000;
 /** A provider that asks for a longer pause is not waited for. */
 const TOLD_MOST_MS = 5_000;
+/** The first answer of a target that was away ends its rest for all. */
+const PATIENCE_MS = 200;
 /** Endpoints that cannot say a request cost nothing upstream, and are work all the same. */
 const MOST_UNSAID = 5;
 
@@ -40,6 +42,8 @@ export class Attempts {
   #again: Again[] | undefined;
   #failed: HostCandidate[] | undefined;
   #began: number | undefined;
+  #stuck = false;
+  #looked = false;
 
   constructor(x: HostExchange, { candidates, others, on }: Plan) {
     this.#x = x;
@@ -67,9 +71,10 @@ export class Attempts {
       (this.#again ??= []).push({ candidate, at: performance.now() + wait });
     }
     const next = this.#mayNext(candidate, stage, failure);
-    return (
-      (next ? this.#next() : undefined) ?? this.#oncemore() ?? (next ? this.#least() : undefined)
-    );
+    const turn =
+      (next ? this.#next() : undefined) ?? this.#oncemore() ?? (next ? this.#least() : undefined);
+    this.#stuck = !turn && next;
+    return turn;
   }
 
   /** The next in their order that is well. */
@@ -103,13 +108,25 @@ export class Attempts {
   #least(): Try | undefined {
     const { rests } = this.#x["~"].gen;
     const until = (candidate: HostCandidate) => rests.rest(candidate)?.until ?? 0;
-    const list = this.#rested?.splice(0).toSorted((a, b) => until(a) - until(b)) ?? [];
-    for (const [i, candidate] of list.entries()) {
-      if (!this.#welcome(candidate) && !this.#spends(candidate)) continue;
-      this.#rested!.push(...list.slice(i + 1));
-      return this.#turn(candidate, 0, false, "spare");
-    }
-    return undefined;
+    const list = this.#rested?.toSorted((a, b) => until(a) - until(b)) ?? [];
+    const candidate = list.find((one) => this.#welcome(one) || this.#spends(one));
+    if (!candidate) return undefined;
+    this.#rested = list.filter((one) => one !== candidate);
+    return this.#turn(candidate, 0, false, "spare");
+  }
+
+  /** How long it is worth waiting for what rests to come back by another request's answer; undefined: it is not, or was waited for. */
+  get patience(): number | undefined {
+    if (!this.#stuck || this.#looked || !this.#rested?.length) return undefined;
+    return PATIENCE_MS * (0.5 + Math.random());
+  }
+
+  /** Whether one that rested has come back meanwhile. */
+  lastLook(): Try | undefined {
+    this.#looked = true;
+    this.#candidates = this.#rested!.splice(0);
+    this.#place = 0;
+    return this.#next() ?? this.#least();
   }
 
   /**
@@ -118,8 +135,10 @@ export class Attempts {
    */
   #welcome(candidate: HostCandidate): boolean {
     const state = this.#x["~"].gen.rests.rest(candidate)?.state;
-    if (state === "recovering" || state === undefined) return !retriesItself(this.#x);
-    return state === "refused";
+    if (state === "refused") return true;
+    if ((state !== undefined && state !== "recovering") || retriesItself(this.#x)) return false;
+    candidate["~"].target.took(performance.now());
+    return true;
   }
 
   #turn(candidate: HostCandidate, waitMs: number, fresh: boolean, pass: Pass = "plain"): Try {

@@ -39,8 +39,10 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
     } finally {
       if (call.pass === "probe") candidate["~"].target.release();
     }
-    if (turn && turn.waitMs > 0) await paused(x, turn.waitMs);
+    const patience = turn ? turn.waitMs : attempts.patience;
+    if (patience !== undefined && patience > 0) await paused(x, patience);
     if (x["~"].gone) break;
+    if (!turn && patience !== undefined) turn = attempts.lastLook();
   }
   comingBack(faultOf(problem)!, rests, plan.candidates);
   if (answer.opened && !x["~"].gone) {

@@ -44,6 +44,13 @@ export class Ramp {
     return true;
   }
 
+  /** One more was let through all the same: the next ones have to wait for longer. */
+  took(now: number): void {
+    if (this.#over(now)) return;
+    this.#fill(now);
+    this.#room = Math.max(-this.#pace, this.#room - 1);
+  }
+
   /** Whether none would be let through. */
   full(now: number): boolean {
     if (this.#over(now)) return false;

@@ -116,6 +116,11 @@ export class UpstreamTarget {
     return this.#ramp.active && !this.#ramp.pass(now) ? undefined : "plain";
   }
 
+  /** It was asked although it recovers. */
+  took(now: number): void {
+    this.#ramp.took(now);
+  }
+
   /**
    * Whether it may be asked once more, or although it rests: that takes one from its budget. `halved`: the client tries again by
    * itself, so what is tried here comes on top of it.
