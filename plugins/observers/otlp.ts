@@ -3,7 +3,7 @@
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { SPELLINGS, spellingsOf } from "./genai.ts";
 import { Batches, type BatchCounts } from "./otlp/batches.ts";
-import { noticeLog, requestLog } from "./otlp/logs.ts";
+import { noticeLog, refusalLog, requestLog } from "./otlp/logs.ts";
 import { Post } from "./otlp/post.ts";
 import { pushing } from "./otlp/push.ts";
 import { keeps, SAMPLERS } from "./otlp/sampler.ts";
@@ -129,6 +129,7 @@ export default defineObserver({
           lines?.add([requestLog(record, tell)]);
         }
       },
+      turnedAway: (batch) => lines?.add(batch.map(refusalLog)),
       ...(pushed && { billed: pushed.billed }),
       told(notice) {
         pushed?.told(notice);

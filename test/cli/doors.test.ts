@@ -170,8 +170,7 @@ describe("on the command line and the files alone", () => {
       expect(code).toBe(0);
       // A request is remembered by the gateway that runs; of keys some were written since.
       const changed = ["keys.list", "keys.show", "requests.show"].includes(name);
-      if (!COMMANDS[name].writes && !changed)
-        expect(out).toBe(live.get(name));
+      if (!COMMANDS[name].writes && !changed) expect(out).toBe(live.get(name));
     },
   );
 

@@ -12,6 +12,7 @@ import {
   type UpstreamRequest,
 } from "tollgate/testing";
 import { attributesOf, itemsOf, type Decoded } from "../plugins/observers/decoded.ts";
+import { traceHeaders } from "../../src/walk/trace.ts";
 import { until } from "../kit/waits.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -185,6 +186,15 @@ describe("the trace of a request", () => {
     const elsewhere = collector.requests.find(({ path }) => path === "/elsewhere")!;
     expect(elsewhere.headers["traceparent"]).toBeUndefined();
   });
+});
+
+it("goes on under the request itself where a call has no span: counts, and what is asked for by its id", () => {
+  const exchange = { privacy: "off", trace: { traceId: TRACE, spanId: SPAN, sampled: false } };
+  const candidate = { "~": { provider: { trace: "forward" } } };
+  const of = (op: string) =>
+    traceHeaders({ n: 1, candidate, exchange: { ...exchange, op } } as never)["traceparent"];
+  expect([of("count"), of("relay")]).toEqual([`00-${TRACE}-${SPAN}-00`, `00-${TRACE}-${SPAN}-00`]);
+  expect(of("generate")).not.toContain(SPAN);
 });
 
 describe("spans", () => {

@@ -40,14 +40,25 @@ providers:
   one: { use: anthropic-compatible, with: { base_url: "${up}/one/v1" }, trace: forward }
   two: { use: openai-compatible, with: { base_url: "${up}/two/v1" } }
 models:
-  falls: { candidates: [one/model, two/model, one/other] }
+  falls: { candidates: [one/model, two/model, one/other], on: [context_length, overloaded] }
 `;
+
+const TOO_LONG = {
+  type: "error",
+  error: {
+    type: "invalid_request_error",
+    code: "context_length_exceeded",
+    message: "prompt is too long: 9 tokens > 8 maximum",
+  },
+};
 
 /** Fails as often as the request's own words say. */
 function answering(asked: UpstreamRequest) {
   const fails = Number(/fails=(\d)/.exec(asked.body.toString())?.[1] ?? 0);
   const place = asked.path.startsWith("/two") ? 1 : asked.body.includes('"other"') ? 2 : 0;
-  if (place < fails) return json({ error: { message: "No." } }, 503);
+  // Too long a request says nothing of its provider, so none is left alone for it. A provider that is down is asked once more.
+  if (place < fails) return json(TOO_LONG, 400);
+  if (asked.n % 97 === 0) return json({ error: { message: "No." } }, 503);
   return say("Hello.").usage({ input: 20, output: 7, cache_read: 5, cache_write_5m: 3 }).to(asked);
 }
 
@@ -196,7 +207,8 @@ function tree(
   const [from, to] = time(server) as [bigint, bigint];
   if (traceId !== undefined) check(server["traceId"] === traceId, "another trace");
   check((server["parentSpanId"] || undefined) === spanId, "another parent");
-  check(calls.length > 0, "no attempt");
+  // What keeps failing is left alone: then no provider is asked.
+  check(calls.length > 0 || status >= 500, "no attempt");
   check(Number(attributesOf(server)["http.response.status_code"]) === status, "another status");
   for (const [i, call] of calls.entries()) {
     const says = attributesOf(call);
@@ -209,12 +221,20 @@ function tree(
     if (says["error.type"] === undefined && says["tollgate.provider"] === "one")
       for (const name of SPELLINGS) check(says[name] === "3", `no ${name}`);
   }
-  const names = (server["events"] ?? []).map(({ name }: Decoded) => name);
-  check(names.length === calls.length - 1, `${names.length} events`);
-  check(
-    names.every((name: string) => name === "tollgate.fallback"),
-    "another event",
-  );
+  // The same model of the same provider once more is a retry, another one a fallback.
+  const targets = calls.map((call) => {
+    const says = attributesOf(call);
+    return `${String(says["tollgate.provider"])}/${String(says["gen_ai.request.model"])}`;
+  });
+  const steps = targets
+    .slice(1)
+    .map((to, i) => `tollgate.${to === targets[i] ? "retry" : "fallback"} ${targets[i]} ${to}`);
+  const events = (server["events"] ?? []).map((event: Decoded) => {
+    const { "tollgate.from": from, "tollgate.to": to } = attributesOf(event);
+    return `${event["name"]} ${String(from)} ${String(to)}`;
+  });
+  if (calls.length > 0)
+    check(events.join() === steps.join(), `${events.join()} in place of ${steps.join()}`);
   return wrong;
 }
 

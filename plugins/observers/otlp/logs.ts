@@ -1,5 +1,5 @@
 // A request as a line of a log, and what the gateway tells of itself.
-import type { Notice, RequestRecord, Usage } from "tollgate/plugin";
+import type { Notice, RequestRecord, TurnedAway, Usage } from "tollgate/plugin";
 import { Attributes, nanos, usd } from "./attributes.ts";
 import type { Message } from "./protobuf.ts";
 import {
@@ -55,6 +55,20 @@ function costOf({ calls }: RequestRecord): string | undefined {
     sum += costNano;
   }
   return usd(sum);
+}
+
+/** What the door has refused is no request, and in no trace. */
+export function refusalLog({ at, id, status, code, method, listener }: TurnedAway): Message {
+  const attributes = new Attributes()
+    .add("http.request.method", method)
+    .add("http.response.status_code", status)
+    .add("tollgate.request.id", id)
+    .add("tollgate.fault.code", code)
+    .add("tollgate.listener", listener);
+  return {
+    ...line(at, "WARN", `${code} ${status}`, "tollgate.turned_away"),
+    attributes: attributes.list,
+  };
 }
 
 /** New notices are told as they are: what is plain in them is an attribute. */
