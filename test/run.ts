@@ -44,6 +44,7 @@ const LONG = [
   "test/rig/canary.test.ts",
   "test/rig/clock.test.ts",
   "test/rig/crash.test.ts",
+  "test/rig/prune.test.ts",
   "test/rig/ledger-size.test.ts",
   "test/rig/overload.test.ts",
   "test/rig/readers.test.ts",

@@ -1,7 +1,7 @@
-// How large the ledger is, and archives of it, on the command line.
+// How large the ledger is, archives of it, and sums in the place of its rows, on the command line.
 import { resolve } from "node:path";
 import { wallClock } from "../lib/wall-clock.ts";
-import type { ArchiveMade } from "../gateway/control/keeping-commands.ts";
+import type { ArchiveMade, PruneAnswer } from "../gateway/control/keeping-commands.ts";
 import { COMMANDS } from "../gateway/control/table.ts";
 import { cannot } from "../gateway/keeping/cannot.ts";
 import { idleStore } from "../gateway/keeping/idle-store.ts";
@@ -9,16 +9,16 @@ import { parseDuration } from "../lib/duration.ts";
 import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
 import { formatUsd } from "../money/format.ts";
-import type { LedgerState } from "../plugin/keeping.ts";
+import type { LedgerState, PrunePlan } from "../plugin/keeping.ts";
 import { sizeOf, took } from "./amounts.ts";
 import { CONFIG, type CliInput, EXIT, type Options, type Part, STATE } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./loading.ts";
 import { storeDoor } from "./store.ts";
-import { moment, paint, say, sayJson } from "./terminal.ts";
+import { moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const BASIC: Options = { ...CONFIG, ...STATE };
 
-export const KEEPING: Readonly<Record<"state" | "archive", Part>> = {
+export const KEEPING: Readonly<Record<"state" | "archive" | "prune", Part>> = {
   state: {
     usage: "ledger state [options]",
     summary: COMMANDS["ledger.state"].summary,
@@ -47,6 +47,25 @@ export const KEEPING: Readonly<Record<"state" | "archive", Part>> = {
       "tollgate ledger archive 2026.jsonl.gz --verify",
     ],
     run: (given) => (given.has("verify") ? verified(given) : archived(given)),
+  },
+  prune: {
+    usage: "ledger prune [options]",
+    summary: COMMANDS["ledger.prune"].summary,
+    about:
+      "Takes out whole commits from the beginning on, and puts their sums in their place: reports, budgets and the proof stay what they were, " +
+      "but for the rows themselves and for labels. It goes in short steps between those of a gateway that serves, and goes on where it was " +
+      "when it was interrupted. Rows stay as long as an older call is open. --dry-run says what it would do.",
+    options: {
+      older: { value: "span", about: "rows that are older than this, as in 400d" },
+      "dry-run": { about: "say how many rows, how many bytes and how long, and do nothing" },
+      "archive-first": { value: "file", about: "write the rows into an archive before they go" },
+      ...BASIC,
+    },
+    examples: [
+      "tollgate ledger prune --older 400d --dry-run",
+      "tollgate ledger prune --older 400d --archive-first old.jsonl.gz",
+    ],
+    run: prune,
   },
 };
 
@@ -116,4 +135,44 @@ async function verified(given: CliInput): Promise<number> {
     say(`${paint("gray", "head")}  ${head}`);
   }
   return fine ? EXIT.fine : EXIT.failed;
+}
+
+async function prune(given: CliInput): Promise<number> {
+  const older = given.text("older");
+  const span = older === undefined ? undefined : parseDuration(older);
+  if (span === undefined)
+    return fail("invalid", "Say how old: --older 400d. See tollgate ledger prune --help.", {
+      code: "usage",
+    });
+  const first = given.text("archive-first");
+  await using door = await storeDoor(given);
+  const answer = (await door.ask("ledger.prune", {
+    before: Math.max(0, wallClock() - span),
+    dryRun: given.has("dry-run"),
+    archive: first === undefined ? undefined : resolve(first),
+  })) as unknown as PruneAnswer;
+  if (given.json) sayJson(answer);
+  else if (answer.done === null) tellPlan(answer.plan);
+  else {
+    const { rows, bytes, ms, longestMs, archive } = answer.done;
+    if (archive) tellArchive(archive);
+    say(`${plural(rows, "row")} pruned, ${sizeOf(bytes)} given back, ${took(ms)}`);
+    remark(paintRemark("gray", `the longest step took ${longestMs.toFixed(1)} ms`));
+    tellOpen(answer.plan);
+  }
+  return EXIT.fine;
+}
+
+function tellPlan(plan: PrunePlan): void {
+  const { rows, bytes, ms, from, to } = plan;
+  const when = from == null || to == null ? "" : `, ${moment(from)} to ${moment(to)}`;
+  say(`${plural(rows, "row")} would go${when}: about ${sizeOf(bytes)}, in about ${took(ms)}`);
+  tellOpen(plan);
+}
+
+function tellOpen({ open }: PrunePlan): void {
+  if (open)
+    remark(
+      paintRemark("yellow", `Rows stay from ${moment(open.at)} on: call ${open.attempt} is open.`),
+    );
 }

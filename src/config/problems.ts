@@ -370,6 +370,17 @@ export const problem = {
     ),
   checkFailed: (from: string, why: string) =>
     error("plugin/check-failed", `the check of ${from} failed: ${why}`),
+  keepsTooShort: () =>
+    error(
+      "config/keep",
+      "rows are kept for a day at least: they are settled and corrected until then",
+    ),
+  cannotPrune: (store: string) =>
+    error(
+      "config/keep",
+      `the store "${store}" cannot put sums in the place of rows, so keep could not be kept to`,
+      "take it out, and use what its database has for that",
+    ),
   noWorkers: (said: number | "auto") =>
     error(
       "config/workers",

@@ -109,6 +109,7 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     },
     remember: config.remember,
     log: { level: config.log.level, slow: sayDuration(config.log.slowMs) },
+    ledger: { keep: config.ledger.keepMs && sayDuration(config.ledger.keepMs) },
     store: mountedView(config.store),
     frontends: config.frontends.map(mountedView),
     middleware: config.middleware.map((m) => ({

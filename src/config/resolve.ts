@@ -88,6 +88,9 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
       level: overrides.logLevel ?? root.log.level,
       slowMs: parseDuration(root.log.slow)!,
     },
+    ledger: {
+      keepMs: root.ledger.keep === undefined ? undefined : parseDuration(root.ledger.keep)!,
+    },
     store: mountedOf(mounts.find((m) => m.kind === "store")!),
     frontends: mounts.filter((m) => m.kind === "frontend").map(mountedOf),
     middleware: mounts.filter((m) => m.kind === "middleware").map((m) => middlewareOf(m, root)),
@@ -115,6 +118,7 @@ function drainOf(said: any): Pick<GatewayConfig, "drainMs" | "announceMs"> {
   };
 }
 
+const DAY_MS = 86_400_000;
 /** Longer than anything that a person waits for, and an end all the same. */
 const HOOK_TIMEOUT = "30s";
 
@@ -202,6 +206,8 @@ export function checkDurations(root: any, report: Report): void {
   check(root.log?.slow, "/log/slow", true);
   check(root.catalogue?.refresh, "/catalogue/refresh", false);
   check(root.files?.lifetime, "/files/lifetime", false);
+  const keep = typeof root.ledger?.keep === "string" ? parseDuration(root.ledger.keep) : undefined;
+  if (keep !== undefined && keep < DAY_MS) report(problem.keepsTooShort(), "/ledger/keep");
   checkTimes(root.timeouts, "/timeouts");
   if (Array.isArray(root.middleware))
     for (const [i, each] of root.middleware.entries())

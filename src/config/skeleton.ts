@@ -137,6 +137,12 @@ const REMEMBER = {
     "Requests that are over and that `tollgate request`, `tail` and `top` still know; 0: none, and nothing is counted",
 };
 
+const LEDGER = section("Rows of the ledger", {
+  keep: duration(
+    "How long rows are kept; then sums stand for them. At least 1d; for good when it is absent",
+  ),
+});
+
 const INCLUDE = {
   type: ["string", "array"],
   items: { type: "string", minLength: 1 },
@@ -197,6 +203,7 @@ const skeleton = (facts: Schema) => ({
       },
       slow: duration("A request that waits longer for its first byte gets a line", "10s"),
     }),
+    ledger: LEDGER,
     store: {
       ...mounted(plugin),
       default: "sqlite",

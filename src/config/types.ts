@@ -83,6 +83,10 @@ export interface GatewayConfig {
     /** A request slower than this to its first byte gets a line. */
     readonly slowMs: number;
   };
+  readonly ledger: {
+    /** How long rows are kept; undefined: for good. */
+    readonly keepMs: number | undefined;
+  };
   readonly store: MountConfig<StoreDef<any> & Branded<"store">>;
   readonly frontends: readonly MountConfig<FrontendDef<any> & Branded<"frontend">>[];
   readonly middleware: readonly MiddlewareConfig[];

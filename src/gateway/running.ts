@@ -114,6 +114,7 @@ export class Running implements Gateway {
       if (problems.length > 0) return problems;
     } else this.#door = await this.#stage.listen();
     this.#follow(serving);
+    this.#stage.retain(this.#scope);
     this.#watch();
     return undefined;
   }
@@ -136,7 +137,6 @@ export class Running implements Gateway {
     return this.#workers?.peers(id, question);
   }
 
-  /** Of all processes. */
   readings = async (): Promise<Readings | undefined> => this.#readings?.read();
 
   readonly reload = latest(async (why: Why) => {

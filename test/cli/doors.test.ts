@@ -52,6 +52,7 @@ const GIVEN: Readonly<Record<CommandName, readonly [JsonObject, ...string[]]>> =
     const file = fresh("rows.jsonl.gz");
     return [{ file, before: 0 }, file, "--before", "1970-01-01"];
   },
+  "ledger.prune": [{ before: 0, dryRun: true }, "--older", "20000d", "--dry-run"],
   get backup(): [JsonObject, ...string[]] {
     const file = fresh("backup.tar");
     return [{ file }, file];

@@ -14,6 +14,7 @@ const RIGS: Readonly<Record<string, () => Promise<{ readonly rig: Rig }>>> = {
   canary: () => import("./canary.ts"),
   "ledger-size": () => import("./ledger-size.ts"),
   linear: () => import("./linear.ts"),
+  prune: () => import("./prune.ts"),
   restart: () => import("./restart.ts"),
   overload: () => import("./overload.ts"),
   readers: () => import("./readers.ts"),

@@ -25,7 +25,7 @@ export class Audit {
   readonly #spent = new Map<string, bigint>();
   readonly #problems: Problem[] = [];
   readonly #shelf: Shelf;
-  readonly #summed: SumsAudit | undefined;
+  #summed: SumsAudit | undefined;
   readonly #words: WordAudit;
   #pruned: Note["pruned"];
   #latest = 0;
@@ -33,16 +33,18 @@ export class Audit {
   /** `samples`: sums that were made of entries before. */
   constructor(db: DatabaseSync, samples?: Samples) {
     this.#db = db;
-    this.#summed = samples && new SumsAudit(samples, this.#wrong);
     this.#shelf = createShelf(db);
     this.#lookups = new LookupAudit(db, this.#wrong);
     this.#words = new WordAudit(db, this.#wrong);
     const base = readBase(db);
     if (base) this.#begin(base);
+    // Sums from before a prune are made anew by themselves.
+    if (samples?.pruned === (base?.last ?? 0)) this.#summed = new SumsAudit(samples, this.#wrong);
   }
 
   /** What the rows that are gone have left. */
-  #begin({ meters, gone }: Base): void {
+  #begin({ meters, gone, till }: Base): void {
+    this.#latest = till;
     for (const [id, sum] of meters) this.#spent.set(id, BigInt(sum));
     for (const [seq, count, sum] of gone) this.#words.erased(seq, { count, sum });
     for (const { over, ...stored } of carriedIn(this.#db)) {

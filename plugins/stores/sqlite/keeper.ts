@@ -1,9 +1,11 @@
 // What takes long and is asked for seldom: it has a thread of its own while it lasts, so that neither commits nor reports wait for it.
 import { DatabaseSync } from "node:sqlite";
-import type { ArchiveRequest, Erasure } from "tollgate/plugin";
+import type { ArchiveRequest, Erasure, PrunePlan } from "tollgate/plugin";
 import { archive, readArchive } from "./archive.ts";
 import { backup, restore } from "./copy.ts";
 import { type FoundWords, wordsOf } from "./erasing.ts";
+import { fold, type Folded, planOf } from "./fold.ts";
+import { type FoundLeftovers, leftoversOf, type LeftoversAfter } from "./leftovers.ts";
 
 export class Keeper {
   readonly #file: string;
@@ -28,11 +30,32 @@ export class Keeper {
     return readArchive(file);
   }
 
+  plan(before: number): PrunePlan {
+    return this.#reading((db) => planOf(db, before));
+  }
+
+  /** In one reading, so that nothing changes meanwhile. Undefined: nothing may go. */
+  fold(before: number, at: number): Folded | undefined {
+    return this.#reading((db) => {
+      db.exec("BEGIN");
+      return fold(db, before, at);
+    });
+  }
+
+  /** Some of what only rows said that are gone, behind what was found before. */
+  leftovers(after: LeftoversAfter): FoundLeftovers {
+    return this.#reading((db) => leftoversOf(db, after));
+  }
+
   /** Some of those that are there still. */
   words(what: Erasure, after: number): FoundWords {
+    return this.#reading((db) => wordsOf(db, what, after));
+  }
+
+  #reading<T>(work: (db: DatabaseSync) => T): T {
     const db = new DatabaseSync(this.#file, { readOnly: true, timeout: 1_000 });
     try {
-      return wordsOf(db, what, after);
+      return work(db);
     } finally {
       db.close();
     }

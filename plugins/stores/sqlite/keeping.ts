@@ -1,6 +1,15 @@
 // A ledger's life, from this side of the threads.
-import type { Erasure, LedgerKeeping, LedgerState } from "tollgate/plugin";
+import {
+  type Erasure,
+  fail,
+  type LedgerKeeping,
+  type LedgerState,
+  type PrunePlan,
+  type Pruned,
+  type PruneProgress,
+} from "tollgate/plugin";
 import type { FoundWords } from "./erasing.ts";
+import { Prune } from "./prune.ts";
 import type { Thread } from "./thread.ts";
 
 /** Hashes that one question names. */
@@ -33,12 +42,33 @@ export function keepingOf({ keeper, writer, reader }: KeepingThreads): LedgerKee
     }
   }
 
+  let under: Promise<Pruned> | undefined;
+  function once(work: () => Promise<Pruned>): Promise<Pruned> {
+    if (under)
+      return fail("conflict", "Rows are being pruned already.", { code: "prune_under_way" });
+    return (under = work().finally(() => (under = undefined)));
+  }
+  const state = async () => (await reader()).thread.call<LedgerState>("state");
+  async function pruned(
+    before: number,
+    progress: ((of: PruneProgress) => void) | undefined,
+  ): Promise<Pruned> {
+    const room = (await state()).bytes;
+    const done = await keeper((thread) => new Prune(thread, writer, progress).run(before));
+    // Reports are told from sums again by the time that it is over.
+    await (await reader()).thread.call("sum");
+    const { bytes, oldest } = await state();
+    return { ...done, bytes: Math.max(0, room - bytes), since: oldest };
+  }
+
   return {
     backup: asked("backup"),
     restore: asked("restore"),
     archive: asked("archive"),
     readArchive: asked("readArchive"),
-    state: async () => (await reader()).thread.call<LedgerState>("state"),
+    plan: (before) => keeper((thread) => thread.call<PrunePlan>("plan", before)),
+    prune: (before, progress) => once(() => pruned(before, progress)),
+    state,
     erase: (what) =>
       keeper(async (thread) => {
         if (!("values" in what)) return { values: await erased(thread, what) };

@@ -25,7 +25,7 @@ import {
   type TotalsQuery,
 } from "tollgate/store";
 import { Audit } from "./audit.ts";
-import { readBase } from "./standing.ts";
+import { PRUNED, prunedIn, readBase } from "./standing.ts";
 import { Batches, PAUSE } from "./batches.ts";
 import { headOf, links, type Head } from "./chain.ts";
 import { checkKeys } from "./keyring.ts";
@@ -51,12 +51,14 @@ export class Reader {
   readonly #done: StatementSync;
   readonly #sums: Sums;
   readonly #spoken: Spoken;
+  readonly #pruned: StatementSync;
 
   constructor({ file }: { file: string }) {
     this.#file = file;
     this.#db = new DatabaseSync(file, { readOnly: true, timeout: 1_000 });
     this.#batches = new Batches(this.#db, createShelf(this.#db));
     this.#spoken = createSpoken(this.#db);
+    this.#pruned = this.#db.prepare(PRUNED);
     this.#done = this.#db.prepare("SELECT 1 FROM done WHERE reserve = ?");
     this.#sums = new Sums(this.#db, `${file}.sums`);
   }
@@ -91,10 +93,11 @@ export class Reader {
     this.#spoken.forget();
     const speaks = depthOf(asked.by, asked) === "labels";
     const end = this.#batches.last();
+    const pruned = prunedIn(this.#pruned);
     const speak = (of: RowFacts): RowFacts =>
       speaks ? { ...of, labels: this.#spoken.labels(of.labels) } : of;
     const [sums, left] = await this.#summed(asked, speak, still);
-    for (const [facts, amounts, at] of prunedSums(this.#db, query, left))
+    for (const [facts, amounts, at] of prunedSums(this.#db, query))
       sums.take(facts, amounts, at, query);
     const add = ({ first }: Stored, rows: readonly LedgerRow[], of?: ReadonlySet<number>) =>
       rows.forEach((row, i) => {
@@ -116,6 +119,8 @@ export class Reader {
       if (stored.first > since) add(stored, rows);
       return undefined;
     });
+    // Sums were put in the place of rows meanwhile.
+    if (prunedIn(this.#pruned) !== pruned) return this.totals(asked, still);
     void this.#sums.more();
     return sums.totals();
   }

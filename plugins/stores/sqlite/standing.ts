@@ -1,7 +1,7 @@
 // What stands for rows that were pruned, and how the rest of the chain proves it: the newest note says the hash of the base and the
 // last hash of the sums.
 import { hash } from "node:crypto";
-import type { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import type { Note } from "./note.ts";
 
@@ -32,6 +32,10 @@ export const textHash = (text: string): string => hash("sha256", text);
 /** Sums follow on one another. */
 export const sumsLink = (before: string, quarter: number, text: string): string =>
   hash("sha256", `${before}\n${quarter}\n${text}`);
+
+/** The last entry that is gone; 0: none. */
+export const PRUNED = "SELECT coalesce(max(last), 0) AS last FROM base";
+export const prunedIn = (statement: StatementSync): number => Number(statement.get()!["last"]);
 
 /** Undefined: nothing was pruned yet. */
 export function readBase(db: DatabaseSync): Base | undefined {

@@ -13,6 +13,7 @@ import {
 } from "tollgate/store";
 import { chapterOf } from "./mention.ts";
 import { type Counted, counted, type Stored } from "./stored.ts";
+import { PRUNED, prunedIn } from "./standing.ts";
 import { HOUR, LONGER, QUARTER, quarterOf, SPANS, type SumsFile, type UpTo } from "./sums-file.ts";
 import type { Common } from "./terms.ts";
 
@@ -42,6 +43,7 @@ export class Summing {
   readonly #sums: SumsFile;
   readonly #next: StatementSync;
   readonly #newest: StatementSync;
+  readonly #pruned: StatementSync;
   readonly #facts = new Map<string, RowFacts>();
   #under: Promise<void> | undefined;
   #hurry = false;
@@ -52,14 +54,16 @@ export class Summing {
     this.#sums = sums;
     this.#next = ledger.prepare(
       "SELECT s.id, s.last, s.hash, b.first, b.instance, b.terms, b.rows " +
-        `FROM segment s JOIN batch b ON b.first = s.first WHERE s.id > ? ORDER BY s.id LIMIT ${PAGE}`,
+        `FROM segment s JOIN batch b ON b.first = s.first WHERE s.id > ? AND s.first > ? ORDER BY s.id LIMIT ${PAGE}`,
     );
     this.#newest = ledger.prepare("SELECT last FROM segment ORDER BY id DESC LIMIT 1");
+    this.#pruned = ledger.prepare(PRUNED);
   }
 
   /** Entries that are not in the sums yet. */
   behind(): number {
-    return Number(this.#newest.get()?.["last"] ?? 0) - this.#sums.upTo.seq;
+    const since = Math.max(this.#sums.upTo.seq, prunedIn(this.#pruned));
+    return Number(this.#newest.get()?.["last"] ?? 0) - since;
   }
 
   /** Once for all that ask. `hurry`: a report waits for it. `least`: fewer entries are not worth it. */
@@ -83,10 +87,12 @@ export class Summing {
 
   async #run(least: number): Promise<void> {
     while (!this.#over && this.behind() >= least) {
-      const pending = new Pending(this.#facts, this.#sums.upTo);
+      const { upTo } = this.#sums;
+      const pruned = upTo.seq > 0 ? upTo.pruned : prunedIn(this.#pruned);
+      const pending = new Pending(this.#facts, { ...upTo, pruned });
       let { segment } = pending.after;
       for (let began = performance.now(); pending.fits && !this.#over;) {
-        const page = this.#next.all(segment) as unknown as Linked[];
+        const page = this.#next.all(segment, pruned) as unknown as Linked[];
         for (const one of page) pending.add(one);
         segment = page.at(-1)?.id ?? segment;
         if (page.length < PAGE) break;
@@ -150,7 +156,7 @@ class Pending {
     });
     const { id, first, last: end, hash } = stored;
     this.#rows += end - first + 1;
-    this.upTo = { seq: end, segment: id, hash, at };
+    this.upTo = { seq: end, segment: id, hash, at, pruned: this.after.pruned };
   }
 
   write(file: SumsFile): void {

@@ -19,8 +19,10 @@ export interface UpTo {
   readonly hash: string;
   /** When the last one of them was. */
   readonly at: number;
+  /** Entries up to here were pruned when the sums were begun: they are in none of them. */
+  readonly pruned: number;
 }
-const NOTHING: UpTo = { seq: 0, segment: 0, hash: "", at: 0 };
+const NOTHING: UpTo = { seq: 0, segment: 0, hash: "", at: 0, pruned: 0 };
 
 /** One sum. `sums` undefined: too many groups; what it came to is read from its entries. */
 export interface SpanSums {
@@ -29,7 +31,7 @@ export interface SpanSums {
 }
 
 /** Another form of the file is another number, and the file is made anew. */
-const VERSION = 1;
+const VERSION = 2;
 
 /**
  * summed  what the rows of a stretch of time came to, at each depth
@@ -42,7 +44,7 @@ const SCHEMA = `
     PRIMARY KEY (depth, span, start)
   ) STRICT;
   CREATE TABLE place (quarter INTEGER NOT NULL, chapter INTEGER NOT NULL, PRIMARY KEY (quarter, chapter)) STRICT, WITHOUT ROWID;
-  CREATE TABLE upto (seq INTEGER NOT NULL, segment INTEGER NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL) STRICT;
+  CREATE TABLE upto (seq INTEGER NOT NULL, segment INTEGER NOT NULL, hash TEXT NOT NULL, at INTEGER NOT NULL, pruned INTEGER NOT NULL) STRICT;
 `;
 
 export class SumsFile {
@@ -71,8 +73,8 @@ export class SumsFile {
         "INSERT INTO place (quarter, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
       ),
       chapters: db.prepare("SELECT chapter FROM place WHERE quarter = ?"),
-      upTo: db.prepare("INSERT INTO upto (seq, segment, hash, at) VALUES (?, ?, ?, ?)"),
-      said: db.prepare("SELECT seq, segment, hash, at FROM upto"),
+      upTo: db.prepare("INSERT INTO upto (seq, segment, hash, at, pruned) VALUES (?, ?, ?, ?, ?)"),
+      said: db.prepare("SELECT seq, segment, hash, at, pruned FROM upto"),
     };
   }
 
@@ -112,7 +114,7 @@ export class SumsFile {
         this.#say.put.run(depth, span, start, text ?? null);
       for (const [quarter, chapter] of places) this.#say.place.run(quarter, chapter);
       db.exec("DELETE FROM upto");
-      this.#say.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at);
+      this.#say.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at, upTo.pruned);
       db.exec("COMMIT");
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LedgerQuery } from "tollgate/plugin";
 import { depthOf, DEPTHS, type Depth, type TotalsQuery } from "tollgate/store";
 import type { Still } from "./reader.ts";
+import { PRUNED, prunedIn } from "./standing.ts";
 import { type TakenInto, takeSums, type Unsummed } from "./summed.ts";
 import { Summing } from "./summing.ts";
 import { SPANS, SumsFile } from "./sums-file.ts";
@@ -27,6 +28,8 @@ export interface Sample {
 export interface Samples {
   /** The last entry in them. */
   readonly upTo: number;
+  /** Those up to this one are in none of them. */
+  readonly pruned: number;
   readonly some: readonly Sample[];
   /** Of every day, without keys and labels; undefined: it is not summed up. */
   readonly days: ReadonlyMap<number, string | undefined>;
@@ -90,6 +93,7 @@ export class Sums {
     const days = file.during(DEPTHS[0], SPANS[0], -Infinity, Infinity);
     return {
       upTo: file.upTo.seq,
+      pruned: file.upTo.pruned,
       some,
       days: new Map(days.map(({ start, sums }) => [start, sums])),
     };
@@ -129,8 +133,14 @@ export class Sums {
     }
   }
 
+  /** Rows that are in the sums may be gone since: what came of them is told apart. */
+  #pruned(): number {
+    return prunedIn(this.#ledger.prepare(PRUNED));
+  }
+
   #follows({ upTo }: SumsFile): boolean {
     if (upTo.seq === 0) return true;
+    if (upTo.pruned !== this.#pruned()) return false;
     const link = this.#ledger
       .prepare("SELECT last, hash FROM segment WHERE id = ?")
       .get(upTo.segment);

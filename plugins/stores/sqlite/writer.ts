@@ -9,6 +9,9 @@ import {
 } from "tollgate/plugin";
 import { createBallast } from "./ballast.ts";
 import { erase } from "./erasing.ts";
+import type { Folded, SumsRow } from "./fold.ts";
+import type { Leftovers } from "./leftovers.ts";
+import { clear, discard, layReady, replace, shrink, sweep, type Swept } from "./pruning.ts";
 import { lock } from "./lock.ts";
 import { Session, type Opened, type Settings } from "./session.ts";
 import { createUnpacker, told, type Line, type Verdicts } from "./wire.ts";
@@ -98,6 +101,40 @@ export class Writer {
   /** Takes these words out. How many there were, and which. */
   erase(hashes: readonly string[], at: number): readonly string[] {
     return this.#step((session) => erase(session, hashes, at));
+  }
+
+  /** One of those that follow, and how long it has kept the others waiting. */
+  step(
+    method: "discard" | "layReady" | "replace" | "sweep" | "clear" | "shrink",
+    ...args: readonly unknown[]
+  ): { value: unknown; ms: number } {
+    const began = performance.now();
+    const value = (this[method] as (...args: readonly unknown[]) => unknown)(...args);
+    return { value, ms: performance.now() - began };
+  }
+
+  discard(): void {
+    this.#step(discard);
+  }
+
+  layReady(sums: readonly SumsRow[]): void {
+    this.#step((session) => layReady(session, sums));
+  }
+
+  replace(folded: Omit<Folded, "sums">, at: number): boolean {
+    return this.#step((session) => replace(session, folded, at));
+  }
+
+  sweep(): Swept {
+    return this.#step(sweep);
+  }
+
+  clear(leftovers: Leftovers, edge: number): Swept {
+    return this.#step((session) => clear(session, leftovers, edge));
+  }
+
+  shrink(): Swept {
+    return this.#step(shrink);
   }
 
   close(): void {

@@ -3,8 +3,10 @@
 import { existsSync } from "node:fs";
 import { open, rm, stat } from "node:fs/promises";
 import { isAbsolute } from "node:path";
+import { wallClock } from "../../lib/wall-clock.ts";
 import { fail } from "../../model/error.ts";
-import type { ArchiveFacts, Erasure } from "../../plugin/keeping.ts";
+import type { ArchiveFacts, Erasure, PrunePlan, Pruned } from "../../plugin/keeping.ts";
+import type { Store } from "../../plugin/store.ts";
 import { type BackupRequest, makeBackup } from "../keeping/backup.ts";
 import { cannot } from "../keeping/cannot.ts";
 import { answering } from "./input.ts";
@@ -14,6 +16,14 @@ export interface ArchiveMade extends ArchiveFacts {
   readonly file: string;
   readonly bytes: number;
   readonly ms: number;
+}
+
+/** What a prune was, or would be. */
+export interface PruneAnswer {
+  readonly plan: PrunePlan;
+  readonly done:
+    | (Pruned & { readonly ms: number; readonly archive: ArchiveMade | undefined })
+    | null;
 }
 
 /** `forget`: resolves when no process remembers anything of a key any more. */
@@ -27,6 +37,7 @@ export function keepingCommands(of: BackupRequest, forget: () => Promise<void>) 
       const state = store.keeping?.state ?? cannot(use, "tells its size");
       return state();
     },
+    "ledger.prune": (input) => pruned(of, input),
     erase: async (input) => {
       const erase = store.keeping?.erase ?? cannot(use, "erases");
       const { values } = await erase(erasureOf(input));
@@ -68,6 +79,32 @@ async function archived(
     await rm(file, { force: true });
     throw error;
   }
+}
+
+/** Rows that were written today may be settled yet, and corrected. */
+const YOUNGEST_MS = 86_400_000;
+
+async function pruned(
+  of: BackupRequest,
+  { before, dryRun, archive }: InputOf<"ledger.prune">,
+): Promise<PruneAnswer> {
+  const { plan, prune }: Partial<NonNullable<Store["keeping"]>> = of.store.keeping ?? {};
+  if (!plan || !prune) return cannot(of.use, "prunes its rows");
+  if (before > wallClock() - YOUNGEST_MS)
+    fail("invalid", "/before: expected a moment of at least a day ago.", {
+      code: "bad_input",
+      param: "/before",
+    });
+  const found = await plan(before);
+  if (dryRun === true) return { plan: found, done: null };
+  const began = performance.now();
+  const kept =
+    archive === undefined ? undefined : await archived(of, absolute(archive), before, true);
+  const done = await prune(before);
+  return {
+    plan: found,
+    done: { ...done, ms: Math.round(performance.now() - began), archive: kept },
+  };
 }
 
 function erasureOf({ label, key }: InputOf<"erase">): Erasure {

@@ -29,6 +29,24 @@ export const KEEPING_COMMANDS = {
     cli: "ledger archive",
     onFiles: true,
   },
+  "ledger.prune": {
+    summary: "put sums in the place of old rows",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      required: ["before"],
+      properties: {
+        before: whole("Rows from before this moment, in Unix milliseconds; at least a day ago"),
+        dryRun: { type: "boolean", description: "Only say what would be done" },
+        archive: path("Write the rows into this file first: an absolute path"),
+      },
+    },
+    output: answer("plan", "done"),
+    role: "owner",
+    writes: true,
+    cli: "ledger prune",
+    onFiles: true,
+  },
   erase: {
     summary: "take a person out of the ledger, for good",
     input: {

@@ -1,6 +1,7 @@
 // The generation that answers now, and older ones until their last exchange is over. A new one is whole before it is swapped
 // in, and no old one stops before that.
 import { wallClock } from "../../lib/wall-clock.ts";
+import type { Scope } from "../../lib/scope.ts";
 import type { LoadedConfig } from "../../config/load.ts";
 import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
@@ -10,6 +11,7 @@ import { listenAdmin } from "../admin/listener.ts";
 import { toHandler } from "../http/adapter.ts";
 import { createApp, stray, type Refused } from "../http/app.ts";
 import { build, type BuiltGeneration } from "./build.ts";
+import { retaining, unkeepable } from "../services/retention.ts";
 import type { Services } from "../services/services.ts";
 import type { Refusal } from "../http/door.ts";
 import {
@@ -110,6 +112,11 @@ export class GenerationSlot {
     this.#services.observing.turnedAway({ at: wallClock(), listener, ...refusal });
   }
 
+  /** Rows of the ledger are kept as long as the current config says. */
+  retain(scope: Scope): void {
+    retaining(this.#services, () => this.current.config.ledger.keepMs, scope);
+  }
+
   async build(of: {
     number: number;
     loaded: LoadedConfig;
@@ -118,6 +125,8 @@ export class GenerationSlot {
     observers?: boolean;
   }): Promise<LiveGeneration | { problems: readonly Located[] }> {
     const { loaded, config } = of;
+    const kept = unkeepable(loaded, config, this.#services.store);
+    if (kept) return { problems: [kept] };
     this.#services.log.secrets(secretsOf(config));
     const built = await build({ ...of, services: this.#services, place: loaded.place });
     if ("problems" in built) return built;

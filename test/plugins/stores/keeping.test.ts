@@ -189,3 +189,138 @@ it("a ledger from before the first release is refused, with a way out", async ()
     /before its first release.*move the file away/,
   );
 });
+
+const DAY = 86_400_000;
+const total = { scope: "key:alice", unit: "nano_usd", max: 10n ** 12n, per: "total" } as const;
+/** Calls of several days, some of which end in the next commit, and corrections that come days later. */
+async function days(store: Store): Promise<void> {
+  for (let d = 0; d < 4; d++) {
+    const at = NOON + d * DAY;
+    const labels = { user: `canary-${d}-day` };
+    const claims = [{ ...total, take: 100n }];
+    await store.apply([
+      ...["a", "b"].map((name) => reserve(`${name}${d}`, { at, labels, claims })),
+      settle(`a${d}`, { at, costNano: 7n }),
+    ]);
+    await store.apply([
+      reserve(`c${d}`, { at: at + 1, labels, claims }),
+      settle(`b${d}`, { at: at + 2, costNano: 11n, state: "estimated" }),
+      settle(`c${d}`, { at: at + 3, costNano: 13n }),
+    ]);
+  }
+  await store.apply([
+    { do: "adjust", at: NOON + 3 * DAY, attempt: "a0", costNano: -2n, reason: "r", actor: "x" },
+  ]);
+}
+
+it("what stands for pruned rows is proved: any change of it is found", async () => {
+  const { store, file, keeping } = await opened();
+  await days(store);
+  await keeping.prune(NOON + DAY + DAY / 2);
+  expect(await store.verify!()).toEqual([]);
+  const db = new DatabaseSync(file);
+  for (const { name } of db.prepare("SELECT name FROM sqlite_master WHERE type = 'trigger'").all())
+    db.exec(`DROP TRIGGER ${name}`);
+  for (const [table, id] of [
+    ["base", "id"],
+    ["sums", "n"],
+    ["carried", "seq"],
+  ] as const) {
+    const columns = {
+      base: ["text"],
+      sums: ["text", "quarter", "hash"],
+      carried: ["rows", "terms", "over"],
+    }[table];
+    for (const column of columns) {
+      const row = db.prepare(`SELECT ${id} AS id, ${column} AS value FROM ${table} LIMIT 1`).get()!;
+      const set = db.prepare(`UPDATE ${table} SET ${column} = ? WHERE ${id} = ?`);
+      const { value } = row;
+      for (const at of typeof value === "string" ? [5, value.length >> 1, value.length - 3] : [0]) {
+        const bent =
+          typeof value === "string"
+            ? value.slice(0, at) +
+              String.fromCharCode(value.charCodeAt(at) ^ 1) +
+              value.slice(at + 1)
+            : Number(value) ^ 1;
+        set.run(bent, row["id"]!);
+        const found = await store.verify!().catch((error: Error) => [error]);
+        expect(found.length, `${table}.${column} ${at}`).toBeGreaterThan(0);
+        set.run(value!, row["id"]!);
+      }
+    }
+  }
+  expect(await store.verify!()).toEqual([]);
+  for (const sql of [
+    "UPDATE base SET last = last - 1",
+    "DELETE FROM base",
+    "DELETE FROM carried",
+    "DELETE FROM sums WHERE n = 1",
+  ]) {
+    db.exec("BEGIN");
+    db.exec("SAVEPOINT x");
+    db.exec(sql);
+    db.exec("COMMIT");
+    const found = await store.verify!().catch((error: Error) => [error]);
+    expect(found.length, sql).toBeGreaterThan(0);
+    if (sql.startsWith("UPDATE")) db.exec("UPDATE base SET last = last + 1");
+    else break;
+  }
+  db.close();
+});
+
+it("labels of rows that are gone are in no byte, and later ones are said still", async () => {
+  const { store, file, keeping } = await opened();
+  for (let n = 0; n < 5; n++)
+    await store.apply(
+      Array.from({ length: 500 }, (_, i) => `${n}-${i}`).flatMap((name) => [
+        reserve(name, { labels: { user: `canary-old-${n}`, team: "core" } }),
+        settle(name, { at: NOON }),
+      ]),
+    );
+  const at = NOON + DAY;
+  await store.apply([reserve("late", { at, labels: { user: "canary-new", team: "core" } })]);
+  expect((await keeping.prune(NOON + 1)).rows).toBe(5_000);
+  expect(found(file, "canary-old")).not.toEqual(["ledger.db"]);
+  await store.apply([settle("late", { at }), reserve("next", { at, labels: { team: "core" } })]);
+  expect((await store.entries({ attempt: "late" })).items.map(({ labels }) => labels)).toEqual(
+    [1, 2].map(() => ({ user: "canary-new", team: "core" })),
+  );
+  expect((await store.entries({ attempt: "next" })).items[0]?.labels).toEqual({ team: "core" });
+  expect(await store.verify!()).toEqual([]);
+  // What the log of writes has of it goes with the next one that is taken in.
+  await keeping.erase({ label: { name: "user", value: "canary-new" } });
+  expect(found(file, "canary-")).toEqual([]);
+});
+
+it("pruned again and again it says the same", async () => {
+  const { store, keeping, folder } = await opened();
+  await days(store);
+  const by = ["hour", "key", "model", "state", "account"] as const;
+  const sums = JSON.stringify(await store.totals({ by }), (_, v) =>
+    typeof v === "bigint" ? `${v}` : v,
+  );
+  const archive = join(folder, "old.jsonl.gz");
+  const kept = await keeping.archive(archive, { before: NOON + DAY / 2, labels: false });
+  for (let d = 0; d < 4; d++) {
+    await keeping.prune(NOON + d * DAY + DAY / 2);
+    expect(await store.verify!()).toEqual([]);
+    const said = JSON.stringify(await store.totals({ by }), (_, v) =>
+      typeof v === "bigint" ? `${v}` : v,
+    );
+    expect(said).toBe(sums);
+    // What budgets count of a call is told by its own rows alone.
+    const [verdict] = await store.apply([
+      reserve(`probe${d}`, { at: NOON + 3 * DAY, claims: [{ ...total, take: 0n }] }),
+      settle(`probe${d}`, { at: NOON + 3 * DAY, state: "void", costNano: 0n, usage: {} }),
+    ]);
+    expect(verdict).toMatchObject({ ok: true, limits: [{ left: total.max - 4n * 31n + 2n }] });
+  }
+  // The next archive begins where the rows that are gone have ended.
+  const next = join(folder, "next.jsonl.gz");
+  await keeping.archive(next, { before: Infinity, labels: true });
+  expect((await keeping.readArchive(next)).problems).toEqual([]);
+  expect(kept.rows).toBe(6);
+  const copy = join(folder, "copy");
+  writeFileSync(copy, "");
+  expect((await keeping.backup(copy)).total.costNano).toBe(4n * 31n - 2n);
+});

@@ -1,0 +1,51 @@
+// `ledger: { keep }`: rows that are older become sums, in a gateway that serves.
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { reserve, settle } from "../../src/testing/store.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+import { onFile } from "../plugins/stores/made.ts";
+
+const YAML = "frontends: [chat-completions]\nproviders: { demo: { use: demo } }\n";
+
+it("prunes what is older, by itself and by hand, and refuses what cannot be kept to", async () => {
+  const first = await startGateway({ yaml: YAML });
+  onTestFinished(() => rm(first.dir, { recursive: true, force: true }));
+  await first.stop();
+  const made = await onFile(join(first.stateDir, "store/ledger.db"));
+  await made.store.open({ instance: "filler" });
+  const now = Date.now();
+  const old = (days: number) => now - days * 86_400_000;
+  for (const days of [400, 300, 40, 3])
+    await made.store.apply([
+      reserve(`d${days}`, { at: old(days) }),
+      settle(`d${days}`, { at: old(days), costNano: 5n }),
+    ]);
+  await made.end();
+
+  await using at = await startGateway({ yaml: `${YAML}ledger: { keep: 350d }`, dir: first.dir });
+  const state = async () =>
+    (await at.ask("ledger.state")) as { prunedRows: number; oldest: number };
+  await until(async () => (await state()).prunedRows === 2);
+  const plan = await at.ask("ledger.prune", { before: old(30), dryRun: true });
+  expect(plan).toMatchObject({ plan: { rows: 4 }, done: null });
+  const archive = join(first.dir, "old.jsonl.gz");
+  const done = await at.ask("ledger.prune", { before: old(30), archive });
+  expect(done).toMatchObject({ done: { rows: 4, archive: { rows: 4 } } });
+  expect((await state()).prunedRows).toBe(6);
+  expect(await at.ask("ledger.totals", { by: ["day"] })).toMatchObject({
+    total: { calls: 4, costNano: "20" },
+  });
+  expect(await at.ask("ledger.verify")).toMatchObject({ problems: [] });
+  await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least a day ago/);
+  expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
+});
+
+it.each([
+  ["ledger: { keep: 3h }", /kept for a day at least/],
+  ["ledger: { keep: 400d }\nstore: memory", /"memory" cannot put sums/],
+  ["ledger: { kep: 400d }", /keep/],
+])("%s is refused, with its place", async (yaml, words) => {
+  await expect(startGateway({ yaml: YAML + yaml })).rejects.toThrow(words);
+});
