@@ -243,6 +243,7 @@ export function errors(error: unknown): void {
   is<Same<Parameters<typeof fault>, Parameters<typeof fail>>>();
   is<Same<ReturnType<typeof faultOf>, Fault | undefined>>();
   const value: number = Math.random() > 2 ? fail("internal", "Never.") : 1;
+  fail("mismatch", "Not what was asked before under this name.");
   fail("quota", "No more.", { code: "quota_exceeded", retryAfterMs: value, details: { left: 0 } });
   // @ts-expect-error  a closed set
   fail("teapot", "No.");
