@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { judge, storm } from "./storm.ts";
 
 it("an upstream that fails every call is hardly asked, and is not run over when it is well again", async () => {
-  const { wrong, counts } = await storm({ calm: 5, storm: 8, after: 12, rate: 60, seed: 7 });
+  const { wrong, counts } = await storm({ calm: 5, storm: 8, after: 14, rate: 40, seed: 7 });
   expect(wrong, JSON.stringify(counts)).toEqual([]);
 });
 
@@ -15,6 +15,7 @@ it("the judge finds each thing that may go wrong", () => {
   const fine = {
     calm: 3,
     storm: 2,
+    rate: 10,
     upstream: [10, 10, 10, 1, 1, 12, 10],
     received: 60,
     asked: 20,
@@ -25,6 +26,6 @@ it("the judge finds each thing that may go wrong", () => {
   expect(judge({ ...fine, upstream: [10, 10, 10, 16, 16, 12, 10] })).toHaveLength(1);
   expect(judge({ ...fine, upstream: [10, 10, 10, 0, 0, 12, 10] })).toHaveLength(1);
   expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 16, 16] })).toHaveLength(1);
-  expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 1, 1] })).toHaveLength(1);
+  expect(judge({ ...fine, upstream: [10, 10, 10, 1, 1, 1, 1, 1] })).toHaveLength(1);
   expect(judge({ ...fine, lost: 1 })).toHaveLength(1);
 });

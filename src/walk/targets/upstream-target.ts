@@ -187,7 +187,7 @@ export class UpstreamTarget {
     if (this.#awaySince >= 0) return by;
     this.#awaySince = now;
     this.#ramp.end();
-    this.#pace = this.#window.sum("good", now) > 0 ? this.#window.busiest(now) : 0;
+    this.#pace = this.#window.sum("good", now) > 0 ? this.#window.pace(now) : 0;
     return by;
   }
 }

@@ -21,16 +21,22 @@ export class Window {
     return sum;
   }
 
-  /** Calls in its busiest second, answered or not. */
-  busiest(now: number): number {
+  /** Calls a second, answered or not, in those seconds that had any; the one that is not over counts where it is the only one. */
+  pace(now: number): number {
     this.#turn(now);
-    let most = 0;
-    for (let i = 0; i < SECONDS; i++)
-      most = Math.max(
-        most,
-        this.#counts[KINDS.good * SECONDS + i]! + this.#counts[KINDS.bad * SECONDS + i]!,
-      );
-    return most;
+    let [sum, seconds] = [0, 0];
+    for (let i = 1; i < SECONDS; i++) {
+      const calls = this.#callsIn((this.#second + i) % SECONDS);
+      sum += calls;
+      if (calls > 0) seconds++;
+    }
+    return seconds > 0 ? sum / seconds : this.#callsIn(this.#second % SECONDS);
+  }
+
+  #callsIn(second: number): number {
+    return (
+      this.#counts[KINDS.good * SECONDS + second]! + this.#counts[KINDS.bad * SECONDS + second]!
+    );
   }
 
   /** The seconds that have passed since it was last looked at are empty. */

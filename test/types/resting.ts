@@ -1,0 +1,14 @@
+// What a plugin reads of a target that rests, and what must not compile.
+import type { ErrorKind, RestingReading } from "tollgate/plugin";
+import { is, type Same } from "./same.ts";
+
+export function said(rest: RestingReading): string {
+  is<Same<typeof rest.why, ErrorKind>>();
+  // @ts-expect-error  a state that there is not
+  if (rest.state === "closed") return "";
+  // @ts-expect-error  it is read, and nothing ends it but an answer
+  rest.until = 0;
+  // @ts-expect-error  where all of a credential's models rest, none is named
+  void rest.model.length;
+  return `${rest.provider} ${rest.state}`;
+}
