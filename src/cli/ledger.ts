@@ -18,7 +18,7 @@ import { KEEPING } from "./ledger-keeping.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
 import { entries } from "./rows.ts";
-import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const BASIC: Options = { ...CONFIG, ...STATE };
 
@@ -77,19 +77,27 @@ async function verify(given: CliInput): Promise<number> {
   const found = (await door.ask("ledger.verify", { hash })) as unknown as VerifyResult;
   if (!found.verifiable)
     fail("conflict", "This store keeps no chain of hashes, so there is nothing to verify.");
-  const { problems, head, holds } = found;
+  const { problems, head, holds, kept } = found;
+  const gone = kept?.prunedRows ?? 0;
   const fine = problems.length === 0 && holds !== false;
   if (given.json) sayJson({ ok: fine, ...found });
   else {
     for (const { path, message } of problems) say(`${paint("red", path)}  ${message}`);
     if (holds === false)
       say(
-        `${paint("red", "head")}  ${hash} is not in this ledger: it was shortened, or is another one.`,
+        `${paint("red", "head")}  ${hash} is not in this ledger: it was shortened, or is another one.${gone > 0 ? ` Or it is from before the ${plural(gone, "row")} that were pruned: an archive has it then.` : ""}`,
       );
-    if (fine) say(`${paint("green", "as it was written")}  ${plural(head?.seq ?? 0, "row")}`);
+    if (fine) say(`${paint("green", "as it was written")}  ${rowsThere(head?.seq ?? 0, kept)}`);
     if (head) say(`${paint("gray", "head")}  ${head.hash}`);
   }
   return fine ? EXIT.fine : EXIT.failed;
+}
+
+/** "600 rows from 2026-01-01 00:00:00 UTC on; before it, sums of 400 rows" */
+function rowsThere(all: number, kept: VerifyResult["kept"]): string {
+  if (!kept || kept.prunedRows === 0) return plural(all, "row");
+  const since = kept.oldest == null ? "" : ` from ${moment(kept.oldest)} on`;
+  return `${plural(all - kept.prunedRows, "row")}${since}; before it, sums of ${plural(kept.prunedRows, "row")}`;
 }
 
 async function adjust(given: CliInput): Promise<number> {

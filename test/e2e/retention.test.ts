@@ -37,7 +37,12 @@ it("prunes what is older, by itself and by hand, and refuses what cannot be kept
   expect(await at.ask("ledger.totals", { by: ["day"] })).toMatchObject({
     total: { calls: 4, costNano: "20" },
   });
-  expect(await at.ask("ledger.verify")).toMatchObject({ problems: [] });
+  const { head } = (done as never as { done: { archive: { head: string } } }).done.archive;
+  expect(await at.ask("ledger.verify", { hash: head })).toMatchObject({
+    problems: [],
+    holds: true,
+    kept: { prunedRows: 6 },
+  });
   await expect(at.ask("ledger.prune", { before: now })).rejects.toThrow(/at least a day ago/);
   expect(at.log.some(({ msg }) => String(msg).includes("sums stand for old rows"))).toBe(true);
 });

@@ -153,9 +153,9 @@ export class Reader {
   }
 
   holds(hash: string): boolean {
-    return (
-      this.#db.prepare("SELECT 1 FROM segment WHERE hash = ? AND id > 0").get(hash) !== undefined
-    );
+    const base = readBase(this.#db);
+    const link = this.#db.prepare("SELECT 1 FROM segment WHERE hash = ? AND id > ?");
+    return base?.hash === hash || link.get(hash, base?.segment ?? 0) !== undefined;
   }
 
   head(): Head {

@@ -3,6 +3,7 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { parseDecimal } from "../../money/decimal.ts";
 import type { Commands } from "../../plugin/plugin.ts";
+import type { LedgerState } from "../../plugin/keeping.ts";
 import type { Problem } from "../../plugin/problem.ts";
 import type {
   Entry,
@@ -39,6 +40,8 @@ export interface VerifyResult {
   readonly head: { readonly seq: number; readonly hash: string } | undefined;
   /** Whether the hash that was asked about is still in it. */
   readonly holds: boolean | undefined;
+  /** How far back rows go, and for how many older ones sums stand; null: the store does not say. */
+  readonly kept: LedgerState | null;
 }
 
 /** Rows of one page. */
@@ -85,6 +88,7 @@ export function ledgerCommands(
         verifiable: store.verify !== undefined,
         head: (await head?.run({})) as VerifyResult["head"],
         holds: hash === undefined ? undefined : ((await holds?.run({ hash })) as boolean),
+        kept: (await store.keeping?.state?.()) ?? null,
       };
     },
   });
