@@ -89,6 +89,7 @@ const expressions = (): readonly string[] =>
 /** Rules, their tests, and the dashboards' expressions as rules of their own. */
 async function written(dir: string): Promise<string[]> {
   const wrong = [
+    await tools.checkConfig(join(DEPLOY, "prometheus.yaml")),
     await tools.checkRules(join(DEPLOY, "rules.yaml")),
     await tools.testRules(join(DEPLOY, "rules-tests.yaml")),
   ];

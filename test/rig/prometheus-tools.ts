@@ -63,6 +63,8 @@ function judged(
 
 export const checkText = (text: string) => judged("promtool", ["check", "metrics"], text);
 export const checkRules = (file: string) => judged("promtool", ["check", "rules", file], "");
+export const checkConfig = (file: string) =>
+  judged("promtool", ["check", "config", "--syntax-only", file], "");
 export const testRules = (file: string) => judged("promtool", ["test", "rules", file], "");
 export const checkOpenMetrics = (text: string) =>
   judged(
