@@ -286,7 +286,14 @@ models:
     // Both are remembered, and so counted.
     for (const one of [id, turned.id]) expect((await show(one)).requests[0]!.seen).toBeDefined();
     const before = (await at.ask("stats.series", { step: "hour" })) as { rows: object[] };
+    let heard = "";
+    const tail = tollgate(at, ["tail"], (out) => ((heard = out), false));
+    await until(() => heard.includes(turned.id));
     expect(await at.stop()).toBe(0);
+    expect(await tail).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/ended before it answered|No gateway is running/),
+    });
     const alone = await run("request", id);
     expect(alone).toMatchObject({ code: 0, err: expect.stringContaining("No gateway runs") });
     expect(alone.out).toMatch(/attempt 1 +up\/good.*\n.*\n.*10 in, 2 out, \$0\.00002, exact/);

@@ -19,9 +19,13 @@ export async function askControl(
     (error: NodeJS.ErrnoException) =>
       notRunning(error)
         ? fail("unavailable", `No gateway is running on ${path}.`, { code: "not_running" })
-        : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
-            cause: error,
-          }),
+        : error.code === "ECONNRESET"
+          ? fail("unavailable", `The gateway on ${path} ended before it answered.`, {
+              code: "gateway_ended",
+            })
+          : fail("internal", `The control socket ${socketPath} cannot be used: ${error.message}`, {
+              cause: error,
+            }),
   );
   const body = JSON.parse(text) as { value: Json; error: { kind: ErrorKind; message: string } };
   if (status === 200) return body.value;
