@@ -33,9 +33,17 @@ const TOOLS: readonly Step[] = [
 const SLOW = ["test/e2e", "test/rig", "test/clients"];
 /** What takes minutes: left out unless it is asked for, here or by a word of its name. */
 const LONG = [
+  "test/bench/guard.test.ts",
   "test/e2e/cuts.test.ts",
+  "test/e2e/hanging-store.test.ts",
   "test/e2e/hostile.test.ts",
+  "test/e2e/leaving.test.ts",
+  "test/e2e/notices.test.ts",
+  "test/e2e/package.test.ts",
   "test/e2e/pulse.test.ts",
+  "test/e2e/saves.test.ts",
+  "test/e2e/workers.test.ts",
+  "test/e2e/zdr.test.ts",
   "test/plugins/conformance.test.ts",
   "test/plugins/stores/crash.test.ts",
   "test/protocols/linear/linear.test.ts",
@@ -44,15 +52,17 @@ const LONG = [
   "test/rig/canary.test.ts",
   "test/rig/clock.test.ts",
   "test/rig/crash.test.ts",
-  "test/rig/prune.test.ts",
+  "test/rig/failover.test.ts",
   "test/rig/ledger-size.test.ts",
   "test/rig/overload.test.ts",
+  "test/rig/prune.test.ts",
   "test/rig/readers.test.ts",
   "test/rig/restart.test.ts",
-  "test/rig/failover.test.ts",
   "test/rig/storm.test.ts",
   "test/rig/zdr.test.ts",
+  "test/unit/gateway/workers/lent-store.test.ts",
   "test/unit/testing/conformance.test.ts",
+  "test/walk/hostile.test.ts",
 ];
 
 interface Ended {

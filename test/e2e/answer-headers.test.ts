@@ -23,6 +23,7 @@ beforeAll(async () => {
         : say("Hello.").usage({ input: 20, output: 7 }).to(asked),
   });
   const yaml = (more: string) => `${more}
+attempts: { target: 1 }
 frontends: [chat-completions, messages]
 providers:
   first: { use: openai-compatible, with: { base_url: "${up.url}/v1" }, ${PRICE} }

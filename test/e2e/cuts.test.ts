@@ -15,10 +15,15 @@ import {
 import { ALL, clientsOf, SPEECH, type Client, type Clients, type Heard } from "./clients.ts";
 import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
 
+/** More than there are cuts of one protocol: what fails often is left alone. */
+const MODELS = 12_000;
+/** One failure is told to its client, and nothing is tried again. */
+const ONCE = "attempts: { target: 1, all: 1 }\n";
+
 let at: House;
 let clients: Clients;
 beforeAll(async () => {
-  at = await house();
+  at = await house(undefined, `middleware: [auth]\nstore: memory\n${ONCE}`, MODELS);
   clients = clientsOf(at.gateway);
 });
 afterAll(() => at[Symbol.asyncDispose]());
@@ -80,7 +85,7 @@ async function each(
   const lane = async () => {
     while (next < cuts.length) {
       const mine = next++;
-      results[mine] = await ask(freshOn(spoken), `cut ${mine}.`).then(
+      results[mine] = await ask(freshOn(spoken, MODELS), `cut ${mine}.`).then(
         (heard) => ({ heard }),
         () => ({ raised: true }),
       );
@@ -193,7 +198,7 @@ describe("what is missing after the finish is estimated", () => {
   let kept: House;
   beforeAll(async () => {
     const store = "store: { use: sqlite, with: { durability: process } }";
-    kept = await house(undefined, `middleware: [auth]\n${store}\n`);
+    kept = await house(undefined, `middleware: [auth]\n${store}\n${ONCE}`, MODELS);
   });
   afterAll(() => kept[Symbol.asyncDispose]());
 

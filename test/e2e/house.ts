@@ -30,18 +30,18 @@ export const modelOn = (protocol: SpokenProtocol, name = "model") =>
 const FRESH = 400;
 let used = 0;
 /** One that has not failed lately: what fails often is left alone. */
-export const freshOn = (protocol: SpokenProtocol): string =>
-  modelOn(protocol, `m${used++ % FRESH}`);
+export const freshOn = (protocol: SpokenProtocol, of = FRESH): string =>
+  modelOn(protocol, `m${used++ % of}`);
 
 /** The part of gateway.yaml that reaches a fake upstream in each protocol. */
-export const providers = (url: string): string => `
+export const providers = (url: string, fresh = FRESH): string => `
 providers:
   up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-upstream-chat } }
   up-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-upstream-messages, counts: true } }
   up-responses:
     use: openai
     with: { base_url: "${url}/v1", api_key: sk-upstream-responses }
-    models: { model: { protocols: [responses] }, ${Array.from({ length: FRESH }, (_, i) => `m${i}: { protocols: [responses] }`).join(", ")} }
+    models: { model: { protocols: [responses] }, ${Array.from({ length: fresh }, (_, i) => `m${i}: { protocols: [responses] }`).join(", ")} }
 `;
 
 export const FRONTENDS = "frontends: [chat-completions, messages, responses, models]\n";
@@ -49,8 +49,9 @@ export const FRONTENDS = "frontends: [chat-completions, messages, responses, mod
 export async function house(
   routes: ScriptedRoutes = speaking(say("Hello")),
   more = "middleware: [auth]\nstore: memory\n",
+  fresh = FRESH,
 ): Promise<House> {
-  const at = await staged(routes, (url) => FRONTENDS + more + providers(url));
+  const at = await staged(routes, (url) => FRONTENDS + more + providers(url, fresh));
   const asked = () =>
     at.up.requests.filter(({ method, path }) => method === "POST" && spokenAt(path) !== undefined);
   return { ...at, asked };

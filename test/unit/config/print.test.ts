@@ -129,6 +129,7 @@ describe("print", () => {
       log:
         level: info
         slow: 10s
+      ledger: {}
       store:
         use: sqlite
         with:

@@ -52,6 +52,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/include-star
     config/interpolated-key
     config/interpolated-use
+    config/keep
     config/look-alike
     config/missing-key
     config/nested-reference

@@ -49,9 +49,9 @@ test("for any value the same verdict, errors, defaults and secrets", () => {
       fc.property(valuesFor(schema), (value) => {
         const [one, other] = ways.map((check) => {
           const given = structuredClone(value);
-          const secrets = new Set<string>();
-          const valid = check.call({ secrets }, given);
-          return { valid, errors: structuredClone(check.errors), given, secrets };
+          const found = { secrets: new Set<string>(), origins: new Set<string>() };
+          const valid = check.call(found, given);
+          return { valid, errors: structuredClone(check.errors), given, found };
         });
         expect(one).toEqual(other);
       }),
