@@ -117,35 +117,48 @@ for (const { name, command } of long ? [] : TOOLS) {
   if (code !== 0) show(output);
 }
 
-const folder = mkdtempSync(join(tmpdir(), "tollgate-run-"));
-const report = join(folder, "vitest.json");
-const { code, output, seconds } = await run(
-  [
-    "vitest",
-    "run",
-    "--config=test/vitest.config.ts",
-    "--reporter=default",
-    "--reporter=json",
-    `--outputFile.json=${report}`,
+const alone = (file: string) => file.startsWith("test/rig/");
+if (long) {
+  await play(
+    "long",
+    LONG.filter((file) => !alone(file)),
+  );
+  // One after the other: each of them takes all that the machine has.
+  await play("rigs", ["--maxWorkers=1", ...LONG.filter(alone)]);
+} else
+  await play("tests", [
     ...(quick ? SLOW.map((folder) => `--exclude=${folder}/**`) : []),
-    ...(long || words.length > 0 ? [] : LONG.map((file) => `--exclude=${file}`)),
-    // One after the other: each of them takes all that the machine has.
-    ...(long ? ["--maxWorkers=1", ...LONG] : words),
-  ],
-  finished(),
-);
-const tests = counted(report);
-passed += tests.passed;
-failed += tests.failed;
-// A suite that does not even load, an error that was not caught: no test failed, and yet.
-if (code !== 0 && tests.failed === 0) failed++;
-const skipped = tests.skipped > 0 ? `, ${tests.skipped} skipped` : "";
-say("tests", `${tests.passed} passed, ${tests.failed} failed${skipped}`, seconds);
-if (code !== 0) show(worst(output));
-rmSync(folder, { recursive: true, force: true });
+    ...(words.length > 0 ? words : LONG.map((file) => `--exclude=${file}`)),
+  ]);
 
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 ? 0 : 1;
+
+async function play(name: string, which: readonly string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "tollgate-run-"));
+  const report = join(folder, "vitest.json");
+  const { code, output, seconds } = await run(
+    [
+      "vitest",
+      "run",
+      "--config=test/vitest.config.ts",
+      "--reporter=default",
+      "--reporter=json",
+      `--outputFile.json=${report}`,
+      ...which,
+    ],
+    finished(),
+  );
+  const tests = counted(report);
+  passed += tests.passed;
+  failed += tests.failed;
+  // A suite that does not even load, an error that was not caught: no test failed, and yet.
+  if (code !== 0 && tests.failed === 0) failed++;
+  const skipped = tests.skipped > 0 ? `, ${tests.skipped} skipped` : "";
+  say(name, `${tests.passed} passed, ${tests.failed} failed${skipped}`, seconds);
+  if (code !== 0) show(worst(output));
+  rmSync(folder, { recursive: true, force: true });
+}
 
 /** A line as each file finishes, so that it is seen to live. */
 function finished(): (text: string) => void {

@@ -28,6 +28,7 @@ const storeOf = (plant: string): string =>
 
 const yaml = (url: string, plant: string) => `
 frontends: [chat-completions, messages, responses, images]
+attempts: { target: 1 }
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: ${storeOf(plant)}
 providers:

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { zdr } from "./zdr.ts";
 
 const run = (plant: "" | "once" | "forge" | "store") =>
-  zdr({ cases: 5_000, requests: 200, plant, seed: 7, say: () => {} });
+  zdr({ cases: 5_000, requests: 400, plant, seed: 7, say: () => {} });
 
 describe("zero data retention, the short form of `npm run rig zdr`", () => {
   it("nothing private reaches who keeps it, and every receipt is true", async () => {

@@ -116,14 +116,16 @@ export class RequestRing {
   }
 }
 
-/** As it is kept: a label may be a person, and a client may call its model by a whole book. */
+/** As it is kept: a label may be a person, a client's own tracing writes what it likes, and a client may call its model by a whole book. */
 function bounded(over: Over): Over {
   if (!reachedFrontend(over)) return over;
   const isPrivate = over.privacy !== "off" && Object.keys(over.labels).length > 0;
-  if (!isPrivate && over.model.length <= CHARACTERS) return over;
+  const isTraced = over.trace.state !== undefined;
+  if (!isPrivate && !isTraced && over.model.length <= CHARACTERS) return over;
   return {
     ...over,
     ...(isPrivate && { labels: {} }),
+    ...(isTraced && { trace: { ...over.trace, state: undefined } }),
     model: beginning(over.model),
   };
 }

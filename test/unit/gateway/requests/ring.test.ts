@@ -13,6 +13,7 @@ const record = (n: number, more: Partial<RequestRecord> = {}): Over =>
     model: "m",
     privacy: "off",
     labels: { team: "web" },
+    trace: { traceId: "1".repeat(32), spanId: "2".repeat(16) },
     ...more,
   }) as RequestRecord;
 const every = () => true;
@@ -100,6 +101,22 @@ it("a person who is erased leaves no words in it", () => {
 it("a reader that waits hears of the next", async () => {
   const ring = new RequestRing(4);
   const heard = ring.grown();
-  ring.add([record(1)]);
+  ring.add([
+    record(1, {
+      trace: { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "vendor=a-client-s-own" },
+    }),
+  ]);
   await heard;
+});
+
+it("what a client's own tracing wrote is not kept", () => {
+  const ring = new RequestRing(2);
+  ring.add([
+    record(1, {
+      trace: { traceId: "1".repeat(32), spanId: "2".repeat(16), state: "vendor=a-client-s-own" },
+    }),
+  ]);
+  const [kept] = ring.find(every, 1) as RequestRecord[];
+  expect(kept!.trace.traceId).toBe("1".repeat(32));
+  expect(kept!.trace.state).toBeUndefined();
 });
