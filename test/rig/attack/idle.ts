@@ -1,6 +1,7 @@
 // Sockets that have sent a large body, had their answer, and stay: what a request brought is let go of when it is answered, not
 // when its socket ends.
 import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Attack, Site } from "./site.ts";
 
 const LARGE = 30 * 1024 * 1024;
@@ -49,7 +50,12 @@ export const idleAttack: Attack = {
       const agent = new Agent({ keepAlive: true, maxSockets: 1 });
       agents.push(agent);
       const status = await ask(site, agent, Buffer.from(body));
-      const more = (await site.settled()).live - before.live;
+      // What is about to go is not what stays.
+      let more = Infinity;
+      for (let look = 0; look < 3 && more > LARGE / 2; look++) {
+        if (look > 0) await sleep(2_000);
+        more = (await site.settled()).live - before.live;
+      }
       if (status === 0) wrong.push(`idle sockets, ${way}: no answer`);
       if (more > LARGE / 2) wrong.push(`idle sockets, ${way}: ${(more / 1e6).toFixed(0)} MB stay`);
     }
