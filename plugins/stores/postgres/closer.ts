@@ -1,0 +1,45 @@
+// Entries get their numbers here, and all batches become one chain, whichever node wrote them: one closer at a time, by a row's lock. A column
+// that counts by itself would not do: a reader that pages by it misses rows that were numbered earlier and committed later.
+
+/** `s`: the schema. */
+export const closer = (s: string): string => `
+CREATE FUNCTION ${s}.close_1(p_most int) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $close$
+#variable_conflict use_column
+DECLARE last record; b record; number bigint; head bytea; many bigint := 0;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF NOT EXISTS (SELECT 1 FROM ${s}.batch WHERE pos IS NULL) THEN RETURN 0; END IF;
+  SELECT pos, link INTO last FROM ${s}.chain FOR UPDATE;
+  number := last.pos; head := last.link;
+  -- A node's batches stay in its own order, whatever the clock has done in between.
+  FOR b IN SELECT node, n, at, hash, entries FROM
+      (SELECT *, max(at) OVER (PARTITION BY node ORDER BY n) AS late FROM ${s}.batch WHERE pos IS NULL) fresh
+      ORDER BY late, node, n LIMIT p_most LOOP
+    head := sha256(head || int4send(b.node) || int8send(b.n) || b.hash);
+    UPDATE ${s}.batch SET pos = number, link = head WHERE node = b.node AND n = b.n AND at = b.at;
+    number := number + b.entries; many := many + 1;
+  END LOOP;
+  UPDATE ${s}.chain SET pos = number, link = head;
+  RETURN many;
+END $close$;
+
+CREATE FUNCTION ${s}.months_1(p_ahead int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $months$
+DECLARE month timestamptz; next timestamptz; name text;
+BEGIN
+  FOR i IN 0..p_ahead LOOP
+    month := date_trunc('month', clock_timestamp(), 'UTC') + make_interval(months => i);
+    month := date_trunc('month', month + interval '12 hours', 'UTC');
+    next := date_trunc('month', month + interval '32 days', 'UTC');
+    name := to_char(month AT TIME ZONE 'UTC', '"_"YYYY_MM');
+    CONTINUE WHEN to_regclass('${s}.entry' || name) IS NOT NULL;
+    BEGIN
+      EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.entry FOR VALUES FROM (%s) TO (%s)', 'entry' || name,
+        extract(epoch FROM month)::bigint * 1000, extract(epoch FROM next)::bigint * 1000);
+      EXECUTE format('CREATE TABLE ${s}.%I PARTITION OF ${s}.batch FOR VALUES FROM (%L) TO (%L)', 'batch' || name, month, next);
+    EXCEPTION
+      -- Rows of that month are in the default partition already, or another gateway is making it.
+      WHEN check_violation OR duplicate_table OR lock_not_available THEN NULL;
+    END;
+  END LOOP;
+END $months$;
+`;

@@ -1,0 +1,68 @@
+// What an operator does with the schema.
+import type { Commands } from "tollgate/plugin";
+import { migrate, standing, statements, type Roles } from "./forms.ts";
+import type { Ask } from "./line.ts";
+
+type AsOwner = <T>(work: (ask: Ask) => Promise<T>) => Promise<T>;
+
+const STANDING = {
+  type: "object",
+  required: ["form", "known", "expand", "contract", "older"],
+  properties: {
+    form: { type: "integer", description: "Of the database; 0: nothing is there" },
+    known: { type: "integer", description: "The newest that this gateway knows" },
+    expand: {
+      type: "array",
+      items: { type: "integer" },
+      description: "Forms that are to be added",
+    },
+    contract: {
+      type: "array",
+      items: { type: "integer" },
+      description: "Forms of which what older gateways used is still there",
+    },
+    older: { type: "integer", description: "Gateways that live, of an older form" },
+  },
+} as const;
+
+export const commandsOf = (
+  s: string,
+  roles: Roles,
+  asOwner: AsOwner,
+): NonNullable<Commands["commands"]> => ({
+  status: {
+    summary: "The form that the database has, and the one that this gateway knows",
+    role: "viewer",
+    writes: false,
+    unopened: true,
+    output: STANDING,
+    run: async () => ({ ...(await asOwner((ask) => standing(ask, s))) }),
+  },
+  plan: {
+    summary: "The statements that `migrate` would run, as text",
+    role: "operator",
+    writes: false,
+    unopened: true,
+    output: {
+      type: "object",
+      required: ["statements"],
+      properties: { statements: { type: "array", items: { type: "string" } } },
+    },
+    run: async () => ({
+      statements: [...(await asOwner(async (ask) => statements(await standing(ask, s), s, roles)))],
+    }),
+  },
+  migrate: {
+    summary:
+      "Brings the database to the newest form: adds first, and takes away when no older gateway lives",
+    role: "owner",
+    writes: true,
+    unopened: true,
+    output: {
+      type: "object",
+      required: ["made"],
+      properties: { made: { type: "array", items: { type: "integer" } } },
+    },
+    run: async () => ({ made: [...(await asOwner((ask) => migrate(ask, s, roles)))] }),
+  },
+});

@@ -1,0 +1,102 @@
+// How the database is reached: the address, and what is behind it. A connection that leaves the machine is encrypted, and the server proves its name.
+import type { ClientConfig } from "pg";
+import type { Problem } from "tollgate/plugin";
+import { AS_TEXT, SILENCE_MS } from "./line.ts";
+
+export interface Address {
+  readonly url: string;
+  readonly tls: "auto" | "verify-full" | "off";
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+  readonly passwordFile?: string | undefined;
+  /** Behind it connections are shared: nothing is said that would stay with one. */
+  readonly pooled: boolean;
+  /** A file, as it is now. */
+  read(path: string): Promise<Buffer>;
+}
+
+/** On this machine: a socket's folder, or a loopback address. */
+export function isNear(url: string): boolean {
+  const at = new URL(url);
+  const host = at.searchParams.get("host") ?? decodeURIComponent(at.hostname);
+  return host === "" || host.startsWith("/") || /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
+}
+
+/** What is wrong with an address, at `path`. */
+export function* flawsOf(
+  path: string,
+  url: string | undefined,
+  tls: Address["tls"],
+): Generator<Problem> {
+  if (url === undefined || url.includes("${")) return;
+  let at: URL;
+  try {
+    at = new URL(url);
+  } catch {
+    yield { path, message: "is no address", hint: "write postgres://user@host:5432/database" };
+    return;
+  }
+  if (!/^postgres(ql)?:$/.test(at.protocol))
+    yield {
+      path,
+      message: "is no address of PostgreSQL",
+      hint: "write postgres://user@host:5432/database",
+    };
+  else {
+    for (const name of at.searchParams.keys())
+      if (/^(ssl|options$)/.test(name))
+        yield {
+          path,
+          message: `has ${name}, which is not said there`,
+          hint: "use tls, ca_file, cert_file, key_file",
+        };
+    if (tls === "off" && !isNear(url))
+      yield {
+        path: "/tls",
+        message:
+          "may be off on this machine alone: the ledger and its password would cross the network unencrypted",
+      };
+  }
+}
+
+/** `within`: how long a statement may take, and how long the server may be silent. */
+export async function configOf(
+  of: Address,
+  within: { statementMs: number; silenceMs?: number },
+): Promise<ClientConfig> {
+  const { url, tls, ca, cert, key, passwordFile, pooled, read } = of;
+  const plain = tls === "off" || (tls === "auto" && isNear(url));
+  const [caPem, certPem, keyPem] = await Promise.all(
+    [ca, cert, key].map(async (path) =>
+      path === undefined || plain ? undefined : (await read(path)).toString(),
+    ),
+  );
+  const { statementMs, silenceMs = SILENCE_MS } = within;
+  return {
+    connectionString: url,
+    types: AS_TEXT,
+    application_name: "tollgate",
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 5_000,
+    connectionTimeoutMillis: 3_000,
+    query_timeout: silenceMs,
+    ssl: plain
+      ? false
+      : {
+          rejectUnauthorized: true,
+          ...(caPem && { ca: caPem }),
+          ...(certPem && { cert: certPem }),
+          ...(keyPem && { key: keyPem }),
+        },
+    ...(passwordFile !== undefined && {
+      password: async () => (await read(passwordFile)).toString().trimEnd(),
+    }),
+    // A pooler refuses what it would have to remember for a connection.
+    ...(!pooled && {
+      statement_timeout: statementMs,
+      lock_timeout: 700,
+      idle_in_transaction_session_timeout: 2_000,
+    }),
+  };
+}

@@ -1,0 +1,158 @@
+// The gate: one call a batch. The node has added up what its batch takes and gives back, a row a meter; the database looks whether that fits,
+// guards it with its locks, and writes all of it or nothing. It decides nothing else: which call is refused is the book's matter.
+//
+// 1. A look without locks: what cannot fit writes nothing at all.
+// 2. The fence, the sign of life, the chain and the number: one row, which only its node writes.
+// 3. Exactly once: a call is open or it is not, and its rows have one identity.
+// 4. Meters last, in the order of their names: locked briefly, and never crosswise.
+//
+// The look and the guard are one rule, or a batch could be tried for ever. Rates drain by the database's clock alone.
+
+/** What a meter takes in: its own unit, or what a rate's level is counted in. */
+const DRAINED = `least(greatest(greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * coalesce(x.max, m.max, 0), 0)
+        + (x.used - x.unhold) * x.period, 0), 3 * coalesce(x.max, m.max, 0) * x.period)`;
+const FITS = `(x.need IS NULL OR CASE WHEN x.period = 0
+        THEN coalesce(m.level, 0) + coalesce(m.held, 0) + x.need <= x.max
+        ELSE greatest(coalesce(m.level, 0) - greatest(t - coalesce(m.at, 0), 0) * x.max, 0) + x.need * x.period <= x.max * x.period END)`;
+const STATE = `coalesce(m.level, 0) || ' ' || coalesce(m.held, 0) || ' ' || coalesce(m.at, 0) || ' ' || coalesce(m.max, 0)
+        || ' ' || coalesce(m.peak, 0)`;
+const SUMS = `unnest(m_id, m_max, m_period, m_take, m_unhold, m_used, m_need) WITH ORDINALITY AS x(id, max, period, take, unhold, used, need, ord)`;
+
+/** Time that goes back by more than this is a clock that was set back, and not a little disorder. */
+const DISORDER_MS = 10_000;
+
+/** Arguments of the gate, in their order, with their types. */
+export const ARGUMENTS = [
+  ["p_node", "int"],
+  ["p_n", "bigint"],
+  ["p_hash", "bytea"],
+  ["p_at", "bigint"],
+  ["p_later", "boolean"],
+  ["m_id", "text[]"],
+  ["m_max", "numeric[]"],
+  ["m_period", "bigint[]"],
+  ["m_take", "numeric[]"],
+  ["m_unhold", "numeric[]"],
+  ["m_used", "numeric[]"],
+  ["m_need", "numeric[]"],
+  ["s_attempt", "text[]"],
+  ["g_attempt", "text[]"],
+  ["g_usage", "text[]"],
+  ["g_cost", "bigint[]"],
+  ["e_kind", "smallint[]"],
+  ["e_attempt", "text[]"],
+  ["e_nth", "text[]"],
+  ["e_began", "bigint[]"],
+  ["e_at", "bigint[]"],
+  ["e_key", "text[]"],
+  ["e_account", "text[]"],
+  ["e_provider", "text[]"],
+  ["e_model", "text[]"],
+  ["e_credential", "text[]"],
+  ["e_frontend", "text[]"],
+  ["e_state", "text[]"],
+  ["e_outcome", "text[]"],
+  ["e_price", "text[]"],
+  ["e_labels", "text[]"],
+  ["e_cost", "bigint[]"],
+  ["e_hold", "bigint[]"],
+  ["e_up", "text[]"],
+  ["e_usage", "text[]"],
+  ["e_rest", "text[]"],
+] as const;
+
+const ENTRIES = ARGUMENTS.map(([name]) => name).filter((name) => name.startsWith("e_"));
+
+/** `s`: the schema. */
+export const gate = (s: string): string => apply(s) + beats(s);
+
+const apply = (s: string): string => `
+CREATE FUNCTION ${s}.apply_1(${ARGUMENTS.map((each) => each.join(" ")).join(", ")})
+RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $gate$
+#variable_conflict use_column
+DECLARE
+  t bigint := coalesce(p_at, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint);
+  k int; fits boolean; back boolean; states text[]; versions text; was record;
+BEGIN
+  PERFORM set_config('plan_cache_mode', 'force_generic_plan', true), set_config('lock_timeout', '700', true);
+  IF p_later THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
+  IF cardinality(m_id) > 0 THEN
+    SELECT bool_and(${FITS}), bool_or(x.period > 0 AND m.at - t > ${DISORDER_MS}), array_agg(${STATE} ORDER BY x.ord)
+      INTO fits, back, states FROM ${SUMS} LEFT JOIN ${s}.meter m ON m.id = x.id;
+    IF back THEN RETURN ARRAY['look', versions, t::text]; END IF;
+    IF NOT fits THEN
+      -- What was let through once is not refused when it is told again.
+      IF EXISTS (SELECT 1 FROM unnest(e_kind, e_attempt, e_began) AS o(kind, attempt, began)
+          JOIN ${s}.entry e ON e.attempt = o.attempt AND e.began = o.began AND e.kind = 0 WHERE o.kind = 0) THEN
+        RETURN ARRAY['look', versions, t::text];
+      END IF;
+      RETURN ARRAY['full', versions, t::text] || states;
+    END IF;
+  END IF;
+  UPDATE ${s}.node SET n = p_n, head = p_hash, alive = clock_timestamp(), seen = versions
+    WHERE epoch = p_node AND n = p_n - 1 AND state = 'live';
+  IF NOT FOUND THEN
+    SELECT n, head, state INTO was FROM ${s}.node WHERE epoch = p_node;
+    IF was.n = p_n AND was.head = p_hash THEN RETURN ARRAY['done', versions, t::text]; END IF;
+    RETURN ARRAY[CASE WHEN was.state = 'live' THEN 'behind' ELSE 'fenced' END, coalesce(was.state, ''), coalesce(was.n, -1)::text];
+  END IF;
+  IF cardinality(s_attempt) > 0 THEN
+    DELETE FROM ${s}.open WHERE attempt = ANY (s_attempt) AND node = p_node;
+    GET DIAGNOSTICS k = ROW_COUNT;
+    IF k < cardinality(s_attempt) THEN RAISE EXCEPTION 'not open' USING ERRCODE = 'TG003'; END IF;
+  END IF;
+  IF cardinality(g_attempt) > 0 THEN
+    UPDATE ${s}.open o SET usage = g.usage, cost = g.cost
+      FROM unnest(g_attempt, g_usage, g_cost) AS g(attempt, usage, cost) WHERE o.attempt = g.attempt;
+  END IF;
+  IF cardinality(e_kind) > 0 THEN
+    INSERT INTO ${s}.open (attempt, node, began)
+      SELECT e.attempt, p_node, e.began FROM unnest(e_kind, e_attempt, e_began) AS e(kind, attempt, began) WHERE e.kind = 0;
+    INSERT INTO ${s}.entry
+      SELECT p_node, p_n, e.ord - 1, ${ENTRIES.map((name) => `e.${name.slice(2)}`).join(", ")}
+      FROM unnest(${ENTRIES.join(", ")}) WITH ORDINALITY AS e(${ENTRIES.map((name) => name.slice(2)).join(", ")}, ord);
+  END IF;
+  INSERT INTO ${s}.batch (node, n, at, hash, entries) VALUES (p_node, p_n, clock_timestamp(), p_hash, cardinality(e_kind));
+  IF cardinality(m_id) > 0 THEN
+    PERFORM 1 FROM ${s}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
+    GET DIAGNOSTICS k = ROW_COUNT;
+    IF k < cardinality(m_id) THEN
+      INSERT INTO ${s}.meter (id) SELECT x.id FROM unnest(m_id) AS x(id) ORDER BY x.id COLLATE "C" ON CONFLICT DO NOTHING;
+      PERFORM 1 FROM ${s}.meter WHERE id = ANY (m_id) ORDER BY id FOR NO KEY UPDATE;
+    END IF;
+    SELECT bool_and(${FITS}), array_agg(${STATE} ORDER BY x.ord)
+      INTO fits, states FROM ${SUMS} JOIN ${s}.meter m ON m.id = x.id;
+    IF NOT fits THEN RAISE EXCEPTION 'full' USING ERRCODE = 'TG002'; END IF;
+    UPDATE ${s}.meter m SET
+        level = CASE WHEN x.period = 0 THEN m.level + x.used ELSE ${DRAINED} + x.take * x.period END,
+        held = CASE WHEN x.period = 0 THEN m.held - x.unhold + x.take ELSE 0 END,
+        at = CASE WHEN x.period = 0 THEN m.at ELSE greatest(m.at, t) END,
+        max = coalesce(x.max, m.max),
+        peak = CASE WHEN x.period = 0 THEN greatest(m.peak, m.level + x.used) ELSE 0 END
+      FROM ${SUMS} WHERE m.id = x.id;
+  END IF;
+  RETURN ARRAY['ok', versions, t::text] || states;
+END $gate$;
+`;
+
+/** Signs of life, and that those of others are missing. */
+const beats = (s: string): string => `
+CREATE FUNCTION ${s}.beat_1(p_node int, p_dead boolean, p_about text, p_said bigint)
+RETURNS text[] LANGUAGE plpgsql SECURITY DEFINER AS $beat$
+#variable_conflict use_column
+DECLARE t bigint := floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint; is_live boolean; versions text; gone text[];
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT f.keys || ' ' || f.accounts INTO versions FROM ${s}.fleet f;
+  UPDATE ${s}.node SET alive = clock_timestamp(), seen = versions, about = coalesce(p_about, about), ahead = coalesce(p_said - t, ahead)
+    WHERE epoch = p_node AND state = 'live' RETURNING true INTO is_live;
+  IF p_dead AND is_live THEN
+    UPDATE ${s}.node SET state = 'dead' WHERE state = 'live' AND epoch <> p_node AND alive + lease < clock_timestamp();
+    SELECT array_agg(d.epoch::text) INTO gone FROM ${s}.node d
+      WHERE d.state <> 'live' AND EXISTS (SELECT 1 FROM ${s}.open o WHERE o.node = d.epoch);
+  END IF;
+  RETURN ARRAY[coalesce(is_live, false)::text, versions, t::text]
+    || coalesce(gone, '{}');
+END $beat$;
+`;

@@ -1,0 +1,109 @@
+// One ledger for several gateways, in PostgreSQL. Importing this file starts nothing; a connection is made when the store is opened.
+import { defineStore, type Store } from "tollgate/plugin";
+import { flawsOf, type Address } from "./connecting.ts";
+import { postgresStore } from "./store.ts";
+
+const secretUrl = (description: string) =>
+  ({ type: "string", minLength: 1, "x-secret": true, description }) as const;
+const file = (description: string) => ({ type: "string", minLength: 1, description }) as const;
+const name = (description: string) =>
+  ({ type: "string", pattern: "^[a-z_][a-z0-9_]{0,40}$", description }) as const;
+
+export default defineStore({
+  api: 1,
+  name: "postgres",
+  stability: "beta",
+  summary: "One PostgreSQL for several gateways: one ledger, one budget, exact",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["url"],
+    properties: {
+      url: secretUrl(
+        "The database, as postgres://user:password@host:5432/database; a password may stand in password_file instead",
+      ),
+      migrate_url: secretUrl(
+        "The same database as the schema's owner, for migrations; url when absent",
+      ),
+      read_url: secretUrl("Where reports are asked, such as a replica; url when absent"),
+      password_file: file("A file with the password of url, read again for each connection"),
+      schema: { ...name("The schema that the tables are in"), default: "tollgate" },
+      tls: {
+        enum: ["auto", "verify-full", "off"],
+        default: "auto",
+        description:
+          "auto: none on this machine, elsewhere the server has to prove its name. off is for this machine alone",
+      },
+      ca_file: file("Certificates that the server's is checked against; the system's when absent"),
+      cert_file: file("The client's certificate"),
+      key_file: file("Its key"),
+      pooler: {
+        enum: ["none", "transaction"],
+        default: "none",
+        description:
+          "transaction: PgBouncer or its like stands between and shares connections by transaction",
+      },
+      durability: {
+        enum: ["synced", "flushed", "relaxed"],
+        default: "flushed",
+        description:
+          "What an acknowledged row survives. synced and flushed: what the database's synchronous_standby_names promises; flushed gives locks back first. relaxed: neither a crash of the database nor of its machine",
+      },
+      lease_ms: {
+        type: "integer",
+        minimum: 3_000,
+        maximum: 600_000,
+        default: 15_000,
+        description:
+          "A gateway that is silent for so long is taken for dead, and others settle its calls",
+      },
+      migrate: {
+        enum: ["auto", "never"],
+        default: "auto",
+        description: "auto: a start brings the schema to the newest form. never: a command does",
+      },
+      run_role: name("A role that may do what a gateway does; a migration gives it its rights"),
+      read_role: name("A role that may read reports; a migration gives it its rights"),
+    },
+  },
+  needs: {
+    files: ({ ca_file, cert_file, key_file, password_file }) =>
+      [ca_file, cert_file, key_file, password_file].filter((path) => path !== undefined),
+  },
+  *check({ url, migrate_url, read_url, tls, cert_file, key_file }) {
+    yield* flawsOf("/url", url, tls);
+    yield* flawsOf("/migrate_url", migrate_url, tls);
+    yield* flawsOf("/read_url", read_url, tls);
+    if ((cert_file === undefined) !== (key_file === undefined))
+      yield {
+        path: cert_file === undefined ? "/key_file" : "/cert_file",
+        message: "goes with the other one: cert_file and key_file",
+      };
+  },
+  setup(options, ctx): Store {
+    const address = (url: string, passwordFile?: string): Address => ({
+      url,
+      tls: options.tls,
+      ca: options.ca_file,
+      cert: options.cert_file,
+      key: options.key_file,
+      passwordFile,
+      pooled: options.pooler === "transaction",
+      read: (path) => ctx.readFile(path),
+    });
+    const own = address(options.url, options.password_file);
+    const store = postgresStore({
+      address: own,
+      owner: options.migrate_url === undefined ? own : address(options.migrate_url),
+      reports: options.read_url === undefined ? own : address(options.read_url),
+      schema: options.schema,
+      durability: options.durability,
+      leaseMs: options.lease_ms,
+      clock: "database",
+      migrates: options.migrate === "auto",
+      roles: { run: options.run_role, read: options.read_role },
+    });
+    ctx.onDispose(() => store.close());
+    return store;
+  },
+});

@@ -1,0 +1,101 @@
+// One connection that writes, pipelined: what belongs together goes out in one write, and one round trip later all of it is answered. It is made
+// when it is needed, and again when it broke.
+import pg from "pg";
+
+/** How a connection is made: the driver's words, and the same again for each one. */
+export type Connecting = () => Promise<pg.ClientConfig>;
+
+/** Every value is the text that the server sent. */
+export const AS_TEXT: pg.CustomTypesConfig = {
+  getTypeParser: () => (value: string | Buffer) => (Buffer.isBuffer(value) ? value : `${value}`),
+};
+
+/** A row, by its columns' names. */
+export type Row = Readonly<Record<string, string | null>>;
+
+/** What is asked of the database; with a name it is parsed once a connection, where nothing stands between that forgets it. */
+export interface Question {
+  readonly text: string;
+  readonly values?: readonly (string | number | Buffer | null)[];
+  readonly name?: string;
+}
+
+/** Asks, and answers with rows. Questions asked in one turn go out together. */
+export type Ask = (question: Question) => Promise<readonly Row[]>;
+
+/** Silence of the server that is longer than this is a broken connection; its own statement_timeout is shorter. */
+export const SILENCE_MS = 2_500;
+
+export class Line {
+  readonly #connecting: Connecting;
+  #client: Promise<pg.Client> | undefined;
+  /** How many connections there were. */
+  made = 0;
+
+  constructor(connecting: Connecting) {
+    this.#connecting = connecting;
+  }
+
+  /** Whether there is a connection; another one is made by asking. */
+  get there(): boolean {
+    return this.#client !== undefined;
+  }
+
+  async ask(): Promise<Ask> {
+    const client = await (this.#client ??= this.#connect());
+    return async ({ text, values = [], name }) => {
+      const { rows } = await client.query<Row>({
+        text,
+        values: [...values],
+        ...(name !== undefined && { name }),
+      });
+      return rows;
+    };
+  }
+
+  /** It is broken, or what it said last cannot be known. */
+  drop(): void {
+    const client = this.#client;
+    this.#client = undefined;
+    void client?.then(ended, () => undefined);
+  }
+
+  async end(): Promise<void> {
+    const client = await this.#client?.catch(() => undefined);
+    this.#client = undefined;
+    await client?.end().catch(() => undefined);
+  }
+
+  async #connect(): Promise<pg.Client> {
+    try {
+      const client = new pg.Client({
+        ...(await this.#connecting()),
+        pipeline: true,
+      } as pg.ClientConfig);
+      client.on("error", () => this.#gone(client));
+      client.on("end", () => this.#gone(client));
+      await client.connect();
+      const { rows } = await client.query<{ there: string }>(
+        "SELECT pg_is_in_recovery()::text AS there",
+      );
+      if (rows[0]?.there !== "false") {
+        ended(client);
+        throw new Error("The database is read-only: it is a replica, or not yet the primary.");
+      }
+      this.made++;
+      return client;
+    } catch (error) {
+      this.#client = undefined;
+      throw error;
+    }
+  }
+
+  #gone(client: pg.Client): void {
+    void this.#client?.then(
+      (mine) => mine === client && (this.#client = undefined),
+      () => undefined,
+    );
+  }
+}
+
+const ended = (client: pg.Client): void => void client.end().catch(() => undefined);

@@ -1,0 +1,26 @@
+// Arrays as PostgreSQL reads them. Built here, because the driver's own way looks at every value and takes twice as long.
+
+/** A value of an array: null is NULL. Numbers have been written as text already. */
+export type Item = string | number | bigint | null;
+
+const SPECIAL = /["\\]/g;
+
+/** Of texts. */
+export function texts(items: readonly (string | null)[]): string {
+  let out = "{";
+  for (let i = 0; i < items.length; i++) {
+    const item = items[i]!;
+    if (i > 0) out += ",";
+    if (item === null) out += "NULL";
+    else
+      out += `"${item.includes('"') || item.includes("\\") ? item.replace(SPECIAL, "\\$&") : item}"`;
+  }
+  return `${out}}`;
+}
+
+/** Of numbers. */
+export function numbers(items: readonly Item[]): string {
+  let out = "{";
+  for (let i = 0; i < items.length; i++) out += `${i > 0 ? "," : ""}${items[i] ?? "NULL"}`;
+  return `${out}}`;
+}

@@ -1,0 +1,29 @@
+// A few connections for what only reads, made when they are needed.
+import pg from "pg";
+import type { Ask, Connecting, Row } from "./line.ts";
+
+export interface Reading {
+  readonly ask: Ask;
+  end(): Promise<void>;
+}
+
+export function reading(connecting: Connecting, most: number): Reading {
+  let pool: Promise<pg.Pool> | undefined;
+  const made = async (): Promise<pg.Pool> => {
+    const fresh = new pg.Pool({ ...(await connecting()), max: most, idleTimeoutMillis: 30_000 });
+    // A connection that breaks while it is not used is replaced when it is.
+    fresh.on("error", () => {});
+    return fresh;
+  };
+  return {
+    ask: async ({ text, values = [] }) => {
+      const { rows } = await (await (pool ??= made())).query<Row>({ text, values: [...values] });
+      return rows;
+    },
+    async end() {
+      const ended = pool;
+      pool = undefined;
+      await (await ended)?.end();
+    },
+  };
+}

@@ -1,0 +1,114 @@
+// What this node was told and has acknowledged, of the last while: a second copy. A database that was set back to before that, as by a replica
+// that had not come as far, hears it again; what it knows already changes nothing.
+import { faultOf, type StoreCommand, type Verdict } from "tollgate/plugin";
+
+/** Longer than a replica may be behind. */
+const KEPT_MS = 60_000;
+/** Commands that are kept at most, whatever their age. */
+const MOST = 200_000;
+
+interface Told {
+  readonly at: number;
+  /** The node's number after it. */
+  readonly n: number;
+  readonly batch: readonly StoreCommand[];
+}
+
+export class Ring {
+  #told: Told[] = [];
+  #first = 0;
+  #many = 0;
+  #forgotten = 0;
+
+  /** It is acknowledged, with these verdicts: what was refused is no fact. */
+  keep(batch: readonly StoreCommand[], verdicts: readonly Verdict[], n: number): void {
+    const facts = batch.filter(
+      (c, i) => c.do !== "alive" && c.do !== "progress" && verdicts[i]?.ok !== false,
+    );
+    if (facts.length === 0) return;
+    const at = performance.now();
+    this.#told.push({ at, n, batch: facts });
+    this.#many += facts.length;
+    for (let oldest = this.#told[this.#first]!; oldest.at < at - KEPT_MS || this.#many > MOST;) {
+      this.#many -= oldest.batch.length;
+      this.#forgotten = oldest.n;
+      oldest = this.#told[++this.#first]!;
+      if (oldest === undefined) break;
+    }
+    // Not at every batch: it moves all that stay.
+    if (this.#first > 1_000) {
+      this.#told = this.#told.slice(this.#first);
+      this.#first = 0;
+    }
+  }
+
+  /** Taken out, to be told again: batches after this number, and whether these are all that there were. */
+  after(n: number): {
+    readonly batches: readonly (readonly StoreCommand[])[];
+    readonly whole: boolean;
+  } {
+    const whole = n >= this.#forgotten;
+    const kept = this.#told.slice(this.#first);
+    this.#told = kept.filter((told) => told.n <= n);
+    this.#first = 0;
+    this.#many = this.#told.reduce((sum, { batch }) => sum + batch.length, 0);
+    return { batches: kept.flatMap((told) => (told.n > n ? [told.batch] : [])), whole };
+  }
+
+  /** The same of a node that is no more, for the next one. */
+  begin(): readonly (readonly StoreCommand[])[] {
+    const { batches } = this.after(-1);
+    this.#forgotten = 0;
+    return batches;
+  }
+}
+
+type Exactly = (batch: readonly StoreCommand[]) => Promise<readonly Verdict[]>;
+
+/** What the database has lost, and this node was told: one batch after the other, until all of it is there. `n`: the node's number. */
+export async function mend(
+  owed: (readonly StoreCommand[])[],
+  ring: Ring,
+  exactly: Exactly,
+  n: () => number,
+): Promise<void> {
+  for (let batch = owed[0]; batch; batch = owed[0]) {
+    await tellAgain(batch, async (facts) => {
+      const verdicts = await exactly(facts);
+      ring.keep(facts, verdicts, n());
+      return verdicts;
+    });
+    owed.shift();
+  }
+}
+
+/** What is denied now was let through once, and what cannot be is there already in another way; neither keeps the rest from being told. */
+async function tellAgain(batch: readonly StoreCommand[], exactly: Exactly): Promise<void> {
+  try {
+    await asFacts(batch, exactly);
+  } catch (error) {
+    if (faultOf(error)?.kind !== "invalid") throw error;
+    for (const command of batch)
+      await asFacts([command], exactly).catch((wrong: unknown) => {
+        if (faultOf(wrong)?.kind !== "invalid") throw wrong;
+      });
+  }
+}
+
+async function asFacts(batch: readonly StoreCommand[], exactly: Exactly): Promise<void> {
+  const verdicts = await exactly(batch);
+  const denied = batch.filter((_, i) => verdicts[i]?.ok === false);
+  if (denied.length > 0) await exactly(denied.map(asFact));
+}
+
+/** More than any limit. */
+const ROOM = 10n ** 24n;
+
+/** A call that was let through takes what it took, also where others have spent the room meanwhile. */
+const asFact = (command: StoreCommand): StoreCommand =>
+  command.do === "reserve"
+    ? {
+        ...command,
+        claims: command.claims.map((claim) => ({ ...claim, max: BigInt(claim.max) + ROOM })),
+      }
+    : command;

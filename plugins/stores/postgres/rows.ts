@@ -1,0 +1,161 @@
+// A row of the ledger as columns of text, and back. What reports sum and search by has a column; the rest is JSON. A settle's row says what the
+// settle said: what its reserve said stands there, and is read with it.
+import { createHash } from "node:crypto";
+import type { Opt, Privacy, RequestFacts, Usage } from "tollgate/plugin";
+import { fromJson, nth, toJson, UNSAID, type LedgerRow, type Taken } from "tollgate/store";
+import { COLUMNS } from "./tables.ts";
+
+type Column = (typeof COLUMNS)[number];
+/** A row as the database has it, in the order of its columns. */
+export type Columns = readonly (string | null)[];
+
+const KINDS = ["reserve", "settle", "adjust"] as const;
+
+/** What only a reserve says. */
+interface ReserveRest {
+  readonly request: string;
+  readonly n: number;
+  readonly protocol: string | null;
+  readonly privacy: Privacy;
+  readonly asked?: Opt<RequestFacts>;
+  readonly taken: readonly Taken[];
+}
+
+type SaidLater = Pick<
+  LedgerRow,
+  "upstreamCostNano" | "parts" | "finish" | "ms" | "reason" | "actor"
+>;
+
+/** Text as a column can hold it: NUL has no place in any. */
+export const clean = (text: string): string =>
+  text.includes("\0") || !text.isWellFormed()
+    ? text.toWellFormed().replaceAll("\0", "\uFFFD")
+    : text;
+
+const cleanOr = (text: string | null | undefined): string | null =>
+  text === null || text === undefined ? null : clean(text);
+
+function labelsText(labels: LedgerRow["labels"]): string | null {
+  let said: { [name: string]: string } | undefined;
+  for (const name in labels) {
+    const value = labels[name];
+    if (value !== undefined) (said ??= {})[clean(name)] = clean(value);
+  }
+  return said ? JSON.stringify(said) : null;
+}
+
+const amount = (nano: bigint | null): string | null => (nano === null ? null : String(nano));
+
+function restOf(row: LedgerRow): string | null {
+  if (row.kind === "reserve") {
+    const { request, n, privacy, asked, taken } = row;
+    return toJson({
+      request,
+      n,
+      protocol: row.target.protocol,
+      privacy,
+      asked,
+      taken,
+    } satisfies ReserveRest);
+  }
+  const { upstreamCostNano, parts, finish, ms, reason, actor } = row;
+  const rest = toJson({ upstreamCostNano, parts, finish, ms, reason, actor } satisfies SaidLater);
+  return rest === "{}" ? null : rest;
+}
+
+function usageText(usage: Usage): string | null {
+  const text = JSON.stringify(usage);
+  return text === "{}" ? null : text;
+}
+
+/** `began`: when the call's reserve says that it was made; all rows of a call lie together. */
+export const columnsOf = (row: LedgerRow, began: number): Columns => [
+  String(KINDS.indexOf(row.kind)),
+  row.attempt,
+  clean(nth(row)),
+  String(Math.floor(began)),
+  String(Math.floor(row.at)),
+  clean(row.key),
+  cleanOr(row.account),
+  clean(row.target.provider),
+  clean(row.target.model),
+  clean(row.target.credential),
+  clean(row.asked?.frontend ?? ""),
+  row.state,
+  clean(row.outcome),
+  cleanOr(row.price),
+  labelsText(row.labels),
+  amount(row.costNano),
+  amount(row.holdNano),
+  cleanOr(row.upstreamId),
+  usageText(row.usage),
+  restOf(row),
+];
+
+/** What a query for rows selects, from `e`, its reserve's row `r` and its node `w`. */
+export const SELECTED = `${COLUMNS.map((name) => `e.${name}`).join(", ")}, r.rest AS reserved, w.id AS instance`;
+
+/** A row with its reserve's and the node that wrote it. `s`: the schema. */
+export const joined = (s: string): string =>
+  `LEFT JOIN ${s}.entry r ON e.kind <> 0 AND r.attempt = e.attempt AND r.began = e.began AND r.kind = 0
+   JOIN ${s}.node w ON w.epoch = e.node`;
+
+/** As a query gives it: every value is text. */
+export type Found = Readonly<Record<Column | "reserved" | "instance", string>> & {
+  readonly [name: string]: string | null;
+};
+
+/** A row from its columns. */
+export function rowOf(found: Found): LedgerRow {
+  const kind = KINDS[Number(found.kind)]!;
+  const said = fromJson<ReserveRest>((kind === "reserve" ? found.rest : found.reserved) as string);
+  const later =
+    kind === "reserve" || (found.rest as string | null) === null
+      ? {}
+      : fromJson<Partial<SaidLater>>(found.rest);
+  const nano = (text: string | null) => (text === null ? null : BigInt(text));
+  const optional = (text: string | null) => text ?? undefined;
+  return {
+    ...UNSAID,
+    ...later,
+    kind,
+    attempt: found.attempt,
+    request: said.request,
+    n: said.n,
+    at: Number(found.at),
+    instance: found.instance,
+    key: found.key,
+    target: {
+      provider: found.provider,
+      model: found.model,
+      protocol: said.protocol,
+      credential: found.credential,
+    },
+    privacy: said.privacy,
+    labels: (found.labels as string | null) === null ? {} : JSON.parse(found.labels),
+    account: optional(found.account),
+    price: found.price,
+    asked: said.asked,
+    taken: kind === "reserve" ? said.taken : [],
+    holdNano: nano(found.hold),
+    usage: (found.usage as string | null) === null ? {} : (JSON.parse(found.usage) as Usage),
+    costNano: nano(found.cost),
+    state: found.state as LedgerRow["state"],
+    outcome: found.outcome,
+    upstreamId: optional(found.up),
+  };
+}
+
+/** One row in the chain: null and the empty text are told apart, and no column can reach into the next. */
+export const lineOf = (columns: Columns): string => {
+  let line = "";
+  for (const column of columns) line += column === null ? "\0" : `=${column}\0`;
+  return line;
+};
+
+/** The hash of a batch: of what was before it, and of each of its lines. */
+export const hashOf = (head: Uint8Array, lines: readonly string[]): Buffer => {
+  const hash = createHash("sha256").update(head);
+  for (const line of lines) hash.update(line);
+  return hash.digest();
+};

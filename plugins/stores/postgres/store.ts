@@ -1,0 +1,118 @@
+// The store, put together of its parts.
+import { setTimeout as sleep } from "node:timers/promises";
+import { fail, faultOf, type Commands, type Store } from "tollgate/plugin";
+import { auditOf } from "./audit.ts";
+import { commandsOf } from "./commands.ts";
+import { configOf, type Address } from "./connecting.ts";
+import { crossingsOf, sharedOf } from "./decided.ts";
+import { migrate, standing, type Roles } from "./forms.ts";
+import { Line, type Ask } from "./line.ts";
+import { reading } from "./pool.ts";
+import { close, readsOf } from "./reads.ts";
+import { isAway, unreachable } from "./trouble.ts";
+import { upkeepOf } from "./upkeep.ts";
+import { verifyOf } from "./verify.ts";
+import { createWriter } from "./writer.ts";
+import type { WriterSettings } from "./writing-door.ts";
+
+/** What the store is made of, as options say it. */
+export interface PostgresSettings extends Omit<WriterSettings, "named"> {
+  readonly address: Address;
+  /** The owner of the schema, where that is another one than the one that runs. */
+  readonly owner: Address;
+  /** Where reports are asked: a replica, perhaps. */
+  readonly reports: Address;
+  readonly migrates: boolean;
+  readonly roles: Roles;
+}
+
+export type PostgresStore = Store &
+  Commands & {
+    /** `goodbye`: false leaves everything as a crash would. For tests of what is left then. */
+    close(goodbye?: boolean): Promise<void>;
+  };
+
+/** How long a start waits for its database. */
+const START_MS = 30_000;
+/** A report may take so long. */
+const REPORT_MS = 30_000;
+const STATEMENT_MS = 2_000;
+export function postgresStore(settings: PostgresSettings): PostgresStore {
+  const { schema: s, address, leaseMs } = settings;
+  const line = new Line(() => configOf(address, { statementMs: STATEMENT_MS }));
+  const writer = createWriter(line, { ...settings, named: !address.pooled });
+  const desk = reading(
+    () => configOf(address, { statementMs: REPORT_MS, silenceMs: REPORT_MS }),
+    2,
+  );
+  const reports = reading(
+    () => configOf(settings.reports, { statementMs: REPORT_MS, silenceMs: REPORT_MS }),
+    2,
+  );
+  const upkeep = upkeepOf(desk.ask, s);
+
+  const asOwner = async <T>(work: (ask: Ask) => Promise<T>): Promise<T> => {
+    const own = new Line(() =>
+      configOf(settings.owner, { statementMs: 60_000, silenceMs: 70_000 }),
+    );
+    try {
+      return await work(await own.ask());
+    } catch (error) {
+      if (isAway(error)) unreachable(error);
+      throw error;
+    } finally {
+      await own.end();
+    }
+  };
+
+  async function ready(): Promise<void> {
+    const { form, expand, known } = await standing(desk.ask, s);
+    if (expand.length === 0) return;
+    if (settings.migrates) await asOwner((ask) => migrate(ask, s, settings.roles));
+    else
+      fail(
+        "invalid",
+        `The database has form ${form}, and this gateway needs ${known}: run tollgate store migrate.`,
+        { code: "older_form" },
+      );
+  }
+  const store: PostgresStore = {
+    lease: { ms: leaseMs, beatMs: Math.floor(leaseMs / 3) },
+    async open(owner, hear = () => {}) {
+      for (const until = performance.now() + START_MS; ;)
+        try {
+          await ready();
+          const opened = await writer.open(owner, hear);
+          upkeep.begin();
+          return opened;
+        } catch (error) {
+          if (!isAway(error) && faultOf(error)?.code !== "store_unreachable") throw error;
+          if (performance.now() > until) unreachable(error);
+          await sleep(500);
+        }
+    },
+    async apply(batch) {
+      const verdicts = await writer.apply(batch);
+      upkeep.written();
+      return verdicts;
+    },
+    ...readsOf(
+      desk.ask,
+      reports.ask,
+      s,
+      (at) => writer.now(at),
+      () => close(desk.ask, s),
+    ),
+    audit: auditOf(writer, desk.ask, s),
+    crossings: crossingsOf(desk.ask, writer.ask, s),
+    shared: sharedOf(desk.ask, s),
+    verify: () => verifyOf(reports.ask, s, () => close(desk.ask, s)),
+    commands: commandsOf(s, settings.roles, asOwner),
+    async close(goodbye = true) {
+      upkeep.end();
+      await writer.end(goodbye);
+      await Promise.all([desk.end(), reports.end()]);
+    },
+  };
+  return store;
+}

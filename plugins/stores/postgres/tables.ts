@@ -1,0 +1,113 @@
+// The tables, as the first form makes them. Rows of calls lie in months of when their call began, so that all that is said of one call lies
+// together and an index can refuse to say it twice.
+
+/** Columns of a row of the ledger, as the chain hashes them and in this order. */
+export const COLUMNS = [
+  "kind",
+  "attempt",
+  "nth",
+  "began",
+  "at",
+  "key",
+  "account",
+  "provider",
+  "model",
+  "credential",
+  "frontend",
+  "state",
+  "outcome",
+  "price",
+  "labels",
+  "cost",
+  "hold",
+  "up",
+  "usage",
+  "rest",
+] as const;
+
+/** `s`: the schema. */
+export const tables = (s: string): string => `
+CREATE TABLE ${s}.fleet (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  keys bigint NOT NULL DEFAULT 0, accounts bigint NOT NULL DEFAULT 0, changed timestamptz NOT NULL DEFAULT clock_timestamp());
+INSERT INTO ${s}.fleet DEFAULT VALUES;
+
+CREATE TABLE ${s}.node (
+  epoch int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id text NOT NULL, about text, form int NOT NULL DEFAULT 1, ahead bigint, seen text,
+  state text NOT NULL DEFAULT 'live' CHECK (state IN ('live', 'left', 'dead')),
+  n bigint NOT NULL DEFAULT 0, head bytea NOT NULL DEFAULT '',
+  alive timestamptz NOT NULL DEFAULT clock_timestamp(), lease interval NOT NULL) WITH (fillfactor = 20);
+CREATE INDEX node_of ON ${s}.node (id);
+
+CREATE TABLE ${s}.meter (
+  id text COLLATE "C" PRIMARY KEY,
+  level numeric NOT NULL DEFAULT 0, held numeric NOT NULL DEFAULT 0, at bigint NOT NULL DEFAULT 0,
+  max numeric NOT NULL DEFAULT 0, peak numeric NOT NULL DEFAULT 0, told numeric NOT NULL DEFAULT 0)
+  WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE ${s}.open (
+  attempt text COLLATE "C" PRIMARY KEY, node int NOT NULL, began bigint NOT NULL, usage text, cost bigint)
+  WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX open_of ON ${s}.open (node);
+
+CREATE TABLE ${s}.batch (
+  node int NOT NULL, n bigint NOT NULL, at timestamptz NOT NULL, hash bytea NOT NULL, entries int NOT NULL,
+  pos bigint, link bytea) PARTITION BY RANGE (at);
+CREATE INDEX batch_of ON ${s}.batch (node, n);
+CREATE INDEX batch_at ON ${s}.batch (pos);
+CREATE INDEX batch_new ON ${s}.batch (node, n) WHERE pos IS NULL;
+CREATE TABLE ${s}.batch_other PARTITION OF ${s}.batch DEFAULT;
+
+CREATE TABLE ${s}.entry (
+  node int NOT NULL, n bigint NOT NULL, i int NOT NULL,
+  kind smallint NOT NULL, attempt text COLLATE "C" NOT NULL, nth text COLLATE "C" NOT NULL,
+  began bigint NOT NULL, at bigint NOT NULL,
+  key text COLLATE "C" NOT NULL, account text, provider text NOT NULL, model text NOT NULL, credential text NOT NULL,
+  frontend text NOT NULL, state text NOT NULL, outcome text NOT NULL, price text, labels text,
+  cost bigint, hold bigint, up text, usage text, rest text) PARTITION BY RANGE (began);
+CREATE UNIQUE INDEX entry_once ON ${s}.entry (attempt, began, kind, nth);
+CREATE INDEX entry_of ON ${s}.entry (node, n);
+CREATE INDEX entry_key ON ${s}.entry (key, at);
+CREATE INDEX entry_at ON ${s}.entry USING brin (at);
+CREATE TABLE ${s}.entry_other PARTITION OF ${s}.entry DEFAULT;
+
+CREATE TABLE ${s}.note (
+  node int NOT NULL, n bigint NOT NULL, i int NOT NULL,
+  kind text NOT NULL, id text NOT NULL, at bigint NOT NULL, text text NOT NULL, PRIMARY KEY (node, n, i));
+CREATE INDEX note_of ON ${s}.note (kind, id);
+
+CREATE TABLE ${s}.key (digest text COLLATE "C" PRIMARY KEY, place text COLLATE "C" NOT NULL UNIQUE, record text NOT NULL);
+CREATE TABLE ${s}.account (id text COLLATE "C" PRIMARY KEY, record text NOT NULL);
+CREATE TABLE ${s}.price (hash text PRIMARY KEY, price text NOT NULL);
+CREATE TABLE ${s}.audit (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id text NOT NULL UNIQUE, entry text NOT NULL, ended text);
+CREATE TABLE ${s}.shared (
+  name text PRIMARY KEY, value bytea NOT NULL CHECK (length(value) <= 1048576));
+
+CREATE TABLE ${s}.chain (
+  one boolean PRIMARY KEY DEFAULT true CHECK (one),
+  pos bigint NOT NULL DEFAULT 1, link bytea NOT NULL DEFAULT '') WITH (fillfactor = 20);
+INSERT INTO ${s}.chain DEFAULT VALUES;
+
+CREATE TABLE ${s}.summed (one boolean PRIMARY KEY DEFAULT true CHECK (one), upto bigint NOT NULL DEFAULT 1);
+INSERT INTO ${s}.summed DEFAULT VALUES;
+CREATE TABLE ${s}.day (
+  day bigint NOT NULL, grp bytea NOT NULL,
+  key text COLLATE "C" NOT NULL, account text, provider text NOT NULL, model text NOT NULL, credential text NOT NULL,
+  frontend text NOT NULL, state text NOT NULL, outcome text NOT NULL, price text, labels text,
+  rows bigint NOT NULL, calls bigint NOT NULL, unpriced bigint NOT NULL, estimated bigint NOT NULL, nano numeric NOT NULL,
+  PRIMARY KEY (day, grp));
+CREATE TABLE ${s}.day_unit (
+  day bigint NOT NULL, grp bytea NOT NULL, unit text NOT NULL, whole numeric NOT NULL, parts numeric NOT NULL,
+  PRIMARY KEY (day, grp, unit));
+
+CREATE FUNCTION ${s}.refuse() RETURNS trigger LANGUAGE plpgsql AS $refuse$
+BEGIN
+  RAISE EXCEPTION 'rows of the ledger are never changed' USING ERRCODE = 'TG001';
+END $refuse$;
+CREATE TRIGGER entry_stays BEFORE UPDATE OR DELETE ON ${s}.entry FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
+CREATE TRIGGER note_stays BEFORE UPDATE OR DELETE ON ${s}.note FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
+CREATE TRIGGER batch_stays BEFORE DELETE OR UPDATE OF node, n, at, hash, entries ON ${s}.batch
+  FOR EACH ROW EXECUTE FUNCTION ${s}.refuse();
+`;

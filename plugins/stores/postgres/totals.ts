@@ -1,0 +1,186 @@
+// Sums, added up where the rows are: a group leaves the database as one line, and the book's totals put groups together as everywhere. Whole days
+// come from the sums of days as far as these go, and all else from rows; one statement, so one moment.
+import type { LedgerQuery, Store, Total } from "tollgate/plugin";
+import { Amounts, createTotals, depthOf, DEPTHS, type RowFacts } from "tollgate/store";
+import type { Ask, Row } from "./line.ts";
+import { DAY_MS, STATE, SUMS } from "./summing.ts";
+import { Values, where } from "./where.ts";
+
+type TotalsQuery = Parameters<Store["totals"]>[0];
+
+/** Days and hours of every zone begin at one of these. */
+const QUARTER_MS = 900_000;
+/** What facts are made of, by how much of it is asked for. */
+const FACTS = [
+  ["provider", "model", "credential", "frontend", "outcome", "state", "price"],
+  ["key", "account"],
+  ["labels"],
+] as const;
+
+/** Where lines come from: rows, or sums of days. */
+interface Source {
+  readonly table: string;
+  readonly units: string;
+  readonly where: string;
+  readonly state: string;
+  readonly time: string;
+  readonly sums: { readonly [K in keyof typeof SUMS]: string };
+  /** Rows that have used anything: a correction's usage is for the reader. */
+  readonly used: string;
+}
+
+export async function totalsOf(ask: Ask, s: string, of: TotalsQuery): Promise<readonly Total[]> {
+  const { by, zone, ...query } = of;
+  const depth = depthOf(by, query);
+  const facts = depth === undefined ? [] : FACTS.slice(0, DEPTHS.indexOf(depth) + 1).flat();
+  const timed = by.includes("day") || by.includes("hour");
+  const values = new Values();
+  const text = sourcesOf(of, s, values)
+    .flatMap((source) => selects(source, facts, timed))
+    .join("\nUNION ALL\n");
+  const sums = createTotals(by, zone);
+  for (const { facts: named, at, amounts } of groupsOf(
+    await ask({ text, values: values.all }),
+    query.state ?? "exact",
+  ))
+    sums.take(named, amounts, at, query);
+  return sums.totals();
+}
+
+function sourcesOf(of: TotalsQuery, s: string, values: Values): readonly Source[] {
+  const { by: _, zone: __, ...query } = of;
+  const counted = `${isCounted(query)} AND ${where(query, s, values)}`;
+  const days = daysOf(of);
+  if (!days) return [rows(s, counted)];
+  const [from, to] = [values.add(days.from), values.add(days.to)];
+  const { from: _from, to: _to, ...others } = query;
+  const fresh = `SELECT node, n FROM ${s}.batch WHERE pos IS NULL
+    UNION ALL SELECT node, n FROM ${s}.batch WHERE pos >= (SELECT upto FROM ${s}.summed)`;
+  return [
+    ...(days.cut
+      ? [rows(s, `${counted} AND (e.at < ${from}::bigint OR e.at >= ${to}::bigint)`)]
+      : []),
+    rows(
+      s,
+      `${counted} AND e.at >= ${from}::bigint AND e.at < ${to}::bigint AND (e.node, e.n) IN (${fresh})`,
+    ),
+    {
+      table: `${s}.day e`,
+      units: `${s}.day e JOIN ${s}.day_unit u ON u.day = e.day AND u.grp = e.grp`,
+      where: `e.day >= ${from}::bigint AND e.day < ${to}::bigint AND ${where(others, undefined, values)}${
+        query.state === undefined ? " AND e.state <> 'void'" : ""
+      }`,
+      state: "e.state",
+      time: "e.day",
+      sums: {
+        calls: "sum(e.calls)",
+        unpriced: "sum(e.unpriced)",
+        estimated: "sum(e.estimated)",
+        nano: "sum(e.nano)",
+        whole: "sum(u.whole)",
+        parts: "sum(u.parts)",
+      },
+      used: "true",
+    },
+  ];
+}
+
+const rows = (s: string, condition: string): Source => ({
+  table: `${s}.entry e`,
+  units: `${s}.entry e, json_each_text(e.usage::json) u(unit, value)`,
+  where: condition,
+  state: STATE,
+  time: `e.at - mod(e.at, ${QUARTER_MS})`,
+  sums: SUMS,
+  used: "e.kind <> 2",
+});
+
+/** Whole days of UTC that the query asks for, and whether it asks for parts of others too; undefined: no day's sum can say it. */
+function daysOf({
+  by,
+  zone = "UTC",
+  ...query
+}: TotalsQuery): { from: number; to: number; cut: boolean } | undefined {
+  const { from = 0, to = FAR, attempt, upstreamId, state } = query;
+  if (attempt !== undefined || upstreamId !== undefined || state === "open") return undefined;
+  if (by.includes("hour") || (by.includes("day") && zone !== "UTC")) return undefined;
+  const days = { from: Math.ceil(from / DAY_MS) * DAY_MS, to: Math.floor(to / DAY_MS) * DAY_MS };
+  return days.from < days.to ? { ...days, cut: days.from !== from || days.to !== to } : undefined;
+}
+
+/** The last moment that a date can say; it ends a day. */
+const FAR = 8_640_000_000_000_000;
+
+/** What groups come to, and then what each of them has used. */
+function selects(
+  { table, units, where: condition, state, time, sums, used }: Source,
+  facts: readonly string[],
+  timed: boolean,
+): readonly string[] {
+  const named = facts.map((name) => `${name === "state" ? state : `e.${name}`} AS ${name}`);
+  if (timed) named.push(`${time} AS time`);
+  const listed = named.map((column) => `${column}, `).join("");
+  const groups = named.map((_, i) => i + 1);
+  const grouped = (places: readonly number[]) =>
+    places.length > 0 ? `GROUP BY ${places.join(", ")}` : "HAVING count(*) > 0";
+  return [
+    `SELECT ${listed}NULL::text AS unit, ${sums.calls} AS a, ${sums.nano} AS b, ${sums.unpriced} AS c, ${sums.estimated} AS d
+     FROM ${table} WHERE ${condition} ${grouped(groups)}`,
+    `SELECT ${listed}u.unit AS unit, ${sums.whole}, ${sums.parts}, NULL, NULL
+     FROM ${units} WHERE ${used} AND ${condition} ${grouped([...groups, groups.length + 1])}`,
+  ];
+}
+
+/** Settled calls and their corrections; open or void calls only when they are what is asked for. */
+const isCounted = ({ state }: LedgerQuery): string =>
+  state === undefined
+    ? "e.kind <> 0 AND (e.kind = 2 OR e.state <> 'void')"
+    : `e.kind = ${state === "open" ? 0 : 1}`;
+
+interface Group {
+  readonly facts: RowFacts;
+  readonly at: number;
+  readonly amounts: Amounts;
+}
+
+/** One for each line of calls; what was used follows it, by the same name. */
+function groupsOf(lines: readonly Row[], state: RowFacts["state"]): readonly Group[] {
+  const found = new Map<string, Group>();
+  for (const line of lines) {
+    const { unit: _, a: _a, b: _b, c: _c, d: _d, ...named } = line;
+    const name = JSON.stringify(named);
+    let group = found.get(name);
+    if (!group) {
+      group = {
+        facts: factsOf(line, state),
+        at: Number(line["time"] ?? 0),
+        amounts: new Amounts(),
+      };
+      found.set(name, group);
+    }
+    const { amounts } = group;
+    if (line["unit"] != null) {
+      amounts.count(line["unit"], Number(line["a"]), Number(line["b"]));
+      continue;
+    }
+    amounts.calls += Number(line["a"]);
+    amounts.costNano += BigInt(line["b"]!);
+    amounts.unpriced += Number(line["c"]);
+    amounts.estimated += Number(line["d"]);
+  }
+  return [...found.values()];
+}
+
+/** `state`: of all of them, where lines do not say it. */
+const factsOf = (row: Row, state: RowFacts["state"]): RowFacts => ({
+  provider: row["provider"] ?? "",
+  model: row["model"] ?? "",
+  credential: row["credential"] ?? "",
+  frontend: row["frontend"] ?? "",
+  outcome: row["outcome"] ?? "",
+  state: (row["state"] ?? state) as RowFacts["state"],
+  price: row["price"] ?? null,
+  key: row["key"] ?? "",
+  account: row["account"] ?? undefined,
+  labels: row["labels"] ? (JSON.parse(row["labels"]) as RowFacts["labels"]) : {},
+});

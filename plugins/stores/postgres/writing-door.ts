@@ -1,0 +1,27 @@
+// What the rest of the store asks of the one part that writes.
+import type { StoreCommand, StoreNews, StoreOwner, Verdict } from "tollgate/plugin";
+import type { Ask } from "./line.ts";
+import type { Note } from "./noting.ts";
+import type { Gate } from "./plain.ts";
+
+export interface Writer {
+  open(
+    owner: StoreOwner,
+    hear: (news: StoreNews) => void,
+  ): Promise<{ epoch: number; presumed: number }>;
+  apply(batch: readonly StoreCommand[]): Promise<readonly Verdict[]>;
+  /** A line in this node's chain, with a statement of its own. */
+  note(note: Note): Promise<void>;
+  /** A statement among the others. */
+  ask: Ask;
+  /** The database's time, as far as it can be told from here. */
+  now(at: number): number;
+  /** `goodbye`: what is open may be settled by others at once. */
+  end(goodbye: boolean): Promise<void>;
+}
+
+export interface WriterSettings extends Gate {
+  readonly leaseMs: number;
+  /** "command": limits count by what commands say. For tests, whose calls are of other years. */
+  readonly clock: "database" | "command";
+}

@@ -1,0 +1,111 @@
+// The gateways that share a store, as an operator wants to see them: which live, what each runs, whose clock or knowledge is off. A store
+// of one process is a fleet of one.
+import { hostname } from "node:os";
+import { wallClock } from "../../lib/wall-clock.ts";
+import type { InstanceFacts, InstanceState } from "../../plugin/instance.ts";
+import type { FleetReading } from "../../plugin/readings.ts";
+import type { Store } from "../../plugin/store.ts";
+import { instancesOf } from "./store.ts";
+
+export interface FleetNode extends InstanceState {
+  /** The one that was asked. */
+  readonly self: boolean;
+}
+
+export interface Fleet {
+  /** Those that live first. */
+  readonly nodes: readonly FleetNode[];
+  /** What an operator should look at, in words; none: all is well. */
+  readonly remarks: readonly string[];
+}
+
+/** By a clock that is further off, calls stand in the wrong day, and a window may be another one. */
+const SKEW_MS = 2_000;
+/** What a key's change may take to be known everywhere. */
+const LAG_MS = 1_500;
+
+/** Of a generation that answers: its number, and the hash of its config. */
+interface Answering {
+  readonly built: { readonly gen: { readonly number: number } };
+  readonly config: { readonly hash: string };
+}
+
+/** What the store and other gateways know of this one. Until it answers clients (no `url`) there is little to say. */
+export function factsOf(version: string, url: string, live: Answering | undefined): InstanceFacts {
+  const facts = { version, host: hostname(), pid: process.pid };
+  return url === "" || !live
+    ? facts
+    : { ...facts, url, generation: live.built.gen.number, config: live.config.hash };
+}
+
+/** A store that does not answer in time is told of in a remark, and this gateway is all that is known. */
+export async function fleetOf(
+  { store, instance = "" }: { store: Pick<Store, "instances">; instance?: string },
+  about: InstanceFacts,
+): Promise<Fleet> {
+  const found = await instancesOf(store);
+  const alone: InstanceState = { instance, about, state: "live", heard: wallClock() };
+  const nodes = (found ?? [alone])
+    .map((each) => ({ ...each, self: each.instance === instance }))
+    .sort((a, b) => rank(a) - rank(b) || b.heard - a.heard);
+  const silent = store.instances && !found;
+  return {
+    nodes,
+    remarks: [
+      ...(silent ? ["the store does not say which others there are"] : []),
+      ...remarksOf(nodes),
+    ],
+  };
+}
+
+/** For readings. Undefined: the store belongs to one process, or does not answer in time. */
+export async function fleetReading({
+  store,
+  instance,
+}: {
+  store: Pick<Store, "instances">;
+  instance?: string;
+}): Promise<FleetReading | undefined> {
+  const all = await instancesOf(store);
+  const own = all?.find((each) => each.instance === instance);
+  const count = (of: InstanceState["state"]) =>
+    all?.filter(({ state }) => state === of).length ?? 0;
+  return (
+    all && {
+      live: count("live"),
+      left: count("left"),
+      dead: count("dead"),
+      aheadMs: own?.aheadMs,
+      lagMs: own?.lagMs,
+    }
+  );
+}
+
+const rank = ({ state }: InstanceState): number => ["live", "dead", "left"].indexOf(state);
+
+function remarksOf(nodes: readonly FleetNode[]): string[] {
+  const live = nodes.filter(({ state }) => state === "live");
+  const differ = (what: string, of: (about: InstanceFacts) => string | undefined): string[] => {
+    const kinds = new Set(live.flatMap(({ about }) => (about && of(about)) || []));
+    return kinds.size > 1 ? [`${kinds.size} ${what} run side by side`] : [];
+  };
+  return [
+    ...differ("versions", ({ version }) => version),
+    ...differ("configs", ({ config }) => config),
+    ...live.flatMap(({ instance, aheadMs = 0, lagMs = 0 }) => [
+      ...(Math.abs(aheadMs) > SKEW_MS
+        ? [
+            `the clock of ${instance} is ${Math.abs(aheadMs)} ms ${aheadMs > 0 ? "ahead" : "behind"}`,
+          ]
+        : []),
+      ...(lagMs > LAG_MS
+        ? [`${instance} has not known the last change of keys or accounts for ${lagMs} ms`]
+        : []),
+    ]),
+    ...nodes.flatMap(({ instance, state, open = 0 }) =>
+      state !== "live" && open > 0
+        ? [`${open} calls of ${instance}, which is ${state}, are open`]
+        : [],
+    ),
+  ];
+}

@@ -1,0 +1,138 @@
+// Three real daemons on one real PostgreSQL: what an operator is promised of them.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { json, upstream, type TestUpstream } from "tollgate/testing";
+import { startFleet, type Fleet as Nodes } from "../kit/fleet.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
+import { until } from "../kit/waits.ts";
+import type { Fleet } from "../../src/gateway/services/fleet.ts";
+
+const LEASE_MS = 3_000;
+
+const yaml = (url: string) => `
+frontends: [chat-completions]
+middleware: [auth, limits, usage]
+providers:
+  up: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k }, models: { model: { price: { input: 3, output: 15 } } } }
+`;
+
+const ANSWER = json({
+  id: "c",
+  object: "chat.completion",
+  created: 1,
+  model: "model",
+  choices: [{ index: 0, message: { role: "assistant", content: "Hi." }, finish_reason: "stop" }],
+  usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+});
+
+describe.skipIf(!hasPostgres())("three gateways on one PostgreSQL", () => {
+  let postgres: Postgres;
+  let up: TestUpstream;
+  let fleet: Nodes;
+  let waitMs = 0;
+
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    up = await upstream({
+      "POST /v1/chat/completions": () => ({ ...ANSWER, waitMs }),
+      "GET /v1/models": json({ object: "list", data: [] }),
+    });
+    const url = await postgres.database();
+    const more = { lease_ms: `${LEASE_MS}` };
+    fleet = await startFleet({ url, nodes: 3, yaml: yaml(up.url), with: more });
+  });
+  afterAll(async () => {
+    await fleet?.[Symbol.asyncDispose]();
+    await up?.close();
+    await postgres?.[Symbol.asyncDispose]();
+  });
+
+  const ask = async (i: number, key = fleet.key): Promise<number> => {
+    const answer = await fetch(`${fleet.nodes[i]!.daemon!.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body: JSON.stringify({ model: "up/model", messages: [{ role: "user", content: "Hi" }] }),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  const everywhere = (key?: string) => Promise.all([0, 1, 2].map((i) => ask(i, key)));
+  const command = (i: number, name: string, input = {}) => fleet.nodes[i]!.daemon!.ask(name, input);
+
+  it("one first key, known to all; each lists all of them, with what they run", async () => {
+    expect(fleet.nodes.filter(({ daemon }) => daemon!.key !== "")).toHaveLength(1);
+    expect(await everywhere()).toEqual([200, 200, 200]);
+    await until(async () => {
+      const { nodes } = (await command(1, "fleet")) as unknown as Fleet;
+      return nodes.filter(({ state, about }) => state === "live" && about?.url).length === 3;
+    });
+    const { nodes, remarks } = (await command(1, "fleet")) as unknown as Fleet;
+    expect(nodes.map(({ about }) => about!.url).toSorted()).toEqual(
+      fleet.nodes.map(({ daemon }) => daemon!.url).toSorted(),
+    );
+    for (const { aheadMs, lagMs } of nodes) {
+      expect(Math.abs(aheadMs!)).toBeLessThan(1_000);
+      expect(lagMs).toBe(0);
+    }
+    // Each file names its own road to the database.
+    expect(remarks).toEqual(["3 configs run side by side"]);
+  });
+
+  it("a revoked key is refused everywhere within 1.5 s", async () => {
+    for (let n = 0; n < 5; n++) {
+      const { secret } = (await command(n % 3, "keys.create", { name: `k${n}` })) as {
+        secret: string;
+      };
+      await until(async () => (await everywhere(secret)).every((status) => status === 200));
+      await command((n + 1) % 3, "keys.revoke", { id: `k${n}` });
+      // By the clock: it is what an operator is promised.
+      const began = performance.now();
+      await until(async () => (await everywhere(secret)).every((status) => status === 401));
+      expect(performance.now() - began).toBeLessThan(1_500);
+    }
+  });
+
+  it("the database away: 503 at once, nothing sent; served again soon after its return", async () => {
+    await postgres.kill();
+    await until(async () => (await everywhere()).every((status) => status === 503));
+    const sent = up.requests.length;
+    const times: number[] = [];
+    for (let n = 0; n < 30; n++) {
+      // By the clock: it is what an operator is promised.
+      const began = performance.now();
+      expect(await ask(n % 3)).toBe(503);
+      times.push(performance.now() - began);
+    }
+    times.sort((a, b) => a - b);
+    expect(times[15]).toBeLessThan(10);
+    expect(up.requests.length).toBe(sent);
+    await postgres.start();
+    // By the clock: two seconds are promised; a busy machine has some more.
+    const began = performance.now();
+    await until(async () => (await everywhere()).every((status) => status === 200));
+    expect(performance.now() - began).toBeLessThan(10_000);
+  });
+
+  it("what a killed one has left open is settled by another, once", async () => {
+    waitMs = 20_000;
+    const before = up.requests.length;
+    const asked = Promise.allSettled(Array.from({ length: 5 }, () => ask(2)));
+    await until(() => up.requests.length === before + 5);
+    const { daemon } = fleet.nodes[2]!;
+    daemon!.kill("SIGKILL");
+    await Promise.all([daemon!.exit, asked]);
+    waitMs = 0;
+    const settled = async () => {
+      const page = await command(0, "ledger.entries", { outcome: "presumed", limit: 100 });
+      return (page as { items: unknown[] }).items.length;
+    };
+    // By the clock: it is what an operator is promised.
+    const began = performance.now();
+    await until(async () => (await settled()) === 5);
+    expect(performance.now() - began).toBeLessThan(LEASE_MS + 6_000);
+    const { nodes } = (await command(1, "fleet")) as unknown as Fleet;
+    expect(nodes.find(({ about }) => about?.pid === daemon!.pid)?.state).toBe("dead");
+    await fleet.nodes[2]!.start();
+    expect(await everywhere()).toEqual([200, 200, 200]);
+    expect(await settled()).toBe(5);
+  });
+});

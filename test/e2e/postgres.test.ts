@@ -1,0 +1,52 @@
+// The store of several gateways as an operator mounts it: by its short name, from a folder that knows nothing of this checkout.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { folder } from "../kit/command-line.ts";
+import { startGateway } from "../kit/daemon.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../kit/postgres.ts";
+
+const yaml = (url: string, more = "") => `
+store: { use: postgres, with: { url: "${url}"${more} } }
+frontends: [chat-completions]
+middleware: [auth, limits, usage]
+providers: { demo: { use: demo } }
+`;
+
+describe.skipIf(!hasPostgres())("store: { use: postgres }", () => {
+  let postgres: Postgres;
+  beforeAll(async () => {
+    postgres = await startPostgres();
+  });
+  afterAll(() => postgres?.[Symbol.asyncDispose]());
+
+  it("brings its schema to its form by a command where no gateway runs, and says what it would do", async () => {
+    const url = await postgres.database();
+    await using place = await folder({ "gateway.yaml": yaml(url, ", migrate: never") });
+    const status = async () => JSON.parse((await place.said(["store", "status", "--json"])).out);
+    expect(await status()).toMatchObject({ form: 0, known: 1, expand: [1] });
+    expect((await place.said(["store", "plan"])).out).toMatch(
+      /CREATE SCHEMA IF NOT EXISTS tollgate/,
+    );
+    expect(await status()).toMatchObject({ form: 0 });
+    const refused = await place.said(["keys", "list"]);
+    expect(refused.err).toMatch(/run tollgate store migrate/);
+    expect((await place.said(["store", "migrate", "--json"])).out).toMatch(/"made":\s*\[\s*1\s*\]/);
+    expect(await status()).toMatchObject({ form: 1, expand: [] });
+    expect((await place.said(["keys", "list"])).code).toBe(0);
+  });
+
+  it("serves, settles, and says its form while it runs", async () => {
+    const url = await postgres.database();
+    await using gateway = await startGateway({ yaml: yaml(url) });
+    const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },
+      body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hi" }] }),
+    });
+    expect(answer.status).toBe(200);
+    await answer.text();
+    const { items } = (await gateway.ask("ledger.entries", {})) as { items: { kind: string }[] };
+    expect(items.map(({ kind }) => kind)).toEqual(["reserve", "settle"]);
+    expect(await gateway.ask("store/status", {})).toMatchObject({ form: 1, expand: [], older: 0 });
+    expect(await gateway.ask("ledger.verify", {})).toMatchObject({ problems: [] });
+  });
+});

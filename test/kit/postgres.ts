@@ -1,0 +1,295 @@
+// A real PostgreSQL, in a temporary folder and on a port of its own: to be killed, stopped and started again. It runs as a user without
+// rights where the tests run as root, because it refuses to be root.
+import { execFile, spawn, type ChildProcess } from "node:child_process";
+import { chownSync, existsSync, readdirSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { root as checkout } from "./program.ts";
+import { until } from "./waits.ts";
+
+const DEBIAN = "/usr/lib/postgresql";
+/** Every system has it. */
+const NOBODY = 65_534;
+const root = process.getuid?.() === 0;
+const as = root ? { uid: NOBODY, gid: NOBODY } : {};
+
+export interface PostgresOptions {
+  /** Of the newest that is there, where nothing is said. */
+  version?: number;
+  /** "fsync=on": more of its settings, or others than the kit's. */
+  settings?: readonly string[];
+}
+
+export interface Postgres extends AsyncDisposable {
+  readonly port: number;
+  /** "15" */
+  readonly version: string;
+  readonly dir: string;
+  /** Of its superuser, at a database that is empty and not for tests. */
+  readonly url: string;
+  /** Of a new and empty database. */
+  database(): Promise<string>;
+  sql: typeof psql;
+  /** All of its processes, as a power cut would; what it has acknowledged is there after `start`. */
+  kill(): Promise<void>;
+  /** It is silent, and not dead. */
+  freeze(): void;
+  thaw(): void;
+  /** In good order; connections are cut. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Where its programs lie; undefined: there is none. */
+export function postgresPrograms(version?: number): { bin: string; version: string } | undefined {
+  if (!existsSync(DEBIAN)) return undefined;
+  const found = readdirSync(DEBIAN)
+    .filter((name) => existsSync(join(DEBIAN, name, "bin/initdb")))
+    .filter((name) => version === undefined || name === `${version}`)
+    .toSorted((a, b) => Number(b) - Number(a));
+  return found[0] === undefined
+    ? undefined
+    : { bin: join(DEBIAN, found[0], "bin"), version: found[0] };
+}
+
+/** False, with a word about it: what needs one is left out. */
+export function hasPostgres(version?: number): boolean {
+  if (postgresPrograms(version)) return true;
+  console.log(
+    `no PostgreSQL${version === undefined ? "" : ` ${version}`} here (Debian: apt-get install postgresql): what needs one is skipped`,
+  );
+  return false;
+}
+
+/** What a test machine can do without: the disk's own word for a commit, as no test cuts the power. */
+const SETTINGS = [
+  "fsync=off",
+  "jit=off",
+  "shared_buffers=32MB",
+  "max_connections=200",
+  "max_wal_size=256MB",
+  "log_min_messages=log",
+];
+
+export async function startPostgres({
+  version: wanted,
+  settings = [],
+}: PostgresOptions = {}): Promise<Postgres> {
+  const programs = postgresPrograms(wanted);
+  if (!programs) throw new Error("There is no PostgreSQL on this machine.");
+  const { bin, version } = programs;
+  const dir = await folder("postgres");
+  const data = join(dir, "data");
+  const words = ["-D", data, "-U", "tollgate", "-A", "trust", "-E", "UTF8", "--locale=C"];
+  await promisify(execFile)(join(bin, "initdb"), [...words, "--no-sync"], { ...as, cwd: dir });
+  const port = await freePort();
+  const args = [
+    "-D",
+    data,
+    "-p",
+    `${port}`,
+    "-k",
+    dir,
+    "-h",
+    "127.0.0.1",
+    ...[...SETTINGS, ...settings].flatMap((setting) => ["-c", setting]),
+  ];
+  let server: ChildProcess | undefined;
+
+  const start = async () => {
+    server = await begun(join(bin, "postgres"), args, dir, "ready to accept connections");
+  };
+  const signal = (name: NodeJS.Signals) => {
+    for (const pid of familyOf(server)) send(pid, name);
+  };
+  const gone = async (family: readonly number[]) => {
+    await until(
+      () => !family.some(lives),
+      () => "the end of PostgreSQL's processes",
+    );
+    server = undefined;
+  };
+  const url = `postgres://tollgate@127.0.0.1:${port}/postgres`;
+
+  await start();
+  return {
+    port,
+    version,
+    dir,
+    url,
+    sql: psql,
+    start,
+    database: () => newDatabase(url),
+    async kill() {
+      const family = familyOf(server);
+      for (const pid of family) send(pid, "SIGKILL");
+      await gone(family);
+    },
+    freeze: () => signal("SIGSTOP"),
+    thaw: () => signal("SIGCONT"),
+    async stop() {
+      const family = familyOf(server);
+      // "Fast": it ends the connections, and then itself.
+      if (server?.pid !== undefined) send(server.pid, "SIGINT");
+      await gone(family);
+    },
+    async [Symbol.asyncDispose]() {
+      const family = familyOf(server);
+      for (const pid of family) send(pid, "SIGKILL");
+      await gone(family);
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What psql answers, a row a line. */
+export async function psql(url: string, text: string): Promise<string> {
+  const words = [url, "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-c", text];
+  const { stdout } = await promisify(execFile)(join(postgresPrograms()!.bin, "psql"), words);
+  return stdout.trim();
+}
+
+/** At the server of this address; the new one's address. */
+export async function newDatabase(server: string): Promise<string> {
+  const url = new URL(server);
+  url.pathname = `/t${randomBytes(6).toString("hex")}`;
+  await psql(server, `CREATE DATABASE ${url.pathname.slice(1)}`);
+  return url.href;
+}
+
+/** `store:` of a gateway.yaml, in YAML's flow style. */
+export const postgresStore = (url: string, more: Readonly<Record<string, string>> = {}): string =>
+  `{ use: "${join(checkout, "plugins/stores/postgres/index.ts")}", with: { url: "${url}"${Object.entries(
+    more,
+  )
+    .map(([name, value]) => `, ${name}: ${value}`)
+    .join("")} } }`;
+
+export interface PgBouncer extends AsyncDisposable {
+  /** The same database, by way of it. */
+  through(url: string): string;
+  kill(): void;
+}
+
+const BOUNCER = "/usr/sbin/pgbouncer";
+
+/** False, with a word about it. */
+export function hasPgBouncer(): boolean {
+  if (existsSync(BOUNCER)) return true;
+  console.log("no PgBouncer here (Debian: apt-get install pgbouncer): what needs it is skipped");
+  return false;
+}
+
+/** In transaction mode, before a server, with few connections to it. */
+export async function startPgBouncer(postgres: Pick<Postgres, "port">): Promise<PgBouncer> {
+  const dir = await folder("pgbouncer");
+  const port = await freePort();
+  const settings = [
+    "[databases]",
+    // A connection to the server has one user, whichever name a client gives.
+    `* = host=127.0.0.1 port=${postgres.port} user=tollgate`,
+    "[pgbouncer]",
+    "listen_addr = 127.0.0.1",
+    `listen_port = ${port}`,
+    "unix_socket_dir =",
+    "auth_type = any",
+    "pool_mode = transaction",
+    "default_pool_size = 4",
+    "max_client_conn = 200",
+  ];
+  const file = join(dir, "pgbouncer.ini");
+  await writeFile(file, `${settings.join("\n")}\n`);
+  const bouncer = await begun(BOUNCER, [file], dir, "process up");
+  return {
+    through(url) {
+      const to = new URL(url);
+      to.port = `${port}`;
+      return to.href;
+    },
+    kill: () => void bouncer.kill("SIGKILL"),
+    async [Symbol.asyncDispose]() {
+      bouncer.kill("SIGKILL");
+      await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Of a user without rights; the path to it may be walked by all. */
+async function folder(name: string): Promise<string> {
+  // Not under the tests' own folder, which may be closed to that user.
+  const dir = await mkdtemp(
+    join(root ? "/tmp" : (process.env["TMPDIR"] ?? "/tmp"), `tollgate-${name}-`),
+  );
+  await chmod(dir, 0o700);
+  if (root) chownSync(dir, NOBODY, NOBODY);
+  return dir;
+}
+
+/** A server process that has said that it is ready. */
+async function begun(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  ready: string,
+): Promise<ChildProcess> {
+  const child = spawn(program, args, { ...as, cwd, stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  let over = false;
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => {
+    // A long life has more to say than its start is worth.
+    said = (said + text).slice(-10_000);
+  });
+  child.once("exit", () => (over = true));
+  await until(
+    () => said.includes(ready) || over,
+    () => `"${ready}" in\n${said}`,
+  ).catch((error: unknown) => {
+    child.kill("SIGKILL");
+    throw error;
+  });
+  if (over) throw new Error(`${program} ended:\n${said}`);
+  return child;
+}
+
+/** A process of this test and its children: each of PostgreSQL's has a group of its own, so no group names them all. */
+function familyOf(of: ChildProcess | undefined): readonly number[] {
+  if (of?.pid === undefined || of.exitCode !== null) return [];
+  const children = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => parentOf(pid) === of.pid);
+  return [of.pid, ...children];
+}
+
+/** Its name stands in parentheses and may have spaces; state and parent follow. */
+function stat(pid: number): { state: string; parent: number } | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const [state = "", parent] = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return { state, parent: Number(parent) };
+  } catch {
+    return undefined;
+  }
+}
+const parentOf = (pid: number) => stat(pid)?.parent;
+const lives = (pid: number): boolean => !["Z", "X", undefined].includes(stat(pid)?.state);
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** One that is free now, to be used again after each start. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,171 @@
+// Connections that break at every moment, and a database that was set back: what was acknowledged is there, and once.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { faultOf } from "../../../src/model/error.ts";
+import type { StoreNews } from "../../../src/plugin/instance.ts";
+import type { StoreCommand, Verdict } from "../../../src/plugin/store.ts";
+import type { Line } from "../../../plugins/stores/postgres/line.ts";
+import { Line as RealLine } from "../../../plugins/stores/postgres/line.ts";
+import { configOf } from "../../../plugins/stores/postgres/connecting.ts";
+import { createWriter } from "../../../plugins/stores/postgres/writer.ts";
+import { random } from "../../../src/testing/random.ts";
+import { reserve, settle } from "../../../src/testing/store.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { askAt, makePostgres, settings, TABLES } from "./made-postgres.ts";
+
+const claim = { scope: "key:k", unit: "nano_usd", max: 10n ** 9n, per: "total" } as const;
+const rate = { scope: "key:k", unit: "requests", max: 1_000_000, per: "hour" } as const;
+
+/** Breaks before a statement is sent, or after it was answered, by chance. */
+function brittle(line: RealLine, chance: () => number): Line {
+  const broken = () => Object.assign(new Error("broken"), { code: "ECONNRESET" });
+  let calm = true;
+  let over = 0;
+  return Object.assign(Object.create(null), {
+    calm: (yes: boolean) => void (calm = yes),
+    get made() {
+      return line.made;
+    },
+    get there() {
+      return line.there;
+    },
+    drop: () => line.drop(),
+    end: () => line.end(),
+    async ask() {
+      const ask = await line.ask();
+      const { made } = line;
+      return async (question: Parameters<typeof ask>[0]) => {
+        const luck = calm ? 1 : chance();
+        // What follows is not sent either.
+        if (luck < 0.04) over = made;
+        if (over === made) throw broken();
+        const answer = await ask(question);
+        if (luck < 0.08) over = made;
+        if (over === made) throw broken();
+        return answer;
+      };
+    },
+  }) as never;
+}
+
+describe.skipIf(!hasPostgres())("the postgres store", () => {
+  let server: Postgres;
+  let url: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+    url = await server.database();
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  it("writes once what was told while its connection broke before and after statements", async () => {
+    const made = await makePostgres(url, { clock: "database" });
+    await made.store.open({ instance: "reader" });
+    const next = random(5);
+    const { address } = settings(url);
+    const line = brittle(new RealLine(() => configOf(address, { statementMs: 2_000 })), next);
+    const writer = createWriter(line, { ...settings(url), clock: "database", named: true });
+    await writer.open({ instance: "writer" }, () => {});
+    (line as unknown as { calm(yes: boolean): void }).calm(false);
+    const tell = async (batch: readonly StoreCommand[]): Promise<readonly Verdict[]> => {
+      for (;;)
+        try {
+          return await writer.apply(batch);
+        } catch (error) {
+          // As the host does: it was rejected, so it is told again.
+          if (faultOf(error)?.kind === "invalid") throw error;
+        }
+    };
+    let spent = 0n;
+    const open: string[] = [];
+    for (let i = 0; i < 30; i++) {
+      const batch: StoreCommand[] = Array.from({ length: 1 + Math.floor(next() * 5) }, (_, n) =>
+        reserve(`a${i}.${n}`, {
+          at: Date.now(),
+          claims: [
+            { ...claim, take: 1_000n },
+            { ...rate, take: 1n },
+          ],
+        }),
+      );
+      const begun = batch.flatMap((c) => ("attempt" in c ? [c.attempt] : []));
+      while (open.length > 3) {
+        const costNano = BigInt(Math.floor(next() * 900));
+        spent += costNano;
+        batch.push(settle(open.shift()!, { at: Date.now(), costNano }));
+      }
+      open.push(...begun);
+      // Now and then the same call twice, or a call that begins and ends at once: the exact way.
+      if (i % 7 === 0) batch.push(batch[0]!);
+      await tell(batch);
+    }
+    for (const attempt of open) await tell([settle(attempt, { at: Date.now(), costNano: 1n })]);
+    spent += BigInt(open.length);
+    const { take: _, ...limit } = { ...claim, take: 0n };
+    const [count] = await made.store.counted!([limit], Date.now());
+    expect([count!.used, count!.held]).toEqual([spent, 0n]);
+    const [total] = await made.store.totals({ by: [] });
+    expect(total!.costNano).toBe(spent);
+    expect(await made.store.verify!()).toEqual([]);
+    await writer.end(true);
+    await made.end();
+  });
+
+  it.each([
+    ["not whole", (n: number) => n],
+    ["not at all", () => 0],
+  ])("tells again what a database that was set back knows %s", async (_what, _of) => {
+    const made = await makePostgres(url, { clock: "database" });
+    const { store } = made;
+    await using by = askAt(url);
+    const copied = TABLES.filter((table) => table !== "summed");
+    const save = () =>
+      by.ask(
+        copied
+          .map(
+            (t) =>
+              `DROP TABLE IF EXISTS public.${t}_then; CREATE TABLE public.${t}_then AS TABLE tollgate.${t};`,
+          )
+          .join(" "),
+      );
+    const setBack = () =>
+      by.ask(`BEGIN; SET LOCAL session_replication_role = replica;
+        ${copied.map((t) => `DELETE FROM tollgate.${t}; INSERT INTO tollgate.${t} OVERRIDING SYSTEM VALUE SELECT * FROM public.${t}_then;`).join(" ")}
+        COMMIT; SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`);
+    const news: StoreNews[] = [];
+    if (_what === "not at all") await save().catch(() => undefined);
+    await store.open({ instance: "one" }, (one) => void news.push(one));
+    if (_what === "not at all") await save();
+    const at = Date.now();
+    if (_what === "not at all") await by.ask("DELETE FROM public.node_then");
+    const begin = (name: string) => reserve(name, { at, claims: [{ ...claim, take: 1_000n }] });
+    await store.apply([begin("a"), begin("b"), begin("c")]);
+    await store.apply([settle("a", { at, costNano: 10n })]);
+    if (_what === "not whole") await save();
+    await store.apply([begin("d"), settle("b", { at, costNano: 20n })]);
+    await store.apply([begin("e")]);
+    await store.apply([
+      settle("d", { at, costNano: 30n }),
+      { do: "adjust", at, attempt: "a", costNano: 1n, reason: "r", actor: "x" },
+    ]);
+    await setBack();
+    const end = [settle("c", { at, costNano: 40n }), settle("e", { at, costNano: 50n })];
+    // The fence is the host's to see to.
+    await store.apply(end).catch(async () => {
+      await store.open({ instance: "one" }, (one) => void news.push(one));
+      await store.apply(end);
+    });
+    const { items } = await store.entries({}, { limit: 100 });
+    const of = (kind: string) =>
+      items
+        .filter((row) => row.kind === kind)
+        .map((row) => row.attempt)
+        .sort();
+    expect(of("reserve")).toEqual(["a", "b", "c", "d", "e"]);
+    expect(of("settle")).toEqual(["a", "b", "c", "d", "e"]);
+    expect(of("adjust")).toEqual(["a"]);
+    const [count] = await store.counted!([claim], at);
+    expect([count!.used, count!.held]).toEqual([151n, 0n]);
+    expect(news.filter(({ type }) => type === "lost")).toEqual([]);
+    expect(await store.verify!()).toEqual([]);
+    await made.end();
+  });
+});

@@ -1,0 +1,247 @@
+// What the store of several gateways keeps besides the laws: rights, forms, sums of days, and that what was changed by hand is found.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { faultOf } from "../../../src/model/error.ts";
+import type { Store } from "../../../src/plugin/store.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { random } from "../../../src/testing/random.ts";
+import { postgresStore } from "../../../plugins/stores/postgres/store.ts";
+import { summed } from "../../../plugins/stores/postgres/reads.ts";
+import { hasPostgres, startPostgres, type Postgres } from "../../kit/postgres.ts";
+import { makeMemory } from "./made.ts";
+import { askAt, makePostgres, settings } from "./made-postgres.ts";
+
+const budget = {
+  scope: "key:alice",
+  unit: "nano_usd",
+  max: 10_000n,
+  per: "total",
+  take: 1_000n,
+} as const;
+
+describe.skipIf(!hasPostgres())("the postgres store", () => {
+  let server: Postgres;
+  let url: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+    url = await server.database();
+  });
+  afterAll(() => server?.[Symbol.asyncDispose]());
+
+  it("runs as a role that can neither change nor delete a row of the ledger, and reports as one that reads", async () => {
+    const own = await server.database();
+    await server.sql(own, "CREATE ROLE runs LOGIN; CREATE ROLE reads LOGIN");
+    const as = (user: string) => {
+      const at = new URL(own);
+      at.username = user;
+      return at.href;
+    };
+    const made = settings(own);
+    const store = postgresStore({
+      ...made,
+      address: { ...made.address, url: as("runs") },
+      reports: { ...made.address, url: as("reads") },
+      roles: { run: "runs", read: "reads" },
+    });
+    await store.open({ instance: "one" });
+    await store.apply([reserve("a", { claims: [budget] }), reserve("b")]);
+    await store.apply([
+      settle("a"),
+      { do: "key", at: NOON, key: { id: "k", digest: "d", created: NOON } },
+    ]);
+    expect((await store.entries({})).items).toHaveLength(3);
+    expect((await store.totals({ by: ["key"] }))[0]?.calls).toBe(1);
+    expect(await store.verify!()).toEqual([]);
+    await store.close();
+    for (const statement of [
+      "UPDATE tollgate.entry SET cost = 0",
+      "DELETE FROM tollgate.entry",
+      "DELETE FROM tollgate.batch",
+      "UPDATE tollgate.batch SET hash = ''",
+      "UPDATE tollgate.note SET text = ''",
+    ]) {
+      await expect(server.sql(as("runs"), statement)).rejects.toThrow(/permission denied/);
+      await expect(server.sql(as("reads"), statement)).rejects.toThrow(/permission denied/);
+      // Nor does the owner by accident.
+      await expect(server.sql(own, statement)).rejects.toThrow(/never changed/);
+    }
+    await expect(
+      server.sql(as("reads"), "INSERT INTO tollgate.meter (id) VALUES ('m')"),
+    ).rejects.toThrow(/permission denied/);
+  });
+
+  it("refuses a database of an older form where it may not change it, and of a form that it does not know", async () => {
+    const own = await server.database();
+    const store = postgresStore(settings(own, { migrates: false }));
+    const codeOf = async (work: Promise<unknown>) =>
+      work.then(
+        () => undefined,
+        (error: unknown) => faultOf(error)?.code,
+      );
+    expect(await codeOf(store.open({ instance: "one" }))).toBe("older_form");
+    expect(await store.commands!["status"]!.run({})).toMatchObject({ form: 0, expand: [1] });
+    const plan = (await store.commands!["plan"]!.run({})) as { statements: string[] };
+    expect(await store.commands!["migrate"]!.run({})).toEqual({ made: [1] });
+    expect(await store.commands!["migrate"]!.run({})).toEqual({ made: [] });
+    await store.open({ instance: "one" });
+    await store.close();
+    // What the plan says is what a migration does.
+    const other = await server.database();
+    await server.sql(other, plan.statements.join(";\n"));
+    const tables =
+      "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_class WHERE relname !~ '_20..' AND relnamespace = 'tollgate'::regnamespace";
+    expect(await server.sql(other, tables)).toBe(await server.sql(own, tables));
+    await server.sql(own, "INSERT INTO tollgate.form VALUES (99, 98)");
+    expect(await codeOf(store.open({ instance: "two" }))).toBe("newer_form");
+    await server.sql(own, "UPDATE tollgate.form SET least = 1 WHERE form = 99");
+    await store.open({ instance: "two" });
+    await store.close();
+  });
+
+  it("two that start at once on an empty database make one schema", async () => {
+    const own = await server.database();
+    const stores = [1, 2, 3].map(() => postgresStore(settings(own)));
+    await Promise.all(stores.map((store, i) => store.open({ instance: `i${i}` })));
+    await Promise.all(stores.map((store, i) => store.apply([reserve(`a${i}`)])));
+    expect((await stores[0]!.entries({})).items).toHaveLength(3);
+    await Promise.all(stores.map((store) => store.close()));
+  });
+
+  it.each([
+    [
+      "a row's cost",
+      "UPDATE tollgate.entry SET cost = cost + 1 WHERE kind = 1",
+      /not as it was written/,
+    ],
+    [
+      "a row's text",
+      "UPDATE tollgate.entry SET rest = replace(rest, 'r-a', 'r-b')",
+      /not as it was written/,
+    ],
+    [
+      "a row that is gone",
+      "DELETE FROM tollgate.entry WHERE kind = 1",
+      /rows, and was written with/,
+    ],
+    ["the last batch", "DELETE FROM tollgate.batch WHERE n = 3", /wrote 3 batches|never written/],
+    ["a batch within", "DELETE FROM tollgate.batch WHERE n = 2", /The batch is gone/],
+    ["the one chain", "UPDATE tollgate.batch SET link = hash WHERE n = 2", /does not go on/],
+    ["what a meter holds", "UPDATE tollgate.meter SET held = held + 1", /open calls hold/],
+    [
+      "a key's record",
+      "UPDATE tollgate.key SET record = replace(record, 'k1', 'k2')",
+      /no command|not as any command/,
+    ],
+  ])("%s that was changed by hand is found", async (_what, statement, words) => {
+    const made = await makePostgres(url);
+    const { store } = made;
+    await store.open({ instance: "one" });
+    await store.apply([reserve("a", { claims: [budget] }), reserve("open", { claims: [budget] })]);
+    await store.apply([settle("a")]);
+    await store.apply([{ do: "key", at: NOON, key: { id: "k1", digest: "d", created: NOON } }]);
+    expect(await store.verify!()).toEqual([]);
+    await using by = askAt(url);
+    await by.ask(`BEGIN; SET LOCAL session_replication_role = replica; ${statement}; COMMIT`);
+    const problems = await store.verify!();
+    expect(problems.map(({ message }) => message).join("\n")).toMatch(words);
+    await made.end();
+  });
+
+  it("sums of days are what their rows come to, whatever is added up already", async () => {
+    const made = await makePostgres(url);
+    const memory = await makeMemory();
+    const stores: readonly Store[] = [made.store, memory.store];
+    for (const store of stores) await store.open({ instance: "one" });
+    const next = random(11);
+    const below = (n: number) => Math.floor(next() * n);
+    const of = <T>(...some: readonly T[]): T => some[below(some.length)]!;
+    const DAY = 86_400_000;
+    await using by = askAt(url);
+    for (let round = 0; round < 4; round++) {
+      const batch = Array.from({ length: 25 }, (_, i) => {
+        const attempt = `r${round}.${i}`;
+        const at = NOON + below(5 * DAY);
+        const target = {
+          provider: of("a", "b"),
+          model: of("m", "x/n"),
+          protocol: null,
+          credential: of("c", "d"),
+        };
+        const labels = of<Record<string, string>>({}, { team: "web" }, { team: "web", env: "a=b" });
+        const account = of(undefined, "acme", "acme/web");
+        const state = of("exact", "estimated", "void", "unpriced");
+        const costNano = state === "unpriced" ? null : state === "void" ? 0n : BigInt(below(1_000));
+        const usage =
+          state === "void" ? {} : { input: below(50), seconds: below(100) / 8, output: below(9) };
+        return [
+          reserve(attempt, {
+            at,
+            target,
+            labels,
+            key: of("k", "l"),
+            price: of("p1", null),
+            ...(account && { account }),
+          }),
+          ...(below(6) > 0
+            ? [
+                settle(attempt, {
+                  at: at + below(DAY),
+                  state,
+                  costNano,
+                  usage,
+                  outcome: of("ok", "timeout"),
+                }),
+              ]
+            : []),
+        ];
+      }).flat();
+      for (const store of stores) await store.apply(batch);
+      const settled = batch.find((c) => c.do === "settle");
+      const adjust = {
+        do: "adjust",
+        at: NOON + DAY,
+        attempt: settled!.attempt,
+        costNano: -3n,
+        reason: `r${round}`,
+        actor: "x",
+      } as const;
+      for (const store of stores) await store.apply([adjust]);
+      if (round === 2) continue;
+      await made.store.entries({}, { limit: 1 });
+      await summed(
+        async ({ text, values = [] }) => by.ask(text.replace("$1", `${values[0]}`)),
+        "tollgate",
+      );
+      for (const query of QUERIES(DAY)) {
+        const [mine, model] = await Promise.all(stores.map((store) => store.totals(query)));
+        expect(mine, JSON.stringify(query)).toEqual(model);
+      }
+    }
+    await made.end();
+  });
+});
+
+/** By everything, of everything; whole days, parts of days, and zones. */
+const QUERIES = (DAY: number): readonly Parameters<Store["totals"]>[0][] => {
+  const noon = NOON;
+  const midnight = Math.floor(NOON / DAY) * DAY;
+  return [
+    { by: [] },
+    { by: ["day"] },
+    { by: ["key", "day"], from: midnight, to: midnight + 2 * DAY },
+    { by: ["model"], from: noon, to: noon + 2 * DAY },
+    { by: ["model"], from: noon, to: noon + 3_600_000 },
+    { by: ["label"], from: noon + DAY },
+    { by: ["labels", "outcome"], to: noon + 3 * DAY },
+    { by: ["account", "state"] },
+    { by: ["accounts", "price"], key: "k" },
+    { by: ["hour"], from: noon, to: noon + DAY },
+    { by: ["day"], zone: "Asia/Kathmandu" },
+    { by: ["provider"], zone: "Asia/Kathmandu" },
+    { by: [], state: "void" },
+    { by: ["credential"], state: "exact" },
+    { by: ["key"], state: "open" },
+    { by: [], account: "web" },
+    { by: [], label: "env=a=b", model: "a/x/n" },
+    { by: ["frontend"], outcome: "timeout" },
+  ];
+};

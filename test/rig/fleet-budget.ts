@@ -1,0 +1,162 @@
+// Many requests at once on a budget that is worth a few, over several daemons on one PostgreSQL: exactly so many are served. With daemons
+// killed meanwhile, never more than that.
+import { setTimeout as sleep } from "node:timers/promises";
+import { json, upstream } from "tollgate/testing";
+import { startFleet, type Fleet } from "../kit/fleet.ts";
+import { startPostgres } from "../kit/postgres.ts";
+import { deadlocksIn, planted } from "./fleet-plants.ts";
+import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+
+/** What one answer costs, held and billed alike: a picture has one price. */
+const EACH = 40_000_000;
+
+const yaml = (url: string) => `
+frontends: [images]
+middleware: [auth, { use: limits, with: { hold: hard } }, usage]
+accounts:
+  house: { limits: [{ unit: requests, max: 1000000, per: day }] }
+  team: { parent: house, limits: [{ unit: usd, max: 1000000, per: total }] }
+providers:
+  pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
+`;
+
+/** 0: no whole answer. */
+async function ask(url: string, key: string): Promise<number> {
+  try {
+    const answer = await fetch(`${url}/v1/images/generations`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(60_000),
+      body: JSON.stringify({
+        model: "pictures/draw",
+        prompt: "a gate",
+        response_format: "b64_json",
+      }),
+    });
+    const text = await answer.text();
+    return answer.status === 200 && !text.includes("b64_json") ? 0 : answer.status;
+  } catch {
+    return 0;
+  }
+}
+
+interface Round {
+  readonly fleet: Fleet;
+  readonly key: string;
+  readonly requests: number;
+  readonly chanced: Chance;
+}
+
+const asked = ({ fleet, key, requests }: Round): Promise<number>[] =>
+  Array.from({ length: requests }, (_, i) =>
+    ask(fleet.nodes[i % fleet.nodes.length]!.daemon?.url ?? "http://127.0.0.1:1", key),
+  );
+
+/** So many at a time: batches stay small, and the database's function decides most of them. */
+async function few(round: Round, parallel: number): Promise<number[]> {
+  const { fleet, key, requests } = round;
+  const answers: number[] = [];
+  let next = 0;
+  const client = async () => {
+    while (next < requests)
+      answers.push(await ask(fleet.nodes[next++ % fleet.nodes.length]!.daemon!.url, key));
+  };
+  await Promise.all(Array.from({ length: parallel }, client));
+  return answers;
+}
+
+/** One is killed in the middle, and what is left then is asked for. */
+async function withKill(round: Round, worth: number): Promise<number[]> {
+  const { fleet, chanced } = round;
+  const all = asked(round);
+  await sleep(chanced.below(400));
+  const node = chanced.one(fleet.nodes);
+  const { daemon } = node;
+  daemon!.kill("SIGKILL");
+  await daemon!.exit;
+  await node.start();
+  return Promise.all([...all, ...asked({ ...round, requests: worth + 10 })]);
+}
+
+export async function fleetBudget(of: {
+  rounds: number;
+  requests: number;
+  worth: number;
+  nodes: number;
+  /** One of so many rounds has a daemon killed in it; 0: none. */
+  kills: number;
+  /** A defect, planted in the database's part of the store. */
+  plant?: string;
+  /** Requests at a time; 0: all at once. */
+  parallel: number;
+  seed: number;
+}): Promise<Verdict> {
+  const chanced = chance(of.seed);
+  const wrong: string[] = [];
+  const sum = { served: 0, refused: 0, kills: 0 };
+  await using postgres = await startPostgres({ settings: ["deadlock_timeout=50ms"] });
+  const url = await postgres.database();
+  await using up = await upstream({
+    "POST /v1/images/generations": () => ({
+      ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
+      waitMs: chanced.below(40),
+      bill: { images: 1 },
+    }),
+    "GET /v1/models": json({ object: "list", data: [] }),
+  });
+  await using fleet = await startFleet({
+    url,
+    nodes: of.nodes,
+    yaml: yaml(up.url),
+  });
+  await planted(of.plant ?? "", (text) => postgres.sql(url, text));
+  for (let round = 0; round < of.rounds; round++) {
+    up.forget();
+    const limits = [{ unit: "nano_usd", max: of.worth * EACH, per: "total" }];
+    const made = await fleet
+      .any()
+      .ask("keys.create", { name: `round ${round}`, account: "team", limits });
+    const { secret: key } = made as { secret: string };
+    const kill = of.kills > 0 && round % of.kills === of.kills - 1;
+    const these = { fleet, key, requests: of.requests, chanced };
+    const answers = kill
+      ? await withKill(these, of.worth)
+      : of.parallel > 0
+        ? await few(these, of.parallel)
+        : await Promise.all(asked(these));
+    const count = (status: number) => answers.filter((each) => each === status).length;
+    sum.served += count(200);
+    sum.refused += count(429);
+    if (kill) sum.kills++;
+    const said = `round ${round}: ${count(200)} served, ${count(429)} refused, ${up.bill.length} billed`;
+    if (up.bill.length > of.worth) wrong.push(`${said}: more than ${of.worth}`);
+    if (!kill && (count(200) !== of.worth || count(200) + count(429) !== of.requests))
+      wrong.push(`${said}: not exactly ${of.worth}`);
+  }
+  wrong.push(...(await deadlocksIn((text) => postgres.sql(url, text))));
+  return { wrong, counts: { rounds: of.rounds, nodes: of.nodes, ...sum }, seed: of.seed };
+}
+
+export const rig: Rig = {
+  options: {
+    rounds: 20,
+    requests: 500,
+    worth: 50,
+    nodes: 3,
+    kills: 5,
+    plant: "",
+    parallel: 0,
+    seed: Date.now() % 1e6,
+  },
+  run: ({ rounds, requests, worth, nodes, kills, plant = "", parallel, seed }) =>
+    fleetBudget({
+      rounds: Number(rounds),
+      requests: Number(requests),
+      worth: Number(worth),
+      nodes: Number(nodes),
+      kills: Number(kills),
+      plant,
+      parallel: Number(parallel),
+      seed: Number(seed),
+    }),
+};

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "vitest";
+import { hasPostgres } from "../kit/postgres.ts";
+import { fleetBudget } from "./fleet-budget.ts";
+import { fleetRig } from "./fleet.ts";
+import { PLANTS } from "./fleet-plants.ts";
+
+describe.skipIf(!hasPostgres())("several daemons on one PostgreSQL", { timeout: 180_000 }, () => {
+  it("500 at once on a budget worth 50: exactly 50; with one of them killed meanwhile, never more", async () => {
+    const verdict = await fleetBudget({
+      rounds: 3,
+      requests: 500,
+      worth: 50,
+      nodes: 3,
+      kills: 3,
+      parallel: 0,
+      seed: 7,
+    });
+    expect(verdict.wrong).toEqual([]);
+    expect(verdict.counts["kills"]).toBe(1);
+  });
+
+  it("while all of it breaks: nothing missing, nothing twice, no budget overrun, exact rows equal the bill", async () => {
+    const verdict = await fleetRig({ seconds: 20, nodes: 3, clients: 8, seed: 7 });
+    expect(verdict.wrong).toEqual([]);
+    expect(verdict.counts["presumed"]).toBeGreaterThan(0);
+  });
+
+  it.each(Object.keys(PLANTS))("the rig finds: %s", async (plant) => {
+    const { wrong } = await fleetBudget({
+      rounds: 1,
+      requests: 120,
+      worth: 30,
+      nodes: 3,
+      kills: 0,
+      parallel: 6,
+      seed: 7,
+      plant,
+    });
+    expect(wrong).not.toEqual([]);
+  });
+});
