@@ -1,7 +1,7 @@
 // The chat completions endpoint: what OpenAI's SDKs and nearly all other clients call.
 import { defineFrontend } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
-import { at } from "./paths.ts";
+import { at, deployed, deployment, onAzure, unnamed } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 export default defineFrontend({
@@ -12,11 +12,24 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer") },
+    properties: { accept: accept("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: chatCompletions(),
     secret: (headers) => presented(headers, schemes),
-    routes: [{ method: "POST", path: at("/chat/completions"), op: "generate" }],
+    routes: [
+      {
+        method: "POST",
+        path: [...at("/chat/completions"), ...onAzure("/chat/completions")],
+        op: "generate",
+      },
+      {
+        method: "POST",
+        path: deployed("/chat/completions"),
+        op: "generate",
+        protocol: unnamed(chatCompletions()),
+        read: deployment,
+      },
+    ],
   }),
 });

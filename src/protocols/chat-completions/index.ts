@@ -14,6 +14,7 @@ import { stream as streamFrom } from "./client/stream.ts";
 import { whole as wholeFrom } from "./client/whole.ts";
 import type { ChatDialect } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
+import { conversation } from "./server/conversation.ts";
 import { fault } from "./server/fault.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
@@ -38,6 +39,7 @@ export const chatCompletions = (dialect: ChatDialect = {}): Protocol<"chat"> => 
   server: {
     schema: schema as unknown as JSONSchema,
     survey,
+    conversation,
     request,
     stream,
     whole,

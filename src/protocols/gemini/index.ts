@@ -1,25 +1,40 @@
-// The gemini protocol, `generateContent` and its stream: Google's own, of which gateways need the client half only. The
-// model and the verb stand in the path. Pure: no I/O, no clock, nothing remembered between two methods. May import:
+// The gemini protocol, `generateContent` and its stream: what Google's SDKs and Gemini CLI speak, and Google's API. The model, the
+// verb and the form of a stream stand in the address: a frontend puts them beside the body. Pure: no I/O, no clock, nothing remembered between two methods. May import:
 // model, plugin (types), and the tools its neighbours lend.
 import { chatWork } from "../../model/chat-work.ts";
+import { embeddingWork } from "../../model/embedding-work.ts";
 import { imageWork } from "../../model/image-work.ts";
 import { fail } from "../../model/error.ts";
 import type { HeadersIn } from "../../model/values.ts";
-import type { CallContext, Path, Protocol } from "../../plugin/protocol.ts";
+import type { JSONSchema } from "json-schema-to-ts";
+import schema from "../../../schemas/gemini.request.json" with { type: "json" };
+import type { CallContext, Path, Protocol, ServerHalf } from "../../plugin/protocol.ts";
 import { traitsOf, type GeminiDialect } from "./dialect.ts";
+import { notStreamed } from "../embeddings/index.ts";
 import { failure } from "../failure/failure.ts";
+import { plain } from "../look/index.ts";
+import * as embedding from "./client/embedding.ts";
 import { onlyPictures, request as draw } from "./client/image.ts";
 import { cap } from "./client/cap.ts";
 import { count } from "./client/count.ts";
 import { prepare } from "./client/prepare.ts";
 import { GeminiReader, type GeminiReaderOptions } from "./client/reader.ts";
 import { nameOf, request } from "./client/request.ts";
+import { relay } from "./client/relay.ts";
+import { tierOf } from "./client/tap.ts";
+import { ANSWER_HEADERS } from "../headers.ts";
 import { REVIEWED } from "./reviewed.ts";
+import { conversation } from "./server/conversation.ts";
+import { fault as refusal, head } from "./server/fault.ts";
+import { request as decoded } from "./server/request.ts";
+import { stream as encoder } from "./server/stream.ts";
+import { whole as written } from "./server/whole.ts";
+import { GEMINI, spelt } from "../spelling.ts";
 import { stream } from "./client/stream.ts";
 import { whole } from "./client/whole.ts";
 import { mayThink } from "../spending.ts";
 import { survey } from "./survey.ts";
-import { ID, knows } from "./words.ts";
+import { ID, isListed, knows } from "./words.ts";
 
 export type { GeminiDialect, GeminiTraits } from "./dialect.ts";
 
@@ -27,6 +42,8 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
   id: ID,
   work: chatWork,
   reviewed: REVIEWED,
+  headers: { response: ANSWER_HEADERS },
+  server: server(PING),
   client: {
     paths: { generate, count: (of) => `/${placed(of.model)}:countTokens` },
     request: (r, of) => request(r, of, traitsOf(dialect, of.model)),
@@ -40,7 +57,32 @@ export const gemini = (dialect: GeminiDialect = {}): Protocol<"chat"> => ({
     prepare,
     cap,
     thinks: mayThink,
+    relay,
   },
+});
+
+/** The same, where a stream is one JSON list that grows: without `alt=sse`. Between two of its elements there may be space. */
+export const geminiListed = (): Protocol<"chat"> => ({ ...gemini(), server: server("\n") });
+
+/** A chunk without candidates: the one thing that all clients of this wire read past. */
+const PING = 'data: {"candidates":[]}\n\n';
+
+const server = (ping: string): ServerHalf<"chat"> => ({
+  schema: schema as unknown as JSONSchema,
+  survey,
+  conversation,
+  request: (body) => decoded(body),
+  type: ({ stream: streams, body }) =>
+    streams && !isListed(body) ? "text/event-stream" : "application/json",
+  stream: encoder,
+  whole: written,
+  spelling: (field, body) => spelt(GEMINI, field, body),
+  fault: refusal,
+  count: (tokens) => ({ totalTokens: tokens }),
+  head,
+  ping,
+  // Two clients read past an error in a stream, and take its end for the end of the answer.
+  cuts: true,
 });
 
 /** The same wire, asked for pictures. */
@@ -62,6 +104,31 @@ export const geminiImage = (): Protocol<"image"> => ({
   },
 });
 
+/** Vectors, of one text or of many. */
+export const geminiEmbedding = (): Protocol<"embedding"> => ({
+  id: `${ID}-embedding`,
+  work: embeddingWork,
+  reviewed: [
+    [
+      "what is to be embedded, what for, and the form of the vectors",
+      {
+        requests: {
+          ...plain("model taskType title outputDimensionality"),
+          content: { parts: plain("text") },
+        },
+      },
+    ],
+  ],
+  client: {
+    paths: { generate: (of) => `/${placed(of.model)}:batchEmbedContents` },
+    request: embedding.request,
+    knows: embedding.knows,
+    stream: notStreamed,
+    whole: embedding.whole,
+    fault: failure,
+  },
+});
+
 /** Without `alt=sse` a stream is one JSON list that grows. */
 const generate: Path = (of: CallContext) =>
   `/${placed(of.model)}:${of.stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
@@ -74,8 +141,7 @@ function placed(model: string): string {
   return steps.map((step) => encodeURIComponent(step)).join("/");
 }
 
-/** A header tells how the work was really ranked, which is what is billed. */
-function said(headers: HeadersIn, draws: boolean): GeminiReaderOptions {
-  const tier = headers["x-gemini-service-tier"];
-  return { draws, tier: typeof tier === "string" && tier !== "" ? tier : undefined };
-}
+const said = (headers: HeadersIn, draws: boolean): GeminiReaderOptions => ({
+  draws,
+  tier: tierOf(headers),
+});

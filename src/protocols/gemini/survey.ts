@@ -1,9 +1,12 @@
-// One look at a body as it leaves for this wire: what it may cost, and what upstream would run or keep.
+// One look at a body, as a client wrote it or as it leaves: what it may cost, and what upstream would run or keep.
 import type { Body, JsonObject } from "../../model/values.ts";
 import type { Survey } from "../../plugin/protocol.ts";
 import { featuresOf, hostedBy, look } from "../look/index.ts";
 import { spending } from "../spending.ts";
-import { list, object, objects, text } from "../json.ts";
+import type { Feature } from "../../model/facts.ts";
+import { isSealedBytes } from "../envelope.ts";
+import { list, number, object, objects, text } from "../json.ts";
+import { inOneSpelling } from "./one-spelling.ts";
 
 /** Members of a part whose bytes are what is read. */
 const WORDS: ReadonlySet<string> = new Set([
@@ -17,29 +20,66 @@ const WORDS: ReadonlySet<string> = new Set([
 ]);
 
 export function survey(body: Body): Survey {
-  const fields = (object(body["generateContentRequest"]) ?? body) as JsonObject;
+  const spelt = inOneSpelling(body);
+  const counted = spelt["contents"] === undefined && object(spelt["generateContentRequest"]);
+  const fields = (counted || spelt) as JsonObject;
   const named = look(body);
   const features = featuresOf(named);
+  let sealed = false;
   const media = { count: 0, bytes: 0 };
   for (const content of [...objects(fields["contents"]), object(fields["systemInstruction"])])
-    for (const part of objects(content?.["parts"])) needs(part, media);
-  if (objects(fields["tools"]).some((tool) => hostedBy(tool) === null)) features.add("tools");
+    for (const part of objects(content?.["parts"])) {
+      needs(part, media, features);
+      sealed ||= isSealedBytes(text(part["thoughtSignature"]) ?? "");
+    }
+  if (
+    objects(fields["tools"]).some((tool) => tool["functionDeclarations"] || hostedBy(tool) === null)
+  )
+    features.add("tools");
+  if (fields["stream"] === true) features.add("stream");
+  if (fields["systemInstruction"]) features.add("system");
   const config = object(fields["generationConfig"]);
+  if (config) asked(config, features);
   for (const modality of list(config?.["responseModalities"])) {
     const made = text(modality)?.toUpperCase();
     if (made === "AUDIO") features.add("audio");
     else if (made !== "TEXT") media.count++;
   }
-  const bound = config?.["maxOutputTokens"];
+  const money = spending(fields, named, { output: number(config?.["maxOutputTokens"]) });
+  if ((money.n ?? 1) > 1) features.add("n");
   return {
     features: [...features],
     named,
-    ...spending(fields, named, { output: typeof bound === "number" ? bound : undefined }),
+    ...money,
     ...(media.count > 0 && { media }),
+    // What another provider signed is opened on the way to it, and is no signature to Google.
+    ...(sealed && { translate: true }),
   };
 }
 
-function needs(part: JsonObject, media: { count: number; bytes: number }): void {
+function asked(config: JsonObject, features: Set<Feature>): void {
+  const thinking = object(config["thinkingConfig"]);
+  if (thinking && thinking["thinkingBudget"] !== 0) features.add("reasoning");
+  if (config["responseSchema"] || config["responseJsonSchema"]) features.add("json_schema");
+  else if (config["responseMimeType"] === "application/json") features.add("json");
+  if (config["responseLogprobs"] === true) features.add("logprobs");
+}
+
+/** By the type of its bytes. */
+const SEEN: readonly (readonly [type: RegExp, feature: Feature])[] = [
+  [/^image\//, "vision"],
+  [/^audio\//, "audio"],
+  [/^application\/pdf$/, "documents"],
+];
+
+function needs(
+  part: JsonObject,
+  media: { count: number; bytes: number },
+  features: Set<Feature>,
+): void {
+  const mime = text((object(part["inlineData"]) ?? object(part["fileData"]))?.["mimeType"]);
+  if (mime !== undefined)
+    for (const [type, feature] of SEEN) if (type.test(mime)) features.add(feature);
   for (const name in part) {
     if (WORDS.has(name)) continue;
     const of = object(part[name]);

@@ -8,8 +8,9 @@ import { list, object } from "../json.ts";
 /** No call has a billion tokens: what cannot be meant was not said. */
 const MOST = 1e9;
 
-const count = (v: unknown): number =>
-  Number.isSafeInteger(v) && (v as number) >= 0 && (v as number) <= MOST ? (v as number) : 0;
+const isCount = (v: unknown): v is number =>
+  Number.isSafeInteger(v) && (v as number) >= 0 && (v as number) <= MOST;
+const count = (v: unknown): number => (isCount(v) ? v : 0);
 
 const COUNTS = [
   "promptTokenCount",
@@ -25,9 +26,11 @@ const DETAILS = ["promptTokensDetails", "cacheTokensDetails", "candidatesTokensD
 export function mostOf(before: JsonObject, now: JsonObject): JsonObject {
   const most: Record<string, JsonObject[string]> = {};
   for (const name of DETAILS) most[name] = now[name] ?? before[name];
-  for (const name of COUNTS)
-    most[name] =
-      before[name] === undefined ? now[name] : Math.max(count(before[name]), count(now[name]));
+  for (const name of COUNTS) {
+    const [was, is] = [before[name], now[name]];
+    if (isCount(was)) most[name] = Math.max(was, count(is));
+    else most[name] = is ?? was;
+  }
   return most;
 }
 
@@ -68,10 +71,16 @@ export function usageOf(u: JsonObject, of: CountContext): Usage {
   const drawn = rated("image_out") ? (told ? Math.min(made("IMAGE"), candidates) : candidates) : 0;
   const spoken = rated("audio_out") ? Math.min(made("AUDIO"), candidates - drawn) : 0;
   const written = of.ended || candidates + thoughts > 0;
+  // A zero is left out; what stands there and is no count was not said.
+  const isSaid = (name: (typeof COUNTS)[number]) => u[name] === undefined || isCount(u[name]);
   return {
-    input: fresh - heard - seen,
+    ...(isSaid("promptTokenCount") && { input: fresh - heard - seen }),
     cache_read: read,
-    ...(written && { output: candidates - drawn - spoken + thoughts, reasoning: thoughts }),
+    ...(written &&
+      isSaid("candidatesTokenCount") && {
+        output: candidates - drawn - spoken + thoughts,
+        reasoning: thoughts,
+      }),
     ...(heard > 0 && { audio_in: heard }),
     ...(seen > 0 && { image_in: seen }),
     ...(drawn > 0 && { image_out: drawn }),

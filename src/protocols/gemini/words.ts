@@ -1,16 +1,33 @@
 // The words of this wire and their canonical counterparts.
 import { put } from "../../lib/member.ts";
 import { createHash } from "node:crypto";
-import type { FinishReason } from "../../model/event.ts";
-import type { Json, JsonObject } from "../../model/values.ts";
+import type { Finish, FinishReason } from "../../model/event.ts";
+import type { Body, Json, JsonObject } from "../../model/values.ts";
+import { fail } from "../../model/error.ts";
 import { object } from "../json.ts";
+import { memory } from "../memory.ts";
 import { multiplies } from "../spending.ts";
 
 /** This protocol, as an origin too: of signatures, and of parts that only it understands. */
 export const ID = "gemini";
 
+/** What a value was read from: an untouched one goes back to this wire word for word. */
+export const { came, cameFrom } = memory();
+
+export const malformed = (param: string, must: string): never =>
+  fail("invalid", `${param} ${must}.`, { param, code: "invalid_request" });
+
 export const digest = (of: string, length: number): string =>
   createHash("sha256").update(of).digest("hex").slice(0, length);
+
+/**
+ * On this wire the model, the stream and its form stand in the address. A frontend puts them beside the body's own fields, where
+ * both halves read them; none of them leaves.
+ */
+export const BESIDE = ["model", "stream", "alt"] as const;
+
+/** Without `alt=sse` a stream is one JSON list that grows. */
+export const isListed = (body: Body): boolean => body["alt"] === "json";
 
 /** All that stands at the top of a request, in either spelling that the API reads. */
 const KNOWN: ReadonlySet<string> = new Set([
@@ -28,11 +45,11 @@ const KNOWN: ReadonlySet<string> = new Set([
   "tools",
 ]);
 
-const camel = (name: string): string =>
+export const camel = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
 /** Google's own, of which the common vocabulary has no word: they are the client's to set, or for `prepare` to refuse. */
-const PASSED: ReadonlySet<string> = new Set([
+export const PASSED: ReadonlySet<string> = new Set([
   "cachedContent",
   "continuationToken",
   "labels",
@@ -104,6 +121,22 @@ const BROKEN: ReadonlySet<string> = new Set([
   "TOO_MANY_TOOL_CALLS",
   "UNEXPECTED_TOOL_CALL",
 ]);
+
+const ENDS: Readonly<Record<FinishReason, string>> = {
+  stop: "STOP",
+  stop_sequence: "STOP",
+  tool_calls: "STOP",
+  length: "MAX_TOKENS",
+  context: "MAX_TOKENS",
+  filtered: "SAFETY",
+  refusal: "SAFETY",
+  pause: "CONTINUATION",
+  other: "OTHER",
+};
+
+/** The end's name here: the one that it came with, if that is one of this wire. */
+export const reasonOf = ({ reason, detail }: Pick<Finish, "reason" | "detail">): string =>
+  detail !== undefined && /^[A-Z][A-Z_]{2,63}$/.test(detail) ? detail : ENDS[reason];
 
 /** What a named end means. "broken": it is no answer at all. A name that is newer than us stays in `detail`. */
 export function finishOf(

@@ -500,7 +500,8 @@ describe("knobs", () => {
       rest: { min_p: 0.1, safety_settings: [], thinking: {} },
     });
     expect(body).not.toHaveProperty("min_p");
-    expect(body.safety_settings).toEqual([]);
+    // By the first of its two names.
+    expect(body.safetySettings).toEqual([]);
     expect(losses).toEqual(["min_p: unknown_to_gemini", "thinking: unknown_to_gemini"]);
     // Newer than the fake API, in Google's spelling: that is Google's to judge.
     expect(() => sent({ rest: { newThing: 1 } })).toThrow('Unknown name "newThing"');

@@ -2,6 +2,7 @@
 import {
   eventStream,
   json,
+  spokenAt,
   type ScriptedAnswer,
   type UpstreamRequest,
   type Piece,
@@ -17,7 +18,7 @@ export interface Manner {
   readonly n?: number;
 }
 
-/** A signature stands on the part that follows the thoughts it signs; at the end, on a part without words. */
+/** A signature stands on the first call that follows the thoughts it signs, else on the words; at the end, on a part without any. */
 function partsOf({ words: { said } }: Speech): JsonObject[] {
   const parts: JsonObject[] = [];
   let signature: string | undefined;
@@ -37,7 +38,8 @@ function partsOf({ words: { said } }: Speech): JsonObject[] {
         break;
       }
       default:
-        add({ text: one.text });
+        if (said.some(({ type }) => type === "call")) parts.push({ text: one.text });
+        else add({ text: one.text });
     }
   if (signature !== undefined) add({ text: "" });
   return parts;
@@ -119,4 +121,14 @@ export function speakingGemini(
       ],
     }),
   };
+}
+
+const ASKED = /models\/(.+):(?:g|streamG)enerateContent$/;
+
+/** In the protocol that a path belongs to: a fake upstream of all of them. Undefined where it is none of theirs. */
+export function inAny(speech: Speech, asked: UpstreamRequest): ScriptedAnswer | undefined {
+  if (spokenAt(asked.path)) return speech.to(asked);
+  const [, model] = ASKED.exec(asked.path) ?? [];
+  if (model === undefined) return undefined;
+  return inGemini(speech, { stream: asked.path.includes(":stream"), model, n: asked.n });
 }

@@ -7,10 +7,14 @@ import { unsayable, type GeminiEncoding } from "./encoding.ts";
 import { partsOf } from "./parts.ts";
 import { vouched } from "./signatures.ts";
 import { object, objects } from "../../json.ts";
+import type { ContentFrom } from "../server/contents.ts";
+import { cameFrom } from "../words.ts";
 
 interface Content {
   role: "user" | "model";
   parts: JsonObject[];
+  /** What its client said of it besides. */
+  more?: JsonObject;
 }
 
 /** `systemInstruction`; nothing for a model that has none, whose first turn begins with it instead. */
@@ -35,10 +39,11 @@ function instructions(blocks: readonly Block[], e: GeminiEncoding): JsonObject[]
 export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
   const contents: Content[] = [];
   let empty = false;
-  const say = (role: Content["role"], parts: readonly JsonObject[]): void => {
+  const say = (role: Content["role"], parts: readonly JsonObject[], more?: JsonObject): void => {
     const last = contents.at(-1);
-    if (parts.length === 0) return;
-    if (last?.role === role) for (const part of parts) last.parts.push(part);
+    if (parts.length === 0 && !more) return;
+    if (more) contents.push({ role, parts: [...parts], more });
+    else if (last?.role === role) for (const part of parts) last.parts.push(part);
     else contents.push({ role, parts: [...parts] });
   };
   if (!e.with.system) {
@@ -56,7 +61,7 @@ export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
     const role = turn.role === "assistant" ? "model" : "user";
     const parts = turn.blocks.flatMap((block) => partsOf(block, role, at, e));
     empty = parts.length === 0 && role === "user";
-    say(role, parts);
+    say(role, parts, cameFrom<ContentFrom>(turn)?.more);
   }
   if (contents.length === 0 || empty)
     fail("unsupported", "The last message has nothing in it that a Gemini model can be asked.", {
@@ -68,7 +73,8 @@ export function contentsTo(r: ChatRequest, e: GeminiEncoding): Json[] {
     contents.unshift({ role: "user", parts: [{ text: " " }] });
   }
   if (contents.at(-1)!.role === "model") e.of.lose("messages", "approximated", "prefill_ignored");
-  return contents.map(({ role, parts }, i) => ({
+  return contents.map(({ role, parts, more }, i) => ({
+    ...more,
     role,
     parts: role === "model" ? vouched(parts, e) : answered(parts, contents[i - 1], e),
   }));
@@ -96,11 +102,13 @@ function answered(
   before: Content | undefined,
   e: GeminiEncoding,
 ): readonly JsonObject[] {
-  const link = e.with.callIds ? "id" : "name";
+  // A client of this wire may name no id.
+  const link = (of: JsonObject): unknown =>
+    e.with.callIds ? (of["id"] ?? of["name"]) : of["name"];
   /** Where each call stands: the first of its name. */
   const places = new Map<unknown, number>();
   for (const call of objects((before?.parts ?? []).map((part) => part["functionCall"])))
-    if (!places.has(call[link])) places.set(call[link], places.size);
+    if (!places.has(link(call))) places.set(link(call), places.size);
   const answers = new Map<unknown, { part: JsonObject; place: number }>();
   const others: JsonObject[] = [];
   for (const [i, part] of parts.entries()) {
@@ -109,8 +117,8 @@ function answered(
       others.push(part);
       continue;
     }
-    const place = places.get(response[link]) ?? Infinity;
-    answers.set(e.with.callIds ? response["id"] : i, { part, place });
+    const place = places.get(link(response)) ?? Infinity;
+    answers.set(e.with.callIds ? (response["id"] ?? i) : i, { part, place });
   }
   const ordered = [...answers.values()].toSorted(({ place: a }, { place: b }) =>
     a === b ? 0 : a - b,

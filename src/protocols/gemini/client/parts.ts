@@ -10,7 +10,7 @@ import { nameTo, unsayable, type GeminiEncoding } from "./encoding.ts";
 import { reachable } from "./kept.ts";
 import { signatureOf, signed } from "./signatures.ts";
 import { object } from "../../json.ts";
-import { ID } from "../words.ts";
+import { cameFrom, ID } from "../words.ts";
 
 export function partsOf(
   block: Block,
@@ -18,6 +18,8 @@ export function partsOf(
   at: string,
   e: GeminiEncoding,
 ): JsonObject[] {
+  const own = cameFrom<JsonObject>(block);
+  if (own) return own["text"] === "" && !own["thoughtSignature"] ? [] : [own];
   if (block.cache !== undefined) e.of.lose("cache_control", "dropped");
   switch (block.type) {
     case "text":

@@ -1,13 +1,14 @@
 import { fail } from "../../../model/error.ts";
 import type { ModelEvent, OpenBlock } from "../../../model/event.ts";
 import type { Media } from "../../../model/request.ts";
+import type { Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { CallContext } from "../../../plugin/protocol.ts";
 import { throwFailure } from "../../failure/failure.ts";
 import { errorIn } from "./error-in.ts";
 import { Grounds, type Citation } from "./grounding.ts";
 import { likelihoods } from "./likelihoods.ts";
-import { mostOf, usageOf } from "../usage.ts";
+import { ReportedCounts } from "./counts.ts";
 import { list, object, text } from "../../json.ts";
 import { digest, finishOf, ID } from "../words.ts";
 
@@ -38,9 +39,9 @@ interface Open {
 export class GeminiReader {
   #finished = false;
   readonly #emit: (event: ModelEvent) => void;
-  readonly #of: CallContext;
+  readonly #of: Pick<CallContext, "model" | "info">;
   readonly #tier: string | undefined;
-  readonly #draws: boolean;
+  readonly #counts: ReportedCounts;
   readonly #calls = new Set<string>();
   readonly #cited = new Set<string>();
   #open: Open | undefined;
@@ -49,21 +50,18 @@ export class GeminiReader {
   #content = false;
   #id = "";
   #model: string | undefined;
-  #counts: JsonObject | undefined;
-  #counted = false;
-  #told = "";
   #end: { reason: string; message: string | undefined } | undefined;
   #logprobs: readonly Json[] | undefined;
 
   constructor(
     emit: (event: ModelEvent) => void,
-    of: CallContext,
+    of: Pick<CallContext, "model" | "info">,
     { tier, draws }: GeminiReaderOptions,
   ) {
     this.#emit = emit;
     this.#of = of;
     this.#tier = tier;
-    this.#draws = draws;
+    this.#counts = new ReportedCounts(of.info.price, draws);
   }
 
   chunk(raw: Json): void {
@@ -80,12 +78,7 @@ export class GeminiReader {
     // Several candidates are never asked for here.
     const first = candidates.map(object).find((c) => (c?.["index"] ?? 0) === 0);
     if (first) this.#candidate(first);
-    const counts = object(chunk["usageMetadata"]);
-    if (!counts) return;
-    this.#counts = mostOf(this.#counts ?? {}, counts);
-    // What was counted before the end is not all of it: an answer whose end brings no count has not been counted.
-    this.#counted ||= this.#end !== undefined;
-    this.#count();
+    this.#count(this.#counts.add(chunk, this.#end !== undefined));
   }
 
   /** The bytes are over. An answer has ended when it named its end; only the last name counts. */
@@ -97,7 +90,6 @@ export class GeminiReader {
         code: "truncated",
       });
     this.#close();
-    this.#count();
     this.#finished = true;
     const { reason, detail } = finishOf(end.reason, this.#calls.size > 0);
     const words = end.message ?? `The model stopped for this reason: ${end.reason}.`;
@@ -236,18 +228,8 @@ export class GeminiReader {
     }
   }
 
-  #count(): void {
-    if (!this.#counts) return;
-    const { price } = this.#of.info;
-    const usage = usageOf(this.#counts, {
-      price,
-      draws: this.#draws,
-      ended: this.#counted,
-    });
-    const told = JSON.stringify(usage);
-    if (told === this.#told) return;
-    this.#told = told;
-    this.#emit({ type: "usage", usage, model: this.#model, tier: this.#tier });
+  #count(usage: Usage | undefined): void {
+    if (usage) this.#emit({ type: "usage", usage, model: this.#model, tier: this.#tier });
   }
 
   #close(): void {

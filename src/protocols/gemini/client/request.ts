@@ -12,7 +12,9 @@ import { subset } from "./schema.ts";
 import { thinkingTo } from "./thinking.ts";
 import { choiceTo, toolsTo } from "./tools.ts";
 import { object, present, some, text } from "../../json.ts";
-import { configured, ID, isOurs, knows } from "../words.ts";
+import { returned } from "../../strangers.ts";
+import { KNOWN_INSIDE } from "../known.ts";
+import { cameFrom, configured, ID, isOurs, knows, PASSED } from "../words.ts";
 
 /** A request in this wire's words. What it cannot say is refused or declared, never left out in silence. */
 export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiTraits): Body {
@@ -22,18 +24,43 @@ export function request(asked: ChatRequest, of: CallContext, traits: FullGeminiT
   refuse(r);
   foreign(r, e);
   const tools = toolsTo(r, e);
-  const body = present({
+  const own = object(r.ext[ID]);
+  const said = present({
+    ...ownFields(own),
     contents: contentsTo(r, e),
     systemInstruction: systemTo(r.instructions, e),
     tools,
-    toolConfig: some({ ...choiceTo(r, tools, e) }),
-    generationConfig: some({ ...passed.config, ...config(r, tools, e) }),
+    toolConfig: some({ ...choiceTo(r, tools, e), ...within(own, "toolConfig") }),
+    generationConfig: some({
+      ...passed.config,
+      ...config(r, tools, e),
+      ...within(own, "generationConfig"),
+    }),
     serviceTier: tierTo(r, e),
+    store: own ? r.state.store : undefined,
   });
+  const body = returned(said, own, KNOWN_INSIDE, e.of.lose.bind(e.of));
   if (of.op !== "count") return { ...body, ...kept };
   const whole = { ...passed.fields, ...body, model: nameOf(of.model) };
   const apart = Object.fromEntries(Object.keys(passed.fields).map((field) => [field, undefined]));
   return { generateContentRequest: whole, ...kept, ...apart };
+}
+
+/** What only this wire knows, of a client that speaks it. */
+function ownFields(own: JsonObject | undefined): JsonObject {
+  const fields: Record<string, Json | undefined> = {};
+  for (const field of PASSED) fields[field] = own?.[field];
+  return fields;
+}
+
+/** Members of one of its objects that ride along by their path. */
+function within(own: JsonObject | undefined, field: string): JsonObject {
+  const members: Record<string, Json | undefined> = {};
+  for (const path in own) {
+    const name = path.startsWith(`${field}.`) ? path.slice(field.length + 1) : "";
+    if (name !== "" && !/[.[]/.test(name)) put(members, name, own[path]);
+  }
+  return members;
 }
 
 /** "models/gemini-x", or a name that says for itself where it stands. */
@@ -57,7 +84,8 @@ function restOf(
     if (value === undefined) continue;
     if (field === "generationConfig")
       within = configured(value, (member) => e.of.lose(member, "dropped", "foreign_field"));
-    else if (isOurs(field) && !knows(field)) put(passed, field, value);
+    // Of a client of this wire it means what it says.
+    else if (ID in r.ext || (isOurs(field) && !knows(field))) put(passed, field, value);
     else {
       put(kept, field, undefined);
       e.of.lose(field, "dropped", knows(field) ? "foreign_field" : "unknown_to_gemini");
@@ -159,6 +187,8 @@ function formatTo(
 ): JsonObject {
   const { format } = r.output;
   if (format === undefined || format.type === "text") return {};
+  const own = cameFrom<JsonObject>(format);
+  if (own) return own;
   if (tools && !e.with.together)
     fail("unsupported", `${e.of.model} cannot use tools and be held to JSON in one request.`, {
       param: "response_format",

@@ -4,6 +4,8 @@ import { fail } from "../../../model/error.ts";
 import type { ChatRequest, Reasoning } from "../../../model/request.ts";
 import type { JsonObject } from "../../../model/values.ts";
 import { BUDGETS, effortFor, nearest, reasonsOf } from "../../reasons.ts";
+import { some } from "../../json.ts";
+import { cameFrom } from "../words.ts";
 import type { GeminiEncoding } from "./encoding.ts";
 
 /** What an answer needs beside the thoughts that share its limit. */
@@ -11,6 +13,8 @@ const ROOM = 1024;
 
 /** `thinkingConfig`; nothing where nothing was asked. Thoughts are told wherever they are asked for: silence looks like a dead line. */
 export function thinkingTo(r: ChatRequest, e: GeminiEncoding): JsonObject | undefined {
+  const own = cameFrom<JsonObject>(r.reasoning);
+  if (own) return some(own);
   const { mode, effort, show } = r.reasoning;
   if (mode === "auto" && (show === undefined || show === "none")) return undefined;
   const off = mode === "off" || (mode === "effort" && effort === "none");

@@ -5,7 +5,7 @@ import type { Json, JsonObject } from "../../../model/values.ts";
 import { nameTo, type GeminiEncoding } from "./encoding.ts";
 import { subset } from "./schema.ts";
 import { list, object, present, text } from "../../json.ts";
-import { ID } from "../words.ts";
+import { cameFrom, ID } from "../words.ts";
 
 /** `tools`: every function in one entry, each hosted tool in one of its own. */
 export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {
@@ -26,6 +26,8 @@ export function toolsTo(r: ChatRequest, e: GeminiEncoding): Json[] | undefined {
 }
 
 function declaration(tool: Tool, e: GeminiEncoding): JsonObject {
+  const own = cameFrom<JsonObject>(tool);
+  if (own) return own;
   if (tool.strict) e.of.lose("tools.strict", "dropped");
   const name = nameTo(tool.name, e);
   if (tool.type === "custom") {

@@ -1,0 +1,22 @@
+// POST /v1/completions: the older one of OpenAI's, for editors and for models that have learnt no chat.
+import { defineFrontend } from "tollgate/plugin";
+import { completions } from "tollgate/protocols/completions";
+import { at } from "./paths.ts";
+import { accept, presented } from "./presented.ts";
+
+export default defineFrontend({
+  api: 1,
+  name: "completions",
+  summary: "OpenAI's older completions, and filling in the middle",
+  stability: "beta",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: { accept: accept("bearer") },
+  },
+  setup: ({ accept: schemes }) => ({
+    protocol: completions(),
+    secret: (headers) => presented(headers, schemes),
+    routes: [{ method: "POST", path: at("/completions"), op: "generate" }],
+  }),
+});

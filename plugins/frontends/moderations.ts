@@ -1,0 +1,48 @@
+// POST /v1/moderations, for OpenAI's SDKs and whatever speaks like them. They may leave the model out.
+import { defineFrontend, fail, type Body } from "tollgate/plugin";
+import { moderations } from "tollgate/protocols/moderations";
+import { at } from "./paths.ts";
+import { accept, presented } from "./presented.ts";
+
+export default defineFrontend({
+  api: 1,
+  name: "moderations",
+  summary: "OpenAI's moderations",
+  stability: "beta",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      accept: accept("bearer"),
+      default: {
+        type: "string",
+        minLength: 1,
+        description: "The model for requests that name none; absent: they are refused",
+      },
+    },
+  },
+  setup: ({ accept: schemes, default: usual }) => ({
+    protocol: moderations(),
+    secret: (headers) => presented(headers, schemes),
+    routes: [
+      {
+        method: "POST",
+        path: at("/moderations"),
+        op: "generate",
+        read: (_x, body) => {
+          const model = modelIn(body, usual);
+          return { model, stream: false, edits: body["model"] === model ? {} : { model } };
+        },
+      },
+    ],
+  }),
+});
+
+const modelIn = ({ model }: Body, usual: string | undefined): string =>
+  typeof model === "string"
+    ? model
+    : (usual ??
+      fail("invalid", "model is required.", {
+        param: "model",
+        code: "missing_required_parameter",
+      }));

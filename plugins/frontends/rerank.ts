@@ -1,0 +1,26 @@
+// POST /v1/rerank and /v2/rerank, for Cohere's SDKs, Jina's clients and whatever speaks like them; and Voyage's words for the same
+// below /voyage.
+import { defineFrontend } from "tollgate/plugin";
+import { rerank, voyageRerank } from "tollgate/protocols/rerank";
+import { at } from "./paths.ts";
+import { accept, presented } from "./presented.ts";
+
+export default defineFrontend({
+  api: 1,
+  name: "rerank",
+  summary: "Cohere's, Jina's and Voyage's reranking",
+  stability: "beta",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: { accept: accept("bearer") },
+  },
+  setup: ({ accept: schemes }) => ({
+    protocol: rerank(),
+    secret: (headers) => presented(headers, schemes),
+    routes: [
+      { method: "POST", path: [...at("/rerank"), "/v2/rerank", "/v1/v2/rerank"], op: "generate" },
+      { method: "POST", path: "/voyage/v1/rerank", op: "generate", protocol: voyageRerank() },
+    ],
+  }),
+});

@@ -1,0 +1,43 @@
+import {
+  fail,
+  type Call,
+  type Json,
+  type ModelEvent,
+  type ModerationRequest,
+} from "tollgate/plugin";
+import { digest } from "./chance.ts";
+
+const CATEGORIES = ["harassment", "hate", "self-harm", "sexual", "violence"] as const;
+
+/** Flags what names a category in so many words: "violence", and nothing else. */
+export async function* moderation(r: ModerationRequest, call: Call): AsyncGenerator<ModelEvent> {
+  if (call.model !== "moderate")
+    fail("not_found", `There is no demo/${call.model} that moderates. There is demo/moderate.`, {
+      code: "model_not_found",
+      param: "model",
+    });
+  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  for (const [index, text] of textsIn(r.input).entries())
+    yield { type: "item", index, item: { said: verdict(text) } };
+  yield { type: "usage", usage: { requests: 1 } };
+  yield { type: "finish", reason: "stop" };
+}
+
+/** Parts of one message have one verdict; texts one each. */
+function textsIn(input: Json): readonly string[] {
+  if (typeof input === "string") return [input];
+  const all = input as readonly Json[];
+  if (all.every((one) => typeof one === "string")) return all;
+  return [all.map((one) => String((one as { text?: string }).text ?? "")).join("\n")];
+}
+
+function verdict(text: string) {
+  const said = text.toLowerCase();
+  const found = CATEGORIES.map((name) => [name, said.includes(name)] as const);
+  return {
+    flagged: found.some(([, is]) => is),
+    categories: Object.fromEntries(found),
+    category_scores: Object.fromEntries(found.map(([name, is]) => [name, is ? 0.99 : 0.01])),
+    category_applied_input_types: Object.fromEntries(CATEGORIES.map((name) => [name, ["text"]])),
+  };
+}

@@ -1,0 +1,40 @@
+import { fail, type Call, type ModelEvent, type RerankRequest } from "tollgate/plugin";
+import { digest } from "./chance.ts";
+import { tokens } from "./tokens.ts";
+
+/** The more of the query's words a document has, the nearer it is; of those alike the shorter one. */
+export async function* rerank(r: RerankRequest, call: Call): AsyncGenerator<ModelEvent> {
+  if (call.model !== "rerank")
+    fail("not_found", `There is no demo/${call.model} that ranks. There is demo/rerank.`, {
+      code: "model_not_found",
+      param: "model",
+    });
+  yield { type: "start", id: `demo-${digest(call.attempt).slice(0, 24)}`, model: call.model };
+  const wanted = new Set(wordsIn(r.query));
+  const scores = r.documents.map((document, index) => ({
+    index,
+    score: near(wanted, textOf(document)),
+  }));
+  const best = scores.toSorted((a, b) => b.score - a.score || a.index - b.index);
+  for (const [place, item] of best.slice(0, r.most ?? best.length).entries())
+    yield { type: "item", index: place, item };
+  const read = r.documents.reduce<number>((sum, one) => sum + tokens(textOf(one)), tokens(r.query));
+  yield { type: "usage", usage: { searches: Math.ceil(r.documents.length / 100), input: read } };
+  yield { type: "finish", reason: "stop" };
+}
+
+const textOf = (document: RerankRequest["documents"][number]): string =>
+  typeof document === "string" ? document : String(document["text"] ?? "");
+
+const wordsIn = (text: string): readonly string[] =>
+  text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+
+/** Between 0 and 1. */
+function near(wanted: ReadonlySet<string>, text: string): number {
+  const words = new Set(wordsIn(text));
+  let shared = 0;
+  for (const word of wanted) if (words.has(word)) shared++;
+  return wanted.size === 0 || words.size === 0
+    ? 0
+    : Math.round((shared / wanted.size - words.size * 1e-6) * 1e6) / 1e6 || 0;
+}

@@ -1,0 +1,25 @@
+// What every answer of this wire says, whole or in pieces.
+import type { FinishReason } from "../../../model/event.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
+
+export const frameOf = (to: Pick<AnswerContext, "id" | "created" | "model">): JsonObject => ({
+  id: `cmpl-${to.id}`,
+  object: "text_completion",
+  created: to.created,
+  model: to.model,
+});
+
+export const choice = (text: string, finish: Json = null): JsonObject => ({
+  text,
+  index: 0,
+  logprobs: null,
+  finish_reason: finish,
+});
+
+export const reasonTo = (reason: FinishReason): string =>
+  reason === "length" || reason === "context"
+    ? "length"
+    : reason === "filtered" || reason === "refusal"
+      ? "content_filter"
+      : "stop";

@@ -1,0 +1,26 @@
+// A request in this wire's words.
+import type { EmbeddingRequest } from "../../../model/request.ts";
+import type { Body } from "../../../model/values.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { object, present } from "../../json.ts";
+import { ID } from "../words.ts";
+
+/** As OpenAI has it, with the fields that others have added; what a host says differently is the dialect's, in `prepare`, for both lanes alike. */
+export function request(r: EmbeddingRequest, of: Pick<CallContext, "model">): Body {
+  const own = object(r.ext[ID]);
+  const [first] = r.inputs;
+  return present({
+    model: of.model,
+    input: r.inputs.length === 1 && first !== undefined ? first : r.inputs,
+    dimensions: r.dimensions,
+    output_dtype: r.dtype,
+    truncate: r.truncate?.toUpperCase(),
+    user: r.user,
+    // In the client's own word where it spoke this wire.
+    ...own,
+    ...(r.task !== undefined && !saysTask(own) && { input_type: r.task }),
+  });
+}
+
+const saysTask = (own: ReturnType<typeof object>): boolean =>
+  own !== undefined && Object.keys(own).some((field) => field !== "encoding_format");

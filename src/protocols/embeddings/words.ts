@@ -1,0 +1,30 @@
+// The words of this wire: its name, and the fields that it knows.
+import { multiplies } from "../spending.ts";
+
+export const ID = "embeddings";
+
+/** In the common vocabulary, under another name or the same. */
+export const COMMON: readonly string[] = [
+  "model",
+  "input",
+  "dimensions",
+  "output_dimension",
+  "output_dtype",
+  "truncate",
+  "truncation",
+  "stream",
+  "user",
+];
+
+/** How the numbers are written is between a client and this wire: another wire has a form of its own. */
+export const FORM = "encoding_format";
+
+/** Where clients and hosts say what the vectors are for; OpenAI has no field for it. */
+export const TASK_FIELDS = ["input_type", "task_type", "task"] as const;
+
+/** All that this wire knows, in any dialect of it. */
+export const knows = (field: string): boolean =>
+  field === FORM ||
+  COMMON.includes(field) ||
+  (TASK_FIELDS as readonly string[]).includes(field) ||
+  multiplies(field);

@@ -1,0 +1,113 @@
+// What passes by on the verbatim lane, told to the host.
+import { fail } from "../../../model/error.ts";
+import type { FinishReason } from "../../../model/event.ts";
+import type { Usage } from "../../../model/usage.ts";
+import type { HeadersIn, Json, JsonObject } from "../../../model/values.ts";
+import type { AnswerContext, RelaySink } from "../../../plugin/protocol.ts";
+import { throwFailure } from "../../failure/failure.ts";
+import { list, object, objects, text } from "../../json.ts";
+import { answersIn } from "../../spending.ts";
+import { finishOf } from "../words.ts";
+import { says, wordsIn } from "./amount.ts";
+import { ReportedCounts } from "./counts.ts";
+import { errorIn } from "./error-in.ts";
+
+export class ChunkTap {
+  readonly #sink: RelaySink;
+  readonly #counts: ReportedCounts;
+  readonly #tier: string | undefined;
+  #id: string | undefined;
+  #model: string | undefined;
+  #said = false;
+  #words = 0;
+  #calls = false;
+  #reason: FinishReason | undefined;
+  /** Of several answers, those that have ended. */
+  readonly #ends = new Set<unknown>();
+  readonly #answers: number;
+
+  constructor(sink: RelaySink, to: AnswerContext, tier: string | undefined) {
+    this.#sink = sink;
+    this.#counts = new ReportedCounts(to.info?.price, false);
+    this.#tier = tier;
+    this.#answers = answersIn(to.body) ?? 1;
+  }
+
+  /** The end of all of it has been named. */
+  get ended(): boolean {
+    return this.#reason !== undefined && this.#ends.size >= this.#answers;
+  }
+
+  /** Throws what upstream says went wrong. */
+  chunk(raw: Json): JsonObject {
+    if (errorIn(raw)) throwFailure(raw);
+    const chunk =
+      object(raw) ??
+      fail("upstream", "A piece of the provider's answer is not a JSON object.", {
+        code: "bad_stream",
+      });
+    this.#model ??= text(chunk["modelVersion"]);
+    const id = text(chunk["responseId"]);
+    if (this.#id === undefined && (id || chunk["candidates"] || chunk["usageMetadata"]))
+      this.#sink.start((this.#id = id ?? ""));
+    this.#words += wordsIn(chunk);
+    for (const candidate of objects(chunk["candidates"])) this.#candidate(candidate);
+    // A prompt that was blocked has no candidates: its answer says so, and is whole.
+    if (object(chunk["promptFeedback"])?.["blockReason"] && !chunk["candidates"]) this.#blocked();
+    const usage = this.#counts.add(chunk, this.#reason !== undefined);
+    if (usage) this.#sink.usage({ type: "usage", usage, model: this.#model, tier: this.#tier });
+    return chunk;
+  }
+
+  /** Whether this is the first that a client would show. */
+  begins(chunk: JsonObject): boolean {
+    if (this.#said || !says(chunk)) return false;
+    return (this.#said = true);
+  }
+
+  /** Once a write, however many events it had. */
+  told(): void {
+    if (this.#said && this.#words > 0) {
+      this.#sink.content(this.#words);
+      this.#words = 0;
+    }
+  }
+
+  /** What was settled, where upstream has not counted. */
+  finish(): Usage | undefined {
+    const reason =
+      this.#reason ??
+      fail("upstream", "The provider's answer ended before it was finished.", {
+        code: "truncated",
+      });
+    if (this.#words > 0) this.#sink.content(this.#words);
+    this.#words = 0;
+    const settled = this.#sink.finish(reason);
+    return this.#counts.final ? undefined : settled;
+  }
+
+  #blocked(): void {
+    this.#reason ??= "filtered";
+    for (let i = 0; i < this.#answers && i < 64; i++) this.#ends.add(i);
+  }
+
+  /** The first candidate's end counts; an end that is named again takes its place. */
+  #candidate(candidate: JsonObject): void {
+    for (const part of list(object(candidate["content"])?.["parts"]))
+      this.#calls ||= object(object(part)?.["functionCall"]) !== undefined;
+    const reason = text(candidate["finishReason"]);
+    if (!reason || reason === "FINISH_REASON_UNSPECIFIED") return;
+    const index = candidate["index"] ?? 0;
+    this.#ends.add(index);
+    if (index !== 0) return;
+    const meant = finishOf(reason, this.#calls).reason;
+    // Clients of this wire know such an end by its name.
+    this.#reason = meant === "broken" ? "other" : meant;
+  }
+}
+
+/** A head tells how the work was really ranked, which is what is billed. */
+export function tierOf(headers: HeadersIn): string | undefined {
+  const tier = headers["x-gemini-service-tier"];
+  return typeof tier === "string" && tier !== "" ? tier : undefined;
+}

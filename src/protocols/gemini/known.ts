@@ -1,0 +1,41 @@
+// What a client's body is known to say below the top. A member that only this wire has stands in no line: it rides along by its path.
+import { plain, type KnownFields, type FieldShape } from "../strangers.ts";
+
+const BYTES: KnownFields = {
+  inlineData: plain("mimeType data"),
+  fileData: plain("mimeType fileUri"),
+};
+
+const READ = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
+
+const RESPONDED: KnownFields = { ...plain("id name response"), parts: BYTES };
+
+/** A part that is none of those that are read is opaque, and goes as a whole or not at all. */
+const PART: FieldShape = (part) =>
+  READ.some((kind) => part[kind] !== undefined)
+    ? {
+        ...plain("text thought thoughtSignature"),
+        ...BYTES,
+        functionCall: plain("id name args"),
+        functionResponse: RESPONDED,
+      }
+    : null;
+
+export const KNOWN_INSIDE: KnownFields = {
+  contents: { role: null, parts: PART },
+  systemInstruction: { role: null, parts: PART },
+  // Each hosted tool is a member by itself, and goes as a whole; of a search others are told no more than that it is one.
+  tools: (tool) => ({
+    ...plain(Object.keys(tool).join(" ")),
+    googleSearch: {},
+    googleSearchRetrieval: {},
+    functionDeclarations: plain("name description parameters parametersJsonSchema"),
+  }),
+  toolConfig: { functionCallingConfig: plain("mode allowedFunctionNames") },
+  generationConfig: {
+    ...plain("temperature topP topK maxOutputTokens stopSequences candidateCount seed logprobs"),
+    ...plain("presencePenalty frequencyPenalty responseLogprobs responseModalities"),
+    ...plain("responseMimeType responseSchema responseJsonSchema"),
+    thinkingConfig: plain("includeThoughts thinkingBudget thinkingLevel"),
+  },
+};

@@ -1,0 +1,91 @@
+// Errors as Google's APIs tell them: a status in words, and details by their types.
+import { ERRORS, type ErrorKind, type Fault } from "../../../model/error.ts";
+import type { HeadersOut, JsonObject } from "../../../model/values.ts";
+import type { ErrorAnswer } from "../../../plugin/protocol.ts";
+import { isObject, some } from "../../json.ts";
+
+const STATUS: Record<ErrorKind, string> = {
+  invalid: "INVALID_ARGUMENT",
+  context_length: "INVALID_ARGUMENT",
+  content_policy: "INVALID_ARGUMENT",
+  unsupported: "INVALID_ARGUMENT",
+  unauthenticated: "UNAUTHENTICATED",
+  forbidden: "PERMISSION_DENIED",
+  privacy: "PERMISSION_DENIED",
+  not_found: "NOT_FOUND",
+  conflict: "ABORTED",
+  mismatch: "FAILED_PRECONDITION",
+  too_large: "INVALID_ARGUMENT",
+  quota: "RESOURCE_EXHAUSTED",
+  rate_limited: "RESOURCE_EXHAUSTED",
+  overloaded: "UNAVAILABLE",
+  timeout: "DEADLINE_EXCEEDED",
+  upstream: "UNAVAILABLE",
+  upstream_auth: "UNAVAILABLE",
+  upstream_quota: "UNAVAILABLE",
+  attestation: "UNAVAILABLE",
+  unavailable: "UNAVAILABLE",
+  canceled: "CANCELLED",
+  internal: "INTERNAL",
+};
+
+export const fault = (f: Fault): ErrorAnswer => ({ body: faultBody(f) });
+
+export const faultBody = (f: Fault): JsonObject => ({
+  error: {
+    code: ERRORS[f.kind][0],
+    message: f.message,
+    status: STATUS[f.kind],
+    details: detailsOf(f),
+  },
+});
+
+const TYPE = "type.googleapis.com/google.rpc.";
+
+function detailsOf(f: Fault): JsonObject[] {
+  const { limit, ...more } = f.details ?? {};
+  const metadata = some({
+    param: f.param,
+    ...Object.fromEntries(Object.entries(more).map(([name, value]) => [name, worded(value)])),
+  });
+  const details: JsonObject[] = [
+    {
+      "@type": `${TYPE}ErrorInfo`,
+      reason: f.code ?? f.kind,
+      domain: "tollgate",
+      ...(metadata && { metadata }),
+    },
+  ];
+  // A client that finds a quota of a day gives up at once, where it would ask again until the money is back.
+  if (f.kind === "quota")
+    details.push({
+      "@type": `${TYPE}QuotaFailure`,
+      violations: [
+        {
+          subject: text(isObject(limit) ? limit["scope"] : undefined),
+          quotaId: "BudgetPerDayOrLonger",
+          description: f.message,
+        },
+      ],
+    });
+  if (f.param !== undefined)
+    details.push({
+      "@type": `${TYPE}BadRequest`,
+      fieldViolations: [{ field: f.param, description: f.message }],
+    });
+  if (f.retryAfterMs !== undefined && f.kind !== "quota")
+    details.push({
+      "@type": `${TYPE}RetryInfo`,
+      retryDelay: `${Math.ceil(f.retryAfterMs) / 1000}s`,
+    });
+  return details;
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Metadata are texts. */
+const worded = (value: unknown): string =>
+  typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+
+/** This wire tells no limits in its heads. */
+export const head = ({ id }: { id: string }): HeadersOut => ({ "x-request-id": id });

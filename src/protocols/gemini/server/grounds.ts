@@ -1,0 +1,68 @@
+// Where words have come from: sources of the web, with the bytes of UTF-8 that each stands for. Other wires count code points.
+import type { Json, JsonObject } from "../../../model/values.ts";
+import { object, text } from "../../json.ts";
+
+interface Source {
+  url: string;
+  title: string;
+  /** Code points; nothing where no place was told. */
+  from: number | undefined;
+  to: number | undefined;
+}
+
+/** `said`: the words that were cited. Undefined where no citation is one of the web. */
+export function grounding(said: string, citations: readonly Json[]): JsonObject | undefined {
+  const sources = citations.flatMap((citation) => sourceOf(citation) ?? []);
+  if (sources.length === 0) return undefined;
+  const bytes = bytesAt(said, sources);
+  return {
+    groundingChunks: sources.map(({ url, title }) => ({ web: { uri: url, title } })),
+    groundingSupports: sources.flatMap(({ from, to }, i) => {
+      if (from === undefined || to === undefined) return [];
+      const [startIndex, endIndex] = [bytes.get(from)!, bytes.get(to)!];
+      if (endIndex <= startIndex) return [];
+      return [
+        {
+          segment: { ...(startIndex > 0 && { startIndex }), endIndex },
+          groundingChunkIndices: [i],
+        },
+      ];
+    }),
+  };
+}
+
+/** In the words of OpenAI's two protocols, and of Anthropic's. */
+function sourceOf(citation: Json): Source | undefined {
+  const raw = object(citation);
+  const of = object(raw?.["url_citation"]) ?? raw;
+  const url = text(of?.["url"]);
+  if (!url) return undefined;
+  return {
+    url,
+    title: text(of!["title"]) ?? "",
+    from: pointOf(of!["start_index"]),
+    to: pointOf(of!["end_index"]),
+  };
+}
+
+const pointOf = (value: unknown): number | undefined =>
+  Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+
+/** How many bytes stand before each place: the words are walked once, however often they are cited. */
+function bytesAt(said: string, sources: readonly Source[]): ReadonlyMap<number, number> {
+  const wanted = [...new Set(sources.flatMap(({ from, to }) => [from ?? 0, to ?? 0]))].toSorted(
+    (a, b) => a - b,
+  );
+  const found = new Map<number, number>();
+  let point = 0;
+  let bytes = 0;
+  let next = 0;
+  for (const letter of said) {
+    while (next < wanted.length && wanted[next]! <= point) found.set(wanted[next++]!, bytes);
+    if (next === wanted.length) return found;
+    point++;
+    bytes += Buffer.byteLength(letter);
+  }
+  while (next < wanted.length) found.set(wanted[next++]!, bytes);
+  return found;
+}

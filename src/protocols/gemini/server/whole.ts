@@ -1,0 +1,122 @@
+import type { ModelAnswer } from "../../../model/event.ts";
+import type { Block } from "../../../model/request.ts";
+import type { Json, JsonObject } from "../../../model/values.ts";
+import type { AnswerContext } from "../../../plugin/protocol.ts";
+import { ID } from "../words.ts";
+import {
+  callPart,
+  countsTo,
+  ending,
+  likelihoodsTo,
+  mediaPart,
+  namesOf,
+  ownPart,
+  showsThoughts,
+  signedPart,
+  type AnswerFlaws,
+} from "./content.ts";
+import { grounding } from "./grounds.ts";
+import { WaitingProofs } from "./proofs.ts";
+
+/** One answer in one piece: the parts of its only candidate. */
+export function whole(answer: ModelAnswer, to: AnswerContext): JsonObject {
+  const page = new Page(to);
+  for (const block of answer.blocks) page.add(block);
+  return {
+    candidates: [
+      {
+        content: { parts: page.parts, role: "model" },
+        finishReason: ending(answer.finish, page.held),
+        index: 0,
+        ...page.beside(),
+      },
+    ],
+    usageMetadata: countsTo(answer.usage),
+    modelVersion: to.model,
+    responseId: to.id,
+  };
+}
+
+class Page {
+  readonly proofs = new WaitingProofs();
+  readonly held: AnswerFlaws = { refused: false, broken: false };
+  readonly parts: JsonObject[] = [];
+  /** Of the words that were said last, which are the ones that citations can stand on here. */
+  #grounds: JsonObject | undefined;
+  readonly #logprobs: Json[] = [];
+  readonly #shown: boolean;
+  readonly #named: (name: string) => string;
+  readonly #to: AnswerContext;
+
+  constructor(to: AnswerContext) {
+    this.#to = to;
+    this.#shown = showsThoughts(to.body);
+    this.#named = namesOf(to);
+  }
+
+  add(block: Block): void {
+    switch (block.type) {
+      case "text":
+      case "refusal":
+        return this.#words(block);
+      case "reasoning":
+        return this.#thought(block);
+      case "call": {
+        const call = { ...block, name: this.#named(block.name) };
+        const part = callPart(call, this.proofs.forCall(block.proof));
+        if (part) this.parts.push(part);
+        else this.held.broken = true;
+        return;
+      }
+      case "image":
+      case "audio": {
+        const usual = block.type === "audio" ? "audio/wav" : "image/png";
+        const part = mediaPart(block.media, usual);
+        if (part) this.parts.push(signedPart(part, ownOf(block)));
+        return;
+      }
+      case "opaque": {
+        const part = ownPart(block.origin, block.raw);
+        if (part) this.parts.push(part);
+        else if (block.text) this.parts.push({ text: block.text });
+        else this.#to.lose(`content.${block.origin}`, "dropped");
+        return;
+      }
+      default:
+        this.#to.lose(`content.${block.type}`, "dropped");
+    }
+  }
+
+  beside(): JsonObject {
+    return {
+      ...(this.#grounds && { groundingMetadata: this.#grounds }),
+      ...(this.#logprobs.length > 0 && { logprobsResult: likelihoodsTo(this.#logprobs) }),
+    };
+  }
+
+  #words(block: Extract<Block, { type: "text" | "refusal" }>): void {
+    this.held.refused ||= block.type === "refusal" && block.text !== "";
+    for (const one of block.logprobs ?? []) this.#logprobs.push(one);
+    if (block.text !== "") this.proofs.said();
+    const signature = ownOf(block);
+    const on = block.proof?.kind === "words" && block.text !== "" ? signature : undefined;
+    if (block.text !== "") this.parts.push(signedPart({ text: block.text }, on));
+    if (signature !== undefined && on === undefined)
+      this.parts.push({ text: "", thoughtSignature: signature });
+    if (block.proof && signature === undefined) this.proofs.words(block.proof);
+    if (block.type === "text" && block.citations)
+      this.#grounds = grounding(block.text, block.citations) ?? this.#grounds;
+  }
+
+  #thought(block: Extract<Block, { type: "reasoning" }>): void {
+    const said = block.text ?? block.summary?.join("\n\n") ?? "";
+    if (said !== "" && this.#shown) this.parts.push({ text: said, thought: true });
+    if (block.proof?.origin !== ID)
+      return this.proofs.thought(said, block.proof, block.summary !== undefined);
+    const mark = block.proof.kind === "empty" ? {} : { thought: true };
+    this.parts.push({ text: "", ...mark, thoughtSignature: block.proof.data });
+  }
+}
+
+const ownOf = ({ proof }: Block): string | undefined =>
+  proof?.origin === ID ? proof.data : undefined;

@@ -1,0 +1,11 @@
+// The dialect, on both lanes: a host that reads texts is sent no picture.
+import { fail } from "../../../model/error.ts";
+import type { Outgoing } from "../../../plugin/outgoing.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { isObject, list } from "../../json.ts";
+import type { ModerationDialect } from "../dialect.ts";
+
+export function prepare(out: Outgoing, of: CallContext, { texts }: ModerationDialect): void {
+  if (texts && list(out.get("input")).some((one) => isObject(one)))
+    fail("unsupported", `${of.model} judges texts.`, { param: "input", code: "unsupported_input" });
+}

@@ -1,0 +1,8 @@
+// A request in this wire's words.
+import type { ModerationRequest } from "../../../model/request.ts";
+import type { Body } from "../../../model/values.ts";
+import type { CallContext } from "../../../plugin/protocol.ts";
+import { present } from "../../json.ts";
+
+export const request = (r: ModerationRequest, of: Pick<CallContext, "model">): Body =>
+  present({ model: of.model, input: r.input, user: r.user });

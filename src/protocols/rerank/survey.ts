@@ -1,0 +1,18 @@
+// One look at a body of this protocol, on both lanes: what it may cost, and what a model must be able to do.
+import { searchesIn } from "../../model/rerank-work.ts";
+import type { Body } from "../../model/values.ts";
+import type { Survey } from "../../plugin/protocol.ts";
+import { list } from "../json.ts";
+import { featuresOf, look } from "../look/index.ts";
+import { spending } from "../spending.ts";
+
+export function survey(body: Body): Survey {
+  const named = look(body);
+  const { n: _, ...spent } = spending(body, named, { output: undefined });
+  return {
+    features: [...featuresOf(named)],
+    named,
+    ...spent,
+    counts: searchesIn(list(body["documents"]).length),
+  };
+}

@@ -1,0 +1,213 @@
+// Every vendor of vectors behind one scripted upstream: the same vector of the same text, each in the vendor's own shape, and
+// what each of them charges for it.
+import type { JsonObject } from "tollgate/plugin";
+import { json, type Reaction, type ScriptedAnswer, type UpstreamRequest } from "tollgate/testing";
+
+/** Of a text: numbers that 32 bits hold, so that no form of them loses a digit. */
+export const vectorOf = (text: string, width = 8): number[] =>
+  Array.from({ length: width }, (_, i) => Math.fround(Math.sin((i + 1) * (text.length + 1))));
+
+/** A word is a token here. */
+export const tokensIn = (texts: readonly unknown[]): number =>
+  texts.reduce<number>(
+    (sum, text) => sum + (typeof text === "string" ? text.split(" ").length : (text as []).length),
+    0,
+  );
+
+const base64 = (numbers: readonly number[]): string => {
+  const bytes = Buffer.alloc(numbers.length * 4);
+  numbers.forEach((one, i) => bytes.writeFloatLE(one, i * 4));
+  return bytes.toString("base64");
+};
+
+const textsOf = (said: unknown): unknown[] =>
+  typeof said === "string" || typeof (said as unknown[])[0] === "number"
+    ? [said]
+    : (said as unknown[]);
+const refused = (message: string) => json({ error: { message } }, 400);
+
+/** OpenAI's shape. `forms`: it knows the field and gives what it says. */
+const listed =
+  (
+    usage: (tokens: number) => JsonObject,
+    { forms = true, width = "dimensions" }: { forms?: boolean; width?: string } = {},
+  ): Reaction =>
+  (asked) => {
+    const body = asked.json();
+    const texts = textsOf(body.input);
+    const tokens = tokensIn(texts);
+    return {
+      ...json({
+        object: "list",
+        data: texts.map((text, index) => {
+          const numbers = vectorOf(String(text), body[width]);
+          const packed = forms && body.encoding_format === "base64";
+          return { object: "embedding", index, embedding: packed ? base64(numbers) : numbers };
+        }),
+        model: body.model,
+        usage: usage(tokens),
+      }),
+      bill: { input: tokens },
+    };
+  };
+
+/** OpenAI's own, or that of a host which does not know the field for the form. */
+export const embedding = (of: { forms?: boolean } = {}): Reaction => listed(both, of);
+
+/** Gemini's, which counts nothing. */
+export const batchEmbedding = (asked: UpstreamRequest): ScriptedAnswer => {
+  const { requests } = asked.json();
+  const texts = requests.map(({ content }: any) => content.parts[0].text);
+  return {
+    ...json({
+      embeddings: requests.map(({ outputDimensionality }: any, i: number) => ({
+        values: vectorOf(texts[i], outputDimensionality),
+      })),
+    }),
+    bill: { input: tokensIn(texts) },
+  };
+};
+
+const both = (n: number) => ({ prompt_tokens: n, total_tokens: n });
+
+export interface Vendor {
+  readonly name: string;
+  readonly model: string;
+  readonly yaml: string;
+  readonly routes: { readonly [route: string]: Reaction };
+  /** It says how much it read. */
+  readonly counts: boolean;
+  readonly lane: "verbatim" | "translated";
+}
+
+const mounted = (use: string, path: string, more = "") =>
+  `{ use: ${use}, with: { api_key: k, base_url: "up/${path}"${more} } }`;
+
+export const VENDORS: readonly Vendor[] = [
+  {
+    name: "openai",
+    model: "text-embedding-3-small",
+    yaml: mounted("openai", "openai/v1"),
+    routes: { "POST /openai/v1/embeddings": embedding() },
+    counts: true,
+    lane: "verbatim",
+  },
+  {
+    // It ignores the field that it does not know.
+    name: "older",
+    model: "nomic-embed",
+    yaml: mounted("openai-compatible", "older/v1", ', embeddings: ["nomic*"]'),
+    routes: {
+      "POST /older/v1/embeddings": embedding({ forms: false }),
+      "GET /older/v1/models": json({ data: [{ id: "nomic-embed" }, { id: "llama" }] }),
+    },
+    counts: true,
+    lane: "verbatim",
+  },
+  {
+    name: "mistral",
+    model: "codestral-embed",
+    yaml: mounted("mistral", "mistral/v1"),
+    routes: {
+      "POST /mistral/v1/embeddings": (asked) => {
+        const strange = ["dimensions", "user", "input_type"].find((one) => one in asked.json());
+        if (strange) return refused(`Extra inputs are not permitted: ${strange}`);
+        const said = listed((n) => ({ ...both(n), completion_tokens: 0 }), {
+          width: "output_dimension",
+        });
+        return (said as (asked: UpstreamRequest) => ScriptedAnswer)(asked);
+      },
+    },
+    counts: true,
+    lane: "verbatim",
+  },
+  {
+    name: "voyage",
+    model: "voyage-3.5",
+    yaml: mounted("voyage", "voyage/v1"),
+    routes: {
+      "POST /voyage/v1/embeddings": (asked) => {
+        const { encoding_format: form, dimensions, input_type: task } = asked.json();
+        if (form !== undefined && form !== "base64") return refused("encoding_format is not valid");
+        if (dimensions !== undefined) return refused("dimensions is not valid");
+        if (task !== undefined && task !== "query" && task !== "document")
+          return refused("input_type is not valid");
+        const said = listed((n) => ({ total_tokens: n }), { width: "output_dimension" });
+        return (said as (asked: UpstreamRequest) => ScriptedAnswer)(asked);
+      },
+    },
+    counts: true,
+    lane: "verbatim",
+  },
+  {
+    name: "google",
+    model: "gemini-embedding-001",
+    yaml: mounted("google", "google"),
+    routes: {
+      "POST /google/v1beta/models/gemini-embedding-001:batchEmbedContents": batchEmbedding,
+    },
+    counts: false,
+    lane: "translated",
+  },
+  {
+    name: "cohere",
+    model: "embed-v4.0",
+    yaml: mounted("cohere", "cohere/compatibility/v1"),
+    routes: {
+      "POST /cohere/v2/embed": (asked) => {
+        const { texts, input_type: task, embedding_types, output_dimension } = asked.json();
+        if (task === undefined) return json({ message: "input_type is required" }, 400);
+        return {
+          ...json({
+            id: "c1",
+            embeddings: {
+              [embedding_types[0]]: texts.map((text: string) => vectorOf(text, output_dimension)),
+            },
+            meta: { billed_units: { input_tokens: tokensIn(texts) } },
+          }),
+          bill: { input: tokensIn(texts) },
+        };
+      },
+    },
+    counts: true,
+    lane: "translated",
+  },
+  {
+    name: "ollama",
+    model: "all-minilm",
+    yaml: mounted("ollama", "ollama/v1"),
+    routes: {
+      "GET /ollama/v1/models": json({ data: [{ id: "all-minilm" }, { id: "llama3.2" }] }),
+      "POST /ollama/api/embed": (asked) => {
+        const { input, dimensions } = asked.json();
+        const texts = textsOf(input);
+        return {
+          ...json({
+            model: "all-minilm",
+            embeddings: texts.map((text) => vectorOf(String(text), dimensions)),
+            prompt_eval_count: tokensIn(texts),
+          }),
+          bill: { input: tokensIn(texts) },
+        };
+      },
+    },
+    counts: true,
+    lane: "translated",
+  },
+];
+
+/** Dollars for a million tokens, of every vendor here: a hundred nano-dollars each. */
+export const NANO_A_TOKEN = 100;
+const PRICE = "0.10";
+
+export const providersFor = (up: string): string =>
+  VENDORS.map(
+    ({ name, model, yaml }) =>
+      `  ${name}:\n    ${yaml
+        .slice(2, -2)
+        .replace("up/", `${up}/`)
+        .replace(
+          ", with: ",
+          "\n    with: ",
+        )}\n    models: { ${JSON.stringify(model)}: { kind: embedding, price: { input: "${PRICE}" } } }\n`,
+  ).join("");

@@ -1,0 +1,346 @@
+// Google's protocol in front of the daemon: paths, keys, streams byte by byte, errors, lists. What its clients make of it is judged
+// by the clients themselves (`npm run clients -- google`).
+import { connect } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { failing, json, say, speaking, think, type Speech } from "tollgate/testing";
+import { staged, type Staged } from "../../kit/daemon.ts";
+import { speakingGemini } from "../../protocols/gemini/speech.ts";
+import { checkError, checkStream, checkWhole } from "../../protocols/wire/gemini.ts";
+
+const MODELS = {
+  gemini: "google/gemini-3.5-flash",
+  "chat-completions": "up-chat/model",
+  messages: "up-messages/claude-sonnet-4-6",
+  responses: "up-responses/model",
+} as const;
+
+let at: Staged;
+beforeAll(async () => {
+  at = await staged(
+    { ...speakingGemini(say("Hi")), ...speaking(say("Hi")) },
+    (url) => `
+frontends: [chat-completions, responses, images, gemini, models]
+middleware: [auth]
+store: memory
+providers:
+  google: { use: google, with: { base_url: "${url}", api_key: sk-google } }
+  up-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: sk-chat } }
+  up-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: sk-messages, counts: true } }
+  up-responses:
+    use: openai
+    with: { base_url: "${url}/v1", api_key: sk-responses }
+    models: { model: { protocols: [responses] } }
+`,
+  );
+});
+afterAll(() => at[Symbol.asyncDispose]());
+beforeEach(() => {
+  says(say("Hi"));
+  at.up.forget();
+});
+
+const says = (speech: Speech) => at.up.script({ ...speakingGemini(speech), ...speaking(speech) });
+const hi = { contents: [{ role: "user", parts: [{ text: "Hi" }] }] };
+
+async function ask(path: string, body: object = hi, headers: Record<string, string> = {}) {
+  const res = await fetch(`${at.gateway.url}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-goog-api-key": at.gateway.key, ...headers },
+    body: JSON.stringify(body),
+  });
+  return res;
+}
+
+const said = (answer: any): string =>
+  answer.candidates[0].content.parts.map((part: any) => part.text ?? "").join("");
+
+describe("paths, as clients write them", () => {
+  const model = MODELS.gemini;
+  it.each([
+    `/v1beta/models/${model}:generateContent`,
+    `/v1/models/${model}:generateContent`,
+    `/v1alpha/models/${model}:generateContent`,
+    `/v1beta/${model}:generateContent`,
+    `/v1beta/models/${encodeURIComponent(model)}:generateContent`,
+    `/v1beta/v1/models/${model}:generateContent`,
+    `/v1beta/v1beta/models/${model}:generateContent`,
+  ])("%s", async (path) => {
+    const res = await ask(path);
+    expect([res.status, said(await res.json())]).toEqual([200, "Hi"]);
+    const [asked] = at.up.requests.filter(({ method }) => method === "POST");
+    expect(asked!.path).toBe("/v1beta/models/gemini-3.5-flash:generateContent");
+  });
+
+  it("a model's name may have colons, and an unknown method is told", async () => {
+    const res = await ask("/v1beta/models/up-chat/llama:70b:generateContent");
+    expect(res.status).toBe(200);
+    expect(at.up.requests[0]!.json()).toMatchObject({ model: "llama:70b" });
+    const none = await ask(`/v1beta/models/${model}:predict`);
+    const body = (await none.json()) as { error: { message: string } };
+    checkError(body);
+    expect([none.status, body.error.message]).toEqual([404, expect.stringContaining("predict")]);
+  });
+});
+
+describe("the key", () => {
+  const path = `/v1beta/models/${MODELS.gemini}:generateContent`;
+  const post = (query: string, headers: Record<string, string>) =>
+    fetch(`${at.gateway.url}${path}${query}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...headers },
+      body: JSON.stringify(hi),
+    });
+  it("in each place, goes no further and into no log", async () => {
+    const { key } = at.gateway;
+    const bearer = `Bearer ${key}`;
+    for (const [query, headers] of [
+      ["", { "x-goog-api-key": key }],
+      [`?key=${key}`, {}],
+      ["", { authorization: bearer }],
+      ["", { authorization: bearer, "x-goog-api-key": key }],
+    ] as const)
+      expect((await post(query, headers)).status).toBe(200);
+    expect(at.up.requests).toHaveLength(4);
+    for (const { headers, path: to, query } of at.up.requests) {
+      expect(JSON.stringify([headers, to, String(query)])).not.toContain(key);
+      expect(headers["x-goog-api-key"]).toBe("sk-google");
+    }
+    expect(JSON.stringify(at.gateway.log)).not.toContain(key);
+  });
+  it("a wrong one, two that differ, and none are told in Google's words", async () => {
+    for (const [query, headers] of [
+      ["?key=sk-wrong", {}],
+      ["?key=sk-wrong", { "x-goog-api-key": at.gateway.key }],
+      ["", {}],
+    ] as const) {
+      const res = await post(query, headers);
+      const body = (await res.json()) as { error: { status: string } };
+      checkError(body);
+      expect([res.status, body.error.status]).toEqual([401, "UNAUTHENTICATED"]);
+    }
+  });
+});
+
+describe.each(Object.entries(MODELS))("on an upstream of %s", (spoken, model) => {
+  const speech = () =>
+    think("I should look.", "c2lnbmVk")
+      .say("Let me see — “so”. 🌧")
+      .call("get_weather", { city: "Oslo" }, "call_1")
+      .usage({ input: 100, cache_read: 50, output: 20, reasoning: 8 });
+  const asked = {
+    ...hi,
+    generationConfig: { thinkingConfig: { includeThoughts: true } },
+    tools: [
+      {
+        functionDeclarations: [
+          {
+            name: "get_weather",
+            parameters: { type: "OBJECT", properties: { city: { type: "STRING" } } },
+          },
+        ],
+      },
+    ],
+  };
+
+  it("an answer, whole and streamed, with and without events", async () => {
+    says(speech());
+    const whole = (await (
+      await ask(`/v1beta/models/${model}:generateContent`, asked)
+    ).json()) as any;
+    if (spoken !== "gemini") checkWhole(whole);
+    expect(whole.modelVersion).toBe(model);
+    const call = whole.candidates[0].content.parts.find((part: any) => part.functionCall);
+    expect(call.functionCall).toMatchObject({ name: "get_weather", args: { city: "Oslo" } });
+    expect(whole.usageMetadata).toMatchObject({
+      promptTokenCount: 150,
+      cachedContentTokenCount: 50,
+      candidatesTokenCount: 12,
+      thoughtsTokenCount: 8,
+      totalTokenCount: 170,
+    });
+
+    const sse = await ask(`/v1beta/models/${model}:streamGenerateContent?alt=sse`, asked);
+    expect(sse.headers.get("content-type")).toBe("text/event-stream");
+    const text = await sse.text();
+    if (spoken !== "gemini") checkStream(text, "complete");
+    expect(text).not.toMatch(/^(?:event|id|:)|\[DONE\]/m);
+
+    const listed = await ask(`/v1beta/models/${model}:streamGenerateContent`, asked);
+    expect(listed.headers.get("content-type")).toBe("application/json");
+    const chunks = (await listed.json()) as any[];
+    expect(chunks.map(said).join("")).toContain("Let me see — “so”. 🌧");
+    expect(chunks.at(-1).candidates[0].finishReason).toBe("STOP");
+    expect(chunks.every(({ modelVersion }) => modelVersion === model)).toBe(true);
+  });
+
+  it("thoughts are told to clients that ask for them", async () => {
+    says(speech());
+    const { generationConfig: _, ...quiet } = asked;
+    const answer = await (await ask(`/v1beta/models/${model}:generateContent`, quiet)).text();
+    // Google decides it itself.
+    if (spoken !== "gemini") expect(answer).not.toContain('I should look.",');
+    if (spoken !== "gemini") expect(said(JSON.parse(answer))).toBe("Let me see — “so”. 🌧");
+  });
+
+  it("a stream that breaks off is an error, and no good end", async () => {
+    says(say("Half of it ").fail("The model broke."));
+    const text = await raw(`/v1beta/models/${model}:streamGenerateContent?alt=sse`);
+    const [head, body] = text.split("\r\n\r\n", 2) as [string, string];
+    expect(head).toMatch(/ 200 /);
+    expect(body).toContain("Half");
+    expect(text).toContain('"error":');
+    // Chunks of HTTP that end well end in one of no length.
+    expect(text.endsWith("0\r\n\r\n")).toBe(false);
+  });
+
+  it("counts tokens", async () => {
+    for (const body of [hi, { generateContentRequest: { model: `models/${model}`, ...hi } }]) {
+      const res = await ask(`/v1beta/models/${model}:countTokens`, body);
+      const { totalTokens } = (await res.json()) as { totalTokens: number };
+      expect([res.status, totalTokens]).toEqual([
+        200,
+        spoken === "chat-completions" ? expect.any(Number) : 42,
+      ]);
+    }
+  });
+});
+
+/** All that came on the connection, until it was over. */
+function raw(path: string): Promise<string> {
+  const { hostname, port } = new URL(at.gateway.url);
+  const body = JSON.stringify(hi);
+  return new Promise((done) => {
+    let text = "";
+    const socket = connect(Number(port), hostname, () =>
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nhost: ${hostname}:${port}\r\nx-goog-api-key: ${at.gateway.key}\r\ncontent-type: application/json\r\n` +
+          `content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+      ),
+    );
+    socket.on("data", (piece) => (text += piece));
+    socket.on("error", () => {});
+    socket.on("close", () => done(text));
+  });
+}
+
+it("to Google the bytes are the client's own, whatever stands in them", async () => {
+  const body = `{ "contents": [{"parts":[{"text":"Hi","newer":12345678901234567890}]}], "newField": {"a": 1} }`;
+  const res = await fetch(`${at.gateway.url}/v1beta/models/${MODELS.gemini}:generateContent`, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-goog-api-key": at.gateway.key },
+    body,
+  });
+  expect(res.status).toBe(200);
+  expect(String(at.up.requests[0]!.body)).toBe(body);
+});
+
+it("a field that stands there by both of its names is refused, and by its other name bounded", async () => {
+  const path = `/v1beta/models/${MODELS.gemini}:generateContent`;
+  const twice = { ...hi, generationConfig: { maxOutputTokens: 1 }, generation_config: {} };
+  expect((await ask(path, twice)).status).toBe(400);
+  const inside = { ...hi, generationConfig: { maxOutputTokens: 1, max_output_tokens: 9 } };
+  expect((await ask(path, inside)).status).toBe(400);
+  expect(at.up.requests).toEqual([]);
+  await ask(path, { ...hi, generation_config: { max_output_tokens: 9 } });
+  expect(at.up.requests[0]!.json()).toEqual({ ...hi, generationConfig: { maxOutputTokens: 9 } });
+});
+
+it("a file that Google keeps is refused on its own road too", async () => {
+  for (const fileUri of ["https://generativelanguage.googleapis.com/v1beta/files/a", "files/a"]) {
+    const part = { file_data: { file_uri: fileUri, mime_type: "image/png" } };
+    const body = { contents: [{ parts: [part] }] };
+    const res = await ask(`/v1beta/models/${MODELS.gemini}:generateContent`, body);
+    expect(res.status).toBe(400);
+  }
+  expect(at.up.requests).toEqual([]);
+});
+
+it("a rate limit says when to come again, and a provider's refusal comes as it was", async () => {
+  at.up.script({ "POST /v1/chat/completions": failing(429, "Slow down.", { retryAfter: "7" }) });
+  const res = await ask("/v1beta/models/up-chat/limited:generateContent");
+  const body = (await res.json()) as any;
+  checkError(body);
+  expect(body.error).toMatchObject({ code: 429, status: "RESOURCE_EXHAUSTED" });
+  const info = body.error.details.find((one: any) => one["@type"].endsWith("RetryInfo"));
+  expect(info.retryDelay).toBe("7s");
+  const theirs = {
+    error: { code: 400, message: "No.", status: "INVALID_ARGUMENT", details: [{ a: 1 }] },
+  };
+  at.up.script({ "POST /v1beta/models/*": json(theirs, 400) });
+  const passed = await ask(`/v1beta/models/${MODELS.gemini}:generateContent`);
+  expect([passed.status, await passed.json()]).toEqual([400, theirs]);
+});
+
+it("a prompt that Google has blocked is answered as Google does", async () => {
+  const blocked = {
+    promptFeedback: { blockReason: "SAFETY" },
+    usageMetadata: { promptTokenCount: 3 },
+  };
+  at.up.script({ "POST /v1beta/models/*": json(blocked) });
+  const res = await ask(`/v1beta/models/${MODELS.gemini}:generateContent`);
+  expect([res.status, await res.json()]).toMatchObject([
+    200,
+    { promptFeedback: { blockReason: "SAFETY" } },
+  ]);
+});
+
+describe("lists of models", () => {
+  const get = (path: string, headers: Record<string, string> = {}) =>
+    fetch(`${at.gateway.url}${path}`, {
+      headers: { "x-goog-api-key": at.gateway.key, ...headers },
+    }).then((res) => res.json() as Promise<any>);
+  it("are Google's under its paths, and for its clients elsewhere", async () => {
+    const { models } = await get("/v1beta/models");
+    const one = models.find(({ name }: { name: string }) => name === `models/${MODELS.gemini}`);
+    expect(one).toMatchObject({
+      displayName: "Gemini 3.5 Flash",
+      inputTokenLimit: 1_048_576,
+      supportedGenerationMethods: ["generateContent", "countTokens"],
+    });
+    expect(await get(`/v1beta/models/${MODELS.gemini}`)).toEqual(one);
+    const sdk = { "x-goog-api-client": "google-genai-sdk/3.1.0" };
+    expect((await get("/v1/models", sdk)).models).toEqual(models);
+    expect((await get("/v1/models")).data.length).toBe(models.length);
+  });
+  it("come in pages", async () => {
+    const all = (await get("/v1beta/models")).models;
+    const found: unknown[] = [];
+    let token = "";
+    do {
+      const page = await get(`/v1beta/models?pageSize=1${token && `&pageToken=${token}`}`);
+      expect(page.models).toHaveLength(1);
+      found.push(...page.models);
+      token = encodeURIComponent(page.nextPageToken ?? "");
+    } while (token !== "");
+    expect(found).toEqual(all);
+  });
+});
+
+describe("Azure's clients", () => {
+  const post = (path: string, body: object) =>
+    fetch(`${at.gateway.url}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "api-key": at.gateway.key },
+      body: JSON.stringify(body),
+    });
+  const chat = { messages: [{ role: "user", content: "Hi" }] };
+  it.each([
+    ["/openai/deployments/up-chat/model/chat/completions?api-version=2025-04-01", chat],
+    ["/openai/deployments/up-chat/model/chat/completions?api-version=1", { ...chat, model: "x" }],
+    ["/openai/v1/chat/completions", { ...chat, model: "up-chat/model" }],
+    ["/openai/v1/responses", { input: "Hi", model: "up-chat/model" }],
+    ["/openai/responses?api-version=preview", { input: "Hi", model: "up-chat/model" }],
+  ])("at %s", async (path, body) => {
+    const res = await post(path, body);
+    expect([res.status, await res.text()]).toEqual([200, expect.stringContaining("Hi")]);
+    expect(at.up.requests[0]!.json()).toMatchObject({ model: "model" });
+    expect(at.up.requests[0]!.headers["api-key"]).toBeUndefined();
+  });
+  it("a deployment may have a slash in its name, or none", async () => {
+    const three = await post("/openai/deployments/up-chat/vendor/model/chat/completions", chat);
+    expect(three.status).toBe(200);
+    expect(at.up.requests[0]!.json()).toMatchObject({ model: "vendor/model" });
+    const one = await post("/openai/deployments/unknown/chat/completions", chat);
+    expect([one.status, await one.text()]).toEqual([404, expect.stringContaining("unknown")]);
+  });
+});

@@ -1,0 +1,50 @@
+// What a client may say of vectors, and what becomes of it with each vendor: the README's table.
+import type { Body, JsonObject } from "tollgate/plugin";
+import { cohereEmbeddings } from "tollgate/protocols/cohere";
+import { embeddings } from "tollgate/protocols/embeddings";
+import { geminiEmbedding } from "tollgate/protocols/gemini";
+import { ollamaEmbeddings } from "tollgate/protocols/ollama";
+import { all } from "../../../plugins/providers/rows.ts";
+import { table as verdicts, type Row, type Wires } from "../verdicts.ts";
+
+const row = (name: string) =>
+  embeddings(all.find((one) => one.name === name)!.speaks.embeddings ?? {});
+
+const WIRES: Wires = {
+  "compatible hosts": embeddings(),
+  OpenAI: embeddings({ task: false }),
+  Mistral: row("mistral"),
+  Voyage: row("voyage"),
+  Gemini: geminiEmbedding(),
+  Cohere: cohereEmbeddings(),
+  Ollama: ollamaEmbeddings(),
+};
+
+const LEAST = { model: "m", input: ["a text"] };
+
+const ROWS: readonly Row<object>[] = [
+  ["one text", { input: "a text that stands alone" }],
+  ["several texts", { input: ["one", "two"] }],
+  ["ids of tokens", { input: [[1, 2], [3]] }],
+  ["dimensions", { dimensions: 256 }],
+  ["output_dimension", { output_dimension: 256 }],
+  ["output_dtype: int8", { output_dtype: "int8" }],
+  ["input_type: a question", { input_type: "search_query" }],
+  ["input_type: for clustering", { input_type: "clustering" }],
+  ["input_type: for code", { input_type: "CODE_RETRIEVAL_QUERY" }],
+  ["no input_type", {}, { input_type: "document" }],
+  ["truncate: NONE", { truncate: "NONE" }],
+  ["truncate: START", { truncate: "START" }],
+  ["user", { user: "u" }],
+];
+
+export function table(): string {
+  const { server } = embeddings();
+  const read = (more: object) =>
+    server!.request({ ...LEAST, ...more } as JsonObject as Body, "generate");
+  return verdicts(
+    "embeddings",
+    WIRES,
+    ROWS.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
+  );
+}

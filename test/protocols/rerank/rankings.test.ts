@@ -1,0 +1,119 @@
+// A ranking is in order, names each document once, and is as long as was asked for, whatever upstream said and on either lane.
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { faultOf, type Body } from "tollgate/plugin";
+import { rerank, voyageRerank } from "tollgate/protocols/rerank";
+import { answering, asking, decodeWhole, relay } from "tollgate/testing";
+import { wholeBytes } from "../../../src/testing/codec.ts";
+
+const wire = rerank();
+const texts = (n: number) => Array.from({ length: n }, (_, i) => `text ${i}`);
+const body = (documents: number, more: object = {}): Body => ({
+  model: "p/m",
+  query: "q",
+  documents: texts(documents),
+  ...more,
+});
+const said = (rows: readonly object[]) =>
+  Buffer.from(JSON.stringify({ id: "x", results: rows, usage: { total_tokens: 3 } }));
+
+/** On both lanes: what a client reads. */
+const read = (from: Buffer, asked: Body): any[] => {
+  const to = answering({ body: asked });
+  return [
+    relay(wire.client!, [from], to).bytes,
+    wholeBytes(wire.server!, decodeWhole(wire.client!, from, asking()), to),
+  ].map((bytes) => JSON.parse(bytes.toString()));
+};
+
+const scores = fc.array(fc.integer({ min: 0, max: 5 }), { minLength: 1, maxLength: 12 });
+
+describe("a ranking", () => {
+  it("is sorted by score, the first of equals first, and cut where it was asked to be", () => {
+    fc.assert(
+      fc.property(
+        scores,
+        fc.option(fc.integer({ min: 1, max: 15 })),
+        fc.boolean(),
+        (all, most, back) => {
+          const rows = all.map((score, index) => ({ index, relevance_score: score }));
+          const asked = body(all.length, {
+            ...(most !== null && { top_n: most }),
+            ...(back && { return_documents: true }),
+          });
+          const due = rows
+            .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+            .slice(0, most ?? rows.length)
+            .map((row) => (back ? { ...row, document: { text: `text ${row.index}` } } : row));
+          for (const answer of read(said(rows), asked)) expect(answer.results).toEqual(due);
+        },
+      ),
+    );
+  });
+
+  it("of a document that is not there, of one twice, or of too few is none", () => {
+    const fails = (rows: readonly object[], asked: Body) =>
+      [
+        () => relay(wire.client!, [said(rows)], answering({ body: asked })),
+        () =>
+          wholeBytes(
+            wire.server!,
+            decodeWhole(wire.client!, said(rows), asking()),
+            answering({ body: asked }),
+          ),
+      ].map((run) => {
+        try {
+          run();
+          return undefined;
+        } catch (error) {
+          return faultOf(error)?.code;
+        }
+      });
+    const row = (index: number) => ({ index, relevance_score: 1 });
+    for (const rows of [[row(2)], [row(-1)], [row(0.5)], [row(0), row(0)], [row(0)]])
+      expect(fails(rows, body(2))).toEqual(["bad_ranking", "bad_ranking"]);
+    for (const rows of [[{ index: 0 }], [{ relevance_score: 1 }], [null as never]])
+      expect(fails(rows, body(1))).toEqual(["bad_answer", "bad_answer"]);
+    expect(fails([row(1)], body(2, { top_n: 1 }))).toEqual([undefined, undefined]);
+  });
+});
+
+it("is read by Voyage's clients in their own words", () => {
+  const { server } = voyageRerank();
+  const from = said([{ index: 1, relevance_score: 0.5 }]);
+  const to = answering({ body: body(2, { top_k: 1, return_documents: true }) });
+  const answer = JSON.parse(
+    wholeBytes(server!, decodeWhole(wire.client!, from, asking()), to).toString(),
+  );
+  expect(answer).toEqual({
+    object: "list",
+    data: [{ index: 1, relevance_score: 0.5, document: "text 1" }],
+    model: "provider/model",
+    usage: { total_tokens: 3 },
+  });
+});
+
+it("asks Voyage for texts, by its names", () => {
+  const asked = wire.server!.request(
+    { model: "m", query: "q", documents: ["a", { text: "b" }], top_n: 1, max_tokens_per_doc: 9 },
+    "generate",
+  );
+  const of = asking({ model: "rerank-2.5" });
+  expect(voyageRerank().client!.request(asked, of)).toEqual({
+    model: "rerank-2.5",
+    query: "q",
+    documents: ["a", "b"],
+    top_k: 1,
+  });
+  expect(of.losses.map(({ field }) => field)).toEqual(["max_tokens_per_doc"]);
+});
+
+it("counts a search for each hundred documents that were begun", () => {
+  for (const [documents, searches] of [
+    [1, 1],
+    [100, 1],
+    [101, 2],
+    [1_000, 10],
+  ] as const)
+    expect(wire.server!.survey(body(documents)).counts).toEqual({ searches });
+});
