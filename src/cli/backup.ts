@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { COMMANDS } from "../gateway/control/table.ts";
 import type { BackupMade } from "../gateway/keeping/backup.ts";
 import { fail } from "../model/error.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { sizeOf, took } from "./amounts.ts";
 import { storeDoor } from "./store.ts";
 import { paintRemark, remark, sayJson } from "./terminal.ts";
@@ -19,8 +19,7 @@ export const command: CliCommand = {
     "makes a state folder of it.",
   options: {
     to: { value: "file", about: "the same as <file>; - is standard output" },
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
   },
   words: { least: 0, most: 1 },
   examples: [

@@ -1,5 +1,7 @@
 // What a person at a terminal sees first: where it is, the key, and a request that answers.
 import type { Gateway } from "../gateway/types.ts";
+import { askControl } from "../gateway/control/asking.ts";
+import { isLoopback } from "../lib/egress.ts";
 import { version } from "./loading.ts";
 import { near, sayLeftOut } from "./report.ts";
 import { columns, paint } from "./terminal.ts";
@@ -9,7 +11,7 @@ export async function banner(gateway: Gateway, file: string | undefined): Promis
   const { leftOut } = await gateway.status();
   const facts = [
     ["url", paint("cyan", gateway.url)],
-    ...(gateway.adminUrl === undefined ? [] : [["admin", gateway.adminUrl]]),
+    ...(await doorOf(gateway)),
     key === undefined
       ? ["key", "made before; `tollgate keys create` makes another"]
       : ["key", `${paint("yellow", key)}  shown this once`],
@@ -37,6 +39,23 @@ export async function banner(gateway: Gateway, file: string | undefined): Promis
     "",
   ].join("\n");
 }
+
+/** The console's link, where it is mounted and this machine alone reaches it; else where operators' programs ask. */
+async function doorOf({ adminUrl, stateDir }: Gateway): Promise<[string, string][]> {
+  if (adminUrl === undefined) return [];
+  const ask = (command: string) => askControl(stateDir, command) as Promise<unknown>;
+  const link = async () => {
+    if (!URL.canParse(adminUrl) || !isLoopback(hostOf(adminUrl))) return undefined;
+    const { plugins } = (await ask("plugins.list")) as { plugins: readonly { id: string }[] };
+    if (!plugins.some(({ id }) => id === "observers.console")) return undefined;
+    return ((await ask("console")) as { url: string }).url;
+  };
+  const url = await link().catch(() => undefined);
+  if (url === undefined) return [["admin", adminUrl]];
+  return [["console", `${paint("cyan", url)}  once, within a minute; then \`tollgate console\``]];
+}
+
+const hostOf = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
 /** A model that answers on any machine, if there is one. */
 const someModel = (gateway: Gateway): Promise<string> =>

@@ -23,8 +23,22 @@ export interface Part extends CliCommand {
   readonly summary: string;
 }
 
-/** The `run` of a command that only has parts. It is not called, because the part is found before it. */
-export const ofParts = (): Promise<number> => Promise.reject(new Error("one of its parts runs"));
+/** A command of two words that is nothing but its parts, and the one of them that is meant when none is named. */
+export const group = (
+  name: string,
+  about: string,
+  parts: Readonly<Record<string, Part>>,
+  usual?: string,
+): CliCommand => ({
+  usage: `${name} ${usual === undefined ? "<command>" : "[command]"} [options]`,
+  about,
+  options: {},
+  parts,
+  ...(usual !== undefined && { usual }),
+  examples: Object.values(parts).map(({ examples }) => examples[0]!),
+  // It is not called: the part is found before it.
+  run: () => Promise.reject(new Error("one of its parts runs")),
+});
 
 export type Options = Readonly<Record<string, Option>>;
 
@@ -70,3 +84,6 @@ export const STATE: Options = {
     about: "the running gateway's state folder, in place of the file's",
   },
 };
+
+/** Of commands that may talk to a running gateway, or work on what its gateway.yaml names. */
+export const PLACE: Options = { ...CONFIG, ...STATE };

@@ -1,7 +1,7 @@
 import { COMMANDS } from "../gateway/control/table.ts";
 import { plural } from "../lib/text.ts";
 import { fail } from "../model/error.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { storeDoor } from "./store.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
@@ -14,8 +14,7 @@ export const command: CliCommand = {
   options: {
     label: { value: "name=value", about: "this label, wherever it stands, as in user=4711" },
     key: { value: "id", about: "the key's name, its labels, and the labels of all its rows" },
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
   },
   examples: ["tollgate erase --label user=4711", "tollgate erase --key k_7f3a"],
   async run(given) {

@@ -1,8 +1,8 @@
 import type { Explanation } from "../gateway/types.ts";
 import { sayDuration } from "../lib/duration.ts";
 import { askLive, rehearsed } from "./asking.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
-import { sayRest } from "./resting.ts";
+import { type CliCommand, type CliInput, EXIT, PLACE } from "./command.ts";
+import { sayQuarantine, sayRest } from "./resting.ts";
 import { columns, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
@@ -12,16 +12,24 @@ export const command: CliCommand = {
     "why, whether the client's bytes travel as they are, and which plugins see the request. Sends nothing. Asks the\n" +
     "running gateway; without one, the file.",
   options: {
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
     frontend: {
       short: "f",
       value: "name",
       about: "as if it were asked there: messages, responses, …",
     },
+    key: {
+      value: "id",
+      about: "as if this key asked: its id or its name; a running gateway knows it",
+    },
+    zdr: { about: "as if it were asked with Service-ZDR: required" },
+    strict: { about: "as if it were asked with Service-ZDR: strict" },
   },
   words: { least: 1, most: 1 },
-  examples: ["tollgate explain demo/echo", "tollgate explain fast --frontend messages --json"],
+  examples: [
+    "tollgate explain demo/echo",
+    "tollgate explain fast --frontend messages --zdr --json",
+  ],
   async run(given) {
     const explained = (await fromGateway(given)) ?? (await fromFile(given));
     if (!explained) return EXIT.failed;
@@ -31,8 +39,15 @@ export const command: CliCommand = {
   },
 };
 
+const inputOf = (given: CliInput) => ({
+  model: given.words[0]!,
+  frontend: given.text("frontend"),
+  key: given.text("key"),
+  privacy: given.has("strict") ? "strict" : given.has("zdr") ? "required" : undefined,
+});
+
 async function fromGateway(given: CliInput): Promise<Explanation | undefined> {
-  const input = { model: given.words[0]!, frontend: given.text("frontend") };
+  const input = inputOf(given);
   const live = await askLive(given, "explain", input);
   if (live) remark(paintRemark("gray", "The running gateway says:"));
   return live?.answer as unknown as Explanation | undefined;
@@ -40,7 +55,7 @@ async function fromGateway(given: CliInput): Promise<Explanation | undefined> {
 
 async function fromFile(given: CliInput): Promise<Explanation | undefined> {
   await using rehearsal = await rehearsed(given);
-  const input = { model: given.words[0]!, frontend: given.text("frontend") };
+  const input = inputOf(given);
   return (await rehearsal?.commands.explain(input)) as Explanation | undefined;
 }
 
@@ -52,7 +67,7 @@ function inWords(of: Explanation): string {
   const lines = [`${paint("bold", of.model)} on ${of.frontend}`];
   if (served.length > 0)
     lines.push(
-      heading("would be tried, in this order"),
+      heading(`would be tried, in this order (${of.pick})`),
       columns(
         served.map((c, i) => [
           `${i + 1}`,
@@ -62,6 +77,7 @@ function inWords(of: Explanation): string {
           c.lane === "verbatim"
             ? paint("green", c.lane)
             : `${paint("yellow", c.lane)}${c.closedBy === undefined ? "" : ` (${c.closedBy})`}`,
+          ...(c.place === undefined ? [] : [c.place]),
           ...(c.resting ? [paint("yellow", sayRest(c.resting))] : []),
         ]),
         "  ",
@@ -88,6 +104,11 @@ function inWords(of: Explanation): string {
         hooks.map(([hook, plugins]) => [hook, plugins.join(" → ")]),
         "  ",
       ),
+    );
+  if ((of.quarantined ?? []).length > 0)
+    lines.push(
+      heading("not asked now"),
+      ...of.quarantined!.map((one) => `  ${sayQuarantine(one)}`),
     );
   lines.push(
     heading("timeouts"),

@@ -2,10 +2,10 @@
 import type { Schema } from "../config/dialect.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { CONFIG, type CliInput, type Option, type Options, STATE } from "./command.ts";
+import { type CliInput, type Option, type Options, PLACE } from "./command.ts";
 
 /** Every command's own: a property of such a name is said with --input. */
-const TAKEN = new Set([...Object.keys({ ...CONFIG, ...STATE }), "input", "json", "help"]);
+const TAKEN = new Set([...Object.keys(PLACE), "input", "json", "help"]);
 
 const flat = (property: string) => property.replaceAll("_", "-");
 export const flagOf = (property: string): string => `--${flat(property)}`;

@@ -4,41 +4,17 @@ import { COMMANDS } from "../gateway/control/table.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import {
-  type CliCommand,
-  CONFIG,
-  EXIT,
-  type CliInput,
-  ofParts,
-  type Options,
-  type Part,
-  STATE,
-} from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
 import { HASH } from "./key-hash.ts";
-import { parseLimit, sayLimit } from "./limit.ts";
+import { grantsOf, GRANTS, OF_KEY, VERSION } from "./grants.ts";
+import { importedKeys } from "./imported-keys.ts";
+import { tell, type KeyAnswer, type ListedKey } from "./key-words.ts";
 import { ask, mounted } from "./plugin.ts";
 import { storeDoor } from "./store.ts";
-import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
+import { paintRemark, remark, sayJson } from "./terminal.ts";
 
-const GRANTS: Options = {
-  name: { value: "words", about: "what people call it" },
-  models: {
-    value: "pattern",
-    about: 'what it may use, as in "openai/*"; everything by default',
-    many: true,
-  },
-  frontends: { value: "name", about: "where it may ask; everywhere by default", many: true },
-  privacy: { value: "level", about: "the least privacy of its requests: off, required or strict" },
-  account: { value: "name", about: "the account that it draws on, as gateway.yaml names it" },
-  expires: { value: "when", about: "after 30d, or on 2027-01-31" },
-  limit: {
-    value: "limit",
-    about: "requests=60/minute, tokens=1000000/day, usd=5/month, concurrent=4",
-    many: true,
-  },
-  label: { value: "name=value", about: "kept with every ledger row of it", many: true },
-};
-const BASIC: Options = { ...CONFIG, ...STATE };
+/** Keys of one command. */
+const AT_ONCE = 1_000;
 const WHERE = "In the running gateway, or in its store while none runs.";
 
 /** One that works on the store, by its name there. */
@@ -52,7 +28,7 @@ const onStore = (
   async run(given) {
     const asked = { id: given.words[0], ...input(given) };
     await using door = await storeDoor(given);
-    const answer = (await door.ask(`keys.${does}`, asked)) as unknown as Answer;
+    const answer = (await door.ask(`keys.${does}`, asked)) as unknown as KeyAnswer;
     if (given.json) sayJson(answer);
     else tell(does, answer);
     return EXIT.fine;
@@ -66,19 +42,24 @@ const parts: Readonly<Record<string, Part>> = {
       usage: "keys create [options]",
       summary: COMMANDS["keys.create"].summary,
       about: `Makes a key of a client and prints it: once, for it is kept nowhere. ${WHERE}`,
-      options: { ...GRANTS, ...BASIC },
+      options: {
+        ...GRANTS,
+        ...OF_KEY,
+        "no-defaults": { about: "without the limits that new keys get there" },
+        ...PLACE,
+      },
       examples: [
         "tollgate keys create --name laptop --models 'demo/*' --limit requests=60/minute",
         "tollgate keys create --name ci --expires 30d --label team=web --account research",
       ],
     },
-    grantsOf,
+    (given) => ({ ...grantsOf(given), ...(given.has("no-defaults") && { defaults: false }) }),
   ),
   list: {
     usage: "keys list [options]",
     summary: COMMANDS["keys.list"].summary,
     about: `Lists the keys that there are, with what each may use. ${WHERE}`,
-    options: BASIC,
+    options: PLACE,
     examples: ["tollgate keys list", "tollgate keys list --json"],
     async run(given) {
       const keys = [...(await inStore(given)), ...(await inFile(given))];
@@ -91,15 +72,60 @@ const parts: Readonly<Record<string, Part>> = {
     usage: "keys show <id> [options]",
     summary: COMMANDS["keys.show"].summary,
     about: `Shows a key by its id, or by its name where only one has it. ${WHERE}`,
-    options: BASIC,
+    options: PLACE,
     takes: "id",
     examples: ["tollgate keys show laptop"],
   }),
+  update: onStore(
+    "update",
+    {
+      usage: "keys update <id> [options]",
+      summary: COMMANDS["keys.update"].summary,
+      about: `Changes what a key may do, from its next request on; its secret stays. What is not said stays, and "none" takes away. ${WHERE}`,
+      options: { ...GRANTS, ...OF_KEY, ...VERSION, ...PLACE },
+      takes: "id",
+      examples: [
+        "tollgate keys update laptop --limit usd=20/month --limit requests=60/minute",
+        "tollgate keys update laptop --models none --expires 90d",
+      ],
+    },
+    grantsOf,
+  ),
+  import: {
+    usage: "keys import <file> [options]",
+    summary: COMMANDS["keys.import"].summary,
+    about: `Takes in the keys of another gateway by their SHA-256, as its JSON or CSV says them: clients go on with the keys that they have. ${WHERE}`,
+    words: { least: 1, most: 1 },
+    options: {
+      account: { value: "name", about: "the account of all of them" },
+      defaults: { about: "with the limits that new keys get there" },
+      ...PLACE,
+    },
+    examples: ["tollgate keys import keys.csv", "tollgate keys import keys.json --account acme"],
+    async run(given) {
+      const { keys, remarks } = await importedKeys(given.words[0]!, given.text("account"));
+      for (const each of remarks) remark(`${paintRemark("yellow", "warning")}  ${each}`);
+      await using door = await storeDoor(given);
+      const answers: KeyAnswer[] = [];
+      for (let at = 0; at < keys.length; at += AT_ONCE) {
+        const some = { keys: keys.slice(at, at + AT_ONCE), defaults: given.has("defaults") };
+        answers.push((await door.ask("keys.import", some as never)) as never);
+      }
+      const all = {
+        keys: answers.flatMap((each) => each.keys ?? []),
+        there: answers.reduce((sum, each) => sum + (each.there ?? 0), 0),
+        warnings: [...new Set(answers.flatMap((each) => each.warnings ?? []))],
+      };
+      if (given.json) sayJson(all);
+      else tell("import", all);
+      return EXIT.fine;
+    },
+  },
   revoke: onStore("revoke", {
     usage: "keys revoke <id> [options]",
     summary: COMMANDS["keys.revoke"].summary,
     about: `Ends a key at once; what it has open is finished. ${WHERE}`,
-    options: BASIC,
+    options: PLACE,
     takes: "id",
     examples: ["tollgate keys revoke laptop"],
   }),
@@ -110,8 +136,8 @@ const parts: Readonly<Record<string, Part>> = {
       summary: COMMANDS["keys.move"].summary,
       about: `What it uses from now on counts there; its rows stay where they are. ${WHERE}`,
       options: {
-        account: { value: "name", about: "the account, as gateway.yaml names it; none by default" },
-        ...BASIC,
+        account: { value: "name", about: "the account; none by default" },
+        ...PLACE,
       },
       takes: "id",
       examples: ["tollgate keys move laptop --account research"],
@@ -126,7 +152,7 @@ const parts: Readonly<Record<string, Part>> = {
       about: `Prints a new secret of the same key; the old one still works for a while. ${WHERE}`,
       options: {
         overlap: { value: "time", about: "how long the old one still works; 24h by default" },
-        ...BASIC,
+        ...PLACE,
       },
       takes: "id",
       examples: ["tollgate keys rotate laptop --overlap 1h"],
@@ -136,17 +162,7 @@ const parts: Readonly<Record<string, Part>> = {
   hash: HASH,
 };
 
-export const command: CliCommand = {
-  usage: "keys <command> [options]",
-  about: "Makes and ends the keys of clients.",
-  options: {},
-  parts,
-  examples: Object.values(parts).map(({ examples }) => examples[0]!),
-  run: ofParts,
-};
-
-/** A key of gateway.yaml has the plugin that knows it in place of the moment in which it was made. */
-type ListedKey = Omit<ShownKey, "created"> & { readonly created?: number; readonly from?: string };
+export const command: CliCommand = group("keys", "Makes and ends the keys of clients.", parts);
 
 async function inStore(given: CliInput): Promise<readonly ListedKey[]> {
   await using door = await storeDoor(given);
@@ -167,113 +183,10 @@ async function inFile(given: CliInput): Promise<readonly ListedKey[]> {
   return found;
 }
 
-interface Answer {
-  readonly warnings?: readonly string[];
-  readonly secret?: string;
-  readonly key?: ShownKey;
-  readonly keys?: readonly ListedKey[];
-}
-
-function grantsOf(given: CliInput): JsonObject {
-  const list = (name: string) => {
-    const found = given
-      .texts(name)
-      .flatMap((text) => text.split(","))
-      .filter(Boolean);
-    return found.length > 0 ? found : undefined;
-  };
-  return {
-    name: given.text("name"),
-    models: list("models"),
-    frontends: list("frontends"),
-    privacy: given.text("privacy"),
-    account: given.text("account"),
-    expires: expiry(given.text("expires")),
-    limits: given.texts("limit").map(parseLimit),
-    labels: Object.fromEntries(given.texts("label").map(parseLabel)),
-  };
-}
-
 function overlapOf(given: CliInput): number {
   const text = given.text("overlap") ?? "24h";
   return (
     parseDuration(text) ??
     fail("invalid", `--overlap is a time, as in 24h, not "${text}".`, { code: "usage" })
   );
-}
-
-function expiry(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const span = parseDuration(text);
-  const at = span === undefined ? Date.parse(text) : wallClock() + span;
-  if (Number.isNaN(at) || at <= wallClock())
-    fail("invalid", `--expires is a time to come, as in 30d or 2027-01-31, not "${text}".`, {
-      code: "usage",
-    });
-  return at;
-}
-
-function parseLabel(text: string): [string, string] {
-  const [, name, value] = /^([^=]+)=(.+)$/.exec(text) ?? [];
-  return name === undefined
-    ? fail("invalid", `--label is name=value, not "${text}".`, { code: "usage" })
-    : [name, value!];
-}
-
-function tell(what: string, { secret, key, keys = [], warnings = [] }: Answer): void {
-  for (const warning of warnings) remark(`${paintRemark("yellow", "warning")}  ${warning}`);
-  if (secret !== undefined && key) {
-    // Alone on stdout, so that it can be piped to where it belongs.
-    say(secret);
-    remark(
-      paintRemark(
-        "gray",
-        what === "rotate"
-          ? `The new secret of ${key.id}, shown this once.`
-          : `The key ${key.id}, shown this once.`,
-      ),
-    );
-  } else if (keys.length === 0) remark("There are no keys. tollgate keys create makes one.");
-  else if (what === "show") say(keys.map(inFull).join("\n\n"));
-  else
-    say(
-      columns([
-        ["id", "name", "state", "made", "ends", "may use"].map((title) => paint("gray", title)),
-        ...keys.map((each) => [
-          each.id,
-          each.name ?? "",
-          stateOf(each),
-          each.created === undefined ? (each.from ?? "") : moment(each.created).slice(0, 10),
-          ends(each),
-          (each.models ?? ["everything"]).join(", "),
-        ]),
-      ]),
-    );
-}
-
-const stateOf = ({ state }: Pick<ShownKey, "state">) =>
-  paint(state === "valid" ? "green" : "red", state);
-const ends = ({ revoked, expires }: Pick<ShownKey, "revoked" | "expires">) =>
-  revoked !== undefined ? moment(revoked) : expires !== undefined ? moment(expires) : "never";
-
-function inFull(key: ListedKey): string {
-  const rows: [string, string | undefined][] = [
-    ["id", key.id],
-    ["name", key.name],
-    ["state", stateOf(key)],
-    ["made", key.created === undefined ? key.from : moment(key.created)],
-    ["ends", ends(key)],
-    ["models", (key.models ?? ["everything"]).join(", ")],
-    ["frontends", (key.frontends ?? ["everywhere"]).join(", ")],
-    ["privacy", key.privacy],
-    ["account", key.account],
-    ["limits", key.limits?.map(sayLimit).join(", ")],
-    [
-      "labels",
-      Object.entries(key.labels ?? {})
-        .map(([name, value]) => `${name}=${value}`)
-        .join(", "),
-    ],
-  ];
-  return columns(rows.flatMap(([name, value]) => (value ? [[paint("gray", name), value]] : [])));
 }

@@ -11,12 +11,10 @@ import { fail } from "../model/error.ts";
 import { formatUsd } from "../money/format.ts";
 import type { LedgerState, PrunePlan } from "../plugin/keeping.ts";
 import { sizeOf, took } from "./amounts.ts";
-import { CONFIG, type CliInput, EXIT, type Options, type Part, STATE } from "./command.ts";
+import { type CliInput, EXIT, type Part, PLACE } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./loading.ts";
 import { storeDoor } from "./store.ts";
 import { moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
-
-const BASIC: Options = { ...CONFIG, ...STATE };
 
 export const KEEPING: Readonly<Record<"state" | "archive" | "prune", Part>> = {
   state: {
@@ -24,7 +22,7 @@ export const KEEPING: Readonly<Record<"state" | "archive" | "prune", Part>> = {
     summary: COMMANDS["ledger.state"].summary,
     about:
       "Says how large the ledger is on the disk, when its oldest row was written, and how many rows sums stand for.",
-    options: BASIC,
+    options: PLACE,
     examples: ["tollgate ledger state"],
     run: state,
   },
@@ -39,7 +37,7 @@ export const KEEPING: Readonly<Record<"state" | "archive" | "prune", Part>> = {
       "no-labels": { about: "leave out what labels say" },
       verify: { about: "read it, and say whether it is what was written" },
       head: { value: "hash", about: "with --verify: the last hash that it must have" },
-      ...BASIC,
+      ...PLACE,
     },
     words: { least: 1, most: 1 },
     examples: [
@@ -59,7 +57,7 @@ export const KEEPING: Readonly<Record<"state" | "archive" | "prune", Part>> = {
       older: { value: "span", about: "rows that are older than this, as in 400d" },
       "dry-run": { about: "say how many rows, how many bytes and how long, and do nothing" },
       "archive-first": { value: "file", about: "write the rows into an archive before they go" },
-      ...BASIC,
+      ...PLACE,
     },
     examples: [
       "tollgate ledger prune --older 400d --dry-run",

@@ -4,23 +4,14 @@ import { plural } from "../lib/text.ts";
 import { formatUsd } from "../money/format.ts";
 import type { JsonObject } from "../model/values.ts";
 import { fail } from "../model/error.ts";
-import {
-  type CliCommand,
-  CONFIG,
-  EXIT,
-  type CliInput,
-  ofParts,
-  type Options,
-  type Part,
-  STATE,
-} from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
 import { KEEPING } from "./ledger-keeping.ts";
+import { csvLine } from "./reports/csv.ts";
+import { ROW_COLUMNS, rowLine } from "./reports/row-line.ts";
 import { WHICH, whichOf } from "./since.ts";
 import { storeDoor } from "./store.ts";
 import { entries } from "./rows.ts";
 import { moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
-
-const BASIC: Options = { ...CONFIG, ...STATE };
 
 const parts: Readonly<Record<string, Part>> = {
   verify: {
@@ -31,7 +22,7 @@ const parts: Readonly<Record<string, Part>> = {
       "the ledger was shortened since.",
     options: {
       head: { value: "hash", about: "a hash that was printed earlier must still be in it" },
-      ...BASIC,
+      ...PLACE,
     },
     examples: ["tollgate ledger verify"],
     run: verify,
@@ -45,7 +36,7 @@ const parts: Readonly<Record<string, Part>> = {
     options: {
       usd: { value: "amount", about: "dollars on top of its cost; below zero takes some off" },
       reason: { value: "words", about: "why; it stands in the row" },
-      ...BASIC,
+      ...PLACE,
     },
     words: { least: 1, most: 1 },
     examples: ["tollgate ledger adjust r1x7-1 --usd=-0.25 --reason refund"],
@@ -53,23 +44,28 @@ const parts: Readonly<Record<string, Part>> = {
   },
   export: {
     usage: "ledger export [options]",
-    summary: "write every row as JSON",
-    about: "Writes every row, one JSON text a line, amounts in nano-dollars.",
-    options: { ...WHICH, ...BASIC },
-    examples: ["tollgate ledger export --since 2026-11-01 > november.jsonl"],
+    summary: "write every row as JSON or as a table",
+    about:
+      "Writes every row, one JSON text a line, amounts in nano-dollars; or, with --csv, a line of a table.",
+    options: {
+      csv: { about: "write a table for spreadsheets, amounts as decimal dollars" },
+      ...WHICH,
+      ...PLACE,
+    },
+    examples: [
+      "tollgate ledger export --since 2026-11-01 > november.jsonl",
+      "tollgate ledger export --csv --since 2026-11-01 > november.csv",
+    ],
     run: exported,
   },
   ...KEEPING,
 };
 
-export const command: CliCommand = {
-  usage: "ledger <command> [options]",
-  about: "Works on the rows of every call that was made.",
-  options: {},
+export const command: CliCommand = group(
+  "ledger",
+  "Works on the rows of every call that was made.",
   parts,
-  examples: Object.values(parts).map(({ examples }) => examples[0]!),
-  run: ofParts,
-};
+);
 
 async function verify(given: CliInput): Promise<number> {
   await using door = await storeDoor(given);
@@ -113,10 +109,15 @@ async function adjust(given: CliInput): Promise<number> {
 }
 
 async function exported(given: CliInput): Promise<number> {
+  const csv = given.has("csv");
+  if (csv && given.json)
+    fail("invalid", "Say one of --json and --csv: not two.", { code: "usage" });
   await using door = await storeDoor(given);
   let count = 0;
+  if (csv) process.stdout.write(csvLine(ROW_COLUMNS));
   for await (const entry of entries(door, whichOf(given))) {
-    say(JSON.stringify(entry));
+    if (csv) process.stdout.write(rowLine(entry));
+    else say(JSON.stringify(entry));
     count++;
   }
   remark(paintRemark("gray", plural(count, "row")));

@@ -2,7 +2,8 @@
 import { formatDecimal, parseDecimal } from "../money/decimal.ts";
 import { fail } from "../model/error.ts";
 import type { JsonObject } from "../model/values.ts";
-import type { Limit } from "../plugin/limit.ts";
+import type { Limit, LimitCount } from "../plugin/limit.ts";
+import { moment } from "./terminal.ts";
 
 const FORM =
   /^(requests|concurrent|tokens|input|output|images|usd)=(\d{1,15}(?:\.\d{1,9})?)(?:\/(minute|hour|day|week|month|total))?$/;
@@ -28,4 +29,20 @@ export function sayLimit({ unit, max, per }: Pick<Limit, "unit" | "max" | "per">
   if (unit === "concurrent") return `concurrent=${max}`;
   if (unit !== "nano_usd") return `${unit}=${max}/${per}`;
   return `usd=${formatDecimal(BigInt(max), 9)}/${per}`;
+}
+
+/** Amounts come over the socket as decimal text. */
+export type SaidCount = Omit<LimitCount, "used" | "held" | "left" | "max"> & {
+  readonly [amount in "used" | "held" | "left" | "max"]: string | number | bigint;
+};
+
+/** "usd 4.20 of 5/month left, 0.30 held, back 2026-12-01 00:00". */
+export function sayCount({ unit, per, max, left, held, resetsAt }: SaidCount): string {
+  const amount = (of: SaidCount["left"]) =>
+    unit === "nano_usd" ? formatDecimal(BigInt(of), 9) : `${of}`;
+  const name = unit === "nano_usd" ? "usd" : unit;
+  const span = per === "open" ? "" : `/${per}`;
+  const holding = BigInt(held) > 0n ? `, ${amount(held)} held` : "";
+  const back = per === "open" || per === "total" ? "" : `, back ${moment(resetsAt)}`;
+  return `${name} ${amount(left)} of ${amount(max)}${span} left${holding}${back}`;
 }

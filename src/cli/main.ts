@@ -27,16 +27,49 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   },
   list: { summary: "list the plugins that can be used", load: () => import("./list.ts") },
   schema: { summary: "write the schema that editors read", load: () => import("./schema.ts") },
-  init: { summary: "print a gateway.yaml to start from", load: () => import("./init.ts") },
+  init: { summary: "write or print a gateway.yaml to start from", load: () => import("./init.ts") },
+  doctor: { summary: "look at what could be wrong here", load: () => import("./doctor.ts") },
+  import: {
+    summary: "make a gateway.yaml of another gateway's config",
+    load: () => import("./import.ts"),
+  },
+  service: { summary: "print units of service managers", load: () => import("./units.ts") },
+  completion: {
+    summary: "print what a shell needs to complete commands",
+    load: async () => {
+      const { completing } = await import("./completion.ts");
+      return { command: completing(COMMANDS) };
+    },
+  },
   status: { summary: GATEWAY.status.summary, load: () => import("./status.ts") },
+  fleet: { summary: GATEWAY.fleet.summary, load: () => import("./fleet.ts") },
   readings: { summary: GATEWAY.readings.summary, load: () => import("./readings.ts") },
   reload: { summary: GATEWAY.reload.summary, load: () => import("./reload.ts") },
+  config: {
+    summary: "show the config that runs, check another against it",
+    load: () => import("./config.ts"),
+  },
+  providers: {
+    summary: "how providers are; try and wake them",
+    load: () => import("./providers.ts"),
+  },
   models: { summary: "list and explain the models that exist", load: () => import("./models.ts") },
   policy: {
     summary: "say what becomes of data on the way to a model",
     load: () => import("./policy.ts"),
   },
-  keys: { summary: "make, list, end and replace keys", load: () => import("./keys.ts") },
+  keys: { summary: "make, list, change, end and replace keys", load: () => import("./keys.ts") },
+  accounts: {
+    summary: "make, list, change and end what keys share",
+    load: () => import("./accounts.ts"),
+  },
+  admins: { summary: "make, list and end admin tokens", load: () => import("./admins.ts") },
+  audit: { summary: GATEWAY["audit.list"].summary, load: () => import("./audit.ts") },
+  console: { summary: GATEWAY.console.summary, load: () => import("./console.ts") },
+  sessions: {
+    summary: "list who is signed in to the console, and sign out",
+    load: () => import("./sessions.ts"),
+  },
   usage: { summary: GATEWAY["ledger.totals"].summary, load: () => import("./usage.ts") },
   tail: { summary: GATEWAY["requests.list"].summary, load: () => import("./tail.ts") },
   request: { summary: GATEWAY["requests.show"].summary, load: () => import("./request.ts") },
@@ -48,6 +81,10 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   erase: { summary: GATEWAY.erase.summary, load: () => import("./erase.ts") },
   backup: { summary: GATEWAY.backup.summary, load: () => import("./backup.ts") },
   restore: { summary: "make a state folder of a backup", load: () => import("./restore.ts") },
+  store: {
+    summary: "run what the store brings with it",
+    load: () => import("./store-commands.ts"),
+  },
   plugin: { summary: "run what plugins bring with them", load: () => import("./plugin.ts") },
 };
 

@@ -15,7 +15,8 @@ const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: "8388608", MALLOC_TRIM_THRESHOLD_: "
 
 export function giveBack([command = ""]: readonly string[]): void {
   const serves = command === "serve" || command === "" || command.startsWith("-");
-  const told = "MALLOC_MMAP_THRESHOLD_" in process.env;
+  // Sockets that a service manager hands over are not handed on.
+  const told = "MALLOC_MMAP_THRESHOLD_" in process.env || "LISTEN_FDS" in process.env;
   if (!serves || process.platform !== "linux" || told || process.connected) return;
   try {
     process.execve?.(

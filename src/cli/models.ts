@@ -11,21 +11,11 @@ import { fail, faultOf } from "../model/error.ts";
 import type { EffectivePolicy, Price } from "../model/facts.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
-import {
-  type CliCommand,
-  CONFIG,
-  EXIT,
-  type CliInput,
-  ofParts,
-  type Options,
-  type Part,
-  STATE,
-} from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
 import { configFile, load, nameOf, quietLog, stateDirOf } from "./loading.ts";
 import { briefly, inFull } from "./price.ts";
 import { columns, moment, paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
-const BASIC: Options = { ...CONFIG, ...STATE };
 const WHERE = "Asks the running gateway; without one, the file.";
 
 const parts: Readonly<Record<string, Part>> = {
@@ -37,7 +27,7 @@ const parts: Readonly<Record<string, Part>> = {
       kind: { value: "kind", about: "chat, image, or what a package adds" },
       provider: { value: "name", about: "of one provider" },
       zdr: { value: "level", about: "what keeps nothing: required or strict" },
-      ...BASIC,
+      ...PLACE,
     },
     examples: ["tollgate models --kind image", "tollgate models list --provider demo --json"],
     run: list,
@@ -48,7 +38,7 @@ const parts: Readonly<Record<string, Part>> = {
     about:
       "Explains a model: each fact with its source, what a request costs, when it retires. " +
       WHERE,
-    options: BASIC,
+    options: PLACE,
     words: { least: 1, most: 1 },
     examples: ["tollgate models explain demo/echo --json"],
     run: (given) => explain(given, given.words[0]!),
@@ -57,22 +47,19 @@ const parts: Readonly<Record<string, Part>> = {
     usage: "models refresh [provider] [options]",
     summary: COMMANDS["models.refresh"].summary,
     about: "Asks providers for their lists now, or one of them. Needs a running gateway.",
-    options: BASIC,
+    options: PLACE,
     words: { least: 0, most: 1 },
     examples: ["tollgate models refresh openai"],
     run: (given) => refresh(given, given.words[0]),
   },
 };
 
-export const command: CliCommand = {
-  usage: "models [command] [options]",
-  about: "Lists and explains the models that exist. Without a command it lists them.",
-  options: {},
+export const command: CliCommand = group(
+  "models",
+  "Lists and explains the models that exist. Without a command it lists them.",
   parts,
-  usual: "list",
-  examples: Object.values(parts).map(({ examples }) => examples[0]!),
-  run: ofParts,
-};
+  "list",
+);
 
 async function list(given: CliInput): Promise<number> {
   const input = {

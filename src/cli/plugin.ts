@@ -10,7 +10,7 @@ import { rehearse, runPluginCommand } from "../gateway/rehearse.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
 import { askLive } from "./asking.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput, type Options, STATE } from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, type Options, PLACE } from "./command.ts";
 import { configFile, load, nameOf, quietLog } from "./loading.ts";
 import { flagOf, inputOf, optionsOf, usageOf } from "./input.ts";
 import { refuseMemory } from "./store.ts";
@@ -18,8 +18,7 @@ import { table } from "./table.ts";
 import { columns, paint, remark, say, sayJson } from "./terminal.ts";
 
 const SHARED: Options = {
-  ...CONFIG,
-  ...STATE,
+  ...PLACE,
 };
 
 export const command: CliCommand = {

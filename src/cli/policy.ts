@@ -3,15 +3,7 @@ import { COMMANDS } from "../gateway/control/table.ts";
 import type { DataPolicy, Privacy } from "../model/facts.ts";
 import type { JsonObject } from "../model/values.ts";
 import { askLive, rehearsed } from "./asking.ts";
-import {
-  type CliCommand,
-  CONFIG,
-  EXIT,
-  type CliInput,
-  ofParts,
-  type Part,
-  STATE,
-} from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, group, type Part, PLACE } from "./command.ts";
 import { paint, paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const explain: Part = {
@@ -24,8 +16,7 @@ const explain: Part = {
   options: {
     zdr: { about: "as for Service-ZDR: required" },
     strict: { about: "as for Service-ZDR: strict" },
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
   },
   words: { least: 1, most: 1 },
   examples: [
@@ -46,12 +37,8 @@ const explain: Part = {
 };
 
 export const command: CliCommand = {
-  usage: "policy <command> [options]",
-  about: "Says what becomes of data.",
-  options: {},
-  parts: { explain },
+  ...group("policy", "Says what becomes of data.", { explain }),
   examples: explain.examples,
-  run: ofParts,
 };
 
 async function ask(given: CliInput, input: JsonObject): Promise<ExplainedPolicy | undefined> {

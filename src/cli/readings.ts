@@ -1,6 +1,6 @@
 import { askControl } from "../gateway/control/asking.ts";
 import type { Readings } from "../plugin/readings.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { sayRest } from "./resting.ts";
 import { columns, paint, say, sayJson } from "./terminal.ts";
@@ -10,7 +10,7 @@ export const command: CliCommand = {
   about:
     "Says what is going on now in all processes of the running gateway: requests, connections to providers, the ledger,\n" +
     "memory, and what was turned away before a frontend saw it. Exits with 1 when none runs.",
-  options: { ...CONFIG, ...STATE },
+  options: PLACE,
   examples: ["tollgate readings", "tollgate readings --json"],
   async run(given) {
     const answer = await askControl(await stateDirOf(given), "readings");
@@ -25,7 +25,7 @@ function inWords(of: Readings): string {
   const { processes, ledger, loopDelayMs: late, memory } = of;
   const rows = [
     ["processes", `${processes.there}, of which ${processes.answered} have answered`],
-    ["in flight", String(of.inFlight)],
+    ["in flight", [of.inFlight, ...busyFrontends(of)].join(", ")],
     ["ledger", `${ledger.ok ? "takes rows" : paint("red", "takes no rows")}, ${ledger.queue} wait`],
     ["commits", commitsInWords(ledger.commits)],
     ...(ledger.size?.bytes === undefined ? [] : [["ledger's size", megabytes(ledger.size.bytes)]]),
@@ -47,6 +47,9 @@ function inWords(of: Readings): string {
   ];
   return columns(rows.map(([name, value]) => [paint("gray", name!), value!]));
 }
+
+const busyFrontends = ({ inFlightOf }: Readings): readonly string[] =>
+  Object.entries(inFlightOf).flatMap(([name, count]) => (count > 0 ? [`${name} ${count}`] : []));
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
 

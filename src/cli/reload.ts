@@ -1,6 +1,6 @@
 import { askControl } from "../gateway/control/asking.ts";
 import type { Reloaded } from "../gateway/types.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { counted, errorsIn, reported } from "./report.ts";
 import { paint, remark, say, sayJson } from "./terminal.ts";
@@ -10,7 +10,7 @@ export const command: CliCommand = {
   about:
     "Makes the running gateway read gateway.yaml again, and waits until all of its processes answer from it. If anything\n" +
     "is wrong the config before goes on: exits with 78 for errors in the file, with 1 for keys that need a restart.",
-  options: { ...CONFIG, ...STATE },
+  options: PLACE,
   examples: ["tollgate reload", "tollgate reload --state-dir /var/lib/tollgate --json"],
   async run(given) {
     const answer = await askControl(await stateDirOf(given), "reload");

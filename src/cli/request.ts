@@ -6,7 +6,7 @@ import type {
 } from "../gateway/control/request-commands.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd } from "../money/format.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { clean, columns, moment, paint, remark, say, sayJson } from "./terminal.ts";
 import { colourOf, faultWords, span } from "./request-words.ts";
 import { storeDoor } from "./store.ts";
@@ -19,7 +19,7 @@ export const command: CliCommand = {
     "client's own x-request-id, or that of an attempt. A running gateway remembers the last requests, refused ones too " +
     "(`remember` in gateway.yaml); of older ones there is what the ledger has. No prompt and no answer is kept anywhere. Exits " +
     "with 1 when there is no such request.",
-  options: { ...CONFIG, ...STATE },
+  options: PLACE,
   words: { least: 1, most: 1 },
   examples: ["tollgate request 4RkzQGd0m0000f3", "tollgate request my-own-id --json"],
   async run(given) {

@@ -1,6 +1,6 @@
 // Runs the gateway until it is told to stop.
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { isatty } from "node:tty";
 import { createGateway } from "../gateway/gateway.ts";
 import { startPulse, type Pulse } from "../gateway/pulse/pulse.ts";
@@ -10,8 +10,10 @@ import { Mask } from "../lib/mask.ts";
 import { fail, faultOf, sayable } from "../model/error.ts";
 import { banner } from "./banner.ts";
 import { type CliCommand, CONFIG, EXIT, type CliInput } from "./command.ts";
-import { configFile, createLoad, nameOf, version } from "./loading.ts";
+import { keepPrototype } from "./prototype.ts";
+import { builtins, configFile, createLoad, nameOf, version } from "./loading.ts";
 import { counted, reported, sayLeftOut } from "./report.ts";
+import { handedOver, ServiceManager } from "./service-manager.ts";
 import { paintRemark, remark, say, sayJson } from "./terminal.ts";
 
 const LEVELS: readonly string[] = ["debug", "info", "warn", "error"] satisfies Level[];
@@ -34,16 +36,23 @@ export const command: CliCommand = {
       value: "number",
       about: "listen here, whatever the file says; 0 is any free port",
     },
+    "admin-port": {
+      value: "number",
+      about: "where the admin listener is, whatever the file says; 0 is any free port",
+    },
     host: { value: "address", about: "listen on this address, whatever the file says" },
+    "state-dir": { value: "folder", about: "keep keys and ledger here, whatever the file says" },
     "log-level": { value: "level", about: "debug, info, warn or error, whatever the file says" },
     "no-watch": { about: "reload on SIGHUP only, not when the file changes" },
   },
   examples: ["tollgate serve", "tollgate serve -c /etc/tollgate/gateway.yaml --host 0.0.0.0"],
   async run(given) {
+    keepPrototype();
     const file = configFile(given);
     const terminal = process.stdout.isTTY && !given.json;
     const mask = new Mask();
     const log = createLog({ level: "info", pretty: terminal, mask });
+    const handed = handedOver(process.env);
     const starting = createGateway({
       file,
       env: process.env,
@@ -51,9 +60,11 @@ export const command: CliCommand = {
       mask,
       version,
       load: createLoad(),
+      isBuiltin: (use, kind) => Object.hasOwn(builtins[kind], use),
       overrides: overridesOf(given),
       attended: process.stdin.isTTY,
       watch: !given.has("no-watch"),
+      ...(handed && { handed }),
       worker: join(import.meta.dirname, `worker.${import.meta.filename.slice(-2)}`),
     });
     const gateway = await (terminal ? starting : starting.catch((error) => unstarted(error, log)));
@@ -68,12 +79,33 @@ export const command: CliCommand = {
       return EXIT.config;
     }
     const pulse = startPulse({ pretty: terminal });
-    const stopped = untilStopped(gateway, log, terminal, pulse);
+    const manager = managerOf(gateway, log);
+    const stopped = untilStopped(gateway, { log, terminal, pulse, manager });
     if (terminal) say(await banner(gateway, file));
     else await announce(gateway, file, log);
+    await manager?.ready();
     return stopped;
   },
 };
+
+/** So long may the ledger be silent. */
+const ALIVE_MS = 10_000;
+
+function managerOf(gateway: Gateway, log: Log): ServiceManager | undefined {
+  return ServiceManager.of({
+    env: process.env,
+    alive: () => gateway.alive(ALIVE_MS),
+    status: async () => {
+      const { state, url, generation } = await gateway.status();
+      return `${state} at ${url}, generation ${generation}, ${gateway.busy} in flight`;
+    },
+    failed: (error) =>
+      log.error(
+        { error: error.message },
+        "the service manager cannot be told: systemd-notify failed",
+      ),
+  });
+}
 
 /** A program reads what a person does not: one line, in the form of all others. */
 function unstarted(error: unknown, log: Log): undefined {
@@ -86,16 +118,28 @@ function unstarted(error: unknown, log: Log): undefined {
 
 function overridesOf(given: CliInput) {
   const level = given.text("log-level");
-  const [host, port] = [given.text("host"), given.text("port")];
+  const stateDir = given.text("state-dir");
+  const [host, port] = [given.text("host"), portOf(given, "port")];
+  // The default's listeners move together: with its fixed one two gateways would meet.
+  const adminPort =
+    portOf(given, "admin-port") ?? (port === 0 && configFile(given) === undefined ? 0 : undefined);
   if (level !== undefined && !LEVELS.includes(level))
     fail("invalid", `--log-level is one of ${LEVELS.join(", ")}.`, { code: "usage" });
-  if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535))
-    fail("invalid", "--port is a number from 0 to 65535.", { code: "usage" });
   return {
     ...(host === undefined ? {} : { host }),
-    ...(port === undefined ? {} : { port: Number(port) }),
+    ...(port === undefined ? {} : { port }),
+    ...(adminPort === undefined ? {} : { adminPort }),
+    ...(stateDir === undefined ? {} : { stateDir: resolve(stateDir) }),
     ...(level === undefined ? {} : { logLevel: level as Level }),
   };
+}
+
+function portOf(given: CliInput, name: "port" | "admin-port"): number | undefined {
+  const said = given.text(name);
+  if (said === undefined) return undefined;
+  if (!/^\d{1,5}$/.test(said) || Number(said) > 65_535)
+    fail("invalid", `--${name} is a number from 0 to 65535.`, { code: "usage" });
+  return Number(said);
 }
 
 /** For programs that read lines: where it is, and where the first key is, never the key. */
@@ -110,11 +154,12 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
     await writeFile(path, `${gateway.firstKey}\n`, { mode: 0o600 });
     log.info({ path }, "a first key was made; it is in this file and nowhere else");
   }
-  const { generation, stateDir, leftOut } = await gateway.status();
+  const { generation, stateDir, leftOut, urls } = await gateway.status();
   if (leftOut.length > 0) log.info({ leftOut }, `left out: ${sayLeftOut(leftOut)}`);
   log.info(
     {
       url: gateway.url,
+      ...(urls.length > 1 && { urls }),
       admin: gateway.adminUrl,
       version,
       pid: process.pid,
@@ -126,12 +171,17 @@ async function announce(gateway: Gateway, file: string | undefined, log: Log): P
   );
 }
 
+interface Around {
+  readonly log: Log;
+  readonly terminal: boolean;
+  readonly pulse: Pulse;
+  readonly manager: ServiceManager | undefined;
+}
+
 /** The exit code, when it is over. */
 function untilStopped(
   gateway: Gateway,
-  log: Log,
-  terminal: boolean,
-  pulse: Pulse,
+  { log, terminal, pulse, manager }: Around,
 ): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   let since: number | undefined;
@@ -154,6 +204,7 @@ function untilStopped(
         : "stopping when what is in flight is over; once more cuts it off",
     );
     pulse.endWithin(gateway.endMs);
+    void manager?.stopping();
     gateway
       .stop()
       .catch((error: unknown) => {
@@ -180,10 +231,14 @@ function untilStopped(
   process.on("SIGHUP", () => {
     // A terminal that is closed sends the same signal.
     if (terminal && !isatty(1)) stop("the terminal is gone");
-    else
-      void gateway.reload("signal").then(({ unchanged, generation }) => {
+    else {
+      const heard = manager?.reloading();
+      void gateway.reload("signal").then(async ({ unchanged, generation }) => {
         if (unchanged) log.info({ generation }, "reload: nothing has changed");
+        await heard;
+        await manager?.ready();
       }, broken);
+    }
   });
   process.on("uncaughtException", broken);
   return promise;

@@ -1,10 +1,10 @@
 import { datedLine } from "../catalogue/refresh.ts";
 import { askControl } from "../gateway/control/asking.ts";
 import type { Status } from "../gateway/types.ts";
-import { type CliCommand, CONFIG, EXIT, STATE } from "./command.ts";
+import { type CliCommand, EXIT, PLACE } from "./command.ts";
 import { stateDirOf } from "./loading.ts";
 import { reported, sayLeftOut } from "./report.ts";
-import { sayRest } from "./resting.ts";
+import { sayQuarantine, sayRest } from "./resting.ts";
 import { columns, moment, paint, say, sayJson } from "./terminal.ts";
 
 export const command: CliCommand = {
@@ -12,11 +12,20 @@ export const command: CliCommand = {
   about:
     "Says how the running gateway is: where, since when, which config, what is in flight, how the last reload went.\n" +
     "Exits with 1 when none runs.",
-  options: { ...CONFIG, ...STATE },
-  examples: ["tollgate status", "tollgate status --state-dir /var/lib/tollgate --json"],
+  options: { ...PLACE, quiet: { about: "print nothing: for health checks" } },
+  examples: [
+    "tollgate status",
+    "tollgate status --quiet",
+    "tollgate status --state-dir /var/lib/tollgate --json",
+  ],
   async run(given) {
-    const answer = await askControl(await stateDirOf(given), "status");
-    const status = answer as unknown as Status;
+    const asked = askControl(await stateDirOf(given), "status");
+    if (given.has("quiet"))
+      return asked.then(
+        () => EXIT.fine,
+        () => EXIT.failed,
+      );
+    const status = (await asked) as unknown as Status;
     if (given.json) sayJson({ ...status, lists: status.lists.map(datedLine) });
     else say(inWords(status));
     return EXIT.fine;
@@ -29,7 +38,7 @@ function inWords(of: Status): string {
   const rows = [
     [
       "gateway",
-      `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)} at ${of.url}`,
+      `${of.state === "serving" ? paint("green", of.state) : paint("yellow", of.state)} at ${of.urls.length > 1 ? of.urls.join(", ") : of.url}`,
     ],
     ...(of.admin === undefined ? [] : [["admin", of.admin]]),
     ["version", `${of.version}, pid ${of.pid}, since ${moment(of.startedAt)}`],
@@ -58,6 +67,13 @@ function inWords(of: Status): string {
     ...(of.instances ?? []).map(({ instance, about, state, heard }) => [
       "instance",
       `${instance.slice(0, 8)}${about ? `, ${about.version}, pid ${about.pid} on ${about.host}` : ""}, ${paint(state === "live" ? "green" : "yellow", state)}, heard of ${moment(heard)}`,
+    ]),
+    ...of.quarantined.map((one) => ["quarantined", paint("yellow", sayQuarantine(one))]),
+    ...of.speeds.map(({ what, stream, contentMs, reckonedMs, askedAt }) => [
+      "speed",
+      `${what}: ${stream ? "a stream's" : "a whole answer's"} first content after ${contentMs} ms${
+        reckonedMs === contentMs ? "" : `, taken for ${reckonedMs} ms`
+      }, asked ${moment(askedAt)}`,
     ]),
     ...of.resting.map(({ what, ...rest }) => ["resting", `${what}: ${sayRest(rest)}`]),
   ];

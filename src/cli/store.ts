@@ -2,10 +2,19 @@
 import { wallClock } from "../lib/wall-clock.ts";
 import type { GatewayConfig } from "../config/types.ts";
 import { aroundOf, namesAround } from "../gateway/around.ts";
-import { askControl } from "../gateway/control/asking.ts";
+import { askControl, plain } from "../gateway/control/asking.ts";
+import { treeOf } from "../gateway/control/account-tree.ts";
+import { Auditing } from "../gateway/control/auditing.ts";
+import { CommandGate } from "../gateway/control/gate.ts";
+import { ON_FILES } from "../gateway/control/giver.ts";
 import type { ControlCommandsOf } from "../gateway/control/socket.ts";
+import { adminCommands, auditCommands } from "../gateway/control/admin-commands.ts";
+import { keysIn } from "../gateway/control/world.ts";
 import { keepingCommands } from "../gateway/control/keeping-commands.ts";
+import { accountCommands } from "../gateway/control/account-commands.ts";
 import { keyCommands } from "../gateway/control/key-commands.ts";
+import { readsOf, type Shelf } from "../gateway/control/shelf.ts";
+import { KnownAccounts } from "../gateway/services/accounts.ts";
 import { ledgerCommands } from "../gateway/control/ledger-commands.ts";
 import { foundCommand } from "../gateway/control/request-commands.ts";
 import { openStore } from "../gateway/rehearse.ts";
@@ -44,34 +53,49 @@ export async function storeDoor(given: CliInput): Promise<StoreDoor> {
   const config =
     loaded.config ?? fail("invalid", `${nameOf(file)} has errors, see tollgate check.`);
   refuseMemory(config);
-  const opened = await openStore({ loaded, config, ...quietLog() });
+  const log = quietLog();
+  const opened = await openStore({ loaded, config, ...log });
   const { store } = opened;
+  const accounts = new KnownAccounts();
+  await accounts.read(store);
+  const around = () => aroundOf(config, loaded, []);
+  const at = () => ({ at: wallClock() });
+  const shelf: Shelf = {
+    ...readsOf(store, wallClock),
+    write: async (key) => void (await store.apply([{ do: "key", ...at(), key }])),
+    writeAccount: async (account) =>
+      void (await store.apply([{ do: "account", ...at(), account }])),
+  };
   const commands: ControlCommandsOf = {
     ...ledgerCommands(
       store,
       (command) => store.apply([command]),
-      () => namesAround(config, []),
+      () => namesAround(config, accounts, []),
     ),
     ...keepingCommands(
       { store, use: config.store.use, stateDir: config.stateDir, version },
       async () => {},
     ),
     ...foundCommand({ store }),
-    ...keyCommands(
-      {
-        list: (page) => store.keys(page),
-        write: async (key) => void (await store.apply([{ do: "key", at: wallClock(), key }])),
-      },
-      wallClock,
-      () => aroundOf(config, []),
-    ),
+    ...adminCommands({
+      list: keysIn(store),
+      write: shelf.write,
+      tree: () => treeOf(shelf, around().accounts),
+    }),
+    ...auditCommands(store.audit),
+    ...keyCommands(shelf, around),
+    ...accountCommands(shelf, around),
   };
+  const gate = new CommandGate({
+    commands,
+    own: { find: () => undefined, all: () => [] },
+    world: { path: (account) => [account], keys: keysIn(store) },
+    auditing: new Auditing({ log: store.audit, now: wallClock, mask: log.mask, told: log.log }),
+  });
   return {
     ask: async (command, input) =>
       JSON.parse(
-        JSON.stringify((await commands[command]!(input)) ?? null, (_, value: unknown) =>
-          typeof value === "bigint" ? `${value}` : value,
-        ),
+        JSON.stringify((await gate.give(command, input, ON_FILES)) ?? null, plain),
       ) as Json,
     live: false,
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),

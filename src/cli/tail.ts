@@ -3,7 +3,7 @@ import type { RequestPage } from "../gateway/control/request-commands.ts";
 import { askControl } from "../gateway/control/asking.ts";
 import { fail } from "../model/error.ts";
 import type { Json, JsonObject } from "../model/values.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, PLACE } from "./command.ts";
 import { following, type Following } from "./following.ts";
 import { stateDirOf } from "./loading.ts";
 import { requestLine } from "./request-words.ts";
@@ -25,8 +25,7 @@ export const command: CliCommand = {
     "of JSON. A reader that is too slow is told how many it missed. --rows reads the ledger instead: a line for each call and " +
     "for each correction, also while no gateway runs.",
   options: {
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
     ...WHICH,
     failed: { about: "only those that were refused, failed or broke off" },
     model: {

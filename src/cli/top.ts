@@ -4,7 +4,7 @@ import type { StatsRow } from "../gateway/requests/stats.ts";
 import { parseDuration, sayDuration } from "../lib/duration.ts";
 import { fail } from "../model/error.ts";
 import { formatUsd } from "../money/format.ts";
-import { type CliCommand, CONFIG, EXIT, type CliInput, STATE } from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, PLACE } from "./command.ts";
 import { following } from "./following.ts";
 import { stateDirOf } from "./loading.ts";
 import { span } from "./request-words.ts";
@@ -20,8 +20,7 @@ export const command: CliCommand = {
     "by model and by key. On a terminal it is drawn in place; in a pipe one view follows the other, and with --json each is a " +
     "line of JSON.",
   options: {
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
     window: { value: "time", about: "what is counted: the last 1m by default, 1h at most" },
     every: { value: "time", about: "how often it is looked at; 2s by default" },
     once: { about: "show it once, and end" },

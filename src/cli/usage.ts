@@ -1,12 +1,12 @@
 import type { Dimension, Sum, Sums } from "../gateway/control/ledger-commands.ts";
 import { zoneOf } from "../gateway/control/ledger-names.ts";
-import { DIMENSIONS } from "../gateway/control/table.ts";
+import { DIMENSIONS } from "../gateway/control/usage-table.ts";
 import { either, nearest, plural, visible } from "../lib/text.ts";
 import type { Json } from "../model/values.ts";
 import { fail } from "../model/error.ts";
 import { inputTokens, outputTokens } from "../model/usage.ts";
 import { formatUsd, nanoToDecimal } from "../money/format.ts";
-import { type CliCommand, type CliInput, CONFIG, EXIT, type Options, STATE } from "./command.ts";
+import { type CliCommand, type CliInput, EXIT, type Options, PLACE } from "./command.ts";
 import { bar } from "./reports/bars.ts";
 import { csvLine, textCell } from "./reports/csv.ts";
 import { FOCUS_BY, FOCUS_COLUMNS, focusLine } from "./reports/focus.ts";
@@ -32,8 +32,7 @@ export const command: CliCommand = {
     "Sums up what was used and what it cost. What has no known price is counted and named, never taken for nothing; so is what\n" +
     "had to be estimated.",
   options: {
-    ...CONFIG,
-    ...STATE,
+    ...PLACE,
     by: {
       value: "what",
       about: `key (by default), or several, as in day,model: ${DIMENSIONS.join(", ")}`,

@@ -7,8 +7,10 @@ import { work } from "../gateway/workers/process.ts";
 import type { Channel } from "../gateway/workers/link.ts";
 import { createLoad } from "./loading.ts";
 import { startYoung } from "./memory.ts";
+import { keepPrototype } from "./prototype.ts";
 
 startYoung();
+keepPrototype();
 
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => {});
 

@@ -103,12 +103,12 @@ test("what is no command is an error wherever help is asked for", async () => {
   for (const argv of [
     ["chek", "--help"],
     ["help", "chek"],
-    ["keys", "update", "--help"],
+    ["keys", "change", "--help"],
     ["-h", "chek"],
   ]) {
     const { code, out, err } = await said(argv);
     expect([code, out], argv.join(" ")).toEqual([1, ""]);
-    expect(err).toMatch(/There is no command "chek"\. Did you mean "check"|keys cannot "update"/);
+    expect(err).toMatch(/There is no command "chek"\. Did you mean "check"|keys cannot "change"/);
   }
 });
 

@@ -30,8 +30,13 @@ const KEPT = new URL("../../src/cli/kept.ts", import.meta.url).href;
 const PROGRAM = new URL("../../src/lib/json.ts", import.meta.url).href;
 const MAIN = (folder: string) =>
   `import { keepCompiled } from "${KEPT}"; keepCompiled(${JSON.stringify(folder)}); await import("${PROGRAM}");`;
+/** Without a folder that it was given. */
+const { NODE_COMPILE_CACHE: _, ...env } = process.env;
 const run = (folder: string) =>
-  spawnSync(process.execPath, ["--input-type=module", "-e", MAIN(folder)], { encoding: "utf8" });
+  spawnSync(process.execPath, ["--input-type=module", "-e", MAIN(folder)], {
+    encoding: "utf8",
+    env,
+  });
 
 test("a folder that is made is this user's alone, and has what was compiled", () => {
   const folder = fresh();

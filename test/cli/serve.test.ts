@@ -85,7 +85,10 @@ test("a port that is taken, a second gateway on one state folder: in words, on t
   await new Promise((resolve) => other.once("listening", resolve));
   const { port } = other.address() as AddressInfo;
   const taken = await here.tollgate(["serve", "--port", `${port}`]);
+  await using bare = await folder({});
+  const admin = await bare.tollgate(["serve", "--port", "0", "--admin-port", `${port}`]);
   other.close();
+  expect(said(admin)).toEqual([1, "", "error", expect.stringContaining("with --admin-port or")]);
   expect(said(taken)).toEqual([
     1,
     "",

@@ -1,6 +1,6 @@
 // `tollgate usage`: sums by anything, in any form, and names that are none.
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { main } from "../../src/cli/main.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { said } from "../kit/command-line.ts";
 import { type Daemon, startGateway } from "../kit/daemon.ts";
 
 const YAML = `
@@ -51,23 +51,8 @@ const asked = (key: string, team: string) =>
   }).then((answer) => answer.text());
 afterAll(() => daemon?.[Symbol.asyncDispose]());
 
-async function usage(...words: string[]): Promise<{ code: number; out: string; err: string }> {
-  const said = { out: "", err: "" };
-  const spies = [
-    vi
-      .spyOn(process.stdout, "write")
-      .mockImplementation(((text: string) => ((said.out += text), true)) as never),
-    vi
-      .spyOn(process.stderr, "write")
-      .mockImplementation(((text: string) => ((said.err += text), true)) as never),
-  ];
-  try {
-    const code = await main(["usage", ...words, "--state-dir", daemon.stateDir], false);
-    return { code, ...said };
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
-}
+const usage = (...words: string[]) => asksHere("usage", ...words);
+const asksHere = (...words: string[]) => said([...words, "--state-dir", daemon.stateDir]);
 
 /** As RFC 4180 has it: cells by line. */
 function cellsOf(csv: string): string[][] {
@@ -175,6 +160,38 @@ describe("for other programs", () => {
     for (const row of rows) checkCharge(of(row));
     expect(rows.reduce((sum, row) => sum + nano(of(row)["BilledCost"]!), 0n)).toBe(await total());
     expect(rows.map((row) => of(row)["ChargeCategory"])).toContain("Adjustment");
+  });
+
+  it("ledger export --csv: a line a row, no formula, and columns that are the totals", async () => {
+    const { out } = await asksHere("ledger", "export", "--csv");
+    const [head, ...lines] = cellsOf(out);
+    const rows = lines.map((line) => Object.fromEntries(head!.map((name, i) => [name, line[i]!])));
+    for (const line of lines) {
+      expect(line).toHaveLength(head!.length);
+      for (const [i, cell] of line.entries())
+        if (head![i] !== "usd") expect(cell).not.toMatch(/^[=+\-@\t\r]/);
+    }
+    const { out: json } = await asksHere("ledger", "export");
+    const plain = json.trimEnd().split("\n");
+    expect(rows.map(({ seq, attempt }) => [Number(seq), attempt])).toEqual(
+      plain.map((line) => {
+        const { seq, attempt } = JSON.parse(line) as { seq: number; attempt: string };
+        return [seq, attempt];
+      }),
+    );
+    expect(new Set(rows.map(({ kind }) => kind))).toEqual(new Set(["reserve", "settle", "adjust"]));
+    const sum = (name: string) =>
+      rows.reduce((all, row) => all + (row[name] === "" ? 0n : nano(row[name]!)), 0n);
+    expect(sum("usd")).toBe(await total());
+    const { usage: used } = (
+      (await daemon.ask("ledger.totals", { by: ["model"] })) as unknown as {
+        total: { usage: { input: number; output: number } };
+      }
+    ).total;
+    expect(sum("input")).toBe(nano(String(used.input)));
+    expect(sum("output")).toBe(nano(String(used.output)));
+    expect(rows.map(({ labels }) => JSON.parse(labels!))).toContainEqual({ "x-team": "core" });
+    expect((await asksHere("ledger", "export", "--csv", "--json")).err).toContain("not two");
   });
 
   it("--plot: bars as long as what they stand for", async () => {

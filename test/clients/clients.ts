@@ -3,6 +3,7 @@ import { claudeCode } from "./claude-code.ts";
 import type { Client } from "./client.ts";
 import { codex } from "./codex.ts";
 import { four } from "./four.ts";
+import { GOOGLE } from "./google/plays.ts";
 import { installed } from "./install.ts";
 import { PYTHON } from "./python/plays.ts";
 import { stage } from "./stage.ts";
@@ -52,5 +53,6 @@ export const PLAYS: readonly Play[] = [
     cast: () => checksOf(client),
   })),
   RUNNER,
+  ...GOOGLE,
   ...PYTHON,
 ];

@@ -17,6 +17,7 @@ import {
 } from "tollgate/testing";
 import { startGateway } from "../kit/daemon.ts";
 import { speakingGemini } from "../protocols/gemini/speech.ts";
+import { batchEmbedding, embedding } from "../e2e/embeddings/vendors.ts";
 import { heard, refusal, type Heard } from "./heard.ts";
 import { PICTURE, USAGE } from "./scripts.ts";
 
@@ -35,10 +36,19 @@ export const DRAWS = {
   mgem: "mgem/gemini-3-pro-image",
 } as const;
 
+/** The models that make vectors: of a host that knows one form of them, of one that knows both, and by another wire. */
+export const EMBEDS = {
+  mchat: "mchat/nomic-embed",
+  mresp: "mresp/text-embedding-3-small",
+  mgem: "mgem/gemini-embedding-001",
+} as const;
+
 export interface Four extends AsyncDisposable {
   /** Of the daemon, without /v1. */
   readonly url: string;
   readonly key: string;
+  /** The secret of a key whose budget is nothing. */
+  spent(): Promise<string>;
   /** What all calls of this check were billed. */
   billed(check: string): Promise<readonly Usage[]>;
 }
@@ -48,11 +58,12 @@ export const CHECK = "x-check";
 
 /** What these models say where nothing else is asked. */
 export const HELLO = "Grüße aus Oslo 🌍";
-const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ=";
+const SIGNATURE = "CiQBjz1rX4u8Wq9zv0R2H3Jp5mGmBw+L7dT2Yy/0a1bQ";
 
 function saying({ words, results, tools, pictures }: Heard): Speech {
   if (results.length > 0) return say(`They say: ${results.join(" ")}`);
   if (pictures > 0) return say("A dot.");
+  if (words.includes("break off")) return say("Half of it ").fail("The model broke.");
   if (words.includes("weather") && tools.includes("get_weather"))
     return think("I should look.", SIGNATURE)
       .say("Let me see.")
@@ -115,38 +126,45 @@ function routes(): ScriptedRoutes {
     return talk(asked);
   };
   const inOwn = judged((speech, asked) => speech.to(asked));
-  const model = (name: string) => ({
+  const model = (name: string, ...methods: readonly string[]) => ({
     name: `models/${name}`,
-    supportedGenerationMethods: ["generateContent", "countTokens"],
+    supportedGenerationMethods: methods.length > 0 ? methods : ["generateContent", "countTokens"],
     thinking: true,
   });
   return {
     "POST /chat/v1/chat/completions": inOwn,
     "POST /chat/v1/images/generations": json({ created: 1, data: [{ b64_json: B64 }] }),
-    "GET /chat/v1/models": listed("llama-4", "sdxl"),
+    "POST /chat/v1/embeddings": embedding({ forms: false }),
+    "GET /chat/v1/models": listed("llama-4", "sdxl", "nomic-embed"),
     "POST /openai/v1/responses": inOwn,
     "POST /openai/v1/responses/input_tokens": json({
       object: "response.input_tokens",
       input_tokens: 42,
     }),
     "POST /openai/v1/images/generations": drawn,
-    "GET /openai/v1/models": listed("gpt-5.5", "gpt-image-2"),
+    "POST /openai/v1/embeddings": embedding(),
+    "GET /openai/v1/models": listed("gpt-5.5", "gpt-image-2", "text-embedding-3-small"),
     "POST /anthropic/v1/messages": inOwn,
     "POST /anthropic/v1/messages/count_tokens": json({ input_tokens: 42 }),
     "GET /anthropic/v1/models": speaking(say(""), ["claude-sonnet-4-6"])["GET /v1/models"]!,
+    "POST /v1beta/models/gemini-embedding-001:batchEmbedContents": batchEmbedding,
     "POST /v1beta/models/*": gemini,
     "GET /v1beta/models": json({
-      models: [model("gemini-3.5-flash"), model("gemini-3-pro-image")],
+      models: [
+        model("gemini-3.5-flash"),
+        model("gemini-3-pro-image"),
+        model("gemini-embedding-001", "embedContent", "batchEmbedContents"),
+      ],
     }),
   };
 }
 
 const yaml = (url: string) => `
-frontends: [chat-completions, messages, responses, images, models]
+frontends: [chat-completions, messages, responses, images, embeddings, gemini, models]
 middleware: [auth, { use: usage, with: { label_headers: [${CHECK}] } }]
 store: memory
 providers:
-  mchat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k, images: ["sd*"] } }
+  mchat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k, images: ["sd*"], embeddings: ["nomic*"] } }
   mresp:
     use: openai
     with: { base_url: "${url}/openai/v1", api_key: k }
@@ -164,9 +182,15 @@ interface Row {
 export async function four(): Promise<Four> {
   const up = await upstream(routes());
   const gateway = await startGateway({ yaml: yaml(up.url) });
+  let keys = 0;
   return {
     url: gateway.url,
     key: gateway.key,
+    async spent() {
+      const limits = [{ unit: "nano_usd", max: 0, per: "day" }];
+      const made = await gateway.ask("keys.create", { name: `spent-${++keys}`, limits });
+      return (made as unknown as { secret: string }).secret;
+    },
     async billed(check) {
       const usages: Usage[] = [];
       let after: string | undefined;

@@ -118,7 +118,16 @@ function inGemini(body: any): Said {
   const partsOf = (some: readonly any[]) => some.flatMap(({ parts }) => list(parts));
   const resultsIn = (some: readonly any[]) =>
     partsOf(some).flatMap(({ functionResponse: of }) =>
-      of ? [String(of.response?.output ?? JSON.stringify(of.response))] : [],
+      of
+        ? [
+            String(
+              of.response?.output ??
+                of.response?.result ??
+                of.response?.content ??
+                JSON.stringify(of.response),
+            ),
+          ]
+        : [],
     );
   return {
     words: textOf(partsOf(turns.filter(({ role }) => role === "user"))),

@@ -82,8 +82,12 @@ export const where: PluginRoute = { method: "GET", path: "/x", on: "private", se
 export const who: PluginRoute = { method: "GET", path: "/x", role: "boss", serve };
 // @ts-expect-error  roles are the admin listener's; on the public port there are keys
 export const both: PluginRoute = { method: "GET", path: "/", on: "public", role: "viewer", serve };
-// @ts-expect-error  the admin listener is always asks for a token
 export const open: PluginRoute = { method: "GET", path: "/x", open: true, serve };
+export const page: ObserverRoute = { method: "GET", path: "/x", open: true, serve };
+// @ts-expect-error  open to all, or to a role: not both
+export const half: ObserverRoute = { method: "GET", path: "/x", open: true, role: "viewer", serve };
+// @ts-expect-error  it is open, or it does not say so
+export const shut: ObserverRoute = { method: "GET", path: "/x", open: false, serve };
 // @ts-expect-error  only a frontend leads to models
 export const walks: PluginRoute = { method: "POST", path: "/x", op: "generate" };
 // @ts-expect-error  what an observer knows is not the clients'

@@ -1,69 +1,49 @@
 // The admin listener: an address of its own, or a unix socket, with the same guard as the public port and fewer connections. It
 // stands in the primary alone.
-import { lstat, rm } from "node:fs/promises";
 import { createServer, type RequestListener, type Server } from "node:http";
-import { connect } from "node:net";
 import type { AdminConfig } from "../../config/types.ts";
-import { fail } from "../../model/error.ts";
+import type { Log } from "../../lib/log.ts";
 import { listen, type Listening, type ListenOptions } from "../http/listener.ts";
-import { share } from "../http/port.ts";
+import { inherit, share } from "../http/port.ts";
+import { clearSocket, openSocket } from "../http/unix-socket.ts";
 
 /** Of programs that operators run there are few. */
 const CONNECTIONS = 256;
 
-export function listenAdmin(
-  { at, hosts }: AdminConfig,
-  handler: RequestListener,
-  refused: NonNullable<ListenOptions["refused"]>,
+interface AdminListening {
+  readonly handler: RequestListener;
+  readonly refused: NonNullable<ListenOptions["refused"]>;
+  /** A descriptor that was open before we came, in place of what the file says. */
+  readonly fd?: number | undefined;
+  readonly log: Log;
+}
+
+export async function listenAdmin(
+  { at, hosts, tls: files }: AdminConfig,
+  { handler, refused, fd, log }: AdminListening,
 ): Promise<Listening> {
   const limits = { connections: CONNECTIONS, connectionsPerAddress: CONNECTIONS };
   const guarded = { hosts, limits, handler, refused, admin: true } as const;
-  if ("socket" in at)
-    return listen({
-      ...guarded,
-      host: "localhost",
-      port: 0,
-      open: (_at, through) => onSocket(at.socket, through),
-    });
-  return listen({
+  const tls = files && { ...files, minVersion: "TLSv1.2" as const, clients: undefined };
+  const { contextOf, renewing, secured } = tls ? await import("../http/tls.ts") : NONE;
+  const context = tls && (await contextOf!(tls, KEY));
+  const make = (through: RequestListener): Server =>
+    context ? secured!(context, undefined, through) : createServer(through);
+  const address = "socket" in at ? { host: "localhost", port: 0 } : at;
+  const listening = await listen({
     ...guarded,
-    ...at,
-    open: (of, through) => share(of, through, "admin.port"),
+    ...address,
+    secure: tls !== undefined,
+    async open(of, through) {
+      if (fd !== undefined) return inherit(make(through), fd);
+      if (!("socket" in at)) return share(of, through, "--admin-port or admin.port", make);
+      await clearSocket(at.socket, "admin.socket");
+      return openSocket(make(through), { path: at.socket, mode: "0600", key: "admin.socket" });
+    },
   });
+  if (tls) renewing!(listening.server, tls, { key: KEY, log });
+  return listening;
 }
 
-/** What a dead gateway left there is cleared away; what lives is left alone. */
-async function onSocket(path: string, handler: RequestListener): Promise<Server> {
-  const there = await lstat(path).catch(() => undefined);
-  if (there && (!there.isSocket() || (await answers(path))))
-    fail(
-      "conflict",
-      `${path} is in use. Stop what listens there, or choose another admin.socket.`,
-      {
-        code: "port_taken",
-      },
-    );
-  if (there) await rm(path, { force: true });
-  const server = createServer(handler);
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) =>
-      reject(new Error(`The admin socket ${path} cannot be opened: ${cause.code}.`, { cause })),
-    );
-    // It is there for this user alone from its first moment on.
-    const before = process.umask(0o177);
-    try {
-      server.listen(path, () => resolve());
-    } finally {
-      process.umask(before);
-    }
-  });
-  server.removeAllListeners("error");
-  return server;
-}
-
-const answers = (path: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(path);
-    socket.once("connect", () => (socket.destroy(), resolve(true)));
-    socket.once("error", () => resolve(false));
-  });
+const KEY = "admin.tls";
+const NONE = { contextOf: undefined, renewing: undefined, secured: undefined };

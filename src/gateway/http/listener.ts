@@ -7,26 +7,34 @@ import { nextId } from "../../lib/id.ts";
 import { takeQuerySecrets } from "../../lib/query-secrets.ts";
 import { answerPreflight, nameOrigin } from "./cors.ts";
 import type { CrowdLimits } from "./connections.ts";
-import { createDoor, type Refusal } from "./door.ts";
-import type { share } from "./port.ts";
+import { createDoor, type Door, type Refusal } from "./door.ts";
 import { sendRefusal } from "./refusal.ts";
-import { Sockets, type SocketLimits } from "./sockets.ts";
+import type { SocketLimits } from "./socket-limits.ts";
+import { Sockets } from "./sockets.ts";
 
-export interface ListenOptions {
+/** One address, and what is to be kept to there. */
+export interface ListenPlace {
   readonly host: string;
   /** 0: any free one. Any other is this one or an error. */
   readonly port: number;
-  readonly handler: RequestListener;
-  /** How the port is opened, when others open it too. */
-  readonly open?: typeof share;
-  /** For `Expect: 100-continue`; the same one unless said otherwise. What reads the body calls `res.writeContinue()` first. */
-  readonly checkContinue?: RequestListener;
+  /** How it is opened, when it is no port of this process alone. */
+  readonly open?: (at: ListenPlace, handler: RequestListener) => Promise<Server>;
   /** More Host names that count as ours. */
   readonly hosts?: readonly string[];
   /** Origins that browsers may call from. */
   readonly origins?: readonly string[];
   /** Stricter about names of hosts and about pages, as `door.ts` says. */
   readonly admin?: boolean;
+  /** What `open` opens speaks https. */
+  readonly secure?: boolean;
+}
+
+export interface ListenOptions extends ListenPlace {
+  /** More addresses, under the same limits together. */
+  readonly also?: readonly ListenPlace[];
+  readonly handler: RequestListener;
+  /** For `Expect: 100-continue`; the same one unless said otherwise. What reads the body calls `res.writeContinue()` first. */
+  readonly checkContinue?: RequestListener;
   readonly limits?: Partial<ListenLimits>;
   /** Told of every request, and every connection, that was turned away before it was with the handler whole. */
   readonly refused?: (refusal: Refusal, who: RefusedClient) => void;
@@ -61,9 +69,13 @@ export const LIMITS: ListenLimits = {
 };
 
 export interface Listening {
+  /** Of the first address, as are `port` and `server`. */
   readonly url: string;
   readonly port: number;
   readonly server: Server;
+  /** Of all addresses, in their order. */
+  readonly urls: readonly string[];
+  readonly servers: readonly Server[];
   inflight(): number;
   /** Of connections, and of clients that do not read; from now on. */
   limit(limits: CrowdLimits & Partial<Pick<SocketLimits, "stuckMs">>): void;
@@ -81,9 +93,13 @@ export async function listen(options: ListenOptions): Promise<Listening> {
   const sockets = new Sockets(limits, (refusal, address, id) =>
     told(refusal, { id, address, method: undefined }),
   );
-  const door = createDoor({ ...options, headers: limits.headers });
-
-  const through =
+  const notRequest = (socket: Socket, refusal: Refusal) => {
+    const id = nextId();
+    if (sockets.refuse(socket, refusal, id))
+      told(refusal, { id, address: socket.remoteAddress, method: undefined });
+  };
+  const guarded =
+    (door: Door) =>
     (handler: RequestListener): RequestListener =>
     (req, res) => {
       takeQuerySecrets(req);
@@ -101,18 +117,76 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       }
     };
 
-  const handler = through(options.handler);
-  const open = options.open ?? (await import("./bind.ts")).bind;
-  const server = await open(options, handler);
-  const notRequest = (socket: Socket, refusal: Refusal) => {
-    const id = nextId();
-    if (sockets.refuse(socket, refusal, id))
-      told(refusal, { id, address: socket.remoteAddress, method: undefined });
+  /** One address of those that there are. */
+  async function opened(place: ListenPlace): Promise<Server> {
+    const through = guarded(createDoor({ ...place, headers: limits.headers }));
+    const handler = through(options.handler);
+    const open = place.open ?? (await import("./bind.ts")).bind;
+    const server = await open(place, handler);
+    const connected = place.secure ? "secureConnection" : "connection";
+    server.on(connected, (socket: Socket) => void sockets.opened(socket));
+    if (place.secure) bounded(server, limits.connections);
+    server.on("checkContinue", through(options.checkContinue ?? options.handler));
+    // Reaches the door, which knows one Expect only.
+    server.on("checkExpectation", handler);
+    listenFor(server, notRequest);
+    keepTo(server, limits);
+    return server;
+  }
+
+  const places = [options, ...(options.also ?? [])];
+  const servers = await together(places.map(opened));
+  const urls = servers.map((server, i) => urlOf(server, places[i]!));
+  const bound = servers[0]!.address() as AddressInfo | string;
+  return {
+    url: urls[0]!,
+    urls,
+    port: typeof bound === "string" ? 0 : bound.port,
+    server: servers[0]!,
+    servers,
+    inflight: () => sockets.inFlight,
+    limit(more) {
+      sockets.limit(more);
+      for (const [i, server] of servers.entries())
+        if (places[i]!.secure) bounded(server, more.connections);
+    },
+    announce: () => sockets.announce(),
+    kill: () => sockets.kill(),
+    async close(graceMs) {
+      // Not listhen's own close(): it takes a request that waits for 100 Continue for an idle socket.
+      const closed = servers.map(
+        (server) => new Promise<void>((resolve) => server.close(() => resolve())),
+      );
+      sockets.drain();
+      let cut = 0;
+      const deadline = setTimeout(() => {
+        cut = sockets.inFlight;
+        sockets.kill();
+      }, graceMs);
+      await Promise.all(closed);
+      clearTimeout(deadline);
+      sockets.end();
+      return cut;
+    },
   };
-  server.on("connection", (socket) => sockets.opened(socket));
-  server.on("checkContinue", through(options.checkContinue ?? options.handler));
-  // Reaches the door, which knows one Expect only.
-  server.on("checkExpectation", handler);
+}
+
+/** All of them, or none. */
+async function together(opening: readonly Promise<Server>[]): Promise<readonly Server[]> {
+  const ends = await Promise.allSettled(opening);
+  const failed = ends.find((end) => end.status === "rejected");
+  if (!failed) return ends.map((end) => (end as PromiseFulfilledResult<Server>).value);
+  for (const end of ends) if (end.status === "fulfilled") end.value.close();
+  throw failed.reason;
+}
+
+/** Before its handshake is over a connection is none that could be refused in words: so many more than that are open at most. */
+const HANDSHAKES = 256;
+
+const bounded = (server: Server, connections: number): void =>
+  void (server.maxConnections = connections + HANDSHAKES);
+
+function listenFor(server: Server, notRequest: (socket: Socket, refusal: Refusal) => void): void {
   server.on("upgrade", (req) => notRequest(req.socket, UPGRADE));
   server.on("connect", (req) => notRequest(req.socket, CONNECT));
   server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
@@ -125,40 +199,23 @@ export async function listen(options: ListenOptions): Promise<Listening> {
       );
     else socket.destroy();
   });
+}
 
-  // What can still be said after the server was made. `maxHeaderSize` cannot: it stays at Node's own 16 KiB.
+/** What can still be said after the server was made. `maxHeaderSize` cannot: it stays at Node's own 16 KiB. */
+function keepTo(server: Server, limits: ListenLimits): void {
   server.headersTimeout = limits.headMs;
   server.requestTimeout = limits.receiptMs;
   server.keepAliveTimeout = limits.keepAliveMs;
   server.timeout = 0;
   // Node would refuse such a request alone, and still hand on the one behind it. The door refuses both.
   Object.assign(server, { requireHostHeader: false });
+}
 
+function urlOf(server: Server, { host, secure }: ListenPlace): string {
   const bound = server.address() as AddressInfo | string;
-  const port = typeof bound === "string" ? 0 : bound.port;
-  return {
-    url: typeof bound === "string" ? `unix:${bound}` : `http://${reachable(options.host)}:${port}`,
-    port,
-    server,
-    inflight: () => sockets.inFlight,
-    limit: (limits) => sockets.limit(limits),
-    announce: () => sockets.announce(),
-    kill: () => sockets.kill(),
-    async close(graceMs) {
-      // Not listhen's own close(): it takes a request that waits for 100 Continue for an idle socket.
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      sockets.drain();
-      let cut = 0;
-      const deadline = setTimeout(() => {
-        cut = sockets.inFlight;
-        sockets.kill();
-      }, graceMs);
-      await closed;
-      clearTimeout(deadline);
-      sockets.end();
-      return cut;
-    },
-  };
+  return typeof bound === "string"
+    ? `unix:${bound}`
+    : `${secure ? "https" : "http"}://${reachable(host)}:${bound.port}`;
 }
 
 const FULL: Refusal = {

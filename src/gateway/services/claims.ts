@@ -16,9 +16,39 @@ interface Entry {
   outcome: ClaimOutcome | undefined;
 }
 
+/** Of one key, by name; the oldest first in both. */
+class Names {
+  readonly under = new Map<string, Entry>();
+  readonly over = new Map<string, Entry>();
+
+  get size(): number {
+    return this.under.size + this.over.size;
+  }
+
+  find(name: string): Entry | undefined {
+    return this.under.get(name) ?? this.over.get(name);
+  }
+
+  end(name: string, entry: Entry, outcome: ClaimOutcome): void {
+    entry.outcome = outcome;
+    this.under.delete(name);
+    this.over.set(name, entry);
+  }
+
+  forget(name: string): void {
+    if (!this.under.delete(name)) this.over.delete(name);
+  }
+
+  /** What is under way goes last: without its name it would be served, and billed, once more. */
+  forgetOldest(): void {
+    const from = this.over.size > 0 ? this.over : this.under;
+    from.delete(from.keys().next().value!);
+  }
+}
+
 export class ClaimTable implements Claims {
-  /** By key, then by name; the oldest first in both. */
-  readonly #of = new Map<string, Map<string, Entry>>();
+  /** By key; the one that has been silent longest first. */
+  readonly #of = new Map<string, Names>();
   readonly #now: () => number;
   #size = 0;
 
@@ -31,56 +61,55 @@ export class ClaimTable implements Claims {
   }
 
   begin({ who, name, body, request }: ClaimedRequest, owner?: object): Claimed {
-    const its = this.#of.get(who) ?? new Map<string, Entry>();
+    const its = this.#of.get(who) ?? new Names();
     const found = this.#fresh(who, its, name);
     if (found) {
       if (found.body !== body) return { state: "other" };
       return found.outcome ? { state: "over", outcome: found.outcome } : { state: "running" };
     }
-    // What was asked last is last: the key whose turn comes first when there are too many has been silent longest.
     this.#of.delete(who);
     this.#of.set(who, its);
-    its.set(name, { body, request, owner, since: this.#now(), outcome: undefined });
+    its.under.set(name, { body, request, owner, since: this.#now(), outcome: undefined });
     this.#size++;
-    if (its.size > MOST_OF_KEY) this.#forgetOldest(who, its);
+    if (its.size > MOST_OF_KEY) this.#lose(who, its, () => its.forgetOldest());
     if (this.#size > MOST) {
       const [silent, oldest] = this.#of.entries().next().value!;
-      this.#forgetOldest(silent, oldest);
+      this.#lose(silent, oldest, () => oldest.forgetOldest());
     }
     return { state: "new" };
   }
 
   end(
-    { who, name }: Pick<ClaimedRequest, "who" | "name">,
+    { who, name, request }: Pick<ClaimedRequest, "who" | "name" | "request">,
     outcome: ClaimOutcome | undefined,
   ): void {
     const its = this.#of.get(who);
-    const entry = its?.get(name);
-    if (!its || !entry) return;
-    if (outcome) entry.outcome = outcome;
-    else this.#forget(who, its, name);
+    const entry = its?.under.get(name);
+    // Forgotten meanwhile, its name may be another one's.
+    if (!its || entry?.request !== request) return;
+    if (outcome) its.end(name, entry, outcome);
+    else this.#lose(who, its, () => its.forget(name));
   }
 
   gone(owner: object): void {
     for (const its of this.#of.values())
-      for (const entry of its.values())
+      for (const [name, entry] of its.under)
         if (entry.owner === owner)
-          entry.outcome ??= { request: entry.request, status: 500, usage: {}, costNano: null };
+          its.end(name, entry, { request: entry.request, status: 500, usage: {}, costNano: null });
   }
 
-  #fresh(who: string, its: Map<string, Entry>, name: string): Entry | undefined {
-    const entry = its.get(name);
+  #fresh(who: string, its: Names, name: string): Entry | undefined {
+    const entry = its.find(name);
     if (!entry?.outcome || this.#now() - entry.since < KEPT_MS) return entry;
-    this.#forget(who, its, name);
+    this.#lose(who, its, () => its.forget(name));
     return undefined;
   }
 
-  #forget(who: string, its: Map<string, Entry>, name: string): void {
-    if (its.delete(name)) this.#size--;
+  /** One of its names goes. */
+  #lose(who: string, its: Names, forget: () => void): void {
+    const before = its.size;
+    forget();
+    this.#size -= before - its.size;
     if (its.size === 0 && this.#of.get(who) === its) this.#of.delete(who);
-  }
-
-  #forgetOldest(who: string, its: Map<string, Entry>): void {
-    this.#forget(who, its, its.keys().next().value!);
   }
 }

@@ -1,7 +1,10 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { GatewayConfig } from "../../config/types.ts";
 import { digest, mint } from "../../lib/key.ts";
-import type { KeyRecord, Store } from "../../plugin/store.ts";
+import { faultOf } from "../../model/error.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { Store } from "../../plugin/store.ts";
+import { keysIn } from "../control/world.ts";
 import type { Services } from "./services.ts";
 
 /** A store without keys gets its first one, unless the file has keys of its own or lets every client in. */
@@ -13,13 +16,16 @@ export async function firstKey(
     | { anonymous?: boolean; keys?: readonly unknown[] }
     | undefined;
   if (!auth || auth.anonymous || (auth.keys?.length ?? 0) > 0) return undefined;
-  const { items } = await services.store.keys({ limit: 1 });
-  if (items.length > 0) return undefined;
+  const there = await keysIn(services.store)();
+  if (there.some(({ admin }) => admin === undefined)) return undefined;
   const key = mint();
   const record = { id: key.id, name: "first", digest: digest(key.secret), created: wallClock() };
   const first = await decided(record, services.store);
   // Whichever instance made it may have ended since: that its record is there is each one's to see to.
-  await services.ledger.key(first);
+  await services.ledger.key(first).catch((error: unknown) => {
+    // It is there, and an operator has changed it meanwhile.
+    if (faultOf(error)?.code !== "changed_since") throw error;
+  });
   services.keys.forget();
   if (first.digest !== record.digest) return undefined;
   services.observing.told({ type: "key", at: wallClock(), change: "made", key: key.id });

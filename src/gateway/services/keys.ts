@@ -3,8 +3,9 @@
 import { wallClock } from "../../lib/wall-clock.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import { digest, equal, parse } from "../../lib/key.ts";
-import { within } from "./queued-command.ts";
-import type { KeyRecord, Store } from "../../plugin/store.ts";
+import { unavailable, within } from "./queued-command.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { Store } from "../../plugin/store.ts";
 
 export interface Keys {
   /** Undefined: unknown, revoked or expired; a client is not told which. At once where it is remembered. */
@@ -33,7 +34,14 @@ export function createKeys(
     now = wallClock,
     ttlMs = 60_000,
     patienceMs = PATIENCE_MS,
-  }: { now?: () => number; ttlMs?: number; patienceMs?: number } = {},
+    away = () => false,
+  }: {
+    now?: () => number;
+    ttlMs?: number;
+    patienceMs?: number;
+    /** The store has said that it cannot be reached: it is not asked. */
+    away?: () => boolean;
+  } = {},
 ): Keys {
   /** By the secret itself, so that a known client costs no hash; only secrets that were found get in. */
   const bySecret = new BoundedMap<string, KnownKey>(MOST_KNOWN);
@@ -52,8 +60,10 @@ export function createKeys(
       : record;
 
   async function ask(hash: string): Promise<KeyRecord | undefined> {
+    if (away()) throw unavailable();
     const record = await within(patienceMs, store.key(hash));
-    return record && equal(record.digest, hash) ? record : undefined;
+    // An admin token is no key: with it there is nothing to ask a model for.
+    return record && record.admin === undefined && equal(record.digest, hash) ? record : undefined;
   }
 
   async function look(secret: string, hash: string): Promise<KeyRecord | undefined> {

@@ -4,7 +4,7 @@ const PAUSE_MS = { first: 20, last: 1_000 };
 
 export class LedgerHealth {
   pauseMs = 0;
-  #trouble: { readonly message: string; readonly since: number } | undefined;
+  #trouble: { message: string; since: number; away: boolean } | undefined;
   readonly #tell: (trouble: string | undefined) => void;
 
   /** `tell` hears when trouble begins, with its reason, and when it is over. */
@@ -14,6 +14,11 @@ export class LedgerHealth {
 
   get trouble(): string | undefined {
     return this.#trouble?.message;
+  }
+
+  /** The store cannot be reached, as it has said itself. */
+  get isAway(): boolean {
+    return this.#trouble?.away ?? false;
   }
 
   /** How long there has been trouble; 0 when there is none. */
@@ -33,7 +38,14 @@ export class LedgerHealth {
   bad(message: string, forMs = 0): void {
     this.pauseMs = Math.min(PAUSE_MS.last, this.pauseMs * 2 || PAUSE_MS.first);
     const before = this.#trouble;
-    this.#trouble = { message, since: before?.since ?? performance.now() - forMs };
+    const since = Math.min(before?.since ?? Infinity, performance.now() - forMs);
+    this.#trouble = { message, since, away: before?.away ?? false };
     if (!before) this.#tell(message);
+  }
+
+  /** `forMs`: so long that nothing waits for it any more. */
+  away(message: string, forMs: number): void {
+    this.bad(message, forMs);
+    this.#trouble!.away = true;
   }
 }

@@ -13,49 +13,23 @@ import { wallClock } from "../../lib/wall-clock.ts";
 import { Batches, turn } from "../../lib/batches.ts";
 import { fail, sayable } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
+import type { AccountRecord } from "../../plugin/account.ts";
 import { priceHash } from "../../money/price.ts";
-import type {
-  StoreCommand,
-  KeyRecord,
-  Reserve,
-  Settle,
-  Store,
-  Verdict,
-} from "../../plugin/store.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { StoreCommand, Reserve, Settle, Store, Verdict } from "../../plugin/store.ts";
 import { CommandQueue } from "./command-queue.ts";
 import { LedgerHealth } from "./ledger-health.ts";
-import { hint, impossible, tooLate, unavailable, type QueuedCommand } from "./queued-command.ts";
-
-type Stamped<T> = T & { at: number };
-type CommandOf<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
-
-export interface LedgerQueue {
-  /** Resolved means durable. The price is the row behind the hash that the command pins. */
-  reserve(command: Stamped<Reserve>, price?: Price): Promise<Verdict>;
-  /** Resolved means durable. It waits as long as it takes; how long a client waits for it is the caller's. */
-  settle(command: Stamped<Settle>, prices?: readonly Price[]): Promise<void>;
-  /** Best effort: the last one before each batch. */
-  progress(command: CommandOf<"progress">): void;
-  adjust(command: CommandOf<"adjust">): Promise<void>;
-  key(record: KeyRecord): Promise<void>;
-  /** Everything that was asked for before is durable. */
-  flush(): Promise<void>;
-  /** Takes nothing new, and gives what is under way this long. */
-  close(withinMs?: number): Promise<void>;
-  /** False: the store does not take anything now, and new calls are refused. */
-  readonly healthy: boolean;
-  readonly trouble: string | undefined;
-  /** Commands that wait for their batch. */
-  readonly waiting: number;
-}
-
-export interface LedgerOptions {
-  now?: () => number;
-  /** When trouble begins (with its reason) and when it is over. */
-  tell?: (trouble: string | undefined) => void;
-  /** How long a store may be silent. */
-  patienceMs?: number;
-}
+import type { Stamped } from "../../walk/money/ledger.ts";
+import type { CommandOf, LedgerOptions, LedgerQueue } from "./ledger.ts";
+import {
+  abandon,
+  halves,
+  hint,
+  impossible,
+  tooLate,
+  unavailable,
+  type QueuedCommand,
+} from "./queued-command.ts";
 
 const PATIENCE_MS = 5_000;
 /** How long a reserve waits for a store that rejects to recover. */
@@ -82,13 +56,17 @@ class BatchingLedger implements LedgerQueue {
   );
   readonly #pinned = new Set<string>();
   readonly #beat: NodeJS.Timeout | undefined;
+  readonly #about: LedgerOptions["about"];
+  /** The batch that the store has now. */
+  #under: readonly QueuedCommand[] = [];
   #closed = false;
   #ended = false;
 
   constructor(
     store: Pick<Store, "apply" | "lease">,
-    { now = wallClock, tell = () => {}, patienceMs = PATIENCE_MS }: LedgerOptions,
+    { now = wallClock, tell = () => {}, patienceMs = PATIENCE_MS, about }: LedgerOptions,
   ) {
+    this.#about = about;
     this.#store = store;
     this.#now = now;
     this.#patienceMs = patienceMs;
@@ -124,8 +102,20 @@ class BatchingLedger implements LedgerQueue {
     await this.#put({ do: "key", at: this.#now(), key });
   }
 
+  async account(account: AccountRecord): Promise<void> {
+    await this.#put({ do: "account", at: this.#now(), account });
+  }
+
   async flush(): Promise<void> {
     await this.#put(this.#alive());
+  }
+
+  away(why: string): void {
+    this.#health.away(why, this.#patienceMs);
+    abandon(this.#under);
+    this.#queue.refuseLate(0);
+    // It asks until the store answers.
+    this.#batches.wake();
   }
 
   async close(withinMs = 10_000): Promise<void> {
@@ -154,8 +144,13 @@ class BatchingLedger implements LedgerQueue {
     return this.#health.trouble;
   }
 
+  get isAway(): boolean {
+    return this.#health.isAway;
+  }
+
   #alive(): StoreCommand {
-    return { do: "alive", at: this.#now() };
+    const about = this.#about?.();
+    return { do: "alive", at: this.#now(), ...(about && { about }) };
   }
 
   /** A caller that asks for no verdict need not look at it. */
@@ -213,10 +208,11 @@ class BatchingLedger implements LedgerQueue {
   /** Undefined: it is done. */
   async #attempt(batch: readonly QueuedCommand[]): Promise<unknown> {
     let waiting = true;
+    this.#under = batch;
     const slow = setInterval(async () => {
       // This process itself may have been starved. Then the answer is there already, and the timer only fired first.
       await turn();
-      if (waiting) this.#stalled(batch);
+      if (waiting) this.#stalled();
     }, this.#patienceMs);
     try {
       const verdicts = await this.#store.apply(batch.map(({ command }) => command));
@@ -226,6 +222,7 @@ class BatchingLedger implements LedgerQueue {
       return error ?? new Error("rejected");
     } finally {
       waiting = false;
+      this.#under = [];
       clearInterval(slow);
     }
   }
@@ -267,21 +264,11 @@ class BatchingLedger implements LedgerQueue {
     this.#queue.refuseLate(this.#healMs);
   }
 
-  /** The store takes its time. Reserves in the batch may still land, so they are only given up. */
-  #stalled(batch: readonly QueuedCommand[]): void {
+  /** The store takes its time. */
+  #stalled(): void {
     const ms = this.#patienceMs;
     this.#health.bad(`The store has not answered for ${ms} ms.`, ms);
-    for (const waiting of batch)
-      if (waiting.command.do === "reserve") {
-        waiting.abandoned = true;
-        waiting.reject(unavailable());
-      }
+    abandon(this.#under);
     this.#queue.refuseLate(this.#healMs);
   }
 }
-
-/** The first half last, where it is taken from. */
-const halves = <T>(batch: readonly T[]): (readonly T[])[] => [
-  batch.slice(batch.length >> 1),
-  batch.slice(0, batch.length >> 1),
-];

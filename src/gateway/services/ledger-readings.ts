@@ -83,9 +83,11 @@ function gone(signal: AbortSignal | undefined): unknown {
 
 /** The store's readings behind a desk. */
 export const desked = (
-  store: Pick<Store, "entries" | "totals">,
+  store: Pick<Store, "entries" | "totals" | "counted">,
   desk: Read,
-): Pick<Store, "entries" | "totals"> => ({
+): Pick<Store, "entries" | "totals" | "counted"> => ({
+  // A look at what is in memory: it costs the store no more than a request does.
+  ...(store.counted && { counted: (limits, at) => store.counted!(limits, at) }),
   entries: (query, page, of) =>
     desk(query.key, of?.signal, (signal) => store.entries(query, page, { signal })),
   totals: (query, of) => desk(query.key, of?.signal, (signal) => store.totals(query, { signal })),

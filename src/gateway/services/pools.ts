@@ -1,15 +1,26 @@
 import { Client, Pool } from "undici";
 import { asideGuard } from "../../lib/egress.ts";
 import { namesMetadata } from "../../lib/metadata.ts";
+import { type ProxyRoute, tunnelling } from "../../lib/proxy.ts";
 import type { PoolReading } from "../../plugin/readings.ts";
 
+/** To an address that the operator or a plugin's author wrote. */
+export function outward(connectMs: number, proxy: ProxyRoute | undefined) {
+  const straight = asideGuard(connectMs).connect;
+  return proxy ? tunnelling(proxy, straight, connectMs) : straight;
+}
+
 /** Our watchdog keeps the time; as many connections as there are open streams; never two requests on one. */
-const lineOf = (origin: string, connectMs: number): Client.Options => ({
+const lineOf = (
+  origin: string,
+  connectMs: number,
+  proxy: ProxyRoute | undefined,
+): Client.Options => ({
   pipelining: 1,
   headersTimeout: 0,
   bodyTimeout: 0,
   // No name may lead to the cloud's metadata service but its own, which a plugin declares.
-  connect: namesMetadata(new URL(origin)) ? { timeout: connectMs } : asideGuard(connectMs).connect,
+  connect: namesMetadata(new URL(origin)) ? { timeout: connectMs } : outward(connectMs, proxy),
   keepAliveTimeout: 10_000,
   maxHeaderSize: 32_768,
   allowH2: false,
@@ -17,7 +28,12 @@ const lineOf = (origin: string, connectMs: number): Client.Options => ({
 
 /** One pool per origin, across generations: a reload closes no connection that the next config still uses. */
 export class Pools implements AsyncDisposable {
+  readonly #proxy: ProxyRoute | undefined;
   readonly #pools = new Map<string, { pool: Pool; holders: number }>();
+
+  constructor(proxy?: ProxyRoute) {
+    this.#proxy = proxy;
+  }
 
   /** The pool for an origin, held until the returned release is called; and one more connection to it, for one request. */
   take(
@@ -27,14 +43,17 @@ export class Pools implements AsyncDisposable {
     const key = `${origin}\n${connectMs}`;
     let entry = this.#pools.get(key);
     if (!entry) {
-      const pool = new Pool(origin, { ...lineOf(origin, connectMs), connections: null });
+      const pool = new Pool(origin, {
+        ...lineOf(origin, connectMs, this.#proxy),
+        connections: null,
+      });
       this.#pools.set(key, (entry = { pool, holders: 0 }));
     }
     entry.holders++;
     const held = entry;
     return {
       pool: held.pool,
-      fresh: () => new Client(origin, lineOf(origin, connectMs)),
+      fresh: () => new Client(origin, lineOf(origin, connectMs, this.#proxy)),
       release: async () => {
         if (--held.holders > 0) return;
         this.#pools.delete(key);

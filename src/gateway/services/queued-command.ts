@@ -57,3 +57,18 @@ export async function within<T>(ms: number, answer: Promise<T>): Promise<T> {
     clearTimeout(timer);
   }
 }
+
+/** Reserves that the store has and that may still land: no client waits for them any more. */
+export function abandon(batch: readonly QueuedCommand[]): void {
+  for (const waiting of batch)
+    if (waiting.command.do === "reserve") {
+      waiting.abandoned = true;
+      waiting.reject(unavailable());
+    }
+}
+
+/** The first half last, where it is taken from. */
+export const halves = <T>(batch: readonly T[]): (readonly T[])[] => [
+  batch.slice(batch.length >> 1),
+  batch.slice(0, batch.length >> 1),
+];

@@ -3,31 +3,39 @@ import { join } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { openLists, type Lists } from "../../catalogue/lists.ts";
 import type { GatewayConfig } from "../../config/types.ts";
+import { Holders, type HoldersOf } from "../admin/holders.ts";
 import type { Log } from "../../lib/log.ts";
+import type { ProxyRoute } from "../../lib/proxy.ts";
 import { Repeats } from "../../lib/repeats.ts";
 import type { Mask } from "../../lib/mask.ts";
 import type { Scope, Shared } from "../../lib/scope.ts";
 import { createUsual, type Usual } from "../../money/usual.ts";
+import type { InstanceFacts } from "../../plugin/instance.ts";
 import type { Readings } from "../../plugin/readings.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { PictureFiles } from "../../walk/answer/picture-files.ts";
 import { RestingTargets } from "../../walk/candidates/resting.ts";
 import { Gate } from "../../walk/bounds/gate.ts";
 import { Room } from "../../walk/bounds/room.ts";
+import { Conducts } from "../../walk/conduct.ts";
 import { Strain } from "../../walk/bounds/strain.ts";
 import { Turnstile } from "../../walk/bounds/turnstile.ts";
 import { Watchdog } from "../../walk/bounds/watchdog.ts";
 import type { Claims } from "../../walk/claims.ts";
 import { ClaimTable } from "./claims.ts";
+import { KnownAccounts } from "./accounts.ts";
 import { createDesk, desked } from "./ledger-readings.ts";
 import { downloads } from "./download.ts";
 import { openFiles, type Files } from "./files.ts";
 import { createKeys, type Keys } from "./keys.ts";
-import { createLedger, type LedgerQueue } from "./ledger-queue.ts";
+import type { LedgerQueue } from "./ledger.ts";
+import { createLedger } from "./ledger-queue.ts";
 import { Audience, type Observing } from "../observers/audience.ts";
+import { Crossings } from "../observers/crossings.ts";
 import { hearingCommits } from "../observers/commits.ts";
 import { Durations } from "../readings/durations.ts";
 import { Refusals } from "../readings/refusals.ts";
+import { UnderWay } from "../requests/under-way.ts";
 import { remember, type Remembered } from "../requests/remembered.ts";
 import { Pools } from "./pools.ts";
 import { Retiring } from "./retiring.ts";
@@ -47,8 +55,12 @@ export interface Services {
   readonly writes: Pick<Store, "apply" | "lease">;
   readonly ledger: LedgerQueue;
   /** The store's readings, as clients get them. */
-  readonly reports: Pick<Store, "entries" | "totals">;
+  readonly reports: Pick<Store, "entries" | "totals" | "counted">;
   readonly keys: Keys;
+  /** The store's; those of gateway.yaml are each generation's. */
+  readonly accounts: KnownAccounts;
+  /** Of the admin listener, in the process that has it. */
+  readonly holders?: Holders;
   /** What providers said of themselves; read live by every generation. */
   readonly lists: Lists;
   /** Where observers hear of what happens. */
@@ -56,6 +68,8 @@ export interface Services {
   /** Requests that are over; in the process that has the observers. */
   readonly remembered?: Remembered;
   readonly rests: RestingTargets;
+  /** What plugins are not asked for a while. */
+  readonly conducts: Conducts;
   readonly retiring: Retiring;
   readonly repeats: Repeats;
   readonly usual: Usual;
@@ -69,11 +83,21 @@ export interface Services {
   readonly peers: Peers;
   /** Requests that were turned away before a frontend had them. */
   readonly refusals: Refusals;
+  /** Requests that are not over, of this process. */
+  readonly underWay: UnderWay;
+  /** Of limits, as the store says them; in the process that owns it. */
+  readonly crossings?: Crossings;
   /** How long the store took over each batch. Of the process that owns it. */
   readonly commits: Durations;
   /** Of all processes. */
   readonly readings: () => Promise<Readings>;
+  /** Where this process answers clients, as a client on this machine says it. Throws before it does. */
+  readonly own: () => string;
+  /** How a store of several gateways knows this one; in the process that opens it. */
+  readonly instance?: string;
   readonly stateDir: string;
+  /** What calls that leave go through; undefined: they go straight. */
+  readonly proxy?: ProxyRoute | undefined;
   /** Of the process; a plugin reads of it what it declares. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -81,7 +105,7 @@ export interface Services {
 /** What is there before the rest, for the store to stand on. */
 export type ContextServices = Pick<
   Services,
-  "log" | "shared" | "peers" | "readings" | "stateDir" | "env"
+  "log" | "shared" | "peers" | "readings" | "own" | "instance" | "stateDir" | "proxy" | "env"
 >;
 
 /** What is remembered is told like any observer, over all generations. */
@@ -91,24 +115,50 @@ function audience(log: Log, remembered: Remembered | undefined, scope: Scope): A
   return made;
 }
 
+const conductsTelling = (observing: Observing): Conducts =>
+  new Conducts({
+    quarantined: (of, failures) =>
+      observing.told({ type: "quarantined", at: wallClock(), ...of, failures }),
+    released: (of) => observing.told({ type: "released", at: wallClock(), ...of }),
+  });
+
+const holdersOf = (admin: HoldersOf["admin"], record: HoldersOf["record"]): Holders =>
+  new Holders({ admin, record, now: wallClock });
+
+/** What services stand on. */
+interface ServicesOf {
+  contextServices: ContextServices;
+  mask: Mask;
+  scope: Scope;
+  publicUrl: () => string;
+  /** Of the current config; absent: this process has no admin listener. */
+  admin?: HoldersOf["admin"];
+  /** May still be on its way. */
+  store: Store | Promise<Store>;
+  /** What this gateway says of itself to a store that it shares with others. */
+  about?: (() => InstanceFacts | undefined) | undefined;
+  /** As another process tells of them; without them our own. */
+  accounts?: KnownAccounts;
+  /** Another process's; without them our own, in the state folder. */
+  lists?: Lists;
+  /** The process that knows of Idempotency-Keys; without it this one does. */
+  claims?: Claims;
+  /** Where the observers are, when not in this process. */
+  observing?: Observing;
+}
+
+/** The process that owns the store tells of it; a worker only carries what it was answered. */
+function hearStore(services: { -readonly [K in keyof Services]: Services[K] }, worker: boolean) {
+  const { store, observing, commits, log } = services;
+  if (worker) services.writes = store;
+  else {
+    services.crossings = new Crossings(store, observing, log);
+    services.writes = hearingCommits(store, observing, commits, services.crossings);
+  }
+}
+
 /** Everything that is there once per process; `scope` ends it in reverse order. */
-export async function openServices(
-  config: GatewayConfig,
-  of: {
-    contextServices: ContextServices;
-    mask: Mask;
-    scope: Scope;
-    publicUrl: () => string;
-    /** May still be on its way. */
-    store: Store | Promise<Store>;
-    /** Another process's; without them our own, in the state folder. */
-    lists?: Lists;
-    /** The process that knows of Idempotency-Keys; without it this one does. */
-    claims?: Claims;
-    /** Where the observers are, when not in this process. */
-    observing?: Observing;
-  },
-): Promise<Services> {
+export async function openServices(config: GatewayConfig, of: ServicesOf): Promise<Services> {
   const { contextServices, mask, scope } = of;
   const { log } = contextServices;
   const remembered = of.observing
@@ -120,11 +170,14 @@ export async function openServices(
     mask,
     observing,
     remembered,
+    holders: of.admin && holdersOf(of.admin, (digest) => services.store.key(digest)),
     rests: new RestingTargets({
       rests: (rest) => observing.told({ type: "rests", at: wallClock(), ...rest }),
       recovered: (what) => observing.told({ type: "recovered", at: wallClock(), ...what }),
     }),
+    conducts: conductsTelling(observing),
     refusals: new Refusals(),
+    underWay: new UnderWay(),
     commits: new Durations(),
     retiring: new Retiring(log),
     repeats: scope.own(new Repeats()),
@@ -136,7 +189,8 @@ export async function openServices(
     room: new Room(config.bounds.inFlightBytes),
     turnstile: new Turnstile(),
     claims: of.claims ?? new ClaimTable(),
-    pools: scope.own(new Pools()),
+    accounts: of.accounts ?? new KnownAccounts(),
+    pools: scope.own(new Pools(config.proxy)),
     lists: of.lists ?? (await openLists(join(config.stateDir, "catalogue"))),
     files: await openFiles(join(config.stateDir, "files"), config.files),
   } as { -readonly [K in keyof Services]: Services[K] };
@@ -155,11 +209,10 @@ export async function openServices(
     get: (url, signal, own) => abroad.get(url, signal, { own }),
   };
   services.store = await of.store;
-  // The process that owns the store tells of it; a worker only carries what it was answered.
-  services.writes = of.observing
-    ? services.store
-    : hearingCommits(services.store, observing, services.commits);
+  await services.accounts.read(services.store);
+  hearStore(services, of.observing !== undefined);
   services.ledger = createLedger(services.writes, {
+    about: of.about,
     tell(trouble) {
       const ok = trouble === undefined;
       if (ok) log.info({}, "the ledger takes rows again");
@@ -168,7 +221,7 @@ export async function openServices(
     },
   });
   scope.defer(() => services.ledger.close());
-  services.keys = createKeys(services.store);
+  services.keys = createKeys(services.store, { away: () => services.ledger.isAway });
   services.reports = desked(services.store, createDesk(READ_MS));
   return services;
 }

@@ -1,5 +1,6 @@
 // A config's store: set up like every plugin, and opened. It is there before the gateway's other services, and has the context's alone.
 import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { needsOf } from "../../config/needs.ts";
 import { problem } from "../../config/problems.ts";
 import type { GatewayConfig } from "../../config/types.ts";
@@ -8,9 +9,9 @@ import { fail, faultOf } from "../../model/error.ts";
 import { strangerMade } from "../../plugin/members.ts";
 import type { Logger } from "../../plugin/context.ts";
 import type { Commands } from "../../plugin/plugin.ts";
-import type { StoreNews, StoreOwner } from "../../plugin/instance.ts";
-import type { Store, StoreSize } from "../../plugin/store.ts";
-import type { Status } from "../types.ts";
+import type { InstanceState, StoreNews, StoreOwner } from "../../plugin/instance.ts";
+import type { StoreSize } from "../../plugin/keeping.ts";
+import type { Store } from "../../plugin/store.ts";
 import { createContext } from "../generation/context.ts";
 import { within } from "./queued-command.ts";
 import type { ContextServices } from "./services.ts";
@@ -33,17 +34,21 @@ export async function setUpStore(
   return made as Store;
 }
 
-/** `hear`: what it tells of other instances. */
+/** `hear`: what it tells of other instances. `instance`: this process, as the store is to know it. */
 export async function openStore(
   config: Pick<GatewayConfig, "store" | "file">,
   contextServices: ContextServices,
   scope: Scope,
-  { version, hear }: { version: string; hear?: (news: StoreNews) => void },
+  {
+    version,
+    hear,
+    instance = crypto.randomUUID(),
+  }: { version: string; hear?: (news: StoreNews) => void; instance?: string },
 ): Promise<Store> {
   const { log } = contextServices;
   const store = await setUpStore(config, contextServices, scope);
   const owner: StoreOwner = {
-    instance: crypto.randomUUID(),
+    instance,
     about: { version, host: hostname(), pid: process.pid },
   };
   const heard = (news: StoreNews): void => {
@@ -54,9 +59,11 @@ export async function openStore(
       log.error({ err: error }, "news of the store could not be used");
     }
   };
-  const { presumed } = await store.open(owner, heard);
+  const { presumed } = await joined(store, () => store.open(owner, heard), log);
   if (presumed > 0)
     log.warn({ presumed }, "calls that a crash left open were settled as estimated");
+  if (!store.audit)
+    log.warn({}, "this store keeps no audit log: what operators change is not written down");
   return behindFence(store, async () => {
     log.warn(
       { instance: owner.instance },
@@ -64,6 +71,25 @@ export async function openStore(
     );
     await store.open(owner, heard);
   });
+}
+
+const PAUSE_MS = { first: 100, last: 1_000 };
+
+/** What several gateways share lies elsewhere, and may come up later than they do: an orchestrator is not to see one end again and again. */
+async function joined<T>(
+  { lease }: Pick<Store, "lease">,
+  open: () => Promise<T>,
+  log: Logger,
+): Promise<T> {
+  for (let pause = PAUSE_MS.first; ; pause = Math.min(PAUSE_MS.last, pause * 2))
+    try {
+      return await open();
+    } catch (error) {
+      const kind = faultOf(error)?.kind ?? "unavailable";
+      if (!lease || kind !== "unavailable") throw error;
+      log.error({ err: error }, "the store cannot be opened yet; it is tried again");
+      await sleep(pause);
+    }
 }
 
 /** A store of several instances may take this one for dead while it lives: then it is opened again, and hears the batch again. */
@@ -85,6 +111,9 @@ function behindFence(store: Store & Commands, open: () => Promise<void>): Store 
     },
     key: (digest) => store.key(digest),
     keys: (page) => store.keys(page),
+    audit: store.audit,
+    accounts: store.accounts && ((page) => store.accounts!(page)),
+    counted: store.counted && ((limits, at) => store.counted!(limits, at)),
     entries: (query, page, of) => store.entries(query, page, of),
     totals: (query, of) => store.totals(query, of),
     price: store.price && ((hash) => store.price!(hash)),
@@ -92,6 +121,7 @@ function behindFence(store: Store & Commands, open: () => Promise<void>): Store 
     shared: store.shared && ((name, make) => store.shared!(name, make)),
     size: store.size && (() => store.size!()),
     instances: store.instances && (() => store.instances!()),
+    crossings: store.crossings,
     keeping: store.keeping,
   } as Store & Commands;
 }
@@ -100,6 +130,7 @@ function tell(log: Logger, news: StoreNews): void {
   const { type, ...fields } = news;
   if (type === "presumed")
     log.warn(fields, "calls that another instance left open were settled as estimated");
+  if (type === "away") log.error(fields, "the store cannot be reached; new calls are refused");
   if (type === "lost") log.error(fields, "the store has lost rows of the ledger");
 }
 
@@ -112,5 +143,22 @@ export const sizeOf = async (store: Store): Promise<StoreSize | undefined> =>
 const INSTANCES_MS = 2_000;
 
 /** One that the store does not name in time is not waited for. */
-export const instancesOf = async (store: Store): Promise<Status["instances"]> =>
+export const instancesOf = async (
+  store: Pick<Store, "instances">,
+): Promise<readonly InstanceState[] | undefined> =>
   store.instances && within(INSTANCES_MS, store.instances()).catch(() => undefined);
+
+/** Resolves when the store has answered; rejects where it takes no rows, or is silent for so long. */
+export async function ledgerAnswers(
+  {
+    ledger,
+    store,
+  }: { readonly ledger: { readonly healthy: boolean }; readonly store: Pick<Store, "entries"> },
+  withinMs: number,
+): Promise<void> {
+  if (!ledger.healthy) fail("unavailable", "The ledger takes no rows.");
+  const silent = sleep(withinMs, undefined, { ref: false }).then(() =>
+    fail("unavailable", "The ledger does not answer."),
+  );
+  await Promise.race([store.entries({}, { limit: 1 }), silent]);
+}

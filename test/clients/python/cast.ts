@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Check } from "tollgate/testing";
 import { countsOf, type Counts } from "../counts.ts";
-import { DRAWS, TALKS, type Four } from "../four.ts";
+import { DRAWS, EMBEDS, TALKS, type Four } from "../four.ts";
 import { ALONE } from "../stage.ts";
 import { compiled, older, python } from "./venv.ts";
 
@@ -23,6 +23,7 @@ export interface Library {
 export const LIBRARIES: readonly Library[] = [
   { name: "openai", script: "openai_sdk.py" },
   { name: "anthropic", script: "anthropic_sdk.py" },
+  { name: "google-genai", script: "google_genai_sdk.py" },
   { name: "anthropic", script: "anthropic_sdk.py", older: true },
   { name: "langchain-openai", script: "langchain_openai_client.py" },
   { name: "llama-index-llms-openai-like", script: "llama_index_client.py" },
@@ -61,6 +62,7 @@ export async function pythonChecks(
       GATEWAY_KEY: at.key,
       TALKS: JSON.stringify(TALKS),
       DRAWS: JSON.stringify(DRAWS),
+      EMBEDS: JSON.stringify(EMBEDS),
       CLIENT: title,
       ...env,
     },

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from kit import DOT, HELLO, KEY, REPORT, URL, WEATHER, Case, check, rain, same, serve
+from kit import DOT, EMBEDS, HELLO, KEY, REPORT, URL, WEATHER, Case, check, rain, same, serve, vector
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
-from langchain_openai import ChatOpenAI
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel
 
 
@@ -165,6 +165,22 @@ def responses_shape(of: Case) -> None:
 @check()
 def responses_picture(of: Case) -> None:
     pictured(of, True)
+
+
+@check(EMBEDS)
+def embeddings(of: Case) -> None:
+    made = OpenAIEmbeddings(
+        model=of.model,
+        base_url=f"{URL}/v1",
+        api_key=KEY,  # type: ignore[arg-type]
+        max_retries=0,
+        default_headers=of.headers,
+        # Otherwise it fetches a tokenizer of its own from the internet.
+        check_embedding_ctx_length=False,
+    )
+    texts = ["A harbour at dusk", "Rain"]
+    same(made.embed_documents(texts), [vector(text) for text in texts])
+    same(made.embed_query(texts[0]), vector(texts[0]))
 
 
 serve()

@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any
 
-from kit import DOT, DRAWS, HELLO, KEY, REPORT, SCHEMA, THOUGHT, URL, WEATHER, Case, check, rain, same, serve
+from kit import DOT, DRAWS, EMBEDS, HELLO, KEY, REPORT, SCHEMA, THOUGHT, URL, WEATHER, Case, check, rain, same, serve, vector
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
@@ -272,6 +272,24 @@ def models(of: Case) -> None:
     listed = {model.id for model in client(of).models.list()}
     for model in DRAWS.values():
         assert model in listed, f"{model} is not in {sorted(listed)}"
+
+
+@check(EMBEDS)
+def embeddings(of: Case) -> None:
+    texts = ["A harbour at dusk", "Grüße"]
+    for more in ({}, {"encoding_format": "float"}, {"dimensions": 4}):
+        answer = client(of).embeddings.create(model=of.model, input=texts, **more)
+        width = more.get("dimensions", 8)
+        same([row.embedding for row in answer.data], [vector(text, width) for text in texts])
+        of.count(input=answer.usage.prompt_tokens, output=0)
+
+
+@check({"mresp": EMBEDS["mresp"]})
+def embeddings_of_ids(of: Case) -> None:
+    answer = client(of).embeddings.create(model=of.model, input=[[32, 9], [17]])
+    same(len(answer.data), 2)
+    same(answer.usage.prompt_tokens, 3)
+    of.count(input=3, output=0)
 
 
 serve()

@@ -291,6 +291,46 @@ describe("what comes in", () => {
   });
 });
 
+describe("an answer before a small body is in", () => {
+  const head = request(["POST / HTTP/1.1", "Host: localhost", "Content-Length: 5"]);
+  const busy: RequestListener = (_, res) => void res.writeHead(503).end("busy");
+
+  test("leaves the connection as it is: the body is thrown away, and the next request answered", async () => {
+    const { port } = await up(busy, { limits: { headMs: 200, slowMs: 60_000 } });
+    const client = await dial(port);
+    client.send(head);
+    expect(await client.until(/busy/)).not.toMatch(/connection: close/i);
+    client.send("hello");
+    // Longer than a head may take: what came was no head.
+    await quiet(500);
+    expect(client.closedAfter).toBeUndefined();
+    client.send(`${head}hel`);
+    await client.until(/busy[^]*busy/);
+    client.send(`lo${head}hello`);
+    expect(answers(await client.until(/busy[^]*busy[^]*busy/))).toBe(3);
+    client.socket.destroy();
+  });
+
+  test("a body that never comes is not waited for, and no second answer stands behind the first", async () => {
+    const { port } = await up(busy, { limits: { headMs: 200, slowMs: 200, receiptMs: 300 } });
+    const client = await dial(port);
+    client.send(head);
+    const all = await client.closed();
+    expect([answers(all), status(all)]).toEqual([1, 503]);
+  });
+
+  test("a large one ends it, as one does whose length is not said", async () => {
+    const { port } = await up(busy);
+    for (const framing of ["Content-Length: 70000", "Transfer-Encoding: chunked"]) {
+      const answer = await say(port, request(["POST / HTTP/1.1", "Host: localhost", framing]));
+      expect([framing, answer.toLowerCase().includes("connection: close")]).toEqual([
+        framing,
+        true,
+      ]);
+    }
+  });
+});
+
 describe("Expect: 100-continue", () => {
   const head = request([
     "POST / HTTP/1.1",

@@ -1,0 +1,94 @@
+// Clients by the certificates that they prove when their connection begins. The listener has checked their authority; what each name may do
+// is said here.
+import {
+  defineMiddleware,
+  fail,
+  LIMIT,
+  limitFlaw,
+  limitOf,
+  type ClientCertificate,
+  type Identity,
+} from "tollgate/plugin";
+import { GRANTS, LABELS } from "./grants.ts";
+
+export default defineMiddleware({
+  api: 1,
+  name: "client-certificates",
+  summary: "Clients by their certificates",
+  stability: "beta",
+  sends: "nowhere",
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["names"],
+    properties: {
+      names: {
+        type: "object",
+        minProperties: 1,
+        propertyNames: {
+          pattern: "^[^\\s*]*\\*?[^\\s*]*$",
+          "x-expects": "a name of a certificate, as in batch.example or spiffe://corp/*",
+        },
+        description:
+          "What a certificate is made for (a DNS name, an address or a mail address of its subjectAltName), with one star, and what it may do",
+        additionalProperties: {
+          type: "object",
+          additionalProperties: false,
+          properties: {
+            ...GRANTS,
+            limits: { type: "array", items: LIMIT, description: "What each name may use" },
+            labels: LABELS,
+          },
+        },
+      },
+    },
+  },
+  *check({ names }) {
+    for (const [name, { limits = [] }] of Object.entries(names))
+      for (const [i, limit] of limits.entries()) {
+        const flaw = limitFlaw(limit);
+        if (flaw) yield { ...flaw, path: `/names/${pointed(name)}/limits/${i}${flaw.path}` };
+      }
+  },
+  setup({ names }) {
+    const listed = Object.entries(names).map(([pattern, grants]) => ({
+      fits: fitting(pattern),
+      grants,
+    }));
+    /** The first that is written counts, of the certificate's names the first that fits it. */
+    const identityOf = (of: ClientCertificate): Identity | undefined => {
+      for (const { fits, grants } of listed) {
+        const name = of.names.find(fits);
+        if (name === undefined) continue;
+        const { limits, ...more } = grants;
+        const id = `cert:${name}`;
+        return { ...more, id, limits: limits?.map((l) => limitOf(l, `key:${id}`)) } as Identity;
+      }
+      return undefined;
+    };
+    return {
+      admit(x) {
+        const { certificate } = x;
+        if (x.identity || !certificate) return;
+        const who = identityOf(certificate);
+        if (!who) return;
+        // A connection may outlive what was proved when it began.
+        if (certificate.until <= Date.now())
+          fail("unauthenticated", "The certificate of this connection has ended.", {
+            code: "certificate_ended",
+          });
+        x.identify(who);
+      },
+    };
+  },
+});
+
+const pointed = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1");
+
+function fitting(pattern: string): (name: string) => boolean {
+  const star = pattern.indexOf("*");
+  if (star < 0) return (name) => name === pattern;
+  const [before, after] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  return (name) =>
+    name.length > before.length + after.length && name.startsWith(before) && name.endsWith(after);
+}

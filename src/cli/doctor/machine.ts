@@ -1,0 +1,191 @@
+// What the machine is like: versions, limits, memory, clock, the disk under the state folder, and the rights of its files.
+import { existsSync } from "node:fs";
+import { mkdtemp, open, readFile, rm, stat, statfs } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { GatewayConfig } from "../../config/types.ts";
+import { wallClock } from "../../lib/wall-clock.ts";
+import { sizeOf } from "../amounts.ts";
+import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
+
+/** The oldest that is served with, and those that are kept up for years. */
+const LEAST_NODE = 24;
+const isLasting = (major: number) => major % 2 === 0;
+
+export function versions(version: string, node = process.versions): readonly DoctorFinding[] {
+  const major = Number(node.node.split(".")[0]);
+  const said = `tollgate ${version} on Node ${node.node}, SQLite ${node["sqlite"] ?? "unknown"}, OpenSSL ${node.openssl}`;
+  if (major < LEAST_NODE)
+    return [error("version/node", said, `install Node ${LEAST_NODE} or newer from nodejs.org`)];
+  if (!isLasting(major))
+    return [note("version/node", `${said}; odd versions of Node end after half a year`)];
+  return [fine("version/node", said)];
+}
+
+/** Two descriptors a request: the client's and the provider's; and some for the process itself. */
+const DESCRIPTORS = { perRequest: 2, own: 256 };
+
+export async function limits({
+  bounds,
+  overload,
+}: GatewayConfig): Promise<readonly DoctorFinding[]> {
+  const text = await readFile("/proc/self/limits", "utf8").catch(() => undefined);
+  if (text === undefined)
+    return [note("limits/files", "the limit of open files is not known here")];
+  const soft = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1];
+  const most = soft === "unlimited" ? Infinity : Number(soft);
+  const wanted =
+    Math.min(bounds.connections, overload.most) * DESCRIPTORS.perRequest + DESCRIPTORS.own;
+  return [
+    most >= wanted
+      ? fine("limits/files", `${soft} open files`)
+      : warning(
+          "limits/files",
+          `${soft} open files at most, and ${wanted} may be wanted (bounds.connections, overload.concurrent)`,
+          "raise it: LimitNOFILE=65536 in the unit, --ulimit nofile=65536 for a container, ulimit -n in a shell; or lower those bounds",
+        ),
+  ];
+}
+
+const FREE = { error: 64 << 20, warning: 1 << 30 };
+const FSYNC_MS = { warning: 25, error: 250 };
+const WRITES = 16;
+
+/** Of the folder, or of the nearest one above it that is there. */
+export async function disk(stateDir: string): Promise<readonly DoctorFinding[]> {
+  let folder = stateDir;
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
+  const { bavail, bsize, type } = await statfs(folder);
+  const free = bavail * bsize;
+  const said = `${sizeOf(free)} free for ${stateDir}`;
+  const room =
+    free < FREE.error
+      ? error(
+          "disk/free",
+          said,
+          "make room: a full disk stops all calls, for each is written down first",
+        )
+      : free < FREE.warning
+        ? warning("disk/free", said, "make room, or let rows go: ledger: { keep: 400d }")
+        : fine("disk/free", said);
+  return [room, await fsyncTime(folder), ...networked(type, stateDir)];
+}
+
+/** What each commit of the ledger waits for. */
+async function fsyncTime(folder: string): Promise<DoctorFinding> {
+  let place: string | undefined;
+  try {
+    place = await mkdtemp(join(folder, ".doctor-"));
+    const file = await open(join(place, "fsync"), "w");
+    const times: number[] = [];
+    const bytes = Buffer.alloc(4_096, 1);
+    for (let i = 0; i < WRITES; i++) {
+      const began = performance.now();
+      await file.write(bytes);
+      await file.sync();
+      times.push(performance.now() - began);
+    }
+    await file.close();
+    const median = times.sort((a, b) => a - b)[WRITES / 2]!;
+    const said = `a write is durable after ${median.toFixed(1)} ms (fsync, median of ${WRITES})`;
+    const todo = "put state_dir on a local disk: each request waits twice for it";
+    if (median > FSYNC_MS.error) return error("disk/fsync", said, todo);
+    return median > FSYNC_MS.warning ? warning("disk/fsync", said, todo) : fine("disk/fsync", said);
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    return error(
+      "disk/write",
+      `nothing can be written to ${folder}: ${code ?? message}`,
+      "give this user the folder (chown), or name another one as state_dir",
+    );
+  } finally {
+    if (place !== undefined) await rm(place, { recursive: true, force: true });
+  }
+}
+
+/** As statfs has them. SQLite's log is shared memory, which these do not have. */
+const NETWORKED = new Map([
+  [0x6969, "NFS"],
+  [0xff534d42, "CIFS"],
+  [0xfe534d42, "SMB"],
+  [0x65735546, "FUSE"],
+]);
+const networked = (type: number, stateDir: string): readonly DoctorFinding[] => {
+  const name = NETWORKED.get(type);
+  if (name === undefined) return [];
+  return [
+    warning(
+      "disk/network",
+      `${stateDir} is on ${name}`,
+      "put state_dir on a local disk: SQLite needs one",
+    ),
+  ];
+};
+
+/** Of what gateway.yaml names, and of the file itself. */
+export async function permissions(config: GatewayConfig): Promise<readonly DoctorFinding[]> {
+  if (process.platform === "win32") return [];
+  const found: DoctorFinding[] = [];
+  const keys = config.listen.flatMap(({ tls }) => (tls ? [tls.key] : []));
+  if (config.admin?.tls) keys.push(config.admin.tls.key);
+  const read = new Set(config.sources.filter((file) => !/\.(ya?ml|[cm]?[jt]s|json)$/.test(file)));
+  for (const file of new Set([...config.sources, ...keys])) {
+    const at = await stat(file).catch(() => undefined);
+    if (!at) continue;
+    const secret = read.has(file) || keys.includes(file);
+    if ((at.mode & 0o022) !== 0)
+      found.push(
+        warning(
+          "permissions/written",
+          `others may write ${file}`,
+          `chmod go-w ${file}: it decides where keys are sent`,
+        ),
+      );
+    else if (secret && (at.mode & 0o004) !== 0)
+      found.push(warning("permissions/read", `every user may read ${file}`, `chmod 600 ${file}`));
+  }
+  const folder = await stat(config.stateDir).catch(() => undefined);
+  if (folder && (folder.mode & 0o077) !== 0)
+    found.push(
+      warning(
+        "permissions/state",
+        `others may enter ${config.stateDir}: who opens its control socket is an owner`,
+        `chmod 700 ${config.stateDir}`,
+      ),
+    );
+  if (folder && process.getuid && folder.uid !== process.getuid())
+    found.push(
+      note(
+        "permissions/owner",
+        `${config.stateDir} is another user's; what is said here of files is said of this user`,
+        "run tollgate doctor as the user that serves",
+      ),
+    );
+  if (process.getuid?.() === 0)
+    found.push(
+      note(
+        "permissions/root",
+        "this is root",
+        "let a user of its own serve; deploy/systemd has a unit",
+      ),
+    );
+  return found.length > 0
+    ? found
+    : [fine("permissions", "gateway.yaml, secrets and the state folder are this user's alone")];
+}
+
+const SKEW_MS = { warning: 5_000, error: 300_000 };
+
+/** `said`: what others' clocks say less what ours does, in milliseconds; the middle one is believed. */
+export function clock(said: readonly number[]): readonly DoctorFinding[] {
+  const year = new Date(wallClock()).getUTCFullYear();
+  const todo = "let it be set by the network: timedatectl set-ntp true";
+  if (said.length === 0)
+    return year < 2026
+      ? [error("clock", `it is ${year} here`, todo)]
+      : [note("clock", "no provider was asked what time it is")];
+  const skew = [...said].sort((a, b) => a - b)[Math.floor(said.length / 2)]!;
+  const text = `the clock is ${Math.abs(Math.round(skew / 1_000))} s ${skew > 0 ? "behind" : "ahead of"} that of providers`;
+  if (Math.abs(skew) > SKEW_MS.error) return [error("clock", text, todo)];
+  if (Math.abs(skew) > SKEW_MS.warning) return [warning("clock", text, todo)];
+  return [fine("clock", "the clock is that of providers")];
+}

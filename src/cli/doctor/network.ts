@@ -1,0 +1,196 @@
+// What stands between the gateway and others: names, proxies, TLS of providers, and whether other machines reach the port.
+import { lookup } from "node:dns/promises";
+import { connect as dial } from "node:net";
+import { networkInterfaces } from "node:os";
+import { connect as secure } from "node:tls";
+import type { GatewayConfig } from "../../config/types.ts";
+import { isLoopback } from "../../lib/egress.ts";
+import { wallClock } from "../../lib/wall-clock.ts";
+import { error, fine, note, warning, type DoctorFinding } from "./finding.ts";
+
+const WAIT_MS = 5_000;
+const DAY_MS = 86_400_000;
+const ENDS_SOON_DAYS = 14;
+
+const VARIABLES = [
+  "HTTPS_PROXY",
+  "https_proxy",
+  "HTTP_PROXY",
+  "http_proxy",
+  "ALL_PROXY",
+  "all_proxy",
+];
+
+export async function proxies(
+  { proxy }: Pick<GatewayConfig, "proxy">,
+  env: NodeJS.ProcessEnv,
+): Promise<readonly DoctorFinding[]> {
+  const named = VARIABLES.filter((name) => env[name]);
+  if (!proxy)
+    return named.length === 0
+      ? [fine("proxy", "no proxy: calls go straight")]
+      : [
+          warning(
+            "proxy/unused",
+            `${named.join(", ")} ${named.length === 1 ? "is" : "are"} set, and the gateway does not read variables of this kind`,
+            `if calls have to go through it: proxy: { url: "\${env:${named[0]}}" }`,
+          ),
+        ];
+  const { hostname, port, protocol } = new URL(proxy.url);
+  const at = { host: hostname, port: Number(port) || (protocol === "https:" ? 443 : 80) };
+  const trouble = await reach(at.host, at.port);
+  return [
+    trouble === undefined
+      ? fine("proxy", `calls go through ${at.host}:${at.port}, which takes connections`)
+      : error(
+          "proxy/unreachable",
+          `the proxy ${at.host}:${at.port} takes no connection: ${trouble}`,
+          "mend proxy.url, or what stands between",
+        ),
+  ];
+}
+
+/** Undefined: it can be connected to. */
+export const reach = (host: string, port: number): Promise<string | undefined> =>
+  new Promise((resolve) => {
+    const socket = dial({ host: host.replace(/^\[|\]$/g, ""), port, timeout: WAIT_MS });
+    const over = (why: string | undefined) => (socket.destroy(), resolve(why));
+    socket.once("connect", () => over(undefined));
+    socket.once("timeout", () => over("no answer"));
+    socket.once("error", (cause: NodeJS.ErrnoException) => over(cause.code ?? cause.message));
+  });
+
+/** Where a provider is asked. `proxied`: the proxy finds it. */
+export async function origin(
+  provider: string,
+  base: URL,
+  proxied: boolean,
+): Promise<readonly DoctorFinding[]> {
+  const host = base.hostname.replace(/^\[|\]$/g, "");
+  const id = `providers.${provider}`;
+  if (proxied) return [note(`${id}/dns`, `${provider}: ${host} is looked up by the proxy`)];
+  const began = performance.now();
+  const found = await lookup(host, { all: true }).catch((cause: NodeJS.ErrnoException) => cause);
+  const ms = Math.round(performance.now() - began);
+  if (!Array.isArray(found))
+    return [
+      error(
+        `${id}/dns`,
+        `${provider}: ${host} has no address (${found.code})`,
+        "look at base_url and /etc/resolv.conf; behind a proxy say proxy: { url: … }",
+      ),
+    ];
+  const named =
+    ms > 500
+      ? warning(
+          `${id}/dns`,
+          `${provider}: looking ${host} up took ${ms} ms`,
+          "run a caching resolver on this machine",
+        )
+      : fine(`${id}/dns`, `${provider}: ${host} is ${found[0]!.address}, found in ${ms} ms`);
+  return [
+    named,
+    base.protocol === "https:"
+      ? await handshake(id, provider, base)
+      : await plain(id, provider, base),
+  ];
+}
+
+async function plain(id: string, provider: string, base: URL): Promise<DoctorFinding> {
+  const trouble = await reach(base.hostname, Number(base.port) || 80);
+  return trouble === undefined
+    ? fine(`${id}/connect`, `${provider}: ${base.host} takes connections`)
+    : error(
+        `${id}/connect`,
+        `${provider}: ${base.host} takes no connection (${trouble})`,
+        "start it, or mend base_url",
+      );
+}
+
+const handshake = (id: string, provider: string, base: URL): Promise<DoctorFinding> =>
+  new Promise((resolve) => {
+    const host = base.hostname.replace(/^\[|\]$/g, "");
+    const began = performance.now();
+    const socket = secure({
+      host,
+      port: Number(base.port) || 443,
+      servername: /^[\d.]+$|:/.test(host) ? "" : host,
+      timeout: WAIT_MS,
+    });
+    const over = (finding: DoctorFinding) => (socket.destroy(), resolve(finding));
+    socket.once("secureConnect", () => {
+      const ms = Math.round(performance.now() - began);
+      const days = Math.floor(
+        (Date.parse(socket.getPeerCertificate().valid_to) - wallClock()) / DAY_MS,
+      );
+      const said = `${provider}: ${socket.getProtocol()} with ${host} in ${ms} ms`;
+      over(
+        days < ENDS_SOON_DAYS
+          ? warning(
+              `${id}/tls`,
+              `${said}; its certificate ends in ${days} days`,
+              "tell who runs it",
+            )
+          : fine(`${id}/tls`, said),
+      );
+    });
+    const failed = (why: string) =>
+      over(
+        error(
+          `${id}/tls`,
+          `${provider}: no TLS with ${base.host} (${why})`,
+          "a proxy that reads TLS wants its own authority: NODE_EXTRA_CA_CERTS=/path/ca.pem; else look at base_url and the clock",
+        ),
+      );
+    socket.once("timeout", () => failed("no answer"));
+    socket.once("error", (cause: NodeJS.ErrnoException) => failed(cause.code ?? cause.message));
+  });
+
+/** Whether other machines reach the port, as far as this one can tell. `serves`: a gateway runs. */
+export async function outside(
+  { listen }: Pick<GatewayConfig, "listen">,
+  serves: boolean,
+): Promise<readonly DoctorFinding[]> {
+  const others = Object.values(networkInterfaces()).flatMap((list) =>
+    (list ?? []).filter(({ internal, family }) => !internal && family === "IPv4"),
+  );
+  const found: DoctorFinding[] = [];
+  for (const { host, port, socket, tls } of listen) {
+    if (socket !== undefined) {
+      found.push(fine("listen/socket", `${socket}: this machine alone`));
+      continue;
+    }
+    const open = !isLoopback(host);
+    if (!open) found.push(fine("listen/loopback", `${host}:${port}: this machine alone`));
+    else if (!tls)
+      found.push(
+        warning(
+          "listen/plain",
+          `${host}:${port} is for other machines too, and keys travel in the clear there`,
+          "give it tls: { cert, key }, or let something in front of it speak TLS",
+        ),
+      );
+    if (!serves || port === 0) continue;
+    for (const { address } of others.slice(0, 4)) {
+      const trouble = await reach(address, port);
+      if (open && trouble !== undefined)
+        found.push(
+          warning(
+            "listen/unreached",
+            `${address}:${port} takes no connection (${trouble})`,
+            "look at the firewall of this machine",
+          ),
+        );
+      else if (open) found.push(fine("listen/reached", `${address}:${port} takes connections`));
+      else if (trouble === undefined)
+        found.push(
+          warning(
+            "listen/shadowed",
+            `${address}:${port} takes connections, and the gateway does not listen there`,
+            "find what does: ss -ltnp",
+          ),
+        );
+    }
+  }
+  return found;
+}

@@ -1,0 +1,81 @@
+// Amounts, durations and limits of other gateways, in our words. Money never passes through a float.
+import type { Said } from "./said.ts";
+
+/** A decimal text times ten to a power: "3e-7" by 6 is "0.3". Undefined: it is no plain number. */
+export function shifted(text: string, places: number): string | undefined {
+  const [, whole = "", fraction = "", exponent = "0"] =
+    /^(\d*)(?:\.(\d+))?(?:e([+-]?\d{1,3}))?$/i.exec(text.trim()) ?? [];
+  if (whole === "" && fraction === "") return undefined;
+  const point = whole.length + Number(exponent) + places;
+  const digits = whole + fraction;
+  const padded = point <= 0 ? "0".repeat(1 - point) + digits : digits.padEnd(point, "0");
+  const at = point <= 0 ? 1 : point;
+  const before = padded.slice(0, at).replace(/^0+(?=\d)/, "");
+  const after = padded.slice(at).replace(/0+$/, "");
+  return after === "" ? before : `${before}.${after}`;
+}
+
+/** Theirs are dollars a token, ours dollars a million. */
+const RATES: Readonly<Record<string, readonly [unit: string, places: number]>> = {
+  input_cost_per_token: ["input", 6],
+  output_cost_per_token: ["output", 6],
+  cache_read_input_token_cost: ["cache_read", 6],
+  cache_creation_input_token_cost: ["cache_write_5m", 6],
+};
+
+/** Undefined: none is said. */
+export function priceIn(...places: readonly Said[]): Record<string, string> | "free" | undefined {
+  const price: Record<string, string> = {};
+  for (const [name, [unit, digits]] of Object.entries(RATES))
+    for (const place of places) {
+      const text = place.get(name).text();
+      const said = text === undefined ? undefined : shifted(text, digits);
+      if (said !== undefined) price[unit] ??= said;
+    }
+  const amounts = Object.values(price);
+  if (amounts.length === 0) return undefined;
+  return amounts.every((amount) => amount === "0") ? "free" : price;
+}
+
+const SPANS: readonly (readonly [RegExp, per: string, exact: boolean])[] = [
+  [/^(1h|60m)$/, "hour", true],
+  [/^(1d|24h|daily)$/i, "day", true],
+  [/^(7d|1w|weekly)$/i, "week", true],
+  [/^(1M|1mo|monthly)$/i, "month", true],
+  [/^(28|29|30|31)d$/, "month", false],
+];
+
+/** A budget in dollars, by the calendar; what is only nearly the same is said. */
+export function budgetOf(max: Said, span: Said): Record<string, unknown> | undefined {
+  const usd = max.text();
+  const amount = usd === undefined ? undefined : shifted(usd, 0);
+  const said = span.text();
+  if (amount === undefined) return undefined;
+  if (said === undefined) return { unit: "usd", max: amount, per: "total" };
+  const [, per, exact] = SPANS.find(([pattern]) => pattern.test(said)) ?? [
+    undefined,
+    "month",
+    false,
+  ];
+  if (!exact)
+    span.find("approximate", `a budget of ${said} is counted here by the calendar ${per}`);
+  return { unit: "usd", max: amount, per };
+}
+
+/** Requests and tokens a minute, and so many at once. */
+export function ratesOf(
+  of: Said,
+  names: Readonly<Record<"requests" | "tokens" | "concurrent", string>>,
+) {
+  const limits: Record<string, unknown>[] = [];
+  for (const unit of ["requests", "tokens", "concurrent"] as const) {
+    const max = of.get(names[unit]).number();
+    if (max === undefined || max < 1) continue;
+    limits.push({ unit, max: Math.floor(max), per: unit === "concurrent" ? "open" : "minute" });
+  }
+  return limits;
+}
+
+/** Seconds, as a duration of gateway.yaml. */
+export const seconds = (of: number): string =>
+  Number.isInteger(of) ? `${of}s` : `${Math.round(of * 1_000)}ms`;

@@ -1,0 +1,176 @@
+// LiteLLM's router: what is asked after what has failed, and by which rule one is chosen.
+import type { Draft } from "./draft.ts";
+import { seconds } from "./amounts.ts";
+import type { Said } from "./said.ts";
+
+/** Failures that are not said in `on` unless a route names them. */
+const USUAL = [
+  "unsupported",
+  "rate_limited",
+  "overloaded",
+  "timeout",
+  "upstream",
+  "upstream_auth",
+  "upstream_quota",
+];
+
+const STRATEGIES: Readonly<Record<string, readonly [pick: string, exact: boolean]>> = {
+  "simple-shuffle": ["weighted", true],
+  "least-busy": ["fastest", false],
+  "usage-based-routing": ["weighted", false],
+  "usage-based-routing-v2": ["weighted", false],
+  "latency-based-routing": ["fastest", true],
+  "cost-based-routing": ["cheapest", true],
+};
+
+/** What each name stands for by itself: two names may fall over to each other, and no line may lead back to itself. */
+type OwnCandidates = ReadonlyMap<string, readonly string[]>;
+
+export function routerSettings(root: Said, draft: Draft): void {
+  const router = root.get("router_settings");
+  strategy(router.get("routing_strategy"), draft);
+  const own: OwnCandidates = new Map(
+    [...draft.routes].map(([name, { candidates }]) => [name, candidates.map(({ model }) => model)]),
+  );
+  for (const settings of [router, root.get("litellm_settings")]) {
+    fallbacks(settings.get("fallbacks"), draft, { own, more: [] });
+    fallbacks(settings.get("context_window_fallbacks"), draft, { own, more: ["context_length"] });
+    fallbacks(settings.get("content_policy_fallbacks"), draft, { own, more: ["content_policy"] });
+    usualFallbacks(settings.get("default_fallbacks"), draft, own);
+  }
+  aliases(router.get("model_group_alias"), draft);
+  times(router, draft);
+  for (const key of [
+    "allowed_fails",
+    "cooldown_time",
+    "retry_policy",
+    "allowed_fails_policy",
+    "retry_after",
+  ])
+    if (router.get(key).isThere)
+      router
+        .get(key)
+        .find(
+          "approximate",
+          "what fails rests by the gateway's own rules (docs/operators.md, When a provider fails)",
+        );
+  for (const key of [
+    "redis_host",
+    "redis_port",
+    "redis_password",
+    "redis_url",
+    "cache_responses",
+    "enable_pre_call_checks",
+  ])
+    if (router.get(key).isThere)
+      router
+        .get(key)
+        .find("exact", "not needed: limits and budgets are exact over all processes without it");
+}
+
+function strategy(said: Said, draft: Draft): void {
+  const name = said.text();
+  if (name === undefined) return;
+  const known = STRATEGIES[name];
+  if (!known) return said.find("unsupported", `no pick is "${name}"; weighted stays`);
+  const [pick, exact] = known;
+  if (!exact) said.find("approximate", `pick: ${pick} comes nearest`);
+  for (const route of draft.routes.values())
+    if (route.pick === "weighted") {
+      route.pick = pick;
+      if (pick !== "weighted") for (const each of route.candidates) delete each.weight;
+    }
+}
+
+/** A list of maps: what failed, and what is asked then. */
+function fallbacks(
+  said: Said,
+  draft: Draft,
+  of: { readonly own: OwnCandidates; readonly more: readonly string[] },
+): void {
+  for (const each of said.list())
+    for (const name of each.keys) {
+      const names = each.get(name).texts();
+      add(each.get(name), draft, { name, names, ...of });
+    }
+}
+
+interface Fallbacks {
+  readonly name: string;
+  readonly names: readonly string[];
+  /** Failures that `on` names beside the usual ones. */
+  readonly more: readonly string[];
+  readonly own: OwnCandidates;
+}
+
+function add(said: Said, draft: Draft, { name, names, more, own }: Fallbacks): void {
+  const route = draft.routes.get(name);
+  if (!route) return said.find("unsupported", `there is no model "${name}" to fall over from`);
+  const missing = names.filter((each) => !isKnown(each, draft));
+  if (missing.length > 0)
+    said.find("unsupported", `there is no model ${missing.join(", ")} to fall over to`);
+  const others = names
+    .filter((each) => !missing.includes(each) && each !== name)
+    .flatMap((each) => own.get(each) ?? [each]);
+  const before = route.on;
+  for (const other of others)
+    if (!route.candidates.some(({ model }) => model === other))
+      route.candidates.push({ model: other });
+  // Those of one kind of failure share one list here.
+  if (more.length > 0) {
+    const first = before === undefined && route.comment !== "fallbacks";
+    route.on = [...new Set([...(before ?? (first ? [] : USUAL)), ...more])];
+    if (!first || before !== undefined)
+      said.find(
+        "approximate",
+        "here one list of candidates holds for all failures that `on` names",
+      );
+  } else {
+    if (before !== undefined) route.on = [...new Set([...USUAL, ...before])];
+    route.comment = "fallbacks";
+  }
+  // What comes after a failure is no part of the shares.
+  if (route.pick === "weighted")
+    for (const one of route.candidates) if (others.includes(one.model)) one.weight = 0;
+}
+
+const isKnown = (name: string, draft: Draft): boolean =>
+  draft.routes.has(name) || draft.providers.has(name.slice(0, Math.max(0, name.indexOf("/"))));
+
+function usualFallbacks(said: Said, draft: Draft, own: OwnCandidates): void {
+  const names = said.texts();
+  if (names.length === 0) return;
+  said.find("approximate", "added to every name that has no fallbacks of its own");
+  for (const [name, route] of draft.routes)
+    if (route.comment !== "fallbacks" && !names.includes(name) && !name.includes("*"))
+      add(said, draft, { name, names, more: [], own });
+}
+
+function aliases(said: Said, draft: Draft): void {
+  for (const alias of said.keys) {
+    const to = said.get(alias);
+    const name = to.text() ?? to.get("model").text();
+    to.get("hidden").take();
+    if (name === undefined || !isKnown(name, draft))
+      to.find("unsupported", `there is no model "${name}"`);
+    else draft.routes.set(alias, { candidates: [{ model: name }] });
+  }
+}
+
+function times(router: Said, draft: Draft): void {
+  const [timeout, stream] = [router.get("timeout").number(), router.get("stream_timeout").number()];
+  if (timeout !== undefined || stream !== undefined)
+    draft.settings["timeouts"] = {
+      ...(stream !== undefined && { first_byte: seconds(stream) }),
+      ...(timeout !== undefined && { total: seconds(timeout) }),
+    };
+  const retries = router.get("num_retries");
+  const count = retries.number();
+  if (count === undefined) return;
+  retries.find(
+    "approximate",
+    "as many calls of one request; which failures are tried again is the gateway's to say",
+  );
+  const calls = Math.min(10, Math.max(1, Math.round(count) + 1));
+  draft.settings["attempts"] = { target: Math.min(2, calls), all: calls };
+}

@@ -1,0 +1,214 @@
+// The keys of another gateway, as its export says them: a JSON list, or a CSV with a line of names. A key stands there as its SHA-256; what
+// it may use is read by the names that exports have for it, and what is not understood is said.
+import { readFile } from "node:fs/promises";
+import { fail } from "../model/error.ts";
+import type { Json, JsonObject } from "../model/values.ts";
+import { parseDecimal } from "../money/decimal.ts";
+import { csvRows } from "./csv-rows.ts";
+
+export interface ImportedKeys {
+  /** As `keys.import` takes them. */
+  readonly keys: readonly JsonObject[];
+  readonly remarks: readonly string[];
+  /** Each as it was written, in the same order. */
+  readonly records: readonly JsonObject[];
+}
+
+const MOST_BYTES = 64 << 20;
+
+export async function importedKeys(
+  file: string,
+  account: string | undefined,
+): Promise<ImportedKeys> {
+  const bytes = await readFile(file);
+  if (bytes.length > MOST_BYTES) fail("too_large", `${file} has more than 64 MiB.`);
+  const text = bytes.toString();
+  const records = /^\s*[[{]/.test(text) ? jsonRecords(text, file) : csvRows(text);
+  const unread = new Set<string>();
+  const remarks: string[] = [];
+  const keys = records.map((record, i) =>
+    keyOf(record, `${file}: key ${i + 1}`, { account, unread, remarks }),
+  );
+  if (unread.size > 0) remarks.push(`Not read: ${[...unread].sort().join(", ")}.`);
+  return { keys, remarks, records };
+}
+
+function jsonRecords(text: string, file: string): readonly JsonObject[] {
+  const notJson = (): never => fail("invalid", `${file} is not JSON.`, { code: "usage" });
+  const said = parsed(text) ?? notJson();
+  const list = Array.isArray(said) ? said : ((said as { keys?: Json }).keys ?? notJson());
+  if (!Array.isArray(list)) return notJson();
+  return list.map((each) =>
+    typeof each === "object" && each !== null && !Array.isArray(each)
+      ? (each as JsonObject)
+      : notJson(),
+  );
+}
+
+const parsed = (text: string): Json | undefined => {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+};
+
+/** By these names, the first that says something. */
+const NAMES = {
+  digest: ["digest", "token", "keyHash", "key_hash", "hash"],
+  name: ["name", "key_alias", "alias", "key_name"],
+  models: ["models"],
+  frontends: ["frontends"],
+  privacy: ["privacy"],
+  expires: ["expires", "expires_at", "expiresAt"],
+  labels: ["labels"],
+  limits: ["limits"],
+  budget: ["max_budget", "budget"],
+  span: ["budget_duration"],
+  requests: ["rpm_limit", "rpm"],
+  tokens: ["tpm_limit", "tpm"],
+  concurrent: ["max_parallel_requests", "concurrent"],
+  account: ["account"],
+  ended: ["blocked", "revoked"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+const READ: ReadonlySet<string> = new Set(Object.values(NAMES).flat());
+
+function keyOf(
+  record: JsonObject,
+  where: string,
+  of: { account: string | undefined; unread: Set<string>; remarks: string[] },
+): JsonObject {
+  const said = (what: keyof typeof NAMES): Json | undefined => {
+    for (const name of NAMES[what]) {
+      const value = record[name];
+      if (value !== undefined && value !== null && value !== "") return value;
+    }
+    return undefined;
+  };
+  for (const [name, value] of Object.entries(record))
+    if (!READ.has(name) && !isEmpty(value)) of.unread.add(name);
+  const key: { [name: string]: Json | undefined } = {
+    digest: digestOf(said("digest"), where),
+    name: text(said("name")),
+    models: listOf(said("models")),
+    frontends: listOf(said("frontends")),
+    privacy: said("privacy"),
+    account: of.account ?? text(said("account")),
+    expires: momentOf(said("expires"), where),
+    labels: objectOf(said("labels")),
+    limits: [...limitsOf(said, where, of.remarks)],
+    revoked: said("ended") === true || said("ended") === "true" || undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(key).filter((entry): entry is [string, Json] => entry[1] !== undefined),
+  );
+}
+
+const isEmpty = (value: Json | undefined): boolean =>
+  value === null ||
+  value === undefined ||
+  value === "" ||
+  value === "{}" ||
+  value === "[]" ||
+  (typeof value === "object" && Object.keys(value).length === 0);
+
+/** "sha256:<hex>" of some, hex of others. A key itself is none: it is not to lie about in files. */
+function digestOf(said: Json | undefined, where: string): string {
+  const hex = String(said ?? "")
+    .replace(/^sha256:/, "")
+    .toLowerCase();
+  return /^[0-9a-f]{64}$/.test(hex)
+    ? hex
+    : fail("invalid", `${where} has no SHA-256 of its key, as 64 hexadecimal digits.`, {
+        code: "usage",
+      });
+}
+
+const text = (said: Json | undefined): string | undefined =>
+  said === undefined ? undefined : String(said).slice(0, 200);
+
+/** A list, its JSON, or names with commas between them; an empty one restricts nothing there, and here it is not said. */
+function listOf(said: Json | undefined): string[] | undefined {
+  const list = Array.isArray(said) ? said : fromText(said);
+  const names = list.map(String).filter((each) => each !== "" && each !== "*");
+  return names.length > 0 ? names : undefined;
+}
+function fromText(said: Json | undefined): readonly Json[] {
+  if (typeof said !== "string") return [];
+  const list = said.startsWith("[") ? parsed(said) : undefined;
+  return Array.isArray(list)
+    ? list
+    : said
+        .replace(/^\{|\}$/g, "")
+        .split(",")
+        .map((each) => each.trim());
+}
+
+function objectOf(said: Json | undefined): JsonObject | undefined {
+  const value = typeof said === "string" ? parsed(said) : said;
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as JsonObject)
+    : undefined;
+}
+
+function momentOf(said: Json | undefined, where: string): number | undefined {
+  if (said === undefined) return undefined;
+  const at = typeof said === "number" ? said : Date.parse(String(said));
+  return Number.isFinite(at)
+    ? at
+    : fail("invalid", `${where} expires on "${String(said)}", which is no date.`, {
+        code: "usage",
+      });
+}
+
+/** Windows there go with a key's own clock; here with the calendar. */
+const SPANS: Readonly<Record<string, string>> = {
+  "1h": "hour",
+  "24h": "day",
+  "1d": "day",
+  "7d": "week",
+  "1w": "week",
+  "28d": "month",
+  "30d": "month",
+  "31d": "month",
+  "1mo": "month",
+  "1M": "month",
+};
+
+function* limitsOf(
+  said: (
+    what: "limits" | "budget" | "span" | "requests" | "tokens" | "concurrent",
+  ) => Json | undefined,
+  where: string,
+  remarks: string[],
+): Generator<Json, void> {
+  const own = said("limits");
+  const list = typeof own === "string" ? parsed(own) : own;
+  if (Array.isArray(list)) yield* list;
+  const budget = said("budget");
+  if (budget !== undefined) {
+    const span = said("span");
+    const per = span === undefined ? "total" : SPANS[String(span)];
+    if (per === undefined)
+      remarks.push(`${where}: a budget for ${String(span)} is counted here by the month.`);
+    yield { unit: "nano_usd", max: Number(nano(budget, where)), per: per ?? "month" };
+  }
+  for (const [what, per] of [
+    ["requests", "minute"],
+    ["tokens", "minute"],
+    ["concurrent", "open"],
+  ] as const) {
+    const max = said(what);
+    if (max !== undefined) yield { unit: what, max: Math.floor(Number(max)), per };
+  }
+}
+
+function nano(said: Json, where: string): bigint {
+  try {
+    return parseDecimal(String(said), 9);
+  } catch {
+    return fail("invalid", `${where} has the budget "${String(said)}", which is no amount.`, {
+      code: "usage",
+    });
+  }
+}

@@ -1,0 +1,25 @@
+// The store's own commands, by a word of their own: what `tollgate plugin store` runs.
+import type { CliCommand } from "./command.ts";
+import { command as plugin } from "./plugin.ts";
+
+export const command: CliCommand = {
+  usage: "store [command] [options]",
+  about:
+    "Lists the commands that the mounted store brings, or runs one: in the running gateway, or on its files while none\n" +
+    "runs. The same as tollgate plugin store.",
+  options: plugin.options,
+  words: { least: 0, most: 1 },
+  examples: ["tollgate store", "tollgate store status", "tollgate store plan"],
+  async narrow(given) {
+    const [name] = given.words;
+    if (name === undefined) return command;
+    const found = await plugin.narrow!({ ...given, words: ["store", name] });
+    return {
+      ...found,
+      usage: found.usage.replace(/^plugin /, ""),
+      examples: found.examples.map((line) => line.replace("tollgate plugin ", "tollgate ")),
+      words: { least: 1, most: 1 },
+    };
+  },
+  run: (given) => plugin.run({ ...given, words: ["store"] }),
+};

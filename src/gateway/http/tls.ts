@@ -1,0 +1,108 @@
+// TLS on a listener: its certificate, read from files that are watched. A new one is used from the next handshake on, and connections that
+// are open stay.
+import { readFile } from "node:fs/promises";
+import type { RequestListener, Server } from "node:http";
+import { createServer } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
+import type { ListenTls } from "../../config/lines.ts";
+import type { Log } from "../../lib/log.ts";
+import { fail, sayable } from "../../model/error.ts";
+import { watchFiles } from "../reload/watch.ts";
+
+/** Forward secrecy, and no cipher without authentication of its own. TLS 1.3 knows no others. */
+const CIPHERS = [
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+].join(":");
+
+/** A handshake that is not over by then is cut: as long as a head may take. */
+const HANDSHAKE_MS = 10_000;
+
+/** Certificate and key are two files, and may be written a moment after each other. */
+const TRIES = 5;
+const AGAIN_MS = 200;
+
+/** `key`: what names the files in gateway.yaml. */
+export async function contextOf(tls: ListenTls, key: string): Promise<SecureContextOptions> {
+  const read = (path: string) =>
+    readFile(path).catch((error: NodeJS.ErrnoException) =>
+      fail("conflict", `${path} cannot be read: ${error.code}. It stands under ${key}.`, {
+        code: "tls_unreadable",
+      }),
+    );
+  const options: SecureContextOptions = {
+    cert: await read(tls.cert),
+    key: await read(tls.key),
+    minVersion: tls.minVersion,
+    ciphers: CIPHERS,
+    ...(tls.clients && { ca: await read(tls.clients.ca) }),
+  };
+  try {
+    createSecureContext(options);
+    return options;
+  } catch (error) {
+    return fail("conflict", `${key} cannot be used: ${(error as Error).message}`, {
+      code: "tls_unusable",
+    });
+  }
+}
+
+/** A server that is not open yet. */
+export function secured(
+  context: SecureContextOptions,
+  clients: ListenTls["clients"],
+  handler: RequestListener,
+): Server {
+  return createServer(
+    {
+      ...context,
+      handshakeTimeout: HANDSHAKE_MS,
+      ALPNProtocols: ["http/1.1"],
+      requestCert: clients !== undefined,
+      rejectUnauthorized: clients?.required ?? false,
+    },
+    handler,
+  ) as unknown as Server;
+}
+
+/** Until the server is closed. */
+export function renewing(server: Server, tls: ListenTls, { key, log }: { key: string; log: Log }) {
+  const files = [tls.cert, tls.key, ...(tls.clients ? [tls.clients.ca] : [])];
+  const over = new AbortController();
+  const changed = async () => {
+    for (let tries = TRIES; ; tries--) {
+      try {
+        const context = await contextOf(tls, key);
+        (
+          server as unknown as { setSecureContext(of: SecureContextOptions): void }
+        ).setSecureContext(context);
+        log.info({ files }, "another certificate is used from now on");
+        return;
+      } catch (error) {
+        if (over.signal.aborted) return;
+        if (tries <= 1) {
+          log.error(
+            { error: sayable(error) },
+            "a certificate was not taken; the one before goes on",
+          );
+          return;
+        }
+        await sleep(AGAIN_MS, undefined, { ref: false });
+      }
+    }
+  };
+  const watched = watchFiles({
+    files: () => files,
+    changed,
+    failed: (err) => log.error({ err }, "the files of a certificate cannot be watched"),
+  });
+  server.once("close", () => {
+    over.abort();
+    void watched[Symbol.asyncDispose]();
+  });
+}

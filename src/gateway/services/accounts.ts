@@ -1,0 +1,39 @@
+// The accounts that the store keeps, as this process knows them: all of them, so that a request waits for none. Read when the process
+// begins, told of each change before the command that made it is answered, and read anew when another gateway has changed some.
+import type { AccountRecord } from "../../plugin/account.ts";
+import type { Store } from "../../plugin/store.ts";
+import type { StoredAccounts } from "../../walk/accounts.ts";
+
+/** Of one page. */
+const AT_ONCE = 1_000;
+
+export class KnownAccounts implements StoredAccounts {
+  readonly #all = new Map<string, AccountRecord>();
+  changes = 0;
+
+  get(id: string): AccountRecord | undefined {
+    return this.#all.get(id);
+  }
+
+  values(): Iterable<AccountRecord> {
+    return this.#all.values();
+  }
+
+  /** What is older than what is known changes nothing: a listing may have been begun before the last change. */
+  put(record: AccountRecord): void {
+    const known = this.#all.get(record.id);
+    if (known && known.version > record.version) return;
+    this.#all.set(record.id, record);
+    this.changes++;
+  }
+
+  /** All that the store has. Nothing is ever taken out there: what has ended is there still. */
+  async read(store: Pick<Store, "accounts">): Promise<void> {
+    let after: string | undefined;
+    do {
+      const page = await store.accounts?.({ after, limit: AT_ONCE });
+      for (const record of page?.items ?? []) this.put(record);
+      after = page?.next;
+    } while (after !== undefined);
+  }
+}

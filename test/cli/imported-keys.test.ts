@@ -1,0 +1,134 @@
+// The keys of another gateway, out of what it exports: no key is lost on the way, none is invented, and what was not read is said.
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { expect, it, onTestFinished } from "vitest";
+import { csvRows } from "../../src/cli/csv-rows.ts";
+import { importedKeys } from "../../src/cli/imported-keys.ts";
+import { digest } from "../../src/lib/key.ts";
+import { faultOf } from "../../src/model/error.ts";
+
+async function imported(text: string, account?: string) {
+  const folder = await mkdtemp(join(tmpdir(), "tollgate-import-"));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, "keys");
+  await writeFile(file, text);
+  return importedKeys(file, account);
+}
+const HASH = digest("sk-1");
+
+it("a table of hashed keys with budgets and rates, as JSON", async () => {
+  const { keys, remarks } = await imported(
+    JSON.stringify([
+      {
+        token: HASH,
+        key_alias: "ci",
+        models: ["gpt-5", "claude-*"],
+        expires: "2027-01-31T00:00:00Z",
+        max_budget: 12.5,
+        budget_duration: "7d",
+        rpm_limit: 60,
+        tpm_limit: null,
+        max_parallel_requests: 4,
+        blocked: false,
+        spend: 3.2,
+        metadata: {},
+        team_id: "t1",
+      },
+      {
+        token: HASH.toUpperCase(),
+        models: [],
+        max_budget: 1,
+        budget_duration: "45d",
+        blocked: true,
+      },
+    ]),
+    "acme",
+  );
+  expect(keys).toEqual([
+    {
+      digest: HASH,
+      name: "ci",
+      models: ["gpt-5", "claude-*"],
+      account: "acme",
+      expires: Date.UTC(2027, 0, 31),
+      limits: [
+        { unit: "nano_usd", max: 12_500_000_000, per: "week" },
+        { unit: "requests", max: 60, per: "minute" },
+        { unit: "concurrent", max: 4, per: "open" },
+      ],
+    },
+    {
+      digest: HASH,
+      account: "acme",
+      limits: [{ unit: "nano_usd", max: 1_000_000_000, per: "month" }],
+      revoked: true,
+    },
+  ]);
+  expect(remarks).toEqual([
+    expect.stringMatching(/key 2: a budget for 45d is counted here by the month/),
+    "Not read: spend, team_id.",
+  ]);
+});
+
+it.each([
+  [`{"keys":[{"keyHash":"sha256:${HASH}","name":"a"}]}`, { digest: HASH, name: "a", limits: [] }],
+  [
+    `token,key_alias,models,labels\r\n${HASH},"a ""b"", c","x/*, y","{""team"":""web""}"\r\n`,
+    { digest: HASH, name: 'a "b", c', models: ["x/*", "y"], labels: { team: "web" }, limits: [] },
+  ],
+  [`digest,models\n${HASH},{}\n\n`, { digest: HASH, limits: [] }],
+])("%s", async (text, key) => {
+  expect((await imported(text)).keys).toEqual([key]);
+});
+
+it.each([
+  ["[1]", "is not JSON"],
+  ['{"a":1}', "is not JSON"],
+  ['[{"name":"a"}]', "key 1 has no SHA-256"],
+  [`[{"token":"sk-1234"}]`, "key 1 has no SHA-256"],
+  [`token,name\n${HASH},"a`, "ends within a quoted cell"],
+  [`[{"token":"${HASH}","expires":"soon"}]`, "no date"],
+  [`[{"token":"${HASH}","max_budget":"much"}]`, "no amount"],
+])("%s is refused, and no key's text is repeated", async (text, message) => {
+  const error = await imported(text).then(
+    () => undefined,
+    (problem: unknown) => faultOf(problem),
+  );
+  expect(error?.message).toContain(message);
+  expect(error?.message).not.toContain("sk-1234");
+});
+
+const cell = fc.string({
+  unit: fc.constantFrom("a", ",", '"', "\n", "\r", " ", "é"),
+  maxLength: 8,
+});
+it("any table that is written in CSV is read as it was", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(cell, cell), { maxLength: 8 }),
+      fc.constantFrom("\n", "\r\n"),
+      (rows, end) => {
+        const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+        const lines = [["one", "two"], ...rows].map((row) => row.map(quoted).join(","));
+        expect(csvRows(lines.join(end))).toEqual(rows.map(([one, two]) => ({ one, two })));
+      },
+    ),
+  );
+});
+
+it("a table of many lines, or of one that never ends, takes time in proportion to its size", () => {
+  for (const line of ["a,b\n", '"a""b",c\n', '"', ","]) {
+    const took = (lines: number) => {
+      const text = line.repeat(lines);
+      const began = process.cpuUsage().user;
+      try {
+        csvRows(text);
+      } catch {}
+      return process.cpuUsage().user - began;
+    };
+    took(5_000);
+    expect(took(40_000)).toBeLessThan(60_000 + 40 * took(5_000));
+  }
+});

@@ -1,0 +1,88 @@
+// `tollgate init`: what a terminal is asked, what flags say in its place, and that what is written passes check.
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parse } from "yaml";
+import { expect, it } from "vitest";
+import { interview } from "../../src/cli/init/interview.ts";
+import { folder } from "../kit/command-line.ts";
+
+const KNOWN = ["demo", "openai", "anthropic"];
+
+async function answered(found: readonly string[], ...answers: string[]) {
+  const heard: string[] = [];
+  const made = await interview({
+    known: KNOWN,
+    found,
+    ask: async (question) => (heard.push(question), answers.shift() ?? ""),
+    say: (text) => void heard.push(text),
+  });
+  return { made, heard: heard.join("\n") };
+}
+
+it("Enter takes what was found", async () => {
+  const { made, heard } = await answered(["openai"]);
+  expect(made).toEqual({ names: ["openai"], server: undefined, budget: undefined, keep: "400d" });
+  expect(heard).toContain("Variables with keys are set for: openai.");
+  expect((await answered([])).made.names).toEqual(["demo"]);
+});
+
+it("a wrong answer is asked for again, with what is wrong", async () => {
+  const { made, heard } = await answered(
+    [],
+    "antropic",
+    "anthropic, demo",
+    "nowhere",
+    "http://127.0.0.1:1/v1",
+    "much",
+    "50",
+    "x",
+    "forever",
+  );
+  expect(heard).toContain('Did you mean "anthropic"?');
+  expect(made).toEqual({
+    names: ["anthropic", "demo"],
+    server: "http://127.0.0.1:1/v1",
+    budget: "50",
+    keep: undefined,
+  });
+});
+
+it("where no answer is one it ends", async () => {
+  const ask = async () => "nothing known";
+  await expect(interview({ known: KNOWN, found: [], ask, say() {} })).rejects.toThrow("No answer");
+});
+
+it("flags: variables that are set are found, the file is written with its schema's line, and checked", async () => {
+  await using here = await folder();
+  const args = [
+    "init",
+    "--detect",
+    "--server",
+    "http://127.0.0.1:1/v1",
+    "--budget",
+    "12.50",
+    "--keep",
+    "90d",
+    "--write",
+  ];
+  const env = { OPENAI_API_KEY: "sk-x", ANTHROPIC_API_KEY: "" };
+  const { code, out, err } = await here.tollgate(args, { env });
+  expect([code, err]).toEqual([0, ""]);
+  expect(out).toMatch(/^gateway\.yaml is written: no problems/);
+  const text = await readFile(join(here.path, "gateway.yaml"), "utf8");
+  expect(text).toMatch(/^# yaml-language-server: \$schema=/);
+  expect(parse(text)).toMatchObject({
+    ledger: { keep: "90d" },
+    defaults: { limits: [{ unit: "usd", max: "12.50", per: "month" }] },
+    providers: { openai: { use: "openai" }, local: { use: "openai-compatible" } },
+  });
+  expect(Object.keys((parse(text) as { providers: object }).providers)).toEqual([
+    "openai",
+    "local",
+  ]);
+  expect(await here.tollgate(args, { env })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("--force"),
+  });
+  expect(await here.tollgate([...args, "--force"], { env })).toMatchObject({ code: 0 });
+});

@@ -1,0 +1,133 @@
+// Units of service managers: they are printed with this installation's paths, and what a service and its manager say to each other.
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { handedOver, ServiceManager, watchdogMs } from "../../src/cli/service-manager.ts";
+import { folder, said } from "../kit/command-line.ts";
+import { root } from "../kit/program.ts";
+
+describe("tollgate service print", () => {
+  it("systemd: Node, program and file as they are here, and words that systemd would read otherwise are quoted", async () => {
+    await using here = await folder({ "a b%.yaml": "" });
+    const { out, code } = await said([
+      "service",
+      "print",
+      "systemd",
+      "-c",
+      join(here.path, "a b%.yaml"),
+    ]);
+    expect(code).toBe(0);
+    expect(out).toContain(`ExecStart=${process.execPath} `);
+    expect(out).toContain(`serve -c "${here.path}/a b%%.yaml" --state-dir /var/lib/tollgate\n`);
+    expect(out.match(/^ExecStart=/gm)).toHaveLength(1);
+  });
+
+  it("another state folder is writable, and systemd makes none", async () => {
+    const { out } = await said([
+      "service",
+      "print",
+      "systemd",
+      "-c",
+      "/etc/tollgate/g.yaml",
+      "--state-dir",
+      "/srv/t",
+    ]);
+    expect(out).toContain("ReadWritePaths=/srv/t\n");
+    expect(out).not.toContain("StateDirectory=");
+    expect(out).toContain("--state-dir /srv/t\n");
+  });
+
+  it("a socket, and launchd", async () => {
+    expect((await said(["service", "print", "systemd", "--socket"])).out).toBe(
+      readFileSync(join(root, "deploy/systemd/tollgate.socket"), "utf8"),
+    );
+    const { out } = await said(["service", "print", "launchd", "-c", "/x/<&>.yaml"]);
+    expect(out).toContain("<string>/x/&lt;&amp;&gt;.yaml</string>");
+    if (spawnSync("xmllint", ["--version"]).status === 0)
+      expect(spawnSync("xmllint", ["--noout", "--nonet", "-"], { input: out }).status).toBe(0);
+  });
+
+  it("systemd finds no fault with the units, and little exposure", async () => {
+    if (spawnSync("systemd-analyze", ["--version"]).status !== 0) return;
+    const units = join(root, "deploy/systemd/tollgate.service");
+    const { stdout } = spawnSync(
+      "systemd-analyze",
+      ["security", "--offline=true", "--no-pager", units],
+      { encoding: "utf8" },
+    );
+    expect(Number(/exposure level for \S+: (\d+\.\d+)/.exec(stdout)?.[1])).toBeLessThanOrEqual(1.5);
+  });
+});
+
+describe("sockets that are handed over", () => {
+  it("are this process's alone, by name, and are not told on", () => {
+    const env = { LISTEN_PID: "7", LISTEN_FDS: "3", LISTEN_FDNAMES: "clients:admin:more" };
+    expect(handedOver({ ...env }, 8)).toBeUndefined();
+    const seen: Record<string, string | undefined> = { ...env };
+    expect(handedOver(seen, 7)).toEqual({ clients: [3, 5], admin: 4 });
+    expect(seen).toEqual({});
+    expect(handedOver({ LISTEN_PID: "7", LISTEN_FDS: "0" }, 7)).toBeUndefined();
+    expect(() => handedOver({ ...env, LISTEN_FDNAMES: "admin:admin:x" }, 7)).toThrow("named admin");
+  });
+});
+
+describe("what the service manager is told", () => {
+  const manager = (env: Record<string, string>, alive: () => Promise<void> = async () => {}) => {
+    const told: string[] = [];
+    const failed = vi.fn();
+    const made = ServiceManager.of({
+      env,
+      alive,
+      failed,
+      status: async () => "serving",
+      say: async (words) => void told.push(words.join(" ")),
+    });
+    return { made, told, failed };
+  };
+
+  it("nothing where none listens", () => expect(manager({}).made).toBeUndefined());
+
+  it("that it is ready, alive while the ledger answers, silent while it does not, and that it stops", async () => {
+    vi.useFakeTimers();
+    try {
+      let answers = true;
+      const alive = async () =>
+        answers ? undefined : Promise.reject(new Error("The ledger is down."));
+      const { made, told } = manager({ NOTIFY_SOCKET: "/x", WATCHDOG_USEC: "20000000" }, alive);
+      await made!.ready();
+      expect(told).toEqual([`READY=1 MAINPID=${process.pid} STATUS=serving`]);
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(told.slice(1)).toEqual(["WATCHDOG=1 STATUS=serving"]);
+      answers = false;
+      await vi.advanceTimersByTimeAsync(40_000);
+      expect(told).toHaveLength(2);
+      answers = true;
+      await made!.stopping();
+      await vi.advanceTimersByTimeAsync(40_000);
+      expect(told.slice(2)).toEqual(["STOPPING=1 STATUS=stopping"]);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("a word that cannot be said is told once, and stops nothing", async () => {
+    const failed = vi.fn();
+    const made = new ServiceManager({
+      env: {},
+      failed,
+      alive: async () => {},
+      status: async () => "",
+      say: async () => Promise.reject(new Error("no systemd-notify")),
+    });
+    await made.ready();
+    await made.reloading();
+    expect(failed).toHaveBeenCalledTimes(1);
+  });
+
+  it("another process's watchdog is none", () => {
+    expect(watchdogMs({ WATCHDOG_USEC: "1000", WATCHDOG_PID: "8" }, 7)).toBeUndefined();
+    expect(watchdogMs({ WATCHDOG_USEC: "1000", WATCHDOG_PID: "7" }, 7)).toBe(1);
+    expect(watchdogMs({}, 7)).toBeUndefined();
+  });
+});
