@@ -1,8 +1,8 @@
 // A line for every request, when it is over: to a file or to standard output, as JSON or as logfmt.
 import { isAbsolute, join } from "node:path";
-import { defineObserver, type Context, type RequestOutcome } from "tollgate/plugin";
+import { defineObserver, isJournal, type Context, type RequestOutcome } from "tollgate/plugin";
 import { NAMES, refusedAs } from "./access-log/fields.ts";
-import { Haste, isJournal, JOURNAL_RATE, level } from "./access-log/journal.ts";
+import { Haste, JOURNAL_RATE, level } from "./access-log/journal.ts";
 import { doorLines, lines } from "./access-log/line.ts";
 import { Output } from "./access-log/output.ts";
 

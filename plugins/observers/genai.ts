@@ -77,7 +77,12 @@ export const GEN_AI_ATTRIBUTES = {
 } as const satisfies Readonly<Record<string, GenAiName>>;
 
 /** What is done, by the kind of model. The conventions have no word for pictures; other gateways say it so. */
-export const operationOf = (kind: string): string => (kind === "image" ? "image_generation" : kind);
+const OPERATIONS: Readonly<Record<string, string>> = {
+  embedding: "embeddings",
+  image: "image_generation",
+};
+
+export const operationOf = (kind: string): string => OPERATIONS[kind] ?? kind;
 
 /** The conventions' words for providers that they know, by the name that such a one mostly has in gateway.yaml. */
 const PROVIDERS: Readonly<Record<string, string>> = {

@@ -2,7 +2,9 @@
 // of a prompt or an answer can be in it.
 import { defineObserver, type Context, type RequestRecord } from "tollgate/plugin";
 import { SPELLINGS, spellingsOf } from "./genai.ts";
+import { ListedAttributes } from "./otlp/attributes.ts";
 import { Batches, type BatchCounts } from "./otlp/batches.ts";
+import { EncodedAttributes } from "./otlp/encoded.ts";
 import { noticeLog, refusalLog, requestLog } from "./otlp/logs.ts";
 import { Post } from "./otlp/post.ts";
 import { pushing } from "./otlp/push.ts";
@@ -15,7 +17,7 @@ import {
   VARIABLES,
   type OtlpSettings,
 } from "./otlp/settings.ts";
-import { spansOf } from "./otlp/spans.ts";
+import { spanNames, type SpanOptions, spansOf } from "./otlp/spans.ts";
 import type { Signal } from "./otlp/shapes.ts";
 
 const texts = (description: string, more: object = {}) =>
@@ -50,7 +52,10 @@ export default defineObserver({
         description: "What is sent; all three if absent, but for what OTEL_*_EXPORTER says is none",
       },
       protocol: { enum: PROTOCOLS, description: "http/protobuf if absent" },
-      compression: { enum: ["gzip", "none"], description: "gzip if absent" },
+      compression: {
+        enum: ["gzip", "none"],
+        description: "gzip if absent, none to a collector on this machine",
+      },
       headers: texts("Sent along, such as a token", { "x-secret": true }),
       timeout_ms: most("How long one post may take; 10000 if absent", LONGEST),
       retry_ms: {
@@ -120,7 +125,7 @@ export default defineObserver({
     const pushed =
       posts.metrics && pushing(posts.metrics, settings, spellings, counts.metrics, ctx);
     const kept = keeps({ ...settings, slowMs: options.slow_ms });
-    const tell = { spellings, keys, labels };
+    const tell = { attributes: attributesFor(settings), names: spanNames(spellings), keys, labels };
     return {
       seen(batch: readonly RequestRecord[]) {
         pushed?.seen(batch);
@@ -136,6 +141,7 @@ export default defineObserver({
         lines?.add([noticeLog(notice)]);
       },
       async end() {
+        for (const post of Object.values(posts)) post?.hurry(END_MS);
         await Promise.all([spans?.flush(), lines?.flush(), pushed?.push()]);
       },
       commands: {
@@ -157,6 +163,20 @@ export default defineObserver({
     };
   },
 });
+
+/** What JSON cannot have is made only where it is not asked for. */
+function attributesFor({
+  destinations: { traces, logs },
+}: OtlpSettings): SpanOptions["attributes"] {
+  const listed = {
+    span: traces?.protocol === "http/json",
+    log: logs?.protocol === "http/json",
+  };
+  return (of) => (listed[of] ? new ListedAttributes() : new EncodedAttributes(of));
+}
+
+/** The gateway waits five seconds for an observer that ends. */
+const END_MS = 3_000;
 
 const none = (): BatchCounts => ({ sent: 0, dropped: 0 });
 

@@ -6,6 +6,7 @@ import {
   createBook,
   createMemoryJournal,
   journalReads,
+  auditInMemory,
   presumed,
   recoveryAt,
 } from "tollgate/store";
@@ -70,6 +71,18 @@ function memoryStore(keep: number): Store {
         throw error;
       }
     },
+    async counted(limits, at) {
+      if (!book) throw new Error("The store is not open.");
+      return book.counted(limits, at);
+    },
+    crossings: {
+      untold: async () => book?.untold() ?? [],
+      async told(crossings) {
+        book?.told(crossings);
+        book?.done();
+      },
+    },
     ...journalReads(journal),
+    audit: auditInMemory(),
   };
 }

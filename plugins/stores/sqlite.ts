@@ -3,6 +3,7 @@
 import { isAbsolute, join } from "node:path";
 import { defineStore } from "tollgate/plugin";
 import type { Commands, Store } from "tollgate/plugin";
+import { Lull } from "./sqlite/lull.ts";
 import { roomOf } from "./sqlite/room.ts";
 import { keepingOf } from "./sqlite/keeping.ts";
 import { startThread, type Thread } from "./sqlite/thread.ts";
@@ -67,10 +68,12 @@ const chainCommands = (
 ): NonNullable<Commands["commands"]> => ({
   head: {
     summary: "The ledger's newest hash: note it down, and the ledger cannot be shortened unseen",
+    writes: false,
     run: async () => ({ ...(await head()) }),
   },
   holds: {
     summary: "Whether a hash that was noted down is still part of the ledger",
+    writes: false,
     input: {
       type: "object",
       additionalProperties: false,
@@ -81,14 +84,10 @@ const chainCommands = (
   },
 });
 
-/** Commands after which what they have written is summed up. */
-const SUMMED_AT = 32_768;
-
 function sqliteStore(settings: () => Settings): SqliteStore {
   let owner: string | undefined;
   let writing: Promise<Running> | undefined;
   let reading: Promise<Running> | undefined;
-  let unsummed = 0;
   const keepers = createKeepers(settings);
 
   /** The thread, started when there is none or when it died: it opens the file anew, and nothing that was durable is lost. */
@@ -118,11 +117,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     ...args: readonly unknown[]
   ): Promise<T> => (await reader()).thread.asked<T>(signal, method, ...args);
 
-  /** Reports need not wait for what is summed up now and then. Without it they take longer, and that is all. */
-  const sumUp = async (): Promise<void> => {
-    unsummed = 0;
-    await (await reader()).thread.call("sum");
-  };
+  const lull = new Lull(async () => (await reader()).thread.call("sum"));
 
   return {
     async open({ instance }) {
@@ -133,7 +128,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     },
     async apply(batch) {
       const running = await writer();
-      if ((unsummed += batch.length) >= SUMMED_AT) void sumUp().catch(() => {});
+      lull.written(batch.length);
       const tell = async ({ thread, packer }: Running) =>
         heard(batch, await thread.call<Verdicts>("apply", packer.pack(batch)));
       try {
@@ -147,14 +142,18 @@ function sqliteStore(settings: () => Settings): SqliteStore {
     key: look("key"),
     price: look("price"),
     keys: look("keys"),
+    accounts: look("accounts"),
+    counted: look("counted"),
     entries: (query, page, of) => report("entries", of?.signal, query, page),
     totals: (query, of) => report("totals", of?.signal, query),
+    audit: { begin: look("audit"), end: look("audit"), list: look("audited") },
     verify: read("verify"),
     async size() {
       const oldest = look<[], number | undefined>("oldest");
       const [room, oldestAt] = await Promise.all([roomOf(settings().file), oldest()]);
       return { ...room, oldestAt };
     },
+    crossings: { untold: look("untold"), told: look("heardOf") },
     keeping: keepingOf({ keeper: keepers.with, writer, reader }),
     commands: chainCommands(read<[], Head>("head"), read<[unknown], boolean>("holds")),
     close: () => stop(true),
@@ -162,6 +161,7 @@ function sqliteStore(settings: () => Settings): SqliteStore {
   };
 
   async function stop(goodbye: boolean): Promise<void> {
+    lull.end();
     await keepers.end();
     const threads = [await reading?.catch(() => undefined), await writing?.catch(() => undefined)];
     owner = writing = reading = undefined;

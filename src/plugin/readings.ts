@@ -1,7 +1,7 @@
 // How the gateway is at one moment, for plugins that show it.
 import type { ErrorKind } from "../model/error.ts";
 import type { Opt } from "../model/values.ts";
-import type { StoreSize } from "./store.ts";
+import type { StoreSize } from "./keeping.ts";
 
 /**
  * All processes of the gateway together, as plain data. The host asks each of them and adds up; a process that has not answered
@@ -21,6 +21,11 @@ export interface Readings {
   readonly each: readonly ProcessReading[];
   /** Requests of clients under way. */
   readonly inFlight: number;
+  /**
+   * Of them those that a frontend has, by its name in gateway.yaml: every one that is mounted, those with none too. A middleware that
+   * serves routes is there under its path. Not in it: health checks, and what no route has taken.
+   */
+  readonly inFlightOf: { readonly [frontend: string]: number };
   /** What is tried last after a failure, 1,000 at most: those that rest longest. */
   readonly resting: readonly RestingReading[];
   /** Connections to providers, an origin each. */
@@ -35,6 +40,8 @@ export interface Readings {
     readonly commits: DurationsReading;
     readonly size?: Opt<StoreSize>;
   };
+  /** Of a store that several gateways share. Absent: it belongs to this one, or has not said it in time. */
+  readonly fleet?: Opt<FleetReading>;
   /** The lists of models that providers are asked for, a line for each credential. */
   readonly lists: readonly ListReading[];
   /**
@@ -77,6 +84,17 @@ export interface PoolReading {
   readonly running: number;
   /** Requests that wait for a connection. */
   readonly queued: number;
+}
+
+/** Gateways that share a store: how many are in which state, and how this one stands. */
+export interface FleetReading {
+  readonly live: number;
+  readonly left: number;
+  readonly dead: number;
+  /** How far this gateway's clock is ahead of the store's. */
+  readonly aheadMs?: Opt<number>;
+  /** For how long this gateway has missed changes of keys or accounts. */
+  readonly lagMs?: Opt<number>;
 }
 
 /** How long something took, since the start. `upTo`: how many took at most so long; what took longer is in `count` alone. */

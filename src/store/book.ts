@@ -6,18 +6,22 @@ import { fail } from "../plugin/index.ts";
 import type {
   StoreCommand,
   KeyRecord,
+  Limit,
+  LimitCount,
   LimitCrossing,
   Price,
   Reserve,
   Settle,
   Verdict,
 } from "../plugin/index.ts";
+import { isChange, isKeyChange, type AccountShelf } from "./accounts.ts";
 import { createCalls, type CallByAttempt, type OpenCalls } from "./calls.ts";
 import { MeterTable } from "./meter-table.ts";
 import * as meters from "./meter.ts";
-import type { Claim, Meter, Taken } from "./meter.ts";
+import type { Meter, Taken } from "./meter.ts";
 import { adjusted, LATE, LEDGER, PRESUMED, type CallRows, type LedgerRow } from "./row.ts";
 import { used } from "./used.ts";
+import { both, fine, NO_CROSSINGS, OK, refusing, standing } from "./verdicts.ts";
 
 type At<C> = C & { readonly at: number };
 type Told<D extends StoreCommand["do"]> = Extract<StoreCommand, { do: D }>;
@@ -53,6 +57,10 @@ export interface Journal<R extends BookReserve, S extends BookSettle, C extends 
   past(attempt: string): CallRows | undefined;
   progress(call: C, command: Told<"progress">): void;
   key(record: KeyRecord): void;
+  /** What is kept of a key, what the batch has put included. Absent: no change of a key is ever refused. */
+  keyOf?(digest: string): KeyRecord | undefined;
+  /** Absent: the store keeps no accounts. */
+  readonly accounts?: AccountShelf | undefined;
   price(hash: string, price: Price): void;
   alive(at: number): void;
 }
@@ -68,6 +76,8 @@ export interface Book<
 > {
   /** The command was checked. Throws `invalid` for what cannot be obeyed; the whole batch is then to be undone. */
   apply(command: R | S | RareCommand): Verdict;
+  /** What these limits have counted, in their order. Changes nothing. */
+  counted(limits: readonly Limit[], at: number): readonly LimitCount[];
   /** The batch did not happen. */
   undo(): void;
   /** The batch is durable. */
@@ -80,6 +90,10 @@ export interface Book<
   load(meter: Meter): void;
   /** A call that was found open. What it holds is added to its meters. */
   restore(call: C): void;
+  /** Crossings of which nothing says that they were told: after a crash, for the next owner to tell. */
+  untold(): readonly LimitCrossing[];
+  /** These were told. Like `apply`, a change that a store keeps and then says `done` to. */
+  told(crossings: readonly LimitCrossing[]): void;
   readonly open: OpenCalls<C>;
   readonly meters: ReadonlyMap<string, Meter>;
 }
@@ -90,14 +104,7 @@ export const createBook = <R extends BookReserve, S extends BookSettle, C extend
   instance: () => string,
 ): Book<R, S, C> => new JournaledBook(journal, instance);
 
-const OK: Verdict = { ok: true };
 const NOTHING: readonly Taken[] = [];
-const NO_CROSSINGS: readonly LimitCrossing[] = [];
-/** Mostly there are none, and then nothing is made. */
-const both = (some: readonly LimitCrossing[], more: readonly LimitCrossing[]) =>
-  more.length === 0 ? some : [...some, ...more];
-const fine = (crossed: readonly LimitCrossing[]): Verdict =>
-  crossed.length === 0 ? OK : { ok: true, crossed };
 
 class JournaledBook<
   R extends BookReserve,
@@ -136,8 +143,9 @@ class JournaledBook<
       case "adjust":
         return this.#adjust(command);
       case "key":
-        this.#journal.key(command.key);
-        return OK;
+        return this.#key(command);
+      case "account":
+        return this.#account(command);
       case "price":
         this.#journal.price(command.hash, command.price);
         return OK;
@@ -145,6 +153,11 @@ class JournaledBook<
         this.#journal.alive(command.at);
         return OK;
     }
+  }
+
+  counted(limits: readonly Limit[], at: number): readonly LimitCount[] {
+    const t = this.#table.moment(at);
+    return limits.map((limit) => meters.counted(limit, t, this.#table.all));
   }
 
   undo(): void {
@@ -177,6 +190,18 @@ class JournaledBook<
     for (const [id, amount] of call.taken) this.#table.retake(id, amount);
   }
 
+  untold(): readonly LimitCrossing[] {
+    return [...this.#table.all.values()].flatMap(meters.untold);
+  }
+
+  told(crossings: readonly LimitCrossing[]): void {
+    for (const { scope, unit, per, resetsAt, used } of crossings) {
+      const meter = this.#table.all.get(meters.meterId(scope, unit, per, resetsAt - 1));
+      // A window that is long over may have been forgotten.
+      if (meter) meters.tell(this.#table.touch(meter), { used });
+    }
+  }
+
   #reserve(c: R): Verdict {
     const t = this.#table.now(c.at);
     const claims = meters.claimed(c.claims, t, this.#table.all);
@@ -206,9 +231,8 @@ class JournaledBook<
     let crossed = NO_CROSSINGS;
     for (const [id, amount] of call.taken) {
       const meter = this.#table.touched(id);
-      const before = meter.level;
       meters.trueUp(meter, amount, used(meter.unit, amount, c), t);
-      crossed = both(crossed, meters.crossings(meter, before));
+      crossed = both(crossed, meters.crossings(meter));
     }
     return fine(crossed);
   }
@@ -240,11 +264,23 @@ class JournaledBook<
       for (const [id] of past.reserve.taken) {
         const meter = this.#table.all.get(id);
         if (!meter) continue;
-        const before = meter.level;
         meters.correct(this.#table.touch(meter), c.costNano);
-        crossed = both(crossed, meters.crossings(meter, before));
+        crossed = both(crossed, meters.crossings(meter));
       }
     return fine(crossed);
+  }
+
+  #key({ key }: Told<"key">): Verdict {
+    const before = this.#journal.keyOf?.(key.digest);
+    if (!before || isKeyChange(key, before)) this.#journal.key(key);
+    return OK;
+  }
+
+  #account({ account }: Told<"account">): Verdict {
+    const { accounts } = this.#journal;
+    if (!accounts) return fail("invalid", "This store keeps no accounts.", { code: "no_accounts" });
+    if (isChange(account, accounts)) accounts.put(account);
+    return OK;
   }
 
   #progress(c: Told<"progress">): Verdict {
@@ -257,25 +293,4 @@ class JournaledBook<
     if (this.#begun.length > 0) this.#begun = [];
     if (this.#ended.length > 0) this.#ended = [];
   }
-}
-
-const standing = (claims: readonly Claim[], t: number): Verdict =>
-  claims.length === 0
-    ? OK
-    : { ok: true, limits: claims.map((claim) => meters.state(claim, meters.look(claim, t))) };
-
-/** Of the claims that cannot be met, the one that keeps waiting longest. */
-function refusing(claims: readonly Claim[], t: number): Verdict | undefined {
-  let worst: { claim: Claim; seen: meters.Seen } | undefined;
-  for (const claim of claims) {
-    const seen = meters.look(claim, t);
-    if (seen.waitMs > (worst?.seen.waitMs ?? 0)) worst = { claim, seen };
-  }
-  return (
-    worst && {
-      ok: false,
-      denied: meters.state(worst.claim, worst.seen),
-      retryAfterMs: worst.seen.waitMs,
-    }
-  );
 }

@@ -1,5 +1,5 @@
 // What cannot be obeyed is refused before anything is touched: a batch with such a command did not happen.
-import { fail, type StoreCommand } from "../plugin/index.ts";
+import { fail, type AccountRecord, type StoreCommand } from "../plugin/index.ts";
 
 /** Money is a signed 64-bit number of nano-dollars: nine billion dollars are enough for one call. */
 const LARGEST = 2n ** 63n - 1n;
@@ -35,6 +35,9 @@ export function checkCommand(c: StoreCommand): void {
       if (!c.key.digest) wrong("digest", "is empty");
       moment(c.key.created);
       return;
+    case "account":
+      account(c.account);
+      return;
     case "price":
     case "alive":
   }
@@ -42,6 +45,16 @@ export function checkCommand(c: StoreCommand): void {
 
 function moment(at: number): void {
   if (!(Number.isFinite(at) && Math.abs(at) <= 8.64e15)) wrong("at", `is ${at}, not a moment`);
+}
+
+function account({ id, created, version, limits = [] }: AccountRecord): void {
+  // Rows join ids with a slash.
+  if (!id || id.includes("/")) wrong("id", `is ${JSON.stringify(id)}, which is no account's`);
+  moment(created);
+  if (!(Number.isSafeInteger(version) && version > 0)) wrong("version", `is ${version}`);
+  for (const { max, scope } of limits)
+    if (max < 0 || (typeof max === "number" && !Number.isSafeInteger(max)))
+      wrong("max", `of ${scope} is ${max}, not a whole number`);
 }
 
 function named(attempt: string): void {

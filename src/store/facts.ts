@@ -1,5 +1,5 @@
-// What a row is summed up under, whatever sums it: whose call it was, where it went, how it ended. Sums are kept at three depths, the
-// more of it the deeper: many keys and labels make many groups, and most questions need neither.
+// What a row is summed up under, whatever sums it: whose call it was, where it went, how it ended. Sums are kept at several depths, the
+// more of it the deeper: keys times models make many groups, and most questions need one of the two, or neither.
 import type {
   CallState,
   Entry,
@@ -68,34 +68,61 @@ export const isCounted = (
 export const areCounted = ({ state }: RowFacts, asked: LedgerQuery["state"]): boolean =>
   asked === undefined ? state !== "void" : state === asked;
 
-/** Without keys and labels; with the key and its accounts; with its labels too. */
-export const DEPTHS = ["calls", "keys", "labels"] as const;
+/**
+ * What groups of a depth tell beside the state of a call: where it went and how it ended (`calls`), whose it was, its key and account
+ * (`keys`), and its labels. Each depth can be made of any that tells as much.
+ */
+export const TELLS = {
+  calls: { calls: true, keys: false, labels: false },
+  holders: { calls: false, keys: true, labels: false },
+  tags: { calls: false, keys: true, labels: true },
+  keys: { calls: true, keys: true, labels: false },
+  labels: { calls: true, keys: true, labels: true },
+} as const;
 /** How much the groups of a sum still tell. */
-export type Depth = (typeof DEPTHS)[number];
+export type Depth = keyof typeof TELLS;
+/** From the least groups to the most, as a rule. */
+export const DEPTHS = [
+  "calls",
+  "holders",
+  "tags",
+  "keys",
+  "labels",
+] as const satisfies readonly Depth[];
 
-const DEEP: { readonly [D in TotalsBy]?: 1 | 2 } = {
-  key: 1,
-  account: 1,
-  accounts: 1,
-  label: 2,
-  labels: 2,
+type Told = keyof (typeof TELLS)[Depth];
+/** What a question by it needs; a call's state, its day and its hour are told at each depth. */
+const NEEDS: { readonly [D in TotalsBy]: Told | undefined } = {
+  key: "keys",
+  account: "keys",
+  accounts: "keys",
+  label: "labels",
+  labels: "labels",
+  provider: "calls",
+  model: "calls",
+  credential: "calls",
+  frontend: "calls",
+  outcome: "calls",
+  price: "calls",
+  state: undefined,
+  day: undefined,
+  hour: undefined,
 };
+const needs = (by: readonly TotalsBy[], told: Told): boolean =>
+  by.some((each) => NEEDS[each] === told);
 
-/** The least depth that can answer; undefined: these are no conditions at all. */
+/** The least depth that can answer; undefined: any can. */
 export function depthOf(by: readonly TotalsBy[], query: LedgerQuery): Depth | undefined {
-  let depth = -1;
-  for (const each of by) depth = Math.max(depth, DEEP[each] ?? 0);
-  if (query.label !== undefined) depth = 2;
-  else if (query.key !== undefined || query.account !== undefined) depth = Math.max(depth, 1);
-  else if (
-    query.provider !== undefined ||
-    query.model !== undefined ||
-    query.credential !== undefined ||
-    query.frontend !== undefined ||
-    query.outcome !== undefined
-  )
-    depth = Math.max(depth, 0);
-  return DEPTHS[depth];
+  const { key, account, label, provider, model, credential, frontend, outcome } = query;
+  const calls =
+    (provider ?? model ?? credential ?? frontend ?? outcome) !== undefined || needs(by, "calls");
+  const keys = (key ?? account) !== undefined || needs(by, "keys");
+  const labels = label !== undefined || needs(by, "labels");
+  if (!calls && !keys && !labels) return undefined;
+  return DEPTHS.find((depth) => {
+    const told = TELLS[depth];
+    return (told.calls || !calls) && (told.keys || !keys) && (told.labels || !labels);
+  });
 }
 
 /** Whether an account, or one that it stood in, is the one that is meant. */

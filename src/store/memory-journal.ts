@@ -1,5 +1,5 @@
 // The rows of a ledger in memory, in their order, with the way back to before a batch.
-import type { KeyRecord, Price, Store } from "../plugin/index.ts";
+import type { AccountRecord, KeyRecord, Price, Store } from "../plugin/index.ts";
 import type { OpenCalls } from "./calls.ts";
 import { keyCursor, pageOf, pageSize } from "./page.ts";
 import { matches, nth, toEntry, type CallRows, type LedgerRow } from "./row.ts";
@@ -11,6 +11,7 @@ export interface MemoryJournal extends RowJournal {
   /** By seq, ascending. */
   readonly rows: ReadonlyMap<number, LedgerRow>;
   readonly keys: ReadonlyMap<string, KeyRecord>;
+  readonly records: ReadonlyMap<string, AccountRecord>;
   readonly prices: ReadonlyMap<string, Price>;
   /** Whether its call is over. */
   closed(attempt: string): boolean;
@@ -29,6 +30,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
   const attempts = new Map<string, CallRows>();
   const identities = new Set<string>();
   const keys = new Map<string, KeyRecord>();
+  const records = new Map<string, AccountRecord>();
   const prices = new Map<string, Price>();
   let last = 0;
   let undoing: (() => void)[] = [];
@@ -57,6 +59,7 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
     ...inRows(write, instance),
     rows,
     keys,
+    records,
     prices,
     knows: (attempt) => attempts.has(attempt),
     past: (attempt) => attempts.get(attempt),
@@ -67,6 +70,11 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
       call.heard = { usage, costNano };
     },
     key: (record) => set(keys, record.digest, record),
+    keyOf: (digest) => keys.get(digest),
+    accounts: {
+      get: (id) => records.get(id),
+      put: (record) => set(records, record.id, record),
+    },
     price: (hash, price) => void (prices.has(hash) || set(prices, hash, price)),
     alive() {},
     undo() {
@@ -88,7 +96,8 @@ export function createMemoryJournal(instance: () => string): MemoryJournal {
 /** What a store answers from such a journal: every reading of the contract. */
 export const journalReads = (
   journal: MemoryJournal,
-): Pick<Store, "key" | "keys" | "entries" | "totals"> & Required<Pick<Store, "price">> => ({
+): Pick<Store, "key" | "keys" | "entries" | "totals"> &
+  Required<Pick<Store, "price" | "accounts">> => ({
   key: async (digest) => journal.keys.get(digest),
   price: async (hash) => journal.prices.get(hash),
   async keys(page) {
@@ -97,6 +106,13 @@ export const journalReads = (
       .filter((record) => keyCursor(record) > after)
       .sort((a, b) => (keyCursor(a) < keyCursor(b) ? -1 : 1));
     return pageOf(found, pageSize(page), keyCursor);
+  },
+  async accounts(page) {
+    const after = page?.after ?? "";
+    const found = [...journal.records.values()]
+      .filter(({ id }) => id > after)
+      .sort((a, b) => (a.id < b.id ? -1 : 1));
+    return pageOf(found, pageSize(page), ({ id }) => id);
   },
   async entries(query, page) {
     const after = Number(page?.after ?? 0);

@@ -21,6 +21,11 @@ export class MeterTable {
     return this.#changed;
   }
 
+  /** The moment that a command of that time would meet. */
+  moment(at: number): number {
+    return at < this.#clock - DISORDER_MS ? at : Math.max(at, this.#clock);
+  }
+
   /** Never back by a little; back by a lot is where time goes on, for the meters too. */
   now(at: number): number {
     if (at < this.#clock - DISORDER_MS) {
@@ -79,6 +84,8 @@ export class MeterTable {
   }
 
   load(meter: Meter): void {
+    // What it had come to before it was corrected downwards is not kept: what was told is.
+    meter.peak = meter.level > meter.told ? meter.level : meter.told;
     this.all.set(meter.id, meter);
     this.#clock = this.#clockBefore = Math.max(this.#clock, meter.at);
   }

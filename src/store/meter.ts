@@ -6,7 +6,13 @@
 //
 // All of it is whole numbers. A bucket's level is in units × the period's milliseconds, so that it drains by
 // exactly `max` a millisecond, whatever the limit is.
-import { CROSSINGS, type Limit, type LimitCrossing, type LimitState } from "../plugin/index.ts";
+import {
+  CROSSINGS,
+  type Limit,
+  type LimitCount,
+  type LimitCrossing,
+  type LimitState,
+} from "../plugin/index.ts";
 import { isCalendar, NEVER, windowOf } from "./calendar.ts";
 
 /** A claim on one meter; `most` is the strictest limit that was claimed on it. */
@@ -20,7 +26,7 @@ export interface Claim extends Limit {
 /** What an open call took from a meter, as its row keeps it. */
 export type Taken = readonly [id: string, take: bigint];
 
-/** What one limit has counted, for one scope in one window. A store that keeps meters keeps id, level, at and max. */
+/** What one limit has counted, for one scope in one window. A store that keeps meters keeps id, level, at, max and told. */
 export interface Meter {
   readonly id: string;
   readonly unit: Limit["unit"];
@@ -31,6 +37,10 @@ export interface Meter {
   at: number;
   /** The limit that was claimed last: a rate drains by it, a window is told of when it nears it. */
   max: bigint;
+  /** Window: the most that it ever came to. What was corrected downwards and comes to the same again is no news. */
+  peak: bigint;
+  /** Window: up to where crossings have been told to those that were to hear of them. */
+  told: bigint;
   /** What open calls hold here; for a rate the takes are in the level. */
   held: bigint;
   /** Open calls that took from here. */
@@ -62,7 +72,8 @@ export function meterId(
 export function newMeter(id: string): Meter {
   const [unit, per, start] = id.split("|", 3) as [Limit["unit"], Limit["per"], string];
   const end = isCalendar(per) ? windowOf(per, Number(start)).end : NEVER;
-  return { id, unit, per, level: 0n, at: 0, max: 0n, held: 0n, open: 0, end, touched: false };
+  const nothing = { level: 0n, at: 0, max: 0n, peak: 0n, told: 0n, held: 0n, open: 0 };
+  return { id, unit, per, ...nothing, end, touched: false };
 }
 
 /** Whether it drains steadily. */
@@ -171,12 +182,28 @@ export function correct(meter: Meter, nano: bigint): void {
   if (meter.unit === "nano_usd" && isCalendar(meter.per)) meter.level += nano;
 }
 
-/** What a window's level has gone over, since it was `before`. */
-export function crossings(meter: Meter, before: bigint): readonly LimitCrossing[] {
+/** What a window's level has gone over that it had never reached before. From now on it has. */
+export function crossings(meter: Meter): readonly LimitCrossing[] {
+  const { level, peak } = meter;
+  if (level <= peak) return NONE;
+  meter.peak = level;
+  return between(meter, peak);
+}
+
+/** What it has gone over and still is, of which no word has come to those that were to hear of it. */
+export const untold = (meter: Meter): readonly LimitCrossing[] => between(meter, meter.told);
+
+/** They have heard of this one, and so of all below it. */
+export function tell(meter: Meter, { used }: Pick<LimitCrossing, "used">): void {
+  if (used > meter.told) meter.told = used;
+}
+
+/** Parts of the limit that are above `from`, and that the level has come to. */
+function between(meter: Meter, from: bigint): readonly LimitCrossing[] {
   const { unit, per, level: used, max, end: resetsAt } = meter;
-  if (used <= before || max <= 0n || !isCalendar(per)) return NONE;
+  if (used <= from || max <= 0n || !isCalendar(per)) return NONE;
   const under = (level: bigint, percent: number) => level * 100n < max * BigInt(percent);
-  const over = CROSSINGS.filter((percent) => under(before, percent) && !under(used, percent));
+  const over = CROSSINGS.filter((percent) => under(from, percent) && !under(used, percent));
   if (over.length === 0) return NONE;
   const scope = meter.id.split("|").slice(3).join("|");
   return over.map((percent) => ({ scope, unit, per, percent, used, max, resetsAt }));
@@ -203,6 +230,18 @@ export const state = ({ scope, unit, max, per }: Limit, { left, resetsAt }: Seen
   left: typeof max === "bigint" ? left : Number(left),
   resetsAt,
 });
+
+/** A limit with what it has counted, for reports: a claim that takes nothing, and leaves nothing. */
+export function counted(limit: Limit, now: number, all: ReadonlyMap<string, Meter>): LimitCount {
+  const [claim] = claimed([{ ...limit, take: 0n }], now, all) as [Claim];
+  const { meter, most } = claim;
+  const period = PERIOD[meter.per];
+  return {
+    ...state(claim, look(claim, now)),
+    used: period ? upTo(drained(meter, most, now), period) : meter.level,
+    held: meter.held,
+  };
+}
 
 /** What a claim takes, as a row keeps it. */
 export const taking = (claim: Claim): Taken => [claim.meter.id, amountOf(claim)];

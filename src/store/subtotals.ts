@@ -2,7 +2,7 @@
 // rows whatever their order was. What closes a day, and what stands for rows that are gone, is this.
 import type { HeadersOut } from "../plugin/index.ts";
 import { Amounts } from "./amounts.ts";
-import { DEPTHS, factsOf, type Depth, type RowFacts, type Summand } from "./facts.ts";
+import { factsOf, TELLS, type Depth, type RowFacts, type Summand } from "./facts.ts";
 
 /** Sums by everything that a depth still tells. */
 export interface Subtotals {
@@ -40,24 +40,30 @@ const labelsText = (labels: HeadersOut): string => {
 const labelsOf = (text: string): HeadersOut =>
   text === "" ? {} : (Object.fromEntries(JSON.parse(text) as [string, string][]) as HeadersOut);
 
-/** In this order they stand in the text; null is absent. */
-const names = (of: RowFacts, depth: number): (string | null)[] => [
-  of.provider,
-  of.model,
-  of.credential,
-  of.frontend,
-  of.outcome,
-  of.state,
-  of.price,
-  ...(depth > 0 ? [of.key, of.account ?? null] : []),
-  ...(depth > 1 ? [labelsText(of.labels)] : []),
-];
+/** In this order they stand in the text; null is absent, or not told. */
+function names(of: RowFacts, depth: Depth): (string | null)[] {
+  const { calls, keys, labels } = TELLS[depth];
+  const call = (text: string | null) => (calls ? text : null);
+  return [
+    call(of.provider),
+    call(of.model),
+    call(of.credential),
+    call(of.frontend),
+    call(of.outcome),
+    of.state,
+    call(of.price),
+    ...(keys ? [of.key, of.account ?? null] : []),
+    ...(labels ? [labelsText(of.labels)] : []),
+  ];
+}
+const namesAt = (depth: Depth): number =>
+  7 + (TELLS[depth].keys ? 2 : 0) + (TELLS[depth].labels ? 1 : 0);
 const factsFrom = (said: readonly (string | null)[]): RowFacts => ({
-  provider: said[0]!,
-  model: said[1]!,
-  credential: said[2]!,
-  frontend: said[3]!,
-  outcome: said[4]!,
+  provider: said[0] ?? "",
+  model: said[1] ?? "",
+  credential: said[2] ?? "",
+  frontend: said[3] ?? "",
+  outcome: said[4] ?? "",
   state: said[5] as RowFacts["state"],
   price: said[6] ?? null,
   key: said[7] ?? "",
@@ -72,18 +78,25 @@ interface Projection {
 }
 /** By depth; the same facts are summed up again and again. On the facts themselves: a table beside them costs more than it spares. */
 const TOLD = Symbol("told");
-type Known = RowFacts & { [TOLD]?: (Projection | undefined)[] };
+type Projections = { [D in Depth]: Projection | undefined };
+type Known = RowFacts & { [TOLD]?: Projections };
+const NOTHING_YET: Projections = {
+  calls: undefined,
+  holders: undefined,
+  tags: undefined,
+  keys: undefined,
+  labels: undefined,
+};
 
-function projected(facts: Known, depth: number): Projection {
-  const known = (facts[TOLD] ??= [undefined, undefined, undefined]);
+function projected(facts: Known, depth: Depth): Projection {
+  const known = (facts[TOLD] ??= { ...NOTHING_YET });
   let projection = known[depth];
   if (!projection) {
     const said = names(facts, depth);
     const told: Known = factsFrom(said);
     projection = known[depth] = { id: JSON.stringify(said), facts: told };
     // What it tells at its own depth is itself.
-    told[TOLD] = [undefined, undefined, undefined];
-    told[TOLD][depth] = projection;
+    told[TOLD] = { ...NOTHING_YET, [depth]: projection };
   }
   return projection;
 }
@@ -91,14 +104,12 @@ function projected(facts: Known, depth: number): Projection {
 class GroupedSums implements Subtotals {
   readonly depth: Depth;
   rows = 0;
-  readonly #deep: number;
   readonly #groups = new Map<string, Group>();
   /** Facts that were asked for before, by themselves. */
   readonly #known = new Map<RowFacts, Group>();
 
   constructor(depth: Depth) {
     this.depth = depth;
-    this.#deep = DEPTHS.indexOf(depth);
   }
 
   get size(): number {
@@ -142,7 +153,7 @@ class GroupedSums implements Subtotals {
     const groups = [...this.#groups]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([, { facts, amounts }]) => [
-        ...names(facts, this.#deep).map(word),
+        ...names(facts, this.depth).map(word),
         amounts.calls,
         amounts.unpriced,
         String(amounts.costNano),
@@ -152,7 +163,7 @@ class GroupedSums implements Subtotals {
   }
 
   #group(facts: RowFacts): Group {
-    const { id, facts: told } = projected(facts, this.#deep);
+    const { id, facts: told } = projected(facts, this.depth);
     let group = this.#groups.get(id);
     if (!group) this.#groups.set(id, (group = { facts: told, amounts: new Amounts() }));
     return group;
@@ -170,7 +181,7 @@ interface Text {
 /** Each group of a text, without making sums of them again. Throws for what is no such text. */
 export function* groupsOf(text: string): Generator<readonly [RowFacts, Amounts], void> {
   const { depth, groups, words } = JSON.parse(text) as Text;
-  const many = 7 + 2 * Math.min(1, DEPTHS.indexOf(depth)) + (depth === "labels" ? 1 : 0);
+  const many = namesAt(depth);
   for (const group of groups) {
     const said: (string | null)[] = [];
     for (let i = 0; i < many; i++) said.push(words[group[i] as number] ?? null);

@@ -82,6 +82,7 @@ providers:
     await until(async () => running(await read()) === 8);
     const now = await read();
     expect(now.inFlight).toBe(8);
+    expect(now.inFlightOf).toEqual({ "chat-completions": 8, "middleware.mirror": 0 });
     expect(now.processes).toEqual({ there, answered: there });
     expect(now.ledger).toMatchObject({ ok: true });
     expect(now.memory.rss).toBeGreaterThan(there * 20e6);

@@ -1,20 +1,8 @@
 // systemd's journal, where standard output leads there: it takes a line's level from its beginning, and so many lines and no more.
-import { fstatSync } from "node:fs";
 import type { RequestOutcome } from "tollgate/plugin";
 
 /** Its usual limit is 10,000 lines in 30 s for a service; it passes over what is more. */
 export const JOURNAL_RATE = 10_000 / 30;
-
-/** `said`: JOURNAL_STREAM, which names the device and the file of what leads to the journal. */
-export function isJournal(said: string | undefined, fd = 1): boolean {
-  if (said === undefined) return false;
-  try {
-    const { dev, ino } = fstatSync(fd, { bigint: true });
-    return said === `${dev}:${ino}`;
-  } catch {
-    return false;
-  }
-}
 
 const LEVELS = {
   ok: "<6>",

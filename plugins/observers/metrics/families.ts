@@ -150,7 +150,7 @@ export const COUNTED = {
 
 /** Read when they are asked for. */
 export const READ = {
-  inFlight: gauge("tollgate_in_flight", "Requests of clients under way"),
+  inFlight: gauge("tollgate_in_flight", "Requests of clients under way", ["frontend"]),
   resting: gauge(
     "tollgate_provider_resting",
     "What of a credential is tried last after a failure",
@@ -174,6 +174,17 @@ export const READ = {
   ledgerBytes: bytes("tollgate_ledger_bytes", "What the ledger takes where it lies"),
   oldest: moment("tollgate_ledger_oldest_timestamp_seconds", "When its oldest row was written"),
   diskFree: bytes("tollgate_store_disk_free_bytes", "By how much the ledger could still grow"),
+  fleetNodes: gauge("tollgate_fleet_nodes", "Gateways that share the store, by their state", [
+    "state",
+  ]),
+  clockAhead: moment(
+    "tollgate_store_clock_ahead_seconds",
+    "How far this gateway's clock is ahead of the store's",
+  ),
+  storeLag: moment(
+    "tollgate_store_lag_seconds",
+    "For how long this gateway has missed changes of keys or accounts",
+  ),
   reloadOk: gauge("tollgate_config_reload_success", "Whether the last reload was taken"),
   reloadAt: moment(
     "tollgate_config_reload_last_success_timestamp_seconds",

@@ -16,7 +16,10 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
   out.read(READ.build, [[[of.version, process.version], 1]]);
   out.read(READ.workers, one(Math.max(1, there - 1)));
   out.read(READ.unanswered, one(there - answered));
-  out.read(READ.inFlight, one(of.inFlight));
+  out.read(
+    READ.inFlight,
+    bounded(Object.entries(of.inFlightOf).map(([frontend, count]) => [[frontend], count])),
+  );
   out.read(READ.generation, one(of.generation.number));
   out.read(READ.reloadOk, one(tally.lastReload === false ? 0 : 1));
   out.read(READ.reloadAt, one(of.generation.at / SECOND_MS));
@@ -34,6 +37,7 @@ export function gateway(out: Sink, of: Readings, tally: Tally): void {
     ),
   );
   ledger(out, of.ledger);
+  fleet(out, of.fleet);
   lists(out, of);
   out.read(
     READ.dropped,
@@ -76,6 +80,14 @@ function ledger(out: Sink, { ok, queue, commits, size }: Readings["ledger"]): vo
   out.read(READ.diskFree, known(size?.freeBytes));
   const oldest = size?.oldestAt;
   out.read(READ.oldest, known(oldest === undefined ? undefined : oldest / SECOND_MS));
+}
+
+function fleet(out: Sink, of: Readings["fleet"]): void {
+  const seconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / SECOND_MS);
+  const states = of && (["live", "left", "dead"] as const);
+  out.read(READ.fleetNodes, bounded((states ?? []).map((state) => [[state], of![state]])));
+  out.read(READ.clockAhead, known(seconds(of?.aheadMs)));
+  out.read(READ.storeLag, known(seconds(of?.lagMs)));
 }
 
 /** Of several credentials the one whose list is oldest. */

@@ -1,6 +1,6 @@
 // A request as a line of a log, and what the gateway tells of itself.
 import type { Notice, RequestRecord, TurnedAway, Usage } from "tollgate/plugin";
-import { Attributes, nanos, usd } from "./attributes.ts";
+import { ListedAttributes, nanos, usd } from "./attributes.ts";
 import type { Message } from "./protobuf.ts";
 import {
   hasFailed,
@@ -16,7 +16,7 @@ const SEVERITY = { INFO: 9, WARN: 13, ERROR: 17 } as const;
 export function requestLog(record: RequestRecord, of: SpanOptions): Message {
   const { trace, at, calls, status } = record;
   const last = calls.at(-1);
-  const attributes = requestAttributes(record, of)
+  const attributes = requestAttributes(of.attributes("log"), record, of)
     .add("tollgate.served", record.served)
     .add("tollgate.credential", last?.credential)
     .add("tollgate.lane", record.lane ?? undefined)
@@ -29,7 +29,7 @@ export function requestLog(record: RequestRecord, of: SpanOptions): Message {
   const severity = hasFailed(record) ? "ERROR" : status >= 400 ? "WARN" : "INFO";
   return {
     ...line(at, severity, `${record.method} ${record.route} ${status}`, "tollgate.request"),
-    attributes: attributes.list,
+    attributes: attributes.written,
     traceId: trace.traceId,
     spanId: trace.spanId,
   };
@@ -59,7 +59,7 @@ function costOf({ calls }: RequestRecord): string | undefined {
 
 /** What the door has refused is no request, and in no trace. */
 export function refusalLog({ at, id, status, code, method, listener }: TurnedAway): Message {
-  const attributes = new Attributes()
+  const attributes = new ListedAttributes()
     .add("http.request.method", method)
     .add("http.response.status_code", status)
     .add("tollgate.request.id", id)
@@ -67,13 +67,13 @@ export function refusalLog({ at, id, status, code, method, listener }: TurnedAwa
     .add("tollgate.listener", listener);
   return {
     ...line(at, "WARN", `${code} ${status}`, "tollgate.turned_away"),
-    attributes: attributes.list,
+    attributes: attributes.written,
   };
 }
 
 /** New notices are told as they are: what is plain in them is an attribute. */
 export function noticeLog({ type, at, ...more }: Notice): Message {
-  const attributes = new Attributes();
+  const attributes = new ListedAttributes();
   for (const [name, value] of Object.entries(more)) {
     if (typeof value === "bigint") attributes.add(`tollgate.${name}`, String(value));
     else if (["string", "number", "boolean"].includes(typeof value))
@@ -83,7 +83,7 @@ export function noticeLog({ type, at, ...more }: Notice): Message {
   const severity = bad ? "ERROR" : type === "rests" || type === "dropped" ? "WARN" : "INFO";
   return {
     ...line(at, severity, type, `tollgate.${type}`),
-    attributes: attributes.list,
+    attributes: attributes.written,
   };
 }
 

@@ -3,7 +3,7 @@ import { GEN_AI_ATTRIBUTES, GEN_AI_METRICS } from "../genai.ts";
 import type { Family } from "../metrics/families.ts";
 import type { Count, Histogram, Series } from "../metrics/series.ts";
 import type { Distribution, Sample, Sink } from "../metrics/sink.ts";
-import { Attributes, nanos } from "./attributes.ts";
+import { ListedAttributes, nanos } from "./attributes.ts";
 import type { Message } from "./protobuf.ts";
 
 const CUMULATIVE = 2;
@@ -82,11 +82,11 @@ export class MetricMessages implements Sink {
   }
 
   #point({ labels }: Family, values: readonly string[]): Message {
-    const attributes = new Attributes();
+    const attributes = new ListedAttributes();
     for (const [i, label] of labels.entries())
       if (values[i]) attributes.add(DOTTED.get(label) ?? label, values[i]);
     return {
-      attributes: attributes.list,
+      attributes: attributes.written,
       startTimeUnixNano: this.#start,
       timeUnixNano: this.#now,
     };

@@ -3,13 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import type { Context } from "tollgate/plugin";
-import { Attributes } from "./attributes.ts";
+import { ListedAttributes } from "./attributes.ts";
 import { protobuf, type Message } from "./protobuf.ts";
 import { rejectedOf } from "./rejected.ts";
 import type { Destination } from "./settings.ts";
 import { REQUESTS, type Signal } from "./shapes.ts";
 
 const compress = promisify(gzip);
+
+/** Spans are much alike: the fastest way makes them a tenth already, in a quarter of the time. */
+const LEVEL = 1;
 
 /** A collector that says so, or one that is not there, may take it later. */
 const AGAIN: readonly number[] = [429, 502, 503, 504];
@@ -32,12 +35,21 @@ export interface PostOptions {
 export class Post {
   readonly #of: PostOptions;
   readonly #resource: Message;
+  readonly #ending = new AbortController();
+  /** By the monotonic clock. */
+  #last = Infinity;
 
   constructor(of: PostOptions) {
     this.#of = of;
-    const attributes = new Attributes();
+    const attributes = new ListedAttributes();
     for (const [key, value] of of.resource) attributes.add(key, value);
-    this.#resource = { attributes: attributes.list };
+    this.#resource = { attributes: attributes.written };
+  }
+
+  /** From now on nothing is tried again for longer than this; what waits to be is tried at once. */
+  hurry(ms: number): void {
+    this.#last = performance.now() + ms;
+    this.#ending.abort();
   }
 
   /** How many of them the collector has taken. */
@@ -58,8 +70,11 @@ export class Post {
       if (said.afterMs === null) return 0;
       // Gateways that were turned away together do not come back together.
       const pause = (said.afterMs ?? wait / 2) + Math.random() * (said.afterMs ?? wait) * 0.5;
-      if (over.aborted || performance.now() + pause > end) return 0;
-      await sleep(pause, undefined, { ref: false, signal: over }).catch(() => {});
+      if (over.aborted || performance.now() + pause > Math.min(end, this.#last)) return 0;
+      // Aborted, one is asked once more without a pause.
+      const { signal } = this.#ending;
+      const until = signal.aborted ? over : AbortSignal.any([over, signal]);
+      await sleep(pause, undefined, { ref: false, signal: until }).catch(() => {});
     }
   }
 
@@ -71,7 +86,7 @@ export class Post {
     const message = { [top]: [{ resource: this.#resource, [group]: [{ scope, [each]: items }] }] };
     const bytes =
       to.protocol === "http/json" ? Buffer.from(JSON.stringify(message)) : protobuf(message, shape);
-    return to.gzip ? await compress(bytes) : bytes;
+    return to.gzip ? await compress(bytes, { level: LEVEL }) : bytes;
   }
 
   /** `afterMs`: it may be tried again, after so long where the collector said it; null: it may not. */

@@ -24,7 +24,7 @@ export interface MessageShape {
 const one = (n: number, type: FieldShape["type"]): FieldShape => ({ n, type });
 const many = (n: number, type: FieldShape["type"]): FieldShape => ({ n, type, many: true });
 
-const VALUE: { [name: string]: FieldShape } = {
+export const VALUE: { [name: string]: FieldShape } = {
   stringValue: one(1, "string"),
   boolValue: one(2, "bool"),
   intValue: one(3, "int64"),
@@ -32,7 +32,7 @@ const VALUE: { [name: string]: FieldShape } = {
 };
 VALUE["arrayValue"] = one(5, { values: many(1, VALUE) });
 
-const ATTRIBUTE: MessageShape = { key: one(1, "string"), value: one(2, VALUE) };
+export const ATTRIBUTE: MessageShape = { key: one(1, "string"), value: one(2, VALUE) };
 const RESOURCE: MessageShape = { attributes: many(1, ATTRIBUTE) };
 const SCOPE: MessageShape = { name: one(1, "string"), version: one(2, "string") };
 
@@ -49,6 +49,9 @@ const frame = (items: string, group: string, top: string, shape: MessageShape): 
   }),
 });
 
+/** Where attributes stand in the messages that there are thousands of. */
+export const ATTRIBUTES_AT = { span: 9, log: 6 } as const;
+
 const SPAN: MessageShape = {
   traceId: one(1, "hex"),
   spanId: one(2, "hex"),
@@ -58,7 +61,7 @@ const SPAN: MessageShape = {
   kind: one(6, "enum"),
   startTimeUnixNano: one(7, "fixed64"),
   endTimeUnixNano: one(8, "fixed64"),
-  attributes: many(9, ATTRIBUTE),
+  attributes: many(ATTRIBUTES_AT.span, ATTRIBUTE),
   events: many(11, {
     timeUnixNano: one(1, "fixed64"),
     name: one(2, "string"),
@@ -108,7 +111,7 @@ const LOG: MessageShape = {
   severityNumber: one(2, "enum"),
   severityText: one(3, "string"),
   body: one(5, VALUE),
-  attributes: many(6, ATTRIBUTE),
+  attributes: many(ATTRIBUTES_AT.log, ATTRIBUTE),
   flags: one(8, "fixed32"),
   traceId: one(9, "hex"),
   spanId: one(10, "hex"),

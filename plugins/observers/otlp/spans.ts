@@ -13,19 +13,28 @@ import {
   namesOf,
   operationOf,
   providerOf,
-  type GenAiName,
   type Spelling,
 } from "../genai.ts";
-import { Attributes, nanos, usd } from "./attributes.ts";
+import { type Attributes, ListedAttributes, nanos, usd } from "./attributes.ts";
 import type { Message } from "./protobuf.ts";
 
 export interface SpanOptions {
+  /** As what its protocol has attributes, of spans and of lines. */
+  readonly attributes: (of: "span" | "log") => Attributes;
   /** Of the names of generative AI. */
-  readonly spellings: readonly Spelling[];
+  readonly names: SpanNames;
   /** Whether the ids of keys and the names of accounts are told. */
   readonly keys: boolean;
   readonly labels: boolean;
 }
+
+/** The names of generative AI, in the spellings that are wanted. */
+export type SpanNames = { readonly [N in keyof typeof NAMES]: readonly string[] };
+
+export const spanNames = (spellings: readonly Spelling[]): SpanNames =>
+  Object.fromEntries(
+    Object.entries(NAMES).map(([name, of]) => [name, namesOf(of, spellings)]),
+  ) as unknown as SpanNames;
 
 const SERVER = 2;
 const CLIENT = 3;
@@ -49,7 +58,7 @@ export function spansOf(record: RequestRecord, of: SpanOptions): Message[] {
     kind: SERVER,
     startTimeUnixNano: nanos(begin),
     endTimeUnixNano: nanos(at),
-    attributes: requestAttributes(record, of).list,
+    attributes: requestAttributes(of.attributes("span"), record, of).written,
     events: attempts(record, begin),
     status: hasFailed(record) ? ERROR : undefined,
     flags: SAMPLED | HAS_REMOTE | remote,
@@ -58,14 +67,18 @@ export function spansOf(record: RequestRecord, of: SpanOptions): Message[] {
 }
 
 /** What a request and its line in the log say of it. */
-export function requestAttributes(record: RequestRecord, of: SpanOptions): Attributes {
+export function requestAttributes<A extends Attributes>(
+  attributes: A,
+  record: RequestRecord,
+  of: SpanOptions,
+): A {
   const { fault, status } = record;
-  const attributes = new Attributes()
+  attributes
     .add("http.request.method", record.method)
     .add("http.route", record.route)
     .add("http.response.status_code", status)
     .add("error.type", fault && (hasFailed(record) ? fault.kind : undefined))
-    .add("tollgate.request.id", record.id)
+    .once("tollgate.request.id", record.id)
     .add("tollgate.frontend", record.frontend)
     .add("tollgate.kind", record.kind)
     .add("tollgate.operation", record.op)
@@ -100,10 +113,10 @@ function attempts({ calls }: RequestRecord, begin: number): Message[] {
     return {
       timeUnixNano: nanos(begin + call.startMs),
       name: from === to ? "tollgate.retry" : "tollgate.fallback",
-      attributes: new Attributes()
+      attributes: new ListedAttributes()
         .add("tollgate.from", from)
         .add("tollgate.to", to)
-        .add("error.type", before.fault?.kind).list,
+        .add("error.type", before.fault?.kind).written,
     };
   });
 }
@@ -123,7 +136,7 @@ function callSpan(record: RequestRecord, call: RequestRecordCall, of: SpanOption
     kind: CLIENT,
     startTimeUnixNano: nanos(start),
     endTimeUnixNano: nanos(end),
-    attributes: callAttributes(record, call, of.spellings).list,
+    attributes: callAttributes(record, call, of).written,
     events:
       content === undefined
         ? undefined
@@ -136,28 +149,27 @@ function callSpan(record: RequestRecord, call: RequestRecordCall, of: SpanOption
 function callAttributes(
   { kind, stream, finish }: RequestRecord,
   call: RequestRecordCall,
-  spellings: readonly Spelling[],
+  { attributes: made, names }: SpanOptions,
 ): Attributes {
   const { usage, fault, ms } = call;
-  const attributes = new Attributes();
-  const say = (name: GenAiName, value: Parameters<Attributes["add"]>[1]) =>
-    attributes.each(namesOf(name, spellings), value);
-  say(NAMES.operation, operationOf(kind));
-  say(NAMES.provider, providerOf(call.provider));
-  say(NAMES.requestModel, call.model);
-  say(NAMES.stream, stream);
-  if (!fault && finish !== undefined) say(NAMES.finishReasons, [finish]);
-  for (const name of namesOf(NAMES.firstChunk, spellings))
-    attributes.double(name, ms.content === undefined ? undefined : ms.content / 1_000);
-  say(NAMES.inputTokens, readTokens(usage));
-  say(NAMES.outputTokens, writtenTokens(usage));
-  say(NAMES.cacheRead, usage.cache_read);
-  say(NAMES.cacheWrite, cacheWrites(usage));
-  say(NAMES.reasoning, usage.reasoning);
-  say(NAMES.audioInput, usage.audio_in);
-  say(NAMES.audioOutput, usage.audio_out);
-  say(NAMES.imageInput, usage.image_in);
-  say(NAMES.imageOutput, usage.image_out);
+  const attributes = made("span")
+    .each(names.operation, operationOf(kind))
+    .each(names.provider, providerOf(call.provider))
+    .each(names.requestModel, call.model)
+    .each(names.stream, stream);
+  if (!fault && finish !== undefined) attributes.each(names.finishReasons, [finish]);
+  if (ms.content !== undefined)
+    for (const name of names.firstChunk) attributes.double(name, ms.content / 1_000);
+  attributes
+    .each(names.inputTokens, readTokens(usage))
+    .each(names.outputTokens, writtenTokens(usage))
+    .each(names.cacheRead, usage.cache_read)
+    .each(names.cacheWrite, cacheWrites(usage))
+    .each(names.reasoning, usage.reasoning)
+    .each(names.audioInput, usage.audio_in)
+    .each(names.audioOutput, usage.audio_out)
+    .each(names.imageInput, usage.image_in)
+    .each(names.imageOutput, usage.image_out);
   return attributes
     .add(NAMES.errorType.latest, fault?.kind)
     .add("tollgate.fault.code", codeOf(fault))

@@ -3,6 +3,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Problem } from "tollgate/plugin";
 import { isCalendar, KEPT_MS, type LedgerRow, newMeter, type Taken, used } from "tollgate/store";
+import { AuditedAudit } from "./audited.ts";
 import { type Base, checkBase, readBase } from "./standing.ts";
 import { LookupAudit, type Wrong } from "./lookup-audit.ts";
 import { noteOf } from "./note.ts";
@@ -27,6 +28,7 @@ export class Audit {
   readonly #shelf: Shelf;
   #summed: SumsAudit | undefined;
   readonly #words: WordAudit;
+  readonly #audited: AuditedAudit;
   #pruned: Note["pruned"];
   #latest = 0;
 
@@ -37,6 +39,7 @@ export class Audit {
     this.#lookups = new LookupAudit(db, this.#wrong);
     this.#words = new WordAudit(db, this.#wrong);
     const base = readBase(db);
+    this.#audited = new AuditedAudit(db, base);
     if (base) this.#begin(base);
     // Sums from before a prune are made anew by themselves.
     if (samples?.pruned === (base?.last ?? 0)) this.#summed = new SumsAudit(samples, this.#wrong);
@@ -58,6 +61,7 @@ export class Audit {
   add(stored: Stored): void {
     const noted = noteOf(stored.rows);
     if (noted?.note.erased) this.#words.erased(stored.first, noted.note.erased);
+    if (noted?.note.audit) this.#audited.note(stored.first, noted.note.audit);
     if (noted?.note.pruned) this.#pruned = noted.note.pruned;
     const rows = rowsOf(stored);
     this.#words.add(rows);
@@ -76,6 +80,7 @@ export class Audit {
 
   problems(): Problem[] {
     this.#problems.push(...checkBase(this.#db, this.#pruned));
+    this.#problems.push(...this.#audited.problems());
     this.#words.check();
     this.#sums();
     this.#lookups.counts();

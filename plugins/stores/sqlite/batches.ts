@@ -50,7 +50,7 @@ export class Batches {
     this.#shelf = shelf;
     this.#chapters = db.prepare("SELECT chapter FROM mention WHERE key = ? ORDER BY chapter");
     this.#stretch = db.prepare(
-      `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? ORDER BY first LIMIT ${AT_ONCE}`,
+      `SELECT ${STORED} FROM batch WHERE first BETWEEN ? AND ? AND first > coalesce((SELECT last FROM base), 0) ORDER BY first LIMIT ${AT_ONCE}`,
     );
     this.#newest = db.prepare("SELECT last, low FROM segment ORDER BY id DESC LIMIT 1");
     this.#base = db.prepare("SELECT last FROM base");
@@ -95,7 +95,7 @@ export class Batches {
     return Math.min(till, this.last()) - Math.max(since, 0);
   }
 
-  /** Those that begin from `first` on and before `end`. */
+  /** Those that begin from `first` on and before `end`, but for what is gone and not swept yet. */
   *between(first: number, end: number): Generator<Stored, void> {
     for (let from = first; from < end;) {
       const found = this.#stretch.all(from, end - 1) as unknown as Stored[];

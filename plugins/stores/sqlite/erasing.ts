@@ -1,12 +1,12 @@
 // Text is taken out for good: from the table of words, from the records of keys, and from what the disk still has of both. Rows keep
 // their hashes, and a note in the chain says how many of them stand for nothing any more.
 import type { DatabaseSync } from "node:sqlite";
-import type { Erasure, KeyRecord } from "tollgate/plugin";
+import type { AccountRecord, Erasure, KeyRecord } from "tollgate/plugin";
 import { fromJson } from "tollgate/store";
 import type { SqliteJournal } from "./journal.ts";
 import { sumOf } from "./note.ts";
 import type { Session } from "./session.ts";
-import { ERASED, KEY_NAME, quoted } from "./words.ts";
+import { ERASED, KEY_NAME, ownerOf, quoted, type NamedRecord } from "./words.ts";
 
 /** Words of one step. */
 export const AT_ONCE = 500;
@@ -73,18 +73,36 @@ function takeOut(
     "UPDATE word SET salt = NULL, text = NULL, kept = 0, gone = ? WHERE hash = ?",
   );
   for (const its of gone) clear.run(seq, its);
-  for (const record of renamed(db, [...words.values()])) journal.key(record);
+  const said = saidOf([...words.values()]);
+  for (const record of renamed(db, said)) journal.key(record);
+  for (const record of renamedAccounts(db, said)) journal.accounts.put(record);
   journal.forget();
   return gone;
 }
 
-/** Records of keys that say one of them, without it. */
-function* renamed(db: DatabaseSync, words: readonly Word[]): Generator<KeyRecord, void> {
+type SaidWords = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** By whose they are. */
+function saidOf(words: readonly Word[]): SaidWords {
   const of = new Map<string, Set<string>>();
   for (const { key, name, text } of words) {
     const said = of.get(key) ?? new Set();
     of.set(key, said.add(`${name} ${text}`));
   }
+  return of;
+}
+
+/** Records of accounts that say one of them, without it: a change like any other. */
+function* renamedAccounts(db: DatabaseSync, of: SaidWords): Generator<AccountRecord, void> {
+  for (const row of db.prepare("SELECT record FROM account").all()) {
+    const record = fromJson<AccountRecord>(String(row["record"]));
+    const said = of.get(quoted(ownerOf(record.id)));
+    if (said && without(record, said)) yield { ...record, version: record.version + 1 };
+  }
+}
+
+/** Records of keys that say one of them, without it. */
+function* renamed(db: DatabaseSync, of: SaidWords): Generator<KeyRecord, void> {
   for (const row of db.prepare("SELECT record FROM key").all()) {
     const record = fromJson<KeyRecord>(String(row["record"]));
     const said = of.get(quoted(record.id));
@@ -93,7 +111,7 @@ function* renamed(db: DatabaseSync, words: readonly Word[]): Generator<KeyRecord
 }
 
 /** Whether there was anything to take out. */
-function without(record: KeyRecord, said: ReadonlySet<string>): boolean {
+function without(record: NamedRecord, said: ReadonlySet<string>): boolean {
   let changed = false;
   if (record.name !== undefined && said.has(`${KEY_NAME} ${quoted(record.name)}`)) {
     record.name = ERASED;

@@ -14,6 +14,7 @@ import {
 } from "tollgate/store";
 import { type Base, carriedText, readBase, sumsLink, textHash } from "./standing.ts";
 import { leftOpen } from "./left.ts";
+import { goneUpTo } from "./audited.ts";
 import { noteOf } from "./note.ts";
 import { quarterOf } from "./sums-file.ts";
 import { carriedIn, createShelf, rowsOf, type Shelf, STORED, type Stored } from "./stored.ts";
@@ -189,6 +190,7 @@ class Folding {
       carried: carried.map((one) => [one.seq, textHash(carriedText(one))]),
       meters: this.#meters(cut.till),
       gone: this.#gone,
+      audited: goneUpTo(this.#db, cut.last, base),
     };
     return {
       after: base?.last ?? 0,

@@ -5,7 +5,6 @@ import type { KeyRecord, Price, StoreCommand } from "tollgate/plugin";
 import {
   type CallRows,
   type Journal,
-  keyCursor,
   type LedgerRow,
   type Meter,
   nth,
@@ -19,6 +18,7 @@ import { headOf, type Head } from "./chain.ts";
 import { createLow, type Low } from "./low.ts";
 import { createMention, type Mention } from "./mention.ts";
 import { leftOpen } from "./left.ts";
+import { createRecords, type KeptRecords } from "./records.ts";
 import { statementsOf } from "./statements.ts";
 import { createShelf, link, rowsOf, type Shelf, type Stored } from "./stored.ts";
 import { textOf } from "./terms.ts";
@@ -61,6 +61,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   readonly #mention: Mention;
   readonly #words: Words;
   readonly #low: Low = createLow();
+  readonly accounts: KeptRecords;
   #head: Head;
   #sealed: Head;
   // Of this batch.
@@ -82,6 +83,7 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
     this.#mention = createMention(db);
     this.#words = createWords(db);
     this.#head = this.#sealed = headOf(db);
+    this.accounts = createRecords(db, this.#words);
   }
 
   reserve(c: ReserveLine, taken: readonly Taken[]): StoredCall | undefined {
@@ -141,9 +143,11 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   }
 
   key(record: KeyRecord): void {
-    const said = this.#words.record(record);
-    this.#say.key.run(record.digest, keyCursor(record), toJson(record), said);
-    this.#say.keyring(record.digest, said);
+    this.accounts.key(record);
+  }
+
+  keyOf(digest: string): KeyRecord | undefined {
+    return this.accounts.keyOf(digest);
   }
 
   price(hash: string, row: Price): void {
@@ -170,7 +174,8 @@ export class SqliteJournal implements Journal<ReserveLine, SettleLine, StoredCal
   seal(changed: Iterable<Meter>, dropped: readonly string[], open: OpenCalls<StoredCall>): void {
     const say = this.#say;
     for (const id of dropped) say.drop.run(id);
-    for (const m of changed) say.meter.run(m.id, String(m.level), Math.floor(m.at), String(m.max));
+    for (const { id, level, at, max, told } of changed)
+      say.meter.run(id, String(level), Math.floor(at), String(max), String(told));
     this.#sealed = this.#head;
     if (this.#rows.length === 0) return;
     const { seq, segment, hash } = this.#head;

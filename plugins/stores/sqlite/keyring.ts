@@ -1,11 +1,11 @@
-// Keys are rows that change: a limit is raised, a key is revoked. So that a change which no command made is seen, each command
-// leaves a link of a chain: which key, the sum of its record as it is said (a hash in place of each name), and a hash over both and
+// Keys and accounts are rows that change: a limit is raised, a key is revoked. So that a change which no command made is seen, each
+// command leaves a link of a chain: which key, or account:id, the sum of its record as it is said (a hash in place of each name), and a hash over both and
 // all links before.
 import { createHash } from "node:crypto";
 import type { DatabaseSync } from "node:sqlite";
-import type { KeyRecord, Problem } from "tollgate/plugin";
+import type { Problem } from "tollgate/plugin";
 import { fromJson, toJson } from "tollgate/store";
-import { KEY_NAME, quoted } from "./words.ts";
+import { KEY_NAME, ownerOf, quoted, type NamedRecord } from "./words.ts";
 
 const sha = (...texts: readonly string[]): string => {
   const hash = createHash("sha256");
@@ -37,12 +37,10 @@ export function* checkKeys(db: DatabaseSync): Generator<Problem, void> {
     sums.set(digest, sum);
   }
   const unsaid = unsaying(db);
-  for (const row of db.prepare("SELECT digest, record, said FROM key").iterate()) {
-    const [digest, record] = [String(row["digest"]), String(row["record"])];
-    const said = String(row["said"]);
-    if (sums.get(digest) !== sha(said) || unsaid(said) !== record)
+  for (const { digest, account, record, said } of records(db)) {
+    if (sums.get(digest) !== sha(said) || unsaid(said, account) !== record)
       yield {
-        path: `/key/${idOf(record) ?? digest}`,
+        path: account === undefined ? `/key/${idOf(record) ?? digest}` : `/account/${account}`,
         message: "Its record, limits included, is not what a command wrote.",
       };
     sums.delete(digest);
@@ -51,12 +49,45 @@ export function* checkKeys(db: DatabaseSync): Generator<Problem, void> {
     yield { path: `/key/${digest}`, message: "It was written, and it is not there." };
 }
 
+interface KeptRecord {
+  /** What its links name. */
+  readonly digest: string;
+  readonly account: string | undefined;
+  readonly record: string;
+  readonly said: string;
+}
+
+function* records(db: DatabaseSync): Generator<KeptRecord, void> {
+  for (const { digest, record, said } of db
+    .prepare("SELECT digest, record, said FROM key")
+    .iterate())
+    yield {
+      digest: String(digest),
+      account: undefined,
+      record: String(record),
+      said: String(said),
+    };
+  // A copy from before there were any has no place for them.
+  const table = db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'account'");
+  if (!table.get()) return;
+  for (const { id, record, said } of db.prepare("SELECT id, record, said FROM account").iterate())
+    yield {
+      digest: ownerOf(String(id)),
+      account: String(id),
+      record: String(record),
+      said: String(said),
+    };
+}
+
 /** A record from how it is said, with the texts that its hashes stand for; undefined where one of them is another key's, or gone. */
-function unsaying(db: DatabaseSync): (said: string) => string | undefined {
+function unsaying(
+  db: DatabaseSync,
+): (said: string, account: string | undefined) => string | undefined {
   const word = db.prepare("SELECT key, name, text FROM word WHERE hash = ?");
-  return (said) => {
+  return (said, account) => {
     try {
-      const record = fromJson<KeyRecord>(said);
+      const record = fromJson<NamedRecord>(said);
+      if (account !== undefined && record.id !== ownerOf(account)) return undefined;
       const text = (name: string, its: string): string => {
         const found = word.get(its)!;
         if (found["key"] !== quoted(record.id) || found["name"] !== name) throw new Error("other");
@@ -68,6 +99,7 @@ function unsaying(db: DatabaseSync): (said: string) => string | undefined {
         record.labels = Object.fromEntries(
           Object.entries(labels).map(([of, its]) => [of, text(quoted(of), its!)]),
         );
+      if (account !== undefined) record.id = account;
       return toJson(record);
     } catch {
       return undefined;

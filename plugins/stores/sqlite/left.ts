@@ -11,12 +11,13 @@ export function begun(db: DatabaseSync, name: string, at: number): number {
 }
 
 export function* leftMeters(db: DatabaseSync): Iterable<Meter> {
-  for (const m of db.prepare("SELECT id, level, at, max FROM meter").iterate())
+  for (const m of db.prepare("SELECT id, level, at, max, told FROM meter").iterate())
     yield {
       ...newMeter(m["id"] as string),
       level: BigInt(m["level"] as string),
       at: Number(m["at"]),
       max: BigInt(m["max"] as string),
+      told: BigInt(m["told"] as string),
     };
 }
 

@@ -1,18 +1,22 @@
 // The small readings: one row by its name, a page of keys. They run on the writer's own connection, where they take
 // microseconds; a thread for them alone would cost every gateway a dozen megabytes.
 import type { DatabaseSync } from "node:sqlite";
-import type { KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
+import type { AccountRecord, KeyRecord, ResultPage, PageRequest, Price } from "tollgate/plugin";
 import { fromJson, keyCursor, pageOf, pageSize } from "tollgate/store";
 
 export interface Lookups {
   key(digest: string): KeyRecord | undefined;
   price(hash: string): Price | undefined;
   keys(page?: PageRequest): ResultPage<KeyRecord>;
+  account(id: string): AccountRecord | undefined;
+  accounts(page?: PageRequest): ResultPage<AccountRecord>;
 }
 
 export function createLookups(db: DatabaseSync): Lookups {
   const key = db.prepare("SELECT record FROM key WHERE digest = ?");
   const keys = db.prepare("SELECT record FROM key WHERE place > ? ORDER BY place LIMIT ?");
+  const account = db.prepare("SELECT record FROM account WHERE id = ?");
+  const accounts = db.prepare("SELECT record FROM account WHERE id > ? ORDER BY id LIMIT ?");
   const price = db.prepare("SELECT price FROM price WHERE hash = ?");
   return {
     key(digest) {
@@ -22,6 +26,19 @@ export function createLookups(db: DatabaseSync): Lookups {
     price(hash) {
       const found = price.get(hash);
       return found && fromJson<Price>(found["price"] as string);
+    },
+    account(id) {
+      const found = account.get(id);
+      return found && fromJson<AccountRecord>(found["record"] as string);
+    },
+    accounts(page) {
+      const size = pageSize(page);
+      const found = accounts.all(page?.after ?? "", size + 1);
+      return pageOf(
+        found.map((row) => fromJson<AccountRecord>(row["record"] as string)),
+        size,
+        ({ id }) => id,
+      );
     },
     keys(page) {
       const size = pageSize(page);

@@ -1,10 +1,13 @@
-// What the ledger says of itself: that text was taken out, that sums stand for rows. A note is a row of the chain like any other, alone in
+// What the ledger says of itself: that text was taken out, that sums stand for rows, what operators did. A note is a row of the chain like any other, alone in
 // its commit, and no entry: listings and sums pass it over.
 import { hash } from "node:crypto";
+import type { AuditEnd, AuditEntry } from "tollgate/plugin";
 
 export interface Note {
   /** Text behind this many hashes is gone; `sum` is of all of them. */
   readonly erased?: { readonly count: number; readonly sum: string };
+  /** What an operator did, or how that ended. */
+  readonly audit?: AuditEntry | AuditEnd;
   /** Rows up to `last` are gone; what stands for them has these hashes. */
   readonly pruned?: { readonly last: number; readonly base: string; readonly sums: string };
 }

@@ -12,8 +12,10 @@ import type {
   Total,
 } from "tollgate/plugin";
 import {
+  Amounts,
   createTotals,
   depthOf,
+  factsOf,
   isCounted,
   type LedgerRow,
   matches,
@@ -29,10 +31,11 @@ import { PRUNED, prunedIn, readBase } from "./standing.ts";
 import { Batches, PAUSE } from "./batches.ts";
 import { headOf, links, type Head } from "./chain.ts";
 import { checkKeys } from "./keyring.ts";
+import { KnownFacts } from "./known-facts.ts";
 import { prunedSums } from "./pruned.ts";
-import { createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
-import type { Unsummed } from "./summed.ts";
-import { NEAR, type Samples, Sums } from "./sums.ts";
+import { counted, createShelf, rowsOf, STORED, type Stored } from "./stored.ts";
+import type { TakenInto, Unsummed } from "./summed.ts";
+import { NEAR, type Samples, Sums, tellsSums } from "./sums.ts";
 import { quarterOf } from "./sums-file.ts";
 import { createSpoken, type Spoken } from "./words.ts";
 
@@ -51,6 +54,7 @@ export class Reader {
   readonly #done: StatementSync;
   readonly #sums: Sums;
   readonly #spoken: Spoken;
+  readonly #facts = new KnownFacts();
   readonly #pruned: StatementSync;
 
   constructor({ file }: { file: string }) {
@@ -89,40 +93,61 @@ export class Reader {
   }
 
   async totals(asked: TotalsQuery, still?: Still): Promise<readonly Total[]> {
-    const query: LedgerQuery = asked;
     this.#spoken.forget();
-    const speaks = depthOf(asked.by, asked) === "labels";
+    const speaks = depthOf(asked.by, asked) === "labels" || depthOf(asked.by, asked) === "tags";
     const end = this.#batches.last();
     const pruned = prunedIn(this.#pruned);
     const speak = (of: RowFacts): RowFacts =>
       speaks ? { ...of, labels: this.#spoken.labels(of.labels) } : of;
     const [sums, left] = await this.#summed(asked, speak, still);
-    for (const [facts, amounts, at] of prunedSums(this.#db, query))
-      sums.take(facts, amounts, at, query);
-    const add = ({ first }: Stored, rows: readonly LedgerRow[], of?: ReadonlySet<number>) =>
-      rows.forEach((row, i) => {
-        if (!isCounted(row, query.state)) return;
-        if (speaks) this.#speak(row);
-        if (!this.#asked(row, first + i, query)) return;
-        if (!of || of.has(quarterOf(row.at))) sums.add(row);
-      });
+    for (const [facts, amounts, at] of prunedSums(this.#db, asked))
+      sums.take(facts, amounts, at, asked);
+    const add = tellsSums(asked)
+      ? this.#countedInto({ sums, speak }, asked)
+      : this.#rowsInto({ sums, speak }, asked);
     for (const [first, after] of left?.chapters ?? [])
-      await each(this.#batches.between(first, after), still, (stored, rows) => {
-        if (stored.first <= left!.after) add(stored, rows, left!.quarters);
-      });
+      await each(this.#batches.between(first, after), still, (stored) =>
+        stored.first <= left!.after ? add(stored, left!.quarters) : 0,
+      );
     const since = left?.after ?? 0;
+    const { upTo, quarters } = left?.tail ?? { upTo: end, quarters: undefined };
     // Of a few entries, looking for times would take longer than reading them.
-    const rest = end - since > NEAR ? query : { ...query, from: undefined, to: undefined };
-    await each(this.#batches.of(rest, since + 1), still, (stored, rows) => {
-      if (stored.first > end) return false;
-      // Where nothing came after them, the last one of the sums is found.
-      if (stored.first > since) add(stored, rows);
-      return undefined;
-    });
+    const rest = upTo - since > NEAR ? asked : { ...asked, from: undefined, to: undefined };
+    if (quarters?.size !== 0)
+      await each(this.#batches.of(rest, since + 1), still, (stored) => {
+        if (stored.first > upTo) return undefined;
+        // Where nothing came after them, the last one of the sums is found.
+        return stored.first > since ? add(stored, quarters) : 0;
+      });
     // Sums were put in the place of rows meanwhile.
     if (prunedIn(this.#pruned) !== pruned) return this.totals(asked, still);
     void this.#sums.more();
     return sums.totals();
+  }
+
+  /** Of each commit what sums know of a row. */
+  #countedInto({ sums, speak }: TakenInto, asked: TotalsQuery): AddStored {
+    const { from = -Infinity, to = Infinity } = asked;
+    return (stored, of) =>
+      counted(stored, (row, said, terms) => {
+        if (row.at < from || row.at >= to || of?.has(quarterOf(row.at)) === false) return;
+        const one = new Amounts();
+        one.row(row);
+        sums.take(speak(this.#facts.of(row, said, terms)), one, row.at, asked);
+      });
+  }
+
+  /** The whole rows, for what is asked of one call, or of open ones. */
+  #rowsInto({ sums, speak }: TakenInto, asked: TotalsQuery): AddStored {
+    return (stored, of) => {
+      const rows = rowsOf(stored);
+      rows.forEach((row, i) => {
+        if (!isCounted(row, asked.state) || of?.has(quarterOf(row.at)) === false) return;
+        row.labels = speak(factsOf(row)).labels;
+        if (this.#asked(row, stored.first + i, asked)) sums.add(row);
+      });
+      return rows.length;
+    };
   }
 
   /** What was written since the last time is summed up, if there is something to it. */
@@ -195,18 +220,21 @@ export class Reader {
   }
 }
 
-/** Others may go first now and then; not wanted any more, it ends. */
+/** Adds a commit, of some quarters of an hour if they are said, and says how many rows it has. */
+type AddStored = (stored: Stored, of: ReadonlySet<number> | undefined) => number;
+
+/** Others may go first now and then; not wanted any more, it ends. `add`: how many rows were read; undefined: that is all. */
 async function each(
   batches: Iterable<Stored | typeof PAUSE>,
   still: Still | undefined,
-  add: (stored: Stored, rows: readonly LedgerRow[]) => boolean | undefined | void,
+  add: (stored: Stored) => number | undefined,
 ): Promise<void> {
   let read = 0;
   for (const stored of batches) {
     if (stored !== PAUSE) {
-      const rows = rowsOf(stored);
-      if (add(stored, rows) === false) return;
-      if ((read += rows.length) < STRIDE) continue;
+      const rows = add(stored);
+      if (rows === undefined) return;
+      if ((read += rows) < STRIDE) continue;
     }
     read = 0;
     await setImmediate();

@@ -13,13 +13,14 @@ const KEPT = "WHEN OLD.first > coalesce((SELECT last FROM base), 0)";
  * adjustment  each one once, and where
  * mention     which chapters of the ledger have entries of a key
  * open        calls that are open for long, or of which something was heard, and what it was
- * keyed       a chain of hashes over what commands wrote of keys
+ * keyed       a chain of hashes over what commands wrote of keys, and of accounts
  * word        what the hashes in terms and in keys' records stand for. Rows are added at its end and stay where they are, and no index
  *             has text: SQLite copies what it moves, and of what it has copied a page keeps a trace
  * spoken      the newest chapter that says a word
  * base        what stands for rows that were pruned: where the chain goes on, and what budgets had counted
  * sums        what those rows come to, by quarters of an hour, each with a hash over it and all before
  * carried     reserves from among them, of calls that rows after them speak of
+ * audit       what operators have done, and how it ended: each is a note in the chain too, and stays when that is pruned
  * meter       what limits and budgets have counted, as of the last entry
  * entry       all of it to read, an entry a row
  *
@@ -82,6 +83,20 @@ const MIGRATIONS: readonly string[] = [
   CREATE TRIGGER keyed_stays BEFORE UPDATE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   CREATE TRIGGER keyed_remains BEFORE DELETE ON keyed BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   ${VIEW}
+  `,
+  `
+  CREATE TABLE account (id TEXT PRIMARY KEY, record TEXT NOT NULL, said TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  `,
+  // Up to where it was told that a limit is crossed. What had been counted before is no news.
+  `
+  ALTER TABLE meter ADD COLUMN told TEXT NOT NULL DEFAULT '0';
+  UPDATE meter SET told = level;
+  `,
+  `
+  CREATE TABLE audit (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, ends INTEGER NOT NULL, text TEXT NOT NULL) STRICT;
+  CREATE INDEX audit_by_id ON audit (id, ends);
+  CREATE TRIGGER audit_stays BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+  CREATE TRIGGER audit_remains BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
   `,
 ];
 

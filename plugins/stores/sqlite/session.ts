@@ -9,7 +9,7 @@ import { begun, leftMeters } from "./left.ts";
 import { createLookups, type Lookups } from "./lookups.ts";
 import { migrate } from "./schema.ts";
 import { settling, type Line, type ReserveLine, type SettleLine } from "./wire.ts";
-import type { Verdict } from "tollgate/plugin";
+import type { Limit, LimitCount, LimitCrossing, Verdict } from "tollgate/plugin";
 
 export interface Settings {
   file: string;
@@ -93,9 +93,21 @@ export class Session {
     }
   }
 
+  counted(limits: readonly Limit[], at: number): readonly LimitCount[] {
+    return this.#book.counted(limits, at);
+  }
+
   /** What the ledger does with itself: all of it or nothing, like a batch. */
   step<T>(work: (db: DatabaseSync, journal: SqliteJournal) => T): T {
     return this.#transaction(() => work(this.db, this.#journal));
+  }
+
+  untold(): readonly LimitCrossing[] {
+    return this.#book.untold();
+  }
+
+  heardOf(crossings: readonly LimitCrossing[]): void {
+    this.#transaction(() => this.#book.told(crossings));
   }
 
   #recover(): Opened {

@@ -23,6 +23,8 @@ export interface Base {
   readonly carried: readonly (readonly [seq: number, hash: string])[];
   /** What windows of the calendar had counted by then. */
   readonly meters: readonly (readonly [id: string, sum: string])[];
+  /** What operators did in rows that are gone: how many, and a hash over all of it. Absent: written before that was kept. */
+  readonly audited?: { readonly count: number; readonly hash: string };
   /** Of notes that are gone: what was erased. */
   readonly gone: readonly (readonly [seq: number, count: number, sum: string])[];
 }

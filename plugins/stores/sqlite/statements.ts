@@ -1,6 +1,5 @@
 // What the journal says to the database, prepared once.
 import type { DatabaseSync } from "node:sqlite";
-import { createKeyring } from "./keyring.ts";
 
 export const statementsOf = (db: DatabaseSync) => ({
   batch: db.prepare("INSERT INTO batch (first, instance, terms, rows) VALUES (?, ?, ?, ?)"),
@@ -20,12 +19,10 @@ export const statementsOf = (db: DatabaseSync) => ({
   ),
   unlist: db.prepare("DELETE FROM open WHERE attempt = ?"),
   meter: db.prepare(
-    "INSERT INTO meter (id, level, at, max) VALUES (?, ?, ?, ?) " +
-      "ON CONFLICT (id) DO UPDATE SET level = excluded.level, at = excluded.at, max = excluded.max",
+    "INSERT INTO meter (id, level, at, max, told) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE " +
+      "SET level = excluded.level, at = excluded.at, max = excluded.max, told = excluded.told",
   ),
   drop: db.prepare("DELETE FROM meter WHERE id = ?"),
-  key: db.prepare("INSERT OR REPLACE INTO key (digest, place, record, said) VALUES (?, ?, ?, ?)"),
-  keyring: createKeyring(db),
   price: db.prepare("INSERT INTO price (hash, price) VALUES (?, ?) ON CONFLICT DO NOTHING"),
   alive: db.prepare(
     "UPDATE instance SET alive = ? WHERE epoch = (SELECT max(epoch) FROM instance)",

@@ -118,14 +118,18 @@ function fromText(
 /** What a sum has to know of a settle or a correction, beside its terms. */
 export type Counted = Pick<LedgerRow, "kind" | "at" | "state" | "outcome" | "usage" | "costNano">;
 
-/** Each row that sums count, without the rest of it. `said`: its terms as text, which are made rows of once for all that have them. */
+/**
+ * Each row that sums count, without the rest of it. `said`: its terms as text, which are made rows of once for all that have them. Returns
+ * how many rows there are in all.
+ */
 export function counted(
   { terms, rows }: Pick<Stored, "terms" | "rows">,
   each: (row: Counted, said: string, terms: () => Common) => void,
-): void {
+): number {
   const list = JSON.parse(terms) as Listed[];
   const texts: string[] = [];
-  for (const v of JSON.parse(rows) as (Reserved | Settled | Adjusted)[]) {
+  const all = JSON.parse(rows) as (Reserved | Settled | Adjusted)[];
+  for (const v of all) {
     if (v[0] !== "s" && v[0] !== "a") continue;
     const place = v[5];
     const said = (texts[place] ??= JSON.stringify(list[place]));
@@ -151,6 +155,7 @@ export function counted(
         own,
       );
   }
+  return all.length;
 }
 
 /** A reserve from among rows that are gone. `over`: so is its settle. */

@@ -1,10 +1,8 @@
 // What of a report is told by sums that were made before, and what is left to be read: stretches that the report cuts, or that hold too
 // many groups to be summed up, and what came after the sums.
 import { setImmediate } from "node:timers/promises";
-import type { LedgerQuery } from "tollgate/plugin";
 import {
   type Depth,
-  DEPTHS,
   groupsOf,
   type RowFacts,
   type Totals,
@@ -14,6 +12,7 @@ import {
 import { CHAPTER } from "./mention.ts";
 import type { Still } from "./reader.ts";
 import { LONGER, QUARTER, SPANS, type SumsFile } from "./sums-file.ts";
+import type { TakenTail } from "./tail.ts";
 
 /** How long it goes on before it gives way, in milliseconds. */
 const STRIDE_MS = 8;
@@ -29,6 +28,8 @@ export interface Unsummed {
   readonly quarters: ReadonlySet<number>;
   /** Where those begin: chapters, in order. */
   readonly chapters: readonly (readonly [first: number, end: number])[];
+  /** What came after that entry, as far as it was taken as well. */
+  readonly tail?: TakenTail | undefined;
 }
 
 /** Totals, and what the hashes of labels stand for. */
@@ -41,18 +42,18 @@ export interface TakenInto {
 export async function takeSums(
   file: SumsFile,
   depth: Depth,
-  { by, zone, ...query }: TotalsQuery,
+  asked: TotalsQuery,
   { sums: into, speak }: TakenInto,
   still: Still | undefined,
 ): Promise<Unsummed> {
   const { seq: after } = file.upTo;
   const quarters = new Set<number>();
   let began = performance.now();
-  for (const one of covering(file, depth, by, zone, query)) {
+  for (const one of covering(file, depth, asked)) {
     if (one.sums === undefined) quarters.add(one.start);
     else
       for (const [facts, amounts] of groupsOf(one.sums))
-        into.take(speak(facts), amounts, one.start, query);
+        into.take(speak(facts), amounts, one.start, asked);
     if (performance.now() - began < STRIDE_MS) continue;
     await setImmediate();
     if (still?.wanted === false) break;
@@ -62,28 +63,32 @@ export async function takeSums(
   return { after, quarters, chapters: spansOf(file, quarters) };
 }
 
-/** The longest stretches that lie whole in what is asked for, and in one group of its time; and quarters that are to be read. */
-function* covering(
-  file: SumsFile,
-  depth: Depth,
-  by: TotalsQuery["by"],
-  zone: string | undefined,
-  { from = -Infinity, to = Infinity }: LedgerQuery,
-) {
+/** Whether a stretch lies whole in what is asked for, and in one group of its time. */
+export function wholeIn({ by, zone, from = -Infinity, to = Infinity }: TotalsQuery) {
   const clock = zoneClock(zone);
-  const spans = depth === DEPTHS[0] ? SPANS : LONGER;
   const unit = by.includes("hour") ? "hour" : by.includes("day") ? "day" : undefined;
+  return (start: number, span: number): boolean =>
+    start >= from &&
+    start + span <= to &&
+    (unit === undefined || clock.within(unit, start, start + span));
+}
+
+/** The longest stretches that lie whole in what is asked for, and in one group of its time; and quarters that are to be read. */
+function* covering(file: SumsFile, depth: Depth, asked: TotalsQuery) {
+  const { from = -Infinity, to = Infinity } = asked;
+  const isWhole = wholeIn(asked);
+  const spans = depth === "calls" ? SPANS : LONGER;
 
   function* of(level: number, begin: number, end: number): Generator<Covered, void> {
     const span = spans[level]!;
     for (const { start, sums } of file.during(depth, span, begin, end)) {
-      const inside = start >= from && start + span <= to;
-      const whole = inside && (unit === undefined || clock.within(unit, start, start + span));
-      if (whole && sums !== undefined) yield { start, sums };
+      // Of the first day there may be hours that nothing is asked of.
+      if (start + span <= from || start >= to) continue;
+      if (sums !== undefined && isWhole(start, span)) yield { start, sums };
       else if (level + 1 < spans.length) yield* of(level + 1, start, start + span);
       else
         for (let each = start; each < start + span; each += QUARTER)
-          yield { start: each, sums: undefined };
+          if (each + QUARTER > from && each < to) yield { start: each, sums: undefined };
     }
   }
   const [longest] = SPANS;

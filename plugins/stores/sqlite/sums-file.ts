@@ -4,11 +4,12 @@ import { closeSync, openSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import type { Depth } from "tollgate/store";
 
-const DAY = 86_400_000;
+export const DAY = 86_400_000;
 export const HOUR = 3_600_000;
 export const QUARTER = 900_000;
 export const quarterOf = (at: number): number => Math.floor(at / QUARTER) * QUARTER;
-/** From the longest on; each is a multiple of the next one. The shortest is kept without keys and labels alone. */
+export const hourOf = (at: number): number => Math.floor(at / HOUR) * HOUR;
+/** From the longest on; each is a multiple of the next one. The shortest is kept at the depth `calls` alone. */
 export const SPANS = [DAY, HOUR, QUARTER] as const;
 export const LONGER = [DAY, HOUR] as const;
 
@@ -19,7 +20,7 @@ export interface UpTo {
   readonly hash: string;
   /** When the last one of them was. */
   readonly at: number;
-  /** Entries up to here were pruned when the sums were begun: they are in none of them. */
+  /** Entries up to here were pruned: they are in none of them. */
   readonly pruned: number;
 }
 const NOTHING: UpTo = { seq: 0, segment: 0, hash: "", at: 0, pruned: 0 };
@@ -30,8 +31,16 @@ export interface SpanSums {
   readonly sums: string | undefined;
 }
 
+/** What is said of a stretch once some of its rows are gone; nothing: none is left. */
+export type Trimmed = readonly [
+  Depth,
+  span: number,
+  start: number,
+  left: { readonly sums: string | undefined } | undefined,
+];
+
 /** Another form of the file is another number, and the file is made anew. */
-const VERSION = 2;
+const VERSION = 3;
 
 /**
  * summed  what the rows of a stretch of time came to, at each depth
@@ -69,10 +78,13 @@ export class SumsFile {
         "INSERT INTO summed (depth, span, start, sums) VALUES (?, ?, ?, ?) " +
           "ON CONFLICT (depth, span, start) DO UPDATE SET sums = excluded.sums",
       ),
+      drop: db.prepare("DELETE FROM summed WHERE depth = ? AND span = ? AND start = ?"),
       place: db.prepare(
         "INSERT INTO place (quarter, chapter) VALUES (?, ?) ON CONFLICT DO NOTHING",
       ),
       chapters: db.prepare("SELECT chapter FROM place WHERE quarter = ?"),
+      quarters: db.prepare("SELECT DISTINCT quarter FROM place WHERE chapter <= ?"),
+      leave: db.prepare("DELETE FROM place WHERE chapter < ?"),
       upTo: db.prepare("INSERT INTO upto (seq, segment, hash, at, pruned) VALUES (?, ?, ?, ?, ?)"),
       said: db.prepare("SELECT seq, segment, hash, at, pruned FROM upto"),
     };
@@ -99,6 +111,11 @@ export class SumsFile {
     return this.#say.chapters.all(quarter).map(({ chapter }) => Number(chapter));
   }
 
+  /** Those of rows that are in this chapter or in an earlier one. */
+  quartersUpTo(chapter: number): number[] {
+    return this.#say.quarters.all(chapter).map(({ quarter }) => Number(quarter));
+  }
+
   /** All of it at once, or nothing: also when they are not behind `after` any more. */
   write(
     after: UpTo,
@@ -106,13 +123,34 @@ export class SumsFile {
     places: Iterable<readonly [quarter: number, chapter: number]>,
     upTo: UpTo,
   ): void {
-    const db = this.#db;
-    db.exec("BEGIN IMMEDIATE");
-    try {
-      if (this.upTo.seq !== after.seq) throw new Error("Others have summed it up.");
+    this.#changed(after, upTo, () => {
       for (const [depth, span, start, text] of sums)
         this.#say.put.run(depth, span, start, text ?? null);
       for (const [quarter, chapter] of places) this.#say.place.run(quarter, chapter);
+    });
+  }
+
+  /** After rows were pruned up to an entry: what is left of the stretches that had some. `edge`: the first chapter of which rows are left. */
+  trim(
+    after: UpTo,
+    { pruned, edge, sums }: { pruned: number; edge: number; sums: Iterable<Trimmed> },
+  ): void {
+    this.#changed(after, { ...after, pruned }, () => {
+      for (const [depth, span, start, left] of sums)
+        if (left) this.#say.put.run(depth, span, start, left.sums ?? null);
+        else this.#say.drop.run(depth, span, start);
+      this.#say.leave.run(edge);
+    });
+  }
+
+  #changed(after: UpTo, upTo: UpTo, work: () => void): void {
+    const db = this.#db;
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      const { seq, pruned } = this.upTo;
+      if (seq !== after.seq || (seq > 0 && pruned !== after.pruned))
+        throw new Error("Others have summed it up.");
+      work();
       db.exec("DELETE FROM upto");
       this.#say.upTo.run(upTo.seq, upTo.segment, upTo.hash, upTo.at, upTo.pruned);
       db.exec("COMMIT");

@@ -8,8 +8,9 @@ import { PRUNED, prunedIn } from "./standing.ts";
 import { type TakenInto, takeSums, type Unsummed } from "./summed.ts";
 import { Summing } from "./summing.ts";
 import { SPANS, SumsFile } from "./sums-file.ts";
+import { Tail } from "./tail.ts";
 
-/** Entries after the sums that are read faster than they are summed up. */
+/** Entries after the sums that are kept in memory; a report that reaches farther waits until they are summed up. */
 export const NEAR = 32_768;
 /** A report that waits for sums asks so often whether it is still wanted, in milliseconds. */
 const ASKS_MS = 20;
@@ -38,11 +39,13 @@ export interface Samples {
 export class Sums {
   readonly #ledger: DatabaseSync;
   readonly #path: string;
+  readonly #tail: Tail;
   #open: { readonly file: SumsFile; readonly summing: Summing } | undefined;
 
   constructor(ledger: DatabaseSync, path: string) {
     this.#ledger = ledger;
     this.#path = path;
+    this.#tail = new Tail(ledger);
   }
 
   /** Adds to the totals what is known. Undefined, or thrown: nothing of them is of use. `reach`: how many entries the times are in. */
@@ -56,11 +59,16 @@ export class Sums {
     const open = this.#current();
     if (!open) return undefined;
     const { file, summing } = open;
-    if (summing.behind() > NEAR && reach() > NEAR) await this.#wait(summing, still);
+    if (summing.cut || (summing.behind() > NEAR && reach() > NEAR))
+      await this.#wait(summing, still);
+    if (summing.cut) return undefined;
     try {
       using _ = summing.hold();
-      const depth = depthOf(asked.by, asked) ?? DEPTHS[0];
-      return await takeSums(file, depth, asked, into, still);
+      const { upTo } = file;
+      const taken = await takeSums(file, depthOf(asked.by, asked) ?? "calls", asked, into, still);
+      // Others may have summed it up since.
+      if (upTo.seq !== taken.after || summing.behind() > NEAR) return taken;
+      return { ...taken, tail: await this.#tail.take(upTo, this.#pruned(), asked, into) };
     } catch (error) {
       this.#lost();
       throw error;
@@ -79,18 +87,19 @@ export class Sums {
 
   /** Some of them, as of one moment. */
   samples(): Samples | undefined {
-    const file = this.#current()?.file;
-    if (!file) return undefined;
+    const open = this.#current();
+    if (!open || open.summing.cut) return undefined;
+    const { file } = open;
     const some: Sample[] = [];
     for (const span of SPANS) {
-      const starts = file.during(DEPTHS[0], span, -Infinity, Infinity).map(({ start }) => start);
+      const starts = file.during("calls", span, -Infinity, Infinity).map(({ start }) => start);
       for (const start of picked(starts))
         for (const depth of DEPTHS) {
           const sums = file.one(depth, span, start)?.sums;
           if (sums !== undefined) some.push({ depth, span, start, sums });
         }
     }
-    const days = file.during(DEPTHS[0], SPANS[0], -Infinity, Infinity);
+    const days = file.during("calls", SPANS[0], -Infinity, Infinity);
     return {
       upTo: file.upTo.seq,
       pruned: file.upTo.pruned,
@@ -124,7 +133,7 @@ export class Sums {
         const file = new SumsFile(this.#path);
         this.#open = { file, summing: new Summing(this.#ledger, file) };
       }
-      // Another ledger, or one that a power cut has shortened.
+      // Another ledger, one that a power cut has shortened, or one of which all is gone that they tell.
       if (!this.#follows(this.#open.file)) this.#open.file.empty();
       return this.#open;
     } catch {
@@ -140,7 +149,8 @@ export class Sums {
 
   #follows({ upTo }: SumsFile): boolean {
     if (upTo.seq === 0) return true;
-    if (upTo.pruned !== this.#pruned()) return false;
+    const pruned = this.#pruned();
+    if (pruned < upTo.pruned || pruned >= upTo.seq) return false;
     const link = this.#ledger
       .prepare("SELECT last, hash FROM segment WHERE id = ?")
       .get(upTo.segment);
@@ -158,7 +168,7 @@ export class Sums {
 }
 
 /** Sums tell nothing of one call, nor of open ones. */
-const tellsSums = ({ attempt, upstreamId, state }: LedgerQuery): boolean =>
+export const tellsSums = ({ attempt, upstreamId, state }: LedgerQuery): boolean =>
   attempt === undefined && upstreamId === undefined && state !== "open";
 
 /** The newest one, and others by chance. */

@@ -15,6 +15,9 @@ export const quoted = (text: string | null): string => JSON.stringify(text);
 /** Of a key's own name, which is no label's. */
 export const KEY_NAME = quoted(null);
 
+/** Whose words an account's are, beside those of keys. */
+export const ownerOf = (account: string): string => `account:${account}`;
+
 const CHARACTERS = 22;
 /** Sixteen bytes and a half, of salt and text. */
 export const hashed = (salt: string, text: string): string =>
@@ -23,11 +26,14 @@ export const hashed = (salt: string, text: string): string =>
 /** Where labels stand in terms. */
 const LABELS = 6;
 
+/** What has words: its owner's, by id. */
+export type NamedRecord = Pick<KeyRecord, "id" | "name" | "labels">;
+
 export interface Words {
   /** Terms as the chain has them. */
   said(terms: Terms): Said;
-  /** A key's record as the chain has it; its words stay as long as it does. */
-  record(record: KeyRecord): string;
+  /** The record of a key or an account as the chain has it; its words stay as long as it does. */
+  record(record: NamedRecord): string;
   /** A batch that begins at `first` has said these terms. */
   add(terms: readonly Said[], first: number): void;
   undo(): void;

@@ -2,11 +2,19 @@
 // After an error of the disk it never goes on with the same handle: it opens anew and reads what is really there.
 import {
   faultOf,
+  type AccountRecord,
+  type AuditedCommand,
+  type AuditEnd,
+  type AuditEntry,
   type KeyRecord,
+  type Limit,
+  type LimitCount,
+  type LimitCrossing,
   type PageRequest,
   type Price,
   type ResultPage,
 } from "tollgate/plugin";
+import { audit, audited } from "./audited.ts";
 import { createBallast } from "./ballast.ts";
 import { erase } from "./erasing.ts";
 import type { Folded, SumsRow } from "./fold.ts";
@@ -62,6 +70,14 @@ export class Writer {
     return this.#current().lookups.keys(page);
   }
 
+  accounts(page?: PageRequest): ResultPage<AccountRecord> {
+    return this.#current().lookups.accounts(page);
+  }
+
+  counted(limits: readonly Limit[], at: number): readonly LimitCount[] {
+    return this.#current().counted(limits, at);
+  }
+
   /** When the oldest row was written. */
   oldest(): number | undefined {
     const first =
@@ -98,9 +114,26 @@ export class Writer {
     }
   }
 
+  untold(): readonly LimitCrossing[] {
+    return this.#current().untold();
+  }
+
+  heardOf(crossings: readonly LimitCrossing[]): void {
+    this.#step((session) => session.heardOf(crossings));
+  }
+
   /** Takes these words out. How many there were, and which. */
   erase(hashes: readonly string[], at: number): readonly string[] {
     return this.#step((session) => erase(session, hashes, at));
+  }
+
+  /** What an operator does, or how that ended: durable when it returns. */
+  audit(said: AuditEntry | AuditEnd): void {
+    this.#step((session) => audit(session, said));
+  }
+
+  audited(page?: PageRequest): ResultPage<AuditedCommand> {
+    return audited(this.#current().db, page);
   }
 
   /** One of those that follow, and how long it has kept the others waiting. */
@@ -166,7 +199,8 @@ export class Writer {
     const verdicts = this.#current().apply(batch);
     if (this.#settings.durability === "relaxed")
       // A key that was handed out, or taken back, stays so.
-      if (batch.some((c) => c.do === "key" || c.do === "price")) this.#commit();
+      if (batch.some((c) => c.do === "key" || c.do === "account" || c.do === "price"))
+        this.#commit();
       else this.#commitSoon();
     return told(batch, verdicts);
   }

@@ -1,7 +1,7 @@
 // The readings of all processes, in the primary. It asks once for all that want to know at one time.
 import { wallClock } from "../../lib/wall-clock.ts";
-import type { Readings } from "../../plugin/readings.ts";
-import type { StoreSize } from "../../plugin/store.ts";
+import type { FleetReading, Readings } from "../../plugin/readings.ts";
+import type { StoreSize } from "../../plugin/keeping.ts";
 import {
   type Counters,
   counted,
@@ -22,6 +22,8 @@ export interface PrimarySource {
   commits(): Readings["ledger"]["commits"];
   /** Undefined: the store does not say it, or not in time. */
   size(): Promise<StoreSize | undefined>;
+  /** Undefined: the store belongs to this gateway alone, or does not say it in time. */
+  fleet(): Promise<FleetReading | undefined>;
 }
 
 export class AllReadings {
@@ -57,7 +59,7 @@ export class AllReadings {
   async #read(): Promise<Readings> {
     const sources = this.#sources();
     let answered = 1;
-    const size = this.#primary.size();
+    const [size, fleet] = [this.#primary.size(), this.#primary.fleet()];
     await Promise.all(
       sources.map(async (source) => {
         const said = await source.ask();
@@ -75,6 +77,7 @@ export class AllReadings {
       ...this.#primary.read(),
       processes: { there: there.length + 1, answered },
       ledger: { ...ledger, commits: this.#primary.commits(), size: await size },
+      fleet: await fleet,
       ...sum,
     };
   }

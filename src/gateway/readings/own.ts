@@ -4,6 +4,7 @@ import { LoopDelay } from "./loop-delay.ts";
 import { Collections } from "./collections.ts";
 import { openFiles } from "./open-files.ts";
 import { longestFirst, type OwnReadings } from "./sum.ts";
+import type { GenerationSlot } from "../generation/slot.ts";
 
 type Read = Pick<Services, "rests" | "pools" | "ledger" | "refusals" | "observing">;
 
@@ -11,11 +12,11 @@ export class OwnReader {
   readonly #delay = new LoopDelay();
   readonly #collections = new Collections();
   readonly #services: Read;
-  readonly #inFlight: () => number;
+  readonly #slot: Pick<GenerationSlot, "inFlight" | "inFlightOf">;
 
-  constructor(services: Read, inFlight: () => number) {
+  constructor(services: Read, slot: Pick<GenerationSlot, "inFlight" | "inFlightOf">) {
     this.#services = services;
-    this.#inFlight = inFlight;
+    this.#slot = slot;
   }
 
   read(): OwnReadings {
@@ -33,7 +34,8 @@ export class OwnReader {
         gc: this.#collections.read(),
         openFiles: openFiles(),
       },
-      inFlight: this.#inFlight(),
+      inFlight: this.#slot.inFlight,
+      inFlightOf: this.#slot.inFlightOf(),
       resting: longestFirst(rests.all()),
       pools: pools.readings(),
       ledger: { ok: ledger.healthy, queue: ledger.waiting },

@@ -3,6 +3,7 @@
 import type { Refresh } from "../../catalogue/refresh.ts";
 import type { GenerationSlot } from "../generation/slot.ts";
 import type { Services } from "../services/services.ts";
+import { fleetReading } from "../services/fleet.ts";
 import { sizeOf } from "../services/store.ts";
 import { AllReadings, type PrimarySource, type ReadingSource } from "./all.ts";
 import { OwnReader } from "./own.ts";
@@ -15,7 +16,7 @@ interface Primary {
 }
 
 export const readingAll = (of: Primary, sources: () => readonly ReadingSource[]): AllReadings =>
-  new AllReadings(new OwnReader(of.services, () => of.stage.inFlight), primary(of), sources);
+  new AllReadings(new OwnReader(of.services, of.stage), primary(of), sources);
 
 const primary = ({ version, services, stage, refresh }: Primary): PrimarySource => ({
   read() {
@@ -34,4 +35,5 @@ const primary = ({ version, services, stage, refresh }: Primary): PrimarySource 
   },
   commits: () => services.commits.read(),
   size: () => sizeOf(services.store),
+  fleet: () => fleetReading(services),
 });

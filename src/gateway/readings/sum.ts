@@ -33,6 +33,7 @@ export function summed(
   return {
     each: all.map((one) => one.process),
     inFlight: total(({ inFlight }) => inFlight),
+    inFlightOf: all.map(({ inFlightOf }) => inFlightOf).reduce(added, {}),
     resting: restingOf(all),
     pools: poolsOf(all),
     ledger: {

@@ -1,6 +1,6 @@
 // What was counted, by stretches of one length: the one that runs, open, and those before it, closed and written down. Bounded in
 // three ways: so many stretches, so many series in each, so many bytes in all; the oldest go first.
-import { Cell, CellReader, skipCell, CellWriter } from "./cell.ts";
+import { Cell, CellReader, CellWriter, ofItsOwn, skipCell } from "./cell.ts";
 
 export interface SlotBounds {
   /** How long one is. */
@@ -84,7 +84,7 @@ export class Slots {
     const from = new CellReader(bytes);
     const slots: Slot[] = [];
     while (!from.over) {
-      const slot = { at: from.whole(), bytes: Buffer.from(from.bytes()) };
+      const slot = { at: from.whole(), bytes: ofItsOwn(from.bytes()) };
       decode(slot.bytes, () => false);
       slots.push(slot);
     }

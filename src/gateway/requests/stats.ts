@@ -1,9 +1,10 @@
-// Counts and times of requests by frontend, by provider and model, and by key, over stretches of five seconds, minutes and hours.
+// Counts and times of requests by frontend, by provider and model, by key and by account, over stretches of five seconds, minutes and hours.
 // What a request adds is a few numbers; what is asked is added up when it is asked.
 import { wallClock } from "../../lib/wall-clock.ts";
 import { inputTokens, outputTokens } from "../../model/usage.ts";
 import type { RequestRecord } from "../../plugin/observer.ts";
-import { Cell, COUNTS, CellReader, CellWriter } from "./cell.ts";
+import { Cell, COUNTS, CellReader, CellWriter, OWN_UNITS } from "./cell.ts";
+import { SeriesNames } from "./series-names.ts";
 import { classOf, quantile } from "./sketch.ts";
 import { cellIn, OTHER, Slots, type Series } from "./slots.ts";
 
@@ -17,7 +18,7 @@ const BOUNDS = {
 const FORMAT = "tollgate stats 1\n";
 
 /** What is counted apart. `model`: provider and upstream's name, and what is counted there are calls. */
-export type StatsBy = "all" | "frontend" | "model" | "key";
+export type StatsBy = "all" | "frontend" | "model" | "key" | "account";
 export type StatsStep = "minute" | "hour";
 
 /** Milliseconds, right to a tenth. */
@@ -37,15 +38,25 @@ export interface StatsRow extends Counted {
   /** Undefined: nothing was counted. */
   readonly ms: Times | undefined;
   readonly firstContentMs: Times | undefined;
+  /** What the gateway itself took of each request; undefined of calls. */
+  readonly ownMs: Times | undefined;
 }
 
 export interface StatsPage {
   /** From when on it was counted, in Unix milliseconds. */
   readonly since: number;
   readonly rows: readonly (StatsRow & { readonly at: number })[];
+  /** Of all these stretches together, the largest first. */
+  readonly totals: readonly StatsRow[];
   /** Where more follows: ask again from here. */
   readonly next: number | undefined;
 }
+
+const ACCOUNT = "account:";
+
+/** Whether what is of the account at this path is of that one too, or of one below it. */
+export const standsIn = (path: string | undefined, account: string): boolean =>
+  path !== undefined && `/${path}/`.includes(`/${account}/`);
 
 /** In one answer. */
 const STRETCHES = 1_500;
@@ -57,6 +68,12 @@ export class Stats {
   readonly #moments: Slots;
   readonly #of: { readonly [S in StatsStep]: Slots };
   readonly #now: () => number;
+  readonly #frontends = new SeriesNames("frontend:");
+  readonly #keys = new SeriesNames("key:");
+  /** By path. */
+  readonly #accounts = new SeriesNames(ACCOUNT);
+  /** By provider. */
+  readonly #models = new Map<string, SeriesNames>();
 
   constructor(now: () => number = wallClock) {
     const at = now();
@@ -70,60 +87,94 @@ export class Stats {
   add(batch: readonly RequestRecord[]): void {
     this.#reach();
     for (const record of batch) {
-      const end = ENDS[record.outcome];
-      const first = record.contentMs ?? undefined;
-      for (const series of ["", `frontend:${record.frontend}`, `key:${record.key ?? ""}`]) {
-        if (series === "key:") continue;
-        const cell = cellIn(this.#pending, series);
-        counted(cell, end, record.ms, first);
-        if (record.cached) cell.count("cached");
-        if (record.privacy !== "off") cell.count("private");
-        for (const call of record.calls) billed(cell, call);
-      }
+      this.#count("", record);
+      this.#count(this.#frontends.of(record.frontend), record);
+      if (record.key) this.#count(this.#keys.of(record.key), record);
+      if (record.account) this.#count(this.#accounts.of(record.account), record);
       for (const call of record.calls) {
-        const cell = cellIn(this.#pending, `model:${call.provider}/${call.model}`);
+        const cell = cellIn(this.#pending, this.#modelsOf(call.provider).of(call.model));
         counted(cell, endOfCall(call), call.ms.total, call.ms.content ?? undefined);
         billed(cell, call);
       }
     }
   }
 
-  /** Of the last so many milliseconds, an hour at most: every series of one kind, those that cost most first. */
-  recent(by: StatsBy, windowMs: number): readonly StatsRow[] {
+  #count(series: Series, record: RequestRecord): void {
+    const cell = cellIn(this.#pending, series);
+    counted(cell, ENDS[record.outcome], record.ms, record.contentMs ?? undefined);
+    cell.own[classOf(record.ownMs * OWN_UNITS)]!++;
+    if (record.cached) cell.count("cached");
+    if (record.privacy !== "off") cell.count("private");
+    for (const call of record.calls) billed(cell, call);
+  }
+
+  #modelsOf(provider: string): SeriesNames {
+    let names = this.#models.get(provider);
+    if (!names) this.#models.set(provider, (names = new SeriesNames(`model:${provider}/`)));
+    return names;
+  }
+
+  /**
+   * Of the last so many milliseconds, an hour at most: every series of one kind, those that cost most first. `folded`: what
+   * several series are summed up under.
+   */
+  recent(
+    by: StatsBy,
+    windowMs: number,
+    folded: (name: string) => string = (name) => name,
+  ): readonly StatsRow[] {
     this.#reach();
     const now = this.#now();
     const cells = new Map<Series, Cell>();
     this.#moments.read(now - windowMs, now + 1, wanted(by), (_, series, cell) =>
-      into(cells, series, cell),
+      into(cells, folded(nameIn(series)), cell),
     );
     return [...cells]
-      .map(([series, cell]) => rowOf(series, cell))
+      .map(([name, cell]) => rowOf(name, cell))
       .sort((a, b) => Number(b.costNano - a.costNano) || b.requests - a.requests);
   }
 
-  /** `most`: series; the others of each stretch are one. */
-  series(of: { from: number; to: number; step: StatsStep; by: StatsBy; most: number }): StatsPage {
+  /** `most`: series; the others of each stretch are one. `account`: of that alone and what stands below it, by all or by account. */
+  series(of: {
+    from: number;
+    to: number;
+    step: StatsStep;
+    by: StatsBy;
+    most: number;
+    account?: string | undefined;
+  }): StatsPage {
     this.#reach();
+    const { account } = of;
+    const wants = account === undefined ? wanted(of.by) : inAccount(account);
+    const seriesOf = (series: Series) => (account !== undefined && of.by === "all" ? "" : series);
     const slots = this.#of[of.step];
     const { ms } = slots.bounds;
     const from = Math.max(of.from - (of.from % ms), slots.oldest ?? of.from);
     const to = Math.min(of.to, from + STRETCHES * ms);
     const cells = new Map<string, Cell>();
-    const sizes = new Map<Series, number>();
-    slots.read(from, to, wanted(of.by), (_, series, cell) => {
-      sizes.set(series, (sizes.get(series) ?? 0) + cell.of("requests"));
-    });
-    const largest = [...sizes].sort(([, a], [, b]) => b - a).slice(0, of.most);
-    const named = new Set(largest.map(([series]) => series));
-    slots.read(from, to, wanted(of.by), (at, series, cell) =>
-      into(cells, `${at} ${named.has(series) ? series : `${of.by}:${OTHER}`}`, cell),
+    const sums = new Map<Series, Cell>();
+    slots.read(from, to, wants, (_, series, cell) => into(sums, seriesOf(series), cell));
+    const size = ([, cell]: readonly [Series, Cell]) => cell.of("requests");
+    const sorted = [...sums].sort((a, b) => size(b) - size(a));
+    const named = new Set(sorted.slice(0, of.most).map(([series]) => series));
+    const nameOf = (series: Series) => (named.has(series) ? series : `${of.by}:${OTHER}`);
+    slots.read(from, to, wants, (at, series, cell) =>
+      into(cells, `${at} ${nameOf(seriesOf(series))}`, cell),
     );
+    const whole = new Map<Series, Cell>();
+    for (const [series, cell] of sorted) into(whole, nameOf(series), cell);
+    const totals = [...whole].map(([series, cell]) => rowOf(nameIn(series), cell));
     const rows = [...cells].map(([place, cell]) => {
       const gap = place.indexOf(" ");
-      return { at: Number(place.slice(0, gap)), ...rowOf(place.slice(gap + 1), cell) };
+      return { at: Number(place.slice(0, gap)), ...rowOf(nameIn(place.slice(gap + 1)), cell) };
     });
     rows.sort((a, b) => a.at - b.at || b.requests - a.requests);
-    return { since: this.since, rows, next: to < of.to && to <= this.#now() ? to : undefined };
+    return {
+      since: this.since,
+      rows,
+      totals,
+      next: to < of.to && to <= this.#now() ? to : undefined,
+    };
   }
 
   get since(): number {
@@ -206,25 +257,34 @@ function billed(cell: Cell, { costNano, state, usage }: Call): void {
 const wanted = (by: StatsBy): ((series: Series) => boolean) =>
   by === "all" ? (series) => series === "" : (series) => series.startsWith(`${by}:`);
 
+const inAccount =
+  (account: string): ((series: Series) => boolean) =>
+  (series) =>
+    series.startsWith(ACCOUNT) && standsIn(series.slice(ACCOUNT.length), account);
+
 function into(cells: Map<string, Cell>, name: string, cell: Cell): void {
   const sum = cells.get(name) ?? new Cell();
   sum.add(cell);
   cells.set(name, sum);
 }
 
-function rowOf(series: Series, cell: Cell): StatsRow {
+const nameIn = (series: Series): string => series.slice(series.indexOf(":") + 1);
+
+function rowOf(name: string, cell: Cell): StatsRow {
   const counts = Object.fromEntries(COUNTS.map((name) => [name, cell.of(name)])) as Counted;
   return {
     ...counts,
-    name: series.slice(series.indexOf(":") + 1),
+    name,
     costNano: BigInt(Math.round(cell.of("costNano"))),
     ms: times(cell.total),
     firstContentMs: times(cell.first),
+    ownMs: times(cell.own, OWN_UNITS),
   };
 }
 
-function times(counts: Uint32Array): Times | undefined {
-  const p50 = quantile(counts, 0.5);
-  if (p50 === undefined) return undefined;
-  return { p50, p95: quantile(counts, 0.95)!, p99: quantile(counts, 0.99)! };
+function times(counts: Uint32Array, units = 1): Times | undefined {
+  const of = (share: number) => quantile(counts, share)! / units;
+  return quantile(counts, 0.5) === undefined
+    ? undefined
+    : { p50: of(0.5), p95: of(0.95), p99: of(0.99) };
 }

@@ -3,40 +3,11 @@ import fc from "fast-check";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
+import { requestRecord } from "../../kit/request-record.ts";
 import { FIELDS, NAMES, usd } from "../../../plugins/observers/access-log/fields.ts";
 import { doorLines, lines } from "../../../plugins/observers/access-log/line.ts";
 
-const RECORD: RequestRecord = {
-  at: 1_795_000_000_000,
-  id: "x1",
-  worker: 0,
-  generation: 1,
-  outcome: "ok",
-  frontend: "chat-completions",
-  protocol: "chat-completions",
-  kind: "chat",
-  op: "generate",
-  name: "generate",
-  method: "POST",
-  route: "/v1/chat/completions",
-  model: "fast",
-  pinned: false,
-  stream: true,
-  lane: "verbatim",
-  status: 200,
-  cached: false,
-  key: "k1",
-  labels: {},
-  privacy: "off",
-  losses: 0,
-  lossCodes: {},
-  bytesIn: 9,
-  bytesOut: 90,
-  ms: 12,
-  ownMs: 1.5,
-  trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
-  calls: [],
-};
+const RECORD = requestRecord({ model: "fast", stream: true, bytesIn: 9, bytesOut: 90, ms: 12 });
 const call = (
   of: Partial<RequestRecord["calls"][number]> = {},
 ): RequestRecord["calls"][number] => ({
@@ -103,6 +74,16 @@ function read(line: string): Map<string, string> {
   }
   throw new Error(`This is no line of pairs: ${line}`);
 }
+
+it("the time is that of the calendar, whatever moment was told before", () => {
+  const at = fc.oneof(fc.nat(4e12), fc.integer({ min: 1_795_000_000_000, max: 1_795_000_002_000 }));
+  fc.assert(
+    fc.property(at, (moment) => {
+      expect(FIELDS.time({ ...RECORD, at: moment })).toBe(new Date(moment).toISOString());
+    }),
+    { numRuns: 500 },
+  );
+});
 
 describe("whatever stands in names, models, labels and ids", () => {
   const record = fc

@@ -2,13 +2,7 @@
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type {
-  LedgerLine,
-  Observer,
-  ObserverRoute,
-  RequestRecord,
-  ServedAnswer,
-} from "tollgate/plugin";
+import type { LedgerLine, Observer, ObserverRoute, ServedAnswer } from "tollgate/plugin";
 import { context } from "tollgate/testing";
 import metrics from "../../../plugins/observers/metrics.ts";
 import { wanted } from "../../../plugins/observers/metrics/accept.ts";
@@ -16,41 +10,10 @@ import { MOST_SERIES } from "../../../plugins/observers/metrics/series.ts";
 import { dollars } from "../../../plugins/observers/metrics/text.ts";
 import { Shared } from "../../../src/lib/scope.ts";
 import { samples } from "../../kit/exposition.ts";
+import { requestRecord } from "../../kit/request-record.ts";
 
 const MODEL = { id: "p/m", provider: "p", model: "m", kind: "chat", policy: {} } as never;
 
-const record = (more: Partial<RequestRecord> = {}): RequestRecord => ({
-  at: 1795000000000,
-  id: "x",
-  worker: 0,
-  generation: 1,
-  outcome: "ok",
-  frontend: "chat-completions",
-  protocol: "chat-completions",
-  kind: "chat",
-  op: "generate",
-  name: "generate",
-  method: "POST",
-  route: "/v1/chat/completions",
-  model: "p/m",
-  pinned: false,
-  stream: false,
-  lane: "verbatim",
-  status: 200,
-  cached: false,
-  key: "k1",
-  labels: {},
-  privacy: "off",
-  losses: 0,
-  lossCodes: {},
-  bytesIn: 1,
-  bytesOut: 1,
-  ms: 120,
-  ownMs: 1.5,
-  trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7" },
-  calls: [],
-  ...more,
-});
 const line = (
   costNano: bigint | null,
   more: Partial<LedgerLine> = {},
@@ -155,7 +118,7 @@ it("100,000 names of models, codes, keys and labels that are made up make no mor
     );
     await observer.seen!(
       each.map((name) =>
-        record({
+        requestRecord({
           model: name,
           key: name,
           labels: { user: name },
@@ -204,17 +167,17 @@ it("fallbacks, losses, refusals and outcomes are counted by what they are", asyn
   });
   const failed = { ...call(1, "a"), fault: { kind: "overloaded" as const, code: undefined } };
   await observer.seen!([
-    record({
+    requestRecord({
       calls: [failed, call(2, "b")],
       losses: 3,
       lossCodes: { dropped_field: 2, renamed: 1 },
     }),
-    record({
+    requestRecord({
       status: 403,
       outcome: "refused",
       fault: { kind: "privacy", code: "zdr_unavailable" },
     }),
-    record({ status: 429, outcome: "refused", fault: { kind: "quota", code: undefined } }),
+    requestRecord({ status: 429, outcome: "refused", fault: { kind: "quota", code: undefined } }),
   ]);
   const now = samples(await text());
   const of = (name: string) =>
@@ -255,7 +218,7 @@ it("what a client writes ends no line and no label", async () => {
   const forged = 'x"} 1\ntollgate_spend_usd_total 99\r\u2028\\';
   const { call, ...rest } = line(1n);
   await observer.billed!([{ ...rest, call: { ...call!, labels: { user: forged } } }]);
-  await observer.seen!([record({ fault: { kind: "invalid", code: forged }, status: 400 })]);
+  await observer.seen!([requestRecord({ fault: { kind: "invalid", code: forged }, status: 400 })]);
   const written = await text();
   expect(written).not.toMatch(/^tollgate_spend_usd_total 99/m);
   expect(written).not.toMatch(/[\r\u2028]/);
@@ -297,7 +260,7 @@ describe("what a scraper asks for", () => {
     const { observer, ask, test } = await mounted();
     await using _ = test;
     await observer.billed!([line(123n)]);
-    await observer.seen!([record()]);
+    await observer.seen!([requestRecord()]);
     const of = async (accept: string) =>
       samples(String((await ask({ accept })).body)).map(({ name, labels, value }) => [
         name,
@@ -315,8 +278,8 @@ it("a trace that its client keeps is an example of its bucket, in OpenMetrics al
   await using _ = test;
   const kept = { traceId: "11112222333344445555666677778888", spanId: "00f067aa0ba902b7" };
   await observer.seen!([
-    record({ ms: 300, trace: { ...kept, sampled: true } }),
-    record({ ms: 301 }),
+    requestRecord({ ms: 300, trace: { ...kept, sampled: true } }),
+    requestRecord({ ms: 301 }),
   ]);
   const of = async (accept: string) =>
     String((await ask({ accept })).body)

@@ -3,7 +3,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { RequestRecord } from "tollgate/plugin";
 import { json, upstream } from "tollgate/testing";
+import { type Attributes, ListedAttributes } from "../../../plugins/observers/otlp/attributes.ts";
 import { Batches } from "../../../plugins/observers/otlp/batches.ts";
+import {
+  type Encoded,
+  EncodedAttributes,
+  pairsKept,
+} from "../../../plugins/observers/otlp/encoded.ts";
 import { Post } from "../../../plugins/observers/otlp/post.ts";
 import { protobuf, type Message } from "../../../plugins/observers/otlp/protobuf.ts";
 import { rejectedOf } from "../../../plugins/observers/otlp/rejected.ts";
@@ -56,6 +62,49 @@ describe("protobuf", () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it("has attributes that are bytes already as it has those that are listed", () => {
+    const text = fc.oneof(
+      fc.string({ unit: "grapheme" }),
+      fc.string({ minLength: 50, maxLength: 300 }),
+      fc.constantFrom("chat", "mock/model"),
+    );
+    const value = fc.oneof(
+      text,
+      fc.boolean(),
+      fc.maxSafeInteger(),
+      fc.double({ noNaN: true }),
+      fc.array(text, { minLength: 1, maxLength: 3 }),
+    );
+    const said = fc.array(fc.record({ how: fc.nat(2), key: text, value }), { minLength: 1 });
+    const say = (to: Attributes, all: typeof said extends fc.Arbitrary<infer T> ? T : never) => {
+      for (const { how, key, value } of all)
+        if (how === 0 && typeof value === "number") to.double(key, value);
+        else if (how === 1 && typeof value === "string") to.once(key, value);
+        else to.add(key, value);
+      return to.written;
+    };
+    const { shape } = REQUESTS.logs;
+    const wrapped = (attributes: unknown) => ({
+      resourceLogs: [{ scopeLogs: [{ logRecords: [{ severityText: "INFO", attributes }] }] }],
+    });
+    fc.assert(
+      fc.property(said, (all) => {
+        const listed = wrapped(say(new ListedAttributes(), all));
+        const encoded = protobuf(wrapped(say(new EncodedAttributes("log"), all)), shape);
+        expect(encoded).toEqual(protobuf(listed, shape));
+        expect(decode(encoded, shape)).toEqual(listed);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it("keeps the bytes of words within a bound, whatever clients say", () => {
+    const bytes = (word: string) =>
+      (new EncodedAttributes("span").add("model", word).written as Encoded).bytes.length;
+    for (let i = 0; i < 10_000; i++) expect(bytes(`m${i}`)).toBe(bytes(`m${i}`));
+    expect(pairsKept()).toBeLessThanOrEqual(4_096);
   });
 
   it("has no field but those of its rows", () => {
@@ -124,11 +173,20 @@ describe("settings", () => {
     expect(destinations.traces).toEqual({
       url: "http://localhost:4318/v1/traces",
       protocol: "http/protobuf",
-      gzip: true,
+      gzip: false,
       headers: {},
       timeoutMs: 10_000,
     });
     expect(destinations.logs!.url).toBe("http://localhost:4318/v1/logs");
+    const gzip = (endpoint: string) => read({ endpoint }, {}).destinations.traces!.gzip;
+    for (const here of ["http://127.0.0.1:4318", "http://[::1]:4318"])
+      expect(gzip(here)).toBe(false);
+    for (const there of [
+      "http://10.0.0.1:4318",
+      "https://otlp.example",
+      "http://localhost.example",
+    ])
+      expect(gzip(there)).toBe(true);
     expect([...resource]).toEqual([["service.name", "tollgate"]]);
     expect([sampler, ratio, ignored]).toEqual(["parentbased_traceidratio", 1, []]);
   });
@@ -261,7 +319,7 @@ describe("a post", () => {
     protocol: "http/protobuf",
     gzip: true,
     headers: { "x-token": "t" },
-    timeoutMs: 200,
+    timeoutMs: 10_000,
   } as const;
   const posting = (url: string, retryMs = 5_000) => {
     const told: (string | undefined)[] = [];

@@ -13,7 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { Haste, isJournal } from "../../../plugins/observers/access-log/journal.ts";
+import { isJournal } from "tollgate/plugin";
+import { Haste } from "../../../plugins/observers/access-log/journal.ts";
 import { Output } from "../../../plugins/observers/access-log/output.ts";
 
 let folder: string;

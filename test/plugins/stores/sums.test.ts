@@ -10,14 +10,17 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import * as fc from "fast-check";
 import type { Entry, ResultPage, StoreCommand, Total } from "../../../src/plugin/store.ts";
 import { createTotals, isCounted, matches, type TotalsQuery } from "../../../src/store/index.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 import { quiet } from "../../kit/waits.ts";
 import { makeSqlite } from "./made.ts";
+import { Keeper } from "../../../plugins/stores/sqlite/keeper.ts";
+import { Prune } from "../../../plugins/stores/sqlite/prune.ts";
 import { Reader } from "../../../plugins/stores/sqlite/reader.ts";
+import type { Thread } from "../../../plugins/stores/sqlite/thread.ts";
 import { createPacker } from "../../../plugins/stores/sqlite/wire.ts";
 import { Writer } from "../../../plugins/stores/sqlite/writer.ts";
 
@@ -25,6 +28,8 @@ const SEED = process.env["SEED"] === undefined ? {} : { seed: Number(process.env
 const HOUR = 3_600_000;
 /** Clocks go forward on that day in Berlin, at one o'clock UTC. */
 const MARCH = Date.UTC(2026, 2, 29);
+
+const STOPPED = new Error("stopped");
 
 /** A ledger with its writer, without threads. A crash is a copy of what is on the disk, with the sums of now or of before. */
 class Ledger {
@@ -69,6 +74,53 @@ class Ledger {
     this.#writer.close();
     this.#writer = this.#opened();
     this.#packer = createPacker();
+  }
+
+  /** `stops`: it is killed before what is gone is swept. */
+  async prune(before: number, stops = false): Promise<void> {
+    const here = (of: object): Thread =>
+      ({
+        call: async (method: string, ...args: readonly unknown[]) => {
+          if (stops && args[0] === "sweep" && this.base > 0) throw STOPPED;
+          return (of as Record<string, (...args: readonly unknown[]) => unknown>)[method]!(...args);
+        },
+      }) as unknown as Thread;
+    const writer = here(this.#writer);
+    await new Prune(here(new Keeper({ file: this.file })), async () => ({ thread: writer }))
+      .run(before)
+      .catch((problem: unknown) => {
+        if (problem !== STOPPED) throw problem;
+      });
+  }
+
+  /** The last entry that is gone. */
+  get base(): number {
+    const db = new DatabaseSync(this.file, { readOnly: true });
+    const { last } = db.prepare("SELECT coalesce(max(last), 0) AS last FROM base").get()!;
+    db.close();
+    return Number(last);
+  }
+
+  /** Up to which entry sums go, and which are gone that are in none of them. */
+  get summed(): { seq: number; pruned: number } | undefined {
+    const db = new DatabaseSync(`${this.file}.sums`);
+    const row = db.prepare("SELECT seq, pruned FROM upto").get();
+    db.close();
+    return row && { seq: Number(row["seq"]), pruned: Number(row["pruned"]) };
+  }
+
+  /** What it tells without sums. */
+  async told(questions: readonly TotalsQuery[]): Promise<(readonly Total[])[]> {
+    const file = `${this.file}.copy`;
+    for (const end of ["", "-wal", ".sums", ".sums-wal", ".sums-shm", "-shm"])
+      rmSync(file + end, { force: true });
+    for (const end of ["", "-wal"])
+      if (existsSync(this.file + end)) copyFileSync(this.file + end, file + end);
+    const reader = new Reader({ file });
+    const told = [];
+    for (const asked of questions) told.push(await reader.totals(asked));
+    reader.close();
+    return told;
   }
 
   /** Nothing reads any more. */
@@ -206,25 +258,73 @@ const question: fc.Arbitrary<TotalsQuery> = fc.record({
   outcome: sometimes(fc.constantFrom("ok", "presumed", "adjusted")),
 });
 
+/** As pages ask: by one thing, without conditions. */
+const plainly: fc.Arbitrary<TotalsQuery> = fc.record(
+  {
+    by: fc.uniqueArray(fc.constantFrom(...DIMENSIONS), { maxLength: 2 }),
+    zone: fc.constantFrom(...ZONES),
+    from: at,
+    to: at,
+    account: fc.constantFrom("acme", "web"),
+  },
+  { requiredKeys: ["by"] },
+);
+const asking = fc.oneof(question, plainly);
+
 const step = fc.oneof(
+  { weight: 3, arbitrary: asking },
   { weight: 8, arbitrary: fc.array(command, { minLength: 1, maxLength: 12 }) },
   { weight: 3, arbitrary: fc.constant("sum" as const) },
   { weight: 1, arbitrary: fc.constantFrom("restart" as const, "lose" as const) },
 );
 
+const isExact = async ({ reader }: Ledger, asked: TotalsQuery) =>
+  expect(await reader.totals(asked)).toEqual(await plain(reader, asked));
+
 it("what is asked of sums and of entries is one", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(step, { minLength: 3, maxLength: 14 }),
-      fc.array(question, { minLength: 1, maxLength: 12 }),
+      fc.array(asking, { minLength: 1, maxLength: 12 }),
       async (steps, questions) => {
         const ledger = new Ledger();
         for (const one of steps)
           if (one === "sum") await ledger.reader.sum(1);
           else if (one === "restart" || one === "lose") ledger.restart(one === "restart");
-          else ledger.apply(one);
-        for (const asked of questions)
-          expect(await ledger.reader.totals(asked)).toEqual(await plain(ledger.reader, asked));
+          else if (Array.isArray(one)) ledger.apply(one);
+          else await isExact(ledger, one as TotalsQuery);
+        for (const asked of questions) await isExact(ledger, asked);
+        expect(await ledger.reader.verify()).toEqual([]);
+      },
+    ),
+    { numRuns: 25, ...SEED },
+  );
+});
+
+const life = fc.oneof(
+  { weight: 8, arbitrary: step },
+  { weight: 2, arbitrary: fc.record({ before: at, stops: fc.boolean() }) },
+);
+
+it("what is asked of sums after rows were pruned is what it would be without sums", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(life, { minLength: 4, maxLength: 16 }),
+      fc.array(asking, { minLength: 1, maxLength: 8 }),
+      async (steps, questions) => {
+        const ledger = new Ledger();
+        for (const one of steps)
+          if (one === "sum") await ledger.reader.sum(1);
+          else if (one === "restart" || one === "lose") ledger.restart(one === "restart");
+          else if (Array.isArray(one)) ledger.apply(one);
+          else if ("before" in one) await ledger.prune(one.before, one.stops);
+          else await ledger.reader.totals(one as TotalsQuery);
+        const told = await ledger.told(questions);
+        for (const [i, asked] of questions.entries())
+          expect(await ledger.reader.totals(asked)).toEqual(told[i]);
+        await ledger.reader.sum(1);
+        for (const [i, asked] of questions.entries())
+          expect(await ledger.reader.totals(asked)).toEqual(told[i]);
         expect(await ledger.reader.verify()).toEqual([]);
       },
     ),
@@ -246,6 +346,39 @@ function aDay(
       ]).flat(),
     );
 }
+it("what came after the sums is read once, however often it is asked for", async () => {
+  const ledger = new Ledger();
+  aDay(ledger, 600);
+  await ledger.reader.sum(1);
+  for (let i = 0; i < 200; i++)
+    ledger.apply([reserve(`t${i}`, { at: MARCH }), settle(`t${i}`, { at: MARCH })]);
+  await ledger.reader.totals({ by: ["key"] });
+  const parse = vi.spyOn(JSON, "parse");
+  onTestFinished(() => parse.mockRestore());
+  for (const by of ["key", "label", "model", "state"] as const)
+    await ledger.reader.totals({ by: [by], from: MARCH - HOUR });
+  expect(parse.mock.calls.length).toBeLessThan(200);
+  parse.mockRestore();
+  ledger.apply([reserve("t-last", { at: MARCH + HOUR }), settle("t-last", { at: MARCH + HOUR })]);
+  await isExact(ledger, { by: ["label"], from: MARCH + 1, to: MARCH + 2 * HOUR });
+});
+
+it("a report of whole hours reads no entry, also not of the hours before them", async () => {
+  const ledger = new Ledger();
+  for (let i = 0; i < 200; i++) {
+    const at = MARCH + i * 60_000;
+    ledger.apply([reserve(`w${i}`, { at }), settle(`w${i}`, { at })]);
+  }
+  await ledger.reader.sum(1);
+  const asked: TotalsQuery = { by: ["state"], from: MARCH + 2 * HOUR, to: MARCH + 3 * HOUR };
+  const parse = vi.spyOn(JSON, "parse");
+  onTestFinished(() => parse.mockRestore());
+  await ledger.reader.totals(asked);
+  expect(parse.mock.calls.length).toBeLessThan(20);
+  parse.mockRestore();
+  await isExact(ledger, asked);
+});
+
 it("threads that are killed while they sum up leave sums of whole commits, or none", async () => {
   const made = await makeSqlite();
   onTestFinished(() => made.end());
@@ -292,6 +425,29 @@ describe("the sums' file", () => {
     expect(await ledger.reader.verify()).toEqual([]);
     sums.close();
   });
+
+  it.each([false, true])(
+    "outlives a prune, swept or not (%s): nothing is summed up anew",
+    async (stops) => {
+      const ledger = new Ledger();
+      aDay(ledger, 1_400, (i) => ({ team: `t${i % 5}` }));
+      await ledger.reader.sum(1);
+      const { seq } = ledger.summed!;
+      await ledger.prune(MARCH + 10 * HOUR + 1_234_567, stops);
+      const base = ledger.base;
+      expect(base).toBeGreaterThan(1_000);
+      const asked: TotalsQuery[] = [
+        BY_DAY,
+        { by: ["hour", "key"], zone: "Asia/Kathmandu" },
+        { by: [], from: MARCH + 10 * HOUR + 1_200_000, to: MARCH + 11 * HOUR + 1 },
+      ];
+      const told = await ledger.told(asked);
+      for (const [i, one] of asked.entries())
+        expect(await ledger.reader.totals(one)).toEqual(told[i]);
+      expect(ledger.summed).toEqual({ seq, pruned: base });
+      expect(await ledger.reader.verify()).toEqual([]);
+    },
+  );
 
   it("that is lost, or is no such file, is made anew", async () => {
     const ledger = new Ledger();

@@ -27,6 +27,7 @@ const PROCESS: OwnReadings["process"] = {
 const own = (more: Partial<OwnReadings> = {}): OwnReadings => ({
   process: PROCESS,
   inFlight: 0,
+  inFlightOf: {},
   resting: [],
   pools: [],
   ledger: { ok: true, queue: 0 },
@@ -44,9 +45,16 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
   expect(
     summed(
       [
-        own({ inFlight: 2, resting: [{ ...rest, until: 5 }], pools: [pool], refusals: { tls: 1 } }),
+        own({
+          inFlight: 2,
+          inFlightOf: { messages: 1, models: 0 },
+          resting: [{ ...rest, until: 5 }],
+          pools: [pool],
+          refusals: { tls: 1 },
+        }),
         own({
           inFlight: 3,
+          inFlightOf: { messages: 2 },
           resting: [
             { ...rest, until: 9 },
             { provider: "p", credential: "c", until: 1, ...more },
@@ -61,6 +69,7 @@ it("adds up what can be added, and takes the worst of what cannot", () => {
   ).toEqual({
     each: [PROCESS, PROCESS],
     inFlight: 5,
+    inFlightOf: { messages: 3, models: 0 },
     resting: [
       { ...rest, until: 9 },
       { provider: "p", credential: "c", until: 1, ...more },
@@ -93,6 +102,7 @@ it("no more of what rests than its bound, those that rest longest", () => {
 const PRIMARY: PrimarySource = {
   read: () => ({ version: "0", generation: { number: 1, at: 1 }, lists: [] }),
   commits: () => ({ count: 0, sumMs: 0, upTo: [] }),
+  fleet: async () => undefined,
   size: async () => undefined,
 };
 

@@ -35,6 +35,7 @@ const record = (more: Partial<RequestRecord> = {}): RequestRecord =>
     privacy: "off",
     ms: 100,
     contentMs: 40,
+    ownMs: 0.4,
     calls: [call()],
     ...more,
   }) as RequestRecord;
@@ -86,6 +87,7 @@ describe("what is asked for", () => {
     const one = fc.record({
       wait: fc.integer({ min: 0, max: 200_000 }),
       key: fc.constantFrom("k1", "k2", undefined),
+      account: fc.constantFrom("acme/web", "acme/web/team", "web2", undefined),
       frontend: fc.constantFrom("messages", "images"),
       model: fc.constantFrom("echo", "lorem"),
       costNano: fc.option(fc.bigInt({ min: 0n, max: 10n ** 12n })),
@@ -119,6 +121,22 @@ describe("what is asked for", () => {
               meant.filter(({ costNano }) => costNano === null).length,
             );
           }
+        for (const [account, meant] of [
+          ["web", (path = "") => /^acme[/]web/.test(path)],
+          ["acme/web", (path = "") => /^acme[/]web/.test(path)],
+          ["team", (path = "") => path.endsWith("/team")],
+          ["nowhere", () => false],
+        ] as const)
+          for (const by of ["all", "account"] as const) {
+            const asked = { from: 0, to: now + 1, step: "hour", by, most: 100, account } as const;
+            const { rows, totals } = stats.series(asked);
+            const count = given.filter((each) => meant(each.account)).length;
+            for (const list of [rows, totals])
+              expect(list.reduce((all, { requests }) => all + requests, 0)).toBe(count);
+            expect(totals.every(({ name }) => (by === "all" ? name === "" : meant(name)))).toBe(
+              true,
+            );
+          }
         const names = stats
           .series({ from: 0, to: now + 1, step: "hour", by: "model", most: 100 })
           .rows.map(({ name }) => name);
@@ -149,6 +167,7 @@ describe("what is asked for", () => {
     expect(stats.recent("all", MINUTE)).toMatchObject([{ requests: 3, refused: 1, failed: 1 }]);
     expect(stats.recent("all", 3_600_000)).toMatchObject([{ requests: 4 }]);
     expect(stats.recent("all", MINUTE)[0]!.firstContentMs!.p50).toBeCloseTo(40, -1);
+    expect(stats.recent("all", MINUTE)[0]!.ownMs!.p50).toBeCloseTo(0.4, 1);
   });
 
   it("comes in pages of a bounded length", () => {
@@ -204,6 +223,25 @@ describe("there is a bound", () => {
       expect(read).toBeLessThanOrEqual(most);
       expect(Buffer.concat(slots.written()).length).toBeLessThan(Math.min(bytes * 2, 2_000));
       expect(slots.oldest).toBe((100 - read) * MINUTE);
+    }
+  });
+
+  it("on memory: what is kept for hours keeps nothing beside it, of this process or of one before", () => {
+    const bounds = { ms: MINUTE, most: 1_000, bytes: 1 << 20 };
+    const slots = new Slots(bounds, 0);
+    for (let n = 0; n < 100; n++) {
+      slots.reach(n * MINUTE);
+      slots.cell("key:k").count("requests");
+      // Others take from Node's pool meanwhile.
+      for (let i = 0; i < 30; i++) Buffer.from("x".repeat(1_000));
+    }
+    const again = new Slots(bounds, 0);
+    again.restore(Buffer.concat(slots.written()), 100 * MINUTE);
+    for (const each of [slots, again]) {
+      const kept = each.written();
+      const behind = new Set(kept.map(({ buffer }) => buffer));
+      const all = [...behind].reduce((sum, { byteLength }) => sum + byteLength, 0);
+      expect(all).toBe(Buffer.concat(kept).length);
     }
   });
 

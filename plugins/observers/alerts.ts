@@ -1,0 +1,299 @@
+// Tells operators' programs of what needs a hand: a signed webhook, or a message in a chat. What is to be told is on the disk before
+// the gateway counts it as told, and is tried for a day.
+import { join } from "node:path";
+import {
+  defineObserver,
+  type Context,
+  type Json,
+  type PluginCommand,
+  type Problem,
+} from "tollgate/plugin";
+import { alertOf, EVENTS, type Alert, type AlertEvent, type Happening } from "./alerts/alert.ts";
+import { ofDates } from "./alerts/dates.ts";
+import { type DigestEvery, lastOver, ofPeriod } from "./alerts/digest.ts";
+import { Delivery, post, type Receiver } from "./alerts/delivery.ts";
+import { ofLine, ofNotice, ofRecord, Resting } from "./alerts/happenings.ts";
+import { Outbox } from "./alerts/outbox.ts";
+import { receiversOf, type Rule } from "./alerts/rules.ts";
+import { secretOf } from "./alerts/sign.ts";
+import { ofSpending } from "./alerts/spending.ts";
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** How often the spend of this hour is looked at. */
+const SPENDING_MS = 5 * MINUTE_MS;
+
+const patterns = (description: string) =>
+  ({ type: "array", items: { type: "string", minLength: 1 }, minItems: 1, description }) as const;
+const whole = (description: string, standard: number, maximum: number) =>
+  ({ type: "integer", minimum: 1, maximum, default: standard, description }) as const;
+
+export default defineObserver({
+  api: 1,
+  name: "alerts",
+  summary: "Signed webhooks and chat messages: budgets, refusals, failures, dates",
+  stability: "beta",
+  sends: { retention: { kind: "unknown" }, trains: "unknown" },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["to"],
+    properties: {
+      to: {
+        type: "object",
+        minProperties: 1,
+        description: "Receivers, by name",
+        additionalProperties: {
+          type: "object",
+          additionalProperties: false,
+          required: ["url"],
+          properties: {
+            url: {
+              type: "string",
+              pattern: "^https?://",
+              "x-expects": "an address such as https://hooks.example.com/tollgate",
+              "x-origin": true,
+              "x-secret": true,
+              description: "Where it listens; many chats have their secret in it",
+            },
+            format: {
+              enum: ["webhook", "slack"],
+              default: "webhook",
+              description: "JSON with a signature, or what Slack and its like show as a message",
+            },
+            secret: {
+              type: "string",
+              "x-secret": true,
+              description:
+                "What webhooks are signed with: whsec_ and 24 to 64 bytes in base64. A webhook must have one",
+            },
+          },
+        },
+      },
+      rules: {
+        type: "array",
+        minItems: 1,
+        description: "What is told to which receivers; all of it to all of them when absent",
+        items: {
+          type: "object",
+          additionalProperties: false,
+          properties: {
+            on: {
+              type: "array",
+              items: { enum: EVENTS },
+              minItems: 1,
+              uniqueItems: true,
+              description: "Events; all when absent",
+            },
+            where: {
+              type: "object",
+              additionalProperties: false,
+              minProperties: 1,
+              description: "Only of these; an event that does not say it fits none",
+              properties: {
+                account: patterns("Accounts, with all that stand in them"),
+                key: patterns("Ids of keys"),
+                provider: patterns("Providers as they are mounted"),
+                model: patterns('Models, as in "openai/gpt-*"'),
+                credential: patterns("Credentials by name"),
+                code: patterns("Codes of refusals, kinds of failures"),
+                percent: {
+                  type: "array",
+                  items: { enum: [50, 80, 95, 100] },
+                  minItems: 1,
+                  uniqueItems: true,
+                  description: "Parts of a budget",
+                },
+              },
+            },
+            to: patterns("Receivers by name; all when absent"),
+          },
+        },
+      },
+      gateway: {
+        type: "string",
+        minLength: 1,
+        maxLength: 100,
+        default: "tollgate",
+        description: "What alerts call this gateway; gateways with one ledger have one name",
+      },
+      unusual: {
+        type: "object",
+        additionalProperties: false,
+        default: {},
+        description: "When spend is unusual",
+        properties: {
+          times: whole("This many times what the same hour of 14 days has cost", 4, 1_000),
+          floor_usd: whole("And more than so many dollars in the hour", 1, 1_000_000),
+        },
+      },
+      digest: {
+        enum: ["day", "week"],
+        description: "How often it is told what was spent; never when absent",
+      },
+      queue: whole("How many may wait; what is beyond is lost and counted", 1_000, 100_000),
+      retry_ms: whole(
+        "How long before an alert is sent again; twice as long each time, an hour at most, for a day",
+        5_000,
+        3_600_000,
+      ),
+    },
+  },
+  *check({ to, rules = [] }): Generator<Problem> {
+    const names = Object.keys(to);
+    for (const [name, { format, secret }] of Object.entries(to)) {
+      const path = `/to/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      if (secret === undefined && format === "webhook")
+        yield { path, message: "has no secret: a receiver could not tell who sends", hint: HINT };
+      else if (secret !== undefined && !secretOf(secret))
+        yield { path: `${path}/secret`, message: "is no secret of a webhook", hint: HINT };
+    }
+    for (const [i, rule] of rules.entries())
+      for (const [j, name] of (rule.to ?? []).entries())
+        if (!Object.hasOwn(to, name))
+          yield {
+            path: `/rules/${i}/to/${j}`,
+            message: `names no receiver: there is no ${name}`,
+            hint: `there is ${names.join(", ")}`,
+          };
+  },
+  setup(options, ctx) {
+    const { gateway, queue, retry_ms: retryMs } = options;
+    const receivers = Object.entries(options.to).map(([name, { secret, ...to }]): Receiver => {
+      return { name, ...to, secret: secret === undefined ? undefined : secretOf(secret) };
+    });
+    const names = receivers.map(({ name }) => name);
+    const rules: readonly Rule[] = options.rules ?? [{}];
+    const wanted = (type: AlertEvent) => rules.some(({ on = EVENTS }) => on.includes(type));
+    const outbox = ctx.shared(
+      "outbox",
+      () => new Outbox(join(ctx.stateDir(), "queue.jsonl")),
+      (made) => made.close(),
+    );
+    const resting = ctx.shared("resting", () => new Resting());
+    const deliveries = receivers.map(
+      (to) => new Delivery(to, { outbox, fetch: ctx.fetch, log: ctx.log, retryMs }),
+    );
+    const go = () => Promise.all(deliveries.map((each) => each.go()));
+    /** Resolves when it is on the disk. */
+    const tell: Tell = async (happening) => {
+      const to = happening ? receiversOf(rules, names, happening) : [];
+      if (!happening || to.length === 0) return;
+      const before = outbox.counts.lost;
+      const isNew = await outbox.add(alertOf(happening, gateway), to, queue);
+      if (outbox.counts.lost > before)
+        ctx.log.error({ type: happening.type }, "too many alerts wait, and this one is lost");
+      if (isNew) void go();
+    };
+    ctx.every(SECOND_MS, go);
+    watch(ctx, wanted, options.unusual, tell);
+    if (options.digest && wanted("spend.digest")) digest(ctx, options.digest, tell);
+
+    return {
+      told: (notice) => tell(ofNotice(notice, resting)),
+      ...(wanted("key.refused") && {
+        async seen(batch) {
+          for (const record of batch) await tell(ofRecord(record));
+        },
+      }),
+      ...(wanted("calls.unpriced") && {
+        async billed(lines) {
+          for (const line of lines) await tell(ofLine(line));
+        },
+      }),
+      async end() {
+        await go();
+      },
+      commands: {
+        test: testing(receivers, gateway, ctx.fetch),
+        state: {
+          summary: "What waits for each receiver, and what was sent and lost",
+          role: "viewer",
+          writes: false,
+          run: async () => ({
+            waiting: Object.fromEntries(
+              names.map((name) => [name, outbox.waiting.filter(({ to }) => to === name).length]),
+            ),
+            ...outbox.counts,
+          }),
+        },
+      },
+    };
+  },
+});
+
+type Tell = (happening: Happening | undefined) => Promise<void>;
+
+/** What no notice tells: dates that come, and what an hour has cost. */
+function watch(
+  ctx: Pick<Context, "every" | "catalogue" | "ledger">,
+  wanted: (type: AlertEvent) => boolean,
+  { times, floor_usd: floor }: { readonly times: number; readonly floor_usd: number },
+  tell: Tell,
+): void {
+  if (wanted("policy.expires") || wanted("model.retires")) {
+    let today: number | undefined;
+    ctx.every(MINUTE_MS, async () => {
+      const day = Math.floor(Date.now() / DAY_MS);
+      if (day === today) return;
+      today = day;
+      for (const one of ofDates(ctx.catalogue.list({}), Date.now())) await tell(one);
+    });
+  }
+  const unusual = { times, floorNano: BigInt(floor) * 1_000_000_000n };
+  if (wanted("spend.unusual"))
+    ctx.every(SPENDING_MS, async () => tell(await ofSpending(ctx.ledger, unusual, Date.now())));
+}
+
+/** Looked at once a minute; what is told already is known by its id, over restarts too. */
+function digest(
+  { every, ledger }: Pick<Context, "every" | "ledger">,
+  of: DigestEvery,
+  tell: Tell,
+): void {
+  let told: number | undefined;
+  every(MINUTE_MS, async () => {
+    const { from } = lastOver(of, Date.now());
+    if (from === told) return;
+    await tell(await ofPeriod(ledger, of, Date.now()));
+    told = from;
+  });
+}
+
+const testing = (
+  receivers: readonly Receiver[],
+  gateway: string,
+  fetch: Context["fetch"],
+): PluginCommand => ({
+  summary: "Send a test to each receiver, or to one, and say what it answers",
+  input: {
+    type: "object",
+    additionalProperties: false,
+    properties: { to: { type: "string", description: "Only this receiver" } },
+  },
+  role: "operator",
+  writes: true,
+  async run({ to }) {
+    const asked = receivers.filter(({ name }) => to === undefined || name === to);
+    return Promise.all(
+      asked.map(async (receiver): Promise<Json> => {
+        const began = performance.now();
+        const why = await post(receiver, testAlert(gateway), fetch, Date.now());
+        const ms = Math.round(performance.now() - began);
+        return { to: receiver.name, ok: why === undefined, ...(why && { why }), ms };
+      }),
+    );
+  },
+});
+
+const HINT = 'write whsec_ and 24 to 64 bytes in base64: "whsec_$(openssl rand -base64 32)"';
+
+const testAlert = (gateway: string): Alert => ({
+  id: `msg_${crypto.randomUUID()}`,
+  type: "alerts.test",
+  at: new Date().toISOString(),
+  gateway,
+  subject: "gateway",
+  data: {},
+});

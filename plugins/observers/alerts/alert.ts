@@ -1,0 +1,75 @@
+// What is told: one event, of one subject, under an id that is the same however often it is told.
+import { createHash } from "node:crypto";
+import type { JsonObject } from "tollgate/plugin";
+
+export const EVENTS = [
+  "budget.crossed",
+  "key.refused",
+  "provider.resting",
+  "credential.refused",
+  "ledger.down",
+  "reload.failed",
+  "calls.unpriced",
+  "policy.expires",
+  "model.retires",
+  "spend.unusual",
+  "spend.digest",
+] as const;
+
+export type AlertEvent = (typeof EVENTS)[number];
+
+/** What a rule's `where` may look at. */
+export const FACETS = ["account", "key", "provider", "model", "credential", "code"] as const;
+
+export type Facets = { readonly [F in (typeof FACETS)[number]]?: string | undefined };
+
+/** As a receiver gets it. Nothing in it is a prompt, an answer or a secret. */
+export interface Alert {
+  readonly id: string;
+  readonly type: AlertEvent | "alerts.test";
+  /** ISO 8601. */
+  readonly at: string;
+  readonly gateway: string;
+  /** What it is about: "key:k1", "account:acme", "provider:openai". Those of one subject arrive in their order. */
+  readonly subject: string;
+  readonly data: JsonObject;
+}
+
+/** Something that has happened, before a rule says where it goes. */
+export interface Happening {
+  readonly type: AlertEvent;
+  /** Unix milliseconds. */
+  readonly at: number;
+  readonly subject: string;
+  /** What makes it one and the same: told once, and no second time. */
+  readonly once: readonly (string | number)[];
+  readonly facets: Facets;
+  readonly percent?: number;
+  readonly data: JsonObject;
+}
+
+/** Names come from operators and providers; a receiver's line is no longer than this. */
+const MOST = 256;
+
+export const cut = (text: string): string => (text.length > MOST ? text.slice(0, MOST) : text);
+
+export const alertOf = ({ type, at, subject, once, data }: Happening, gateway: string): Alert => ({
+  id: idOf(gateway, type, once),
+  type,
+  at: new Date(at).toISOString(),
+  gateway,
+  subject: cut(subject),
+  data: Object.fromEntries(
+    Object.entries(data).map(([name, value]) => [
+      name,
+      typeof value === "string" ? cut(value) : value,
+    ]),
+  ),
+});
+
+/** A receiver that has seen an id has seen the alert. */
+export const idOf = (gateway: string, type: string, once: readonly (string | number)[]): string =>
+  `msg_${createHash("sha256")
+    .update(JSON.stringify([gateway, type, ...once]))
+    .digest("hex")
+    .slice(0, 32)}`;

@@ -1,0 +1,48 @@
+// Which events go where, as the operator wrote it.
+import { EVENTS, FACETS, type AlertEvent, type Happening } from "./alert.ts";
+
+/** A rule as it is written: what is absent allows all. */
+export interface Rule {
+  readonly on?: readonly AlertEvent[] | undefined;
+  readonly where?: Where | undefined;
+  readonly to?: readonly string[] | undefined;
+}
+
+export type Where = {
+  readonly [F in (typeof FACETS)[number]]?: readonly string[] | undefined;
+} & { readonly percent?: readonly number[] | undefined };
+
+/** Receivers of an event, each once. */
+export function receiversOf(
+  rules: readonly Rule[],
+  all: readonly string[],
+  happening: Happening,
+): readonly string[] {
+  const found = new Set<string>();
+  for (const { on = EVENTS, where = {}, to = all } of rules)
+    if (on.includes(happening.type) && fits(where, happening))
+      for (const name of to) found.add(name);
+  return [...found];
+}
+
+/** Every condition holds. What an event does not know of itself fits none. */
+function fits(where: Where, { facets, percent }: Happening): boolean {
+  if (where.percent && (percent === undefined || !where.percent.includes(percent))) return false;
+  return FACETS.every((facet) => {
+    const wanted = where[facet];
+    if (!wanted) return true;
+    const value = facets[facet];
+    if (value === undefined) return false;
+    // An account is meant with all that stand in it.
+    const values = facet === "account" ? value.split("/") : [value];
+    return wanted.some((pattern) => values.some((each) => matches(pattern, each)));
+  });
+}
+
+/** With one star at most. */
+function matches(pattern: string, text: string): boolean {
+  const star = pattern.indexOf("*");
+  if (star < 0) return pattern === text;
+  const [head, tail] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  return text.length >= head.length + tail.length && text.startsWith(head) && text.endsWith(tail);
+}

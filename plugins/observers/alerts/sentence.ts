@@ -1,0 +1,28 @@
+// An alert in a sentence, for a chat.
+import type { Alert } from "./alert.ts";
+
+const SAID: { readonly [T in Alert["type"]]: (d: Record<string, string>) => string } = {
+  "budget.crossed": (d) =>
+    `used ${d["percent"]} % of its limit: ${d["used"]} of ${d["max"]} ${d["unit"]} by ${d["per"]}`,
+  "key.refused": (d) => `requests are refused: ${d["code"]}`,
+  "provider.resting": (d) => `fails (${d["kind"]}) and is tried last until ${d["until"]}`,
+  "credential.refused": (d) => `refuses our credential ${d["credential"]} (${d["kind"]})`,
+  "ledger.down": () => "takes no rows, and new calls are refused",
+  "reload.failed": () => "was refused, and the generation before goes on",
+  "calls.unpriced": () => "is asked and has no known price",
+  "policy.expires": (d) => `what is known of its data policy ends on ${d["date"]}`,
+  "model.retires": (d) => `retires on ${d["date"]}`,
+  "spend.unusual": (d) => `${d["usd"]} USD in this hour; usually it is ${d["usualUsd"]}`,
+  "spend.digest": (d) =>
+    `${d["usd"]} USD for ${d["calls"]} calls in the ${d["every"]} from ${d["from"]} on; ${d["beforeUsd"]} in the one before. ${d["models"]}`,
+  "alerts.test": () => "this is a test",
+};
+
+/** Slack's three signs are escaped, so that no name is a link or calls for people. */
+export function sentence({ type, gateway, subject, data }: Alert): string {
+  const said = SAID[type](data as Record<string, string>);
+  return escaped(`[${gateway}] ${type} · ${subject}: ${said}`);
+}
+
+const escaped = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");

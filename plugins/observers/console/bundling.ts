@@ -1,0 +1,35 @@
+// The page's modules and what they import, put into one script and one sheet.
+import { createRequire } from "node:module";
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { Parts } from "./parts.ts";
+
+/** `web`: the folder of the page's source. Rejects without rolldown, which a checkout brings. */
+export async function built(web: URL, html: string): Promise<Parts> {
+  const { rolldown } = await import("rolldown");
+  const bundle = await rolldown({
+    input: fileURLToPath(new URL("main.ts", web)),
+    platform: "browser",
+  });
+  const { output } = await bundle.generate({ format: "es", minify: true, codeSplitting: false });
+  await bundle.close();
+  const [script] = output;
+  const resolve = createRequire(import.meta.url).resolve;
+  const sheets = [resolve("uplot/dist/uPlot.min.css"), fileURLToPath(new URL("console.css", web))];
+  const css = await Promise.all(sheets.map((path) => readFile(path)));
+  return {
+    html,
+    js: { plain: Buffer.from(script.code) },
+    css: { plain: squeezed(Buffer.concat(css).toString()) },
+  };
+}
+
+/** Without comments, and without room that says nothing. */
+const squeezed = (css: string): Buffer =>
+  Buffer.from(
+    css
+      .replace(/\/\*[\s\S]*?\*\//g, "")
+      .replace(/\s*\n\s*/g, "")
+      .replace(/\s*([{};,])\s*/g, "$1")
+      .replace(/:\s+/g, ":"),
+  );

@@ -1,0 +1,60 @@
+// The one way to the gateway: a command of its table, asked as any program asks it.
+
+/** What a command says instead of an answer. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  readonly status: number;
+  readonly code: string;
+  readonly hint: string | undefined;
+  /** Where people sign in, if it is not only here. */
+  readonly signIn: string | undefined;
+  constructor(
+    status: number,
+    said: { message?: string; code?: string; hint?: string },
+    signIn?: string,
+  ) {
+    super(said.message ?? `The gateway answered ${status}.`);
+    this.status = status;
+    this.code = said.code ?? "";
+    this.hint = said.hint;
+    this.signIn = signIn;
+  }
+}
+
+type Input = Readonly<Record<string, unknown>>;
+
+const signedOut = new Set<() => void>();
+/** Called when the gateway does not know this browser any more. */
+export function onSignedOut(hear: () => void): () => void {
+  signedOut.add(hear);
+  return () => void signedOut.delete(hear);
+}
+
+/** What every call of the page carries, and no form of another page can. */
+export const OURS = { "content-type": "application/json", "x-tollgate-console": "1" } as const;
+
+export async function ask<T>(command: string, input: Input = {}, signal?: AbortSignal): Promise<T> {
+  const answer = await fetch(`/admin/v1/${command}`, {
+    method: "POST",
+    headers: OURS,
+    body: JSON.stringify(input),
+    credentials: "same-origin",
+    ...(signal && { signal }),
+  }).catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new Refusal(0, {
+      code: "unreachable",
+      message: "The gateway cannot be reached.",
+      hint: "It may be starting again; this page asks again by itself.",
+    });
+  });
+  return read<T>(answer);
+}
+
+/** The answer, or what was said in its place. */
+export async function read<T>(answer: Response): Promise<T> {
+  const body = (await answer.json().catch(() => ({}))) as Record<string, any>;
+  if (answer.ok) return body as T;
+  if (answer.status === 401) for (const hear of signedOut) hear();
+  throw new Refusal(answer.status, body["problem"] ?? body["error"] ?? body, body["sign_in"]);
+}

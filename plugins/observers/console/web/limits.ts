@@ -1,0 +1,137 @@
+// Limits as people write and read them: dollars, not nano-dollars; of each, what is used, what is held and when it is back.
+import { html } from "htm/preact";
+import { Select, Text } from "./parts/fields.ts";
+import { Meter } from "./parts/plain.ts";
+import { ago, brief, moment, usd } from "./words.ts";
+
+export interface Limit {
+  readonly unit: string;
+  readonly max: string | number;
+  readonly per: string;
+}
+export interface Counted extends Limit {
+  readonly scope?: string;
+  readonly used: string | number;
+  readonly held: string | number;
+  readonly left: string | number;
+  readonly resetsAt: number;
+}
+
+const UNITS = [
+  ["nano_usd", "dollars"],
+  ["requests", "requests"],
+  ["concurrent", "requests at once"],
+  ["tokens", "tokens"],
+  ["input", "tokens in"],
+  ["output", "tokens out"],
+  ["images", "images"],
+] as const;
+const TIMES = ["minute", "hour", "day", "week", "month", "total"] as const;
+/** Later than any window ends: it never does. */
+const NEVER = 8e15;
+
+const wordOf = (unit: string): string => UNITS.find(([name]) => name === unit)?.[1] ?? unit;
+const amount = (unit: string, of: string | number): string =>
+  unit === "nano_usd" ? usd(of) : `${brief(Number(of))} ${wordOf(unit)}`;
+
+export const sayLimit = ({ unit, max, per }: Limit): string =>
+  `${amount(unit, max)}${per === "open" ? "" : per === "total" ? " in all" : ` a ${per}`}`;
+
+/** `counted`: absent where the store cannot tell. */
+export function LimitBar({ limit }: { limit: Limit & Partial<Counted> }) {
+  const max = Number(limit.max);
+  if (limit.used === undefined) return html`<div class="small">${sayLimit(limit)}</div>`;
+  const [used, held] = [Number(limit.used), Number(limit.held)];
+  const share = max === 0 ? 1 : used / max;
+  const said = `${amount(limit.unit, limit.used)} of ${sayLimit(limit)}`;
+  const back =
+    limit.resetsAt! < NEVER && limit.per !== "open" ? `back ${ago(limit.resetsAt!)}` : "";
+  return html`<div class="stack tight limit">
+    <div class="row small">
+      <span class="grow"
+        >${said}${held > 0 && html` <span class="faint">+ ${amount(limit.unit, held)} held</span>`}</span
+      >${back && html`<span class="faint" title=${moment(limit.resetsAt!)}>${back}</span>`}
+    </div>
+    <${Meter} of=${share} held=${max === 0 ? 0 : held / max} label=${said} />
+  </div>`;
+}
+
+/** What a form holds: as it is typed. */
+export interface TypedLimit {
+  readonly unit: string;
+  readonly max: string;
+  readonly per: string;
+}
+
+export const typedOf = ({ unit, max, per }: Limit): TypedLimit => ({
+  unit,
+  per,
+  max: unit === "nano_usd" ? decimalOf(String(max)) : String(max),
+});
+
+const decimalOf = (nano: string): string => {
+  const digits = nano.padStart(10, "0");
+  return `${digits.slice(0, -9)}.${digits.slice(-9)}`.replace(/\.?0+$/, "");
+};
+
+/** Undefined: it is no amount. */
+export function limitOf({ unit, max, per }: TypedLimit): Limit | undefined {
+  const said = max.trim();
+  const time = unit === "concurrent" ? "open" : per;
+  if (unit !== "nano_usd")
+    return /^\d{1,15}$/.test(said) ? { unit, per: time, max: Number(said) } : undefined;
+  const [, whole, part = ""] = /^(\d{1,6})(?:\.(\d{1,9}))?$/.exec(said) ?? [];
+  return whole === undefined
+    ? undefined
+    : { unit, per: time, max: Number(`${whole}${part.padEnd(9, "0")}`) };
+}
+
+export function LimitFields({
+  value,
+  set,
+}: {
+  value: readonly TypedLimit[];
+  set: (to: readonly TypedLimit[]) => void;
+}) {
+  const put = (at: number, more: Partial<TypedLimit>) =>
+    set(value.map((each, i) => (i === at ? { ...each, ...more } : each)));
+  return html`<fieldset class="stack tight">
+    <legend class="small quiet">Limits and budgets</legend>
+    ${value.map(
+      (each, at) =>
+        html`<div class="filters" key=${at}>
+          <${Text}
+            name="At most"
+            value=${each.max}
+            set=${(max: string) => put(at, { max })}
+            placeholder=${each.unit === "nano_usd" ? "25.00" : "1000"}
+            wrong=${each.max.trim() !== "" && !limitOf(each) ? (each.unit === "nano_usd" ? "dollars, as in 12.50" : "a whole number") : undefined}
+          />
+          <${Select}
+            name="Of"
+            value=${each.unit}
+            set=${(unit: string) => put(at, { unit })}
+            of=${UNITS}
+          />
+          ${each.unit !== "concurrent" && html`<${Select} name="In a" value=${each.per} set=${(per: string) => put(at, { per })} of=${TIMES.map((time) => [time, time === "total" ? "lifetime" : time] as const)} />`}
+          <button
+            type="button"
+            class="button"
+            aria-label=${`Take limit ${at + 1} away`}
+            onClick=${() => set(value.filter((_, i) => i !== at))}
+          >
+            Remove
+          </button>
+        </div>`,
+    )}
+    <div>
+      <button
+        type="button"
+        class="button small"
+        onClick=${() => set([...value, { unit: "nano_usd", max: "", per: "month" }])}
+      >
+        Add a limit
+      </button>
+    </div>
+  </fieldset>`;
+}

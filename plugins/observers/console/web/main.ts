@@ -1,0 +1,48 @@
+// The console: finds out for which operator it is, and shows the door or the pages.
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { onSignedOut, Refusal } from "./ask.ts";
+import { forget } from "./data.ts";
+import { Door } from "./door.ts";
+import { Trouble } from "./parts/plain.ts";
+import { comeIn, type Self, whoAmI, wordOfAddress } from "./session.ts";
+import { Shell } from "./shell.ts";
+import { theme } from "./theme.ts";
+
+type State = { self?: Self; asked: boolean; problem?: Refusal };
+
+function Console() {
+  const [{ self, asked, problem }, set] = useState<State>({ asked: false });
+  const [signIn, offer] = useState<string>();
+  useEffect(() => {
+    const word = wordOfAddress();
+    const enter = word === undefined ? whoAmI() : comeIn({ word });
+    enter.then(
+      (self) => {
+        offer(self.sign_in);
+        set({ self, asked: true });
+      },
+      (refusal: Refusal) => {
+        offer(refusal.signIn);
+        set(
+          word === undefined && refusal.status === 401
+            ? { asked: true }
+            : { asked: true, problem: refusal },
+        );
+      },
+    );
+    return onSignedOut(() => {
+      forget();
+      set((before) => (before.asked ? { asked: true } : before));
+    });
+  }, []);
+  if (self) return html`<${Shell} self=${self} left=${() => set({ asked: true })} />`;
+  if (!asked) return null;
+  return html`<${Door} entered=${(self: Self) => set({ self, asked: true })} signIn=${signIn}
+    >${problem && html`<${Trouble} problem=${problem} />`}<//
+  >`;
+}
+
+theme.apply();
+render(html`<${Console} />`, document.getElementById("console")!);

@@ -1,0 +1,68 @@
+// A new secret, once: as it is, and as clients take it. After a minute it is masked, and it is nowhere else.
+import { html } from "htm/preact";
+import { useEffect, useState } from "preact/hooks";
+import { Choice } from "./parts/fields.ts";
+import { Code, CopyButton, NoteBox } from "./parts/plain.ts";
+
+const SHOWN_MS = 60_000;
+
+/** `url`: where clients reach the gateway. */
+const CLIENTS: Readonly<Record<string, (url: string, key: string) => string>> = {
+  curl: (url, key) => `curl ${url}/v1/chat/completions \\
+  -H "authorization: Bearer ${key}" \\
+  -H "content-type: application/json" \\
+  -d '{"model": "MODEL", "messages": [{"role": "user", "content": "Hello"}]}'`,
+  "OpenAI, Python": (url, key) => `from openai import OpenAI
+
+client = OpenAI(base_url="${url}/v1", api_key="${key}")`,
+  "OpenAI, JS": (url, key) => `import OpenAI from "openai";
+
+const client = new OpenAI({ baseURL: "${url}/v1", apiKey: "${key}" });`,
+  Anthropic: (url, key) => `from anthropic import Anthropic
+
+client = Anthropic(base_url="${url}", api_key="${key}")`,
+  "Claude Code": (url, key) => `export ANTHROPIC_BASE_URL=${url}
+export ANTHROPIC_API_KEY=${key}
+claude`,
+  Codex: (url, key) => `# ~/.codex/config.toml
+model_provider = "tollgate"
+[model_providers.tollgate]
+name = "Tollgate"
+base_url = "${url}/v1"
+env_key = "TOLLGATE_KEY"
+wire_api = "responses"
+
+# in the shell
+export TOLLGATE_KEY=${key}`,
+};
+
+export function NewSecret({ secret, url }: { secret: string; url: string }) {
+  const [shown, show] = useState(true);
+  const [client, choose] = useState("curl");
+  useEffect(() => {
+    const timer = setTimeout(() => show(false), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, []);
+  if (!shown)
+    return html`<${NoteBox}
+      ><p><span class="secret">${secret.slice(0, 7)}••••••••</span></p>
+      <p class="quiet">
+        It was shown for a minute, and is kept nowhere. Lost? Rotate the key for another one.
+      </p><//
+    >`;
+  return html`<div class="stack">
+    <${NoteBox} tone="good"
+      ><p>This is the only time that it is shown. It is masked in a minute.</p>
+      <div class="row">
+        <span class="secret grow" data-secret="">${secret}</span
+        ><${CopyButton} text=${secret} name="Copy the key" /></div
+    ><//>
+    <${Choice}
+      name="Client"
+      value=${client}
+      set=${choose}
+      of=${Object.keys(CLIENTS).map((name) => [name, name] as const)}
+    />
+    <${Code} text=${CLIENTS[client]!(url, secret)} label=${`How ${client} uses the key`} />
+  </div>`;
+}

@@ -1,0 +1,258 @@
+// One account, and a new one: what all keys in it share, and where it stands.
+import { html } from "htm/preact";
+import { useState } from "preact/hooks";
+import { useAct } from "../act.ts";
+import { LimitBar, LimitFields, limitOf, type TypedLimit, typedOf } from "../limits.ts";
+import { Select, Text } from "../parts/fields.ts";
+import { Dialog, Drawer } from "../parts/over.ts";
+import { Box, Facts, Mark, NoteBox, SameAs, Trouble } from "../parts/plain.ts";
+import { toast } from "../parts/toasts.ts";
+import { addressOf } from "../place.ts";
+import { type Account, barsOf, type Key, nameOf } from "./keys-shapes.ts";
+import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
+
+const places = (accounts: readonly Account[], but?: string) => [
+  ["", "nothing: it is an outermost one"] as const,
+  ...accounts
+    .filter(({ id, state }) => id !== but && state === "valid")
+    .map((each) => [each.id, each.path] as const),
+];
+
+/** What an account says of new keys made in it. */
+const defaultsOf = (limits: readonly TypedLimit[]) => {
+  const said = limits.flatMap((each) => limitOf(each) ?? []);
+  return said.length > 0 ? { limits: said } : undefined;
+};
+
+export function NewAccount({
+  accounts,
+  parent,
+  close,
+  made,
+}: {
+  accounts: readonly Account[];
+  parent: string;
+  close: () => void;
+  made: () => void;
+}) {
+  const [id, name] = useState("");
+  const [home, move] = useState(parent);
+  const [value, set] = useState<Typed>(typed({}));
+  const [fresh, setFresh] = useState<readonly TypedLimit[]>([]);
+  const [flaw, refuse] = useState<string>();
+  const create = useAct<{ warnings: readonly string[] }>("accounts.create");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    refuse(flawOf(value));
+    if (flawOf(value)) return;
+    const done = await create.run({
+      id: id.trim(),
+      parent: home || undefined,
+      ...saidBy(value, undefined),
+      defaults: defaultsOf(fresh),
+    });
+    if (!done) return;
+    toast(`${id.trim()} is made.`);
+    for (const warning of done.warnings ?? []) toast(warning, "bad");
+    made();
+    close();
+  };
+  return html`<${Dialog} title="New account" close=${close}>
+    <form class="form" onSubmit=${submit}>
+      <div class="filters">
+        <${Text}
+          name="Id"
+          value=${id}
+          set=${name}
+          required=${true}
+          placeholder="research"
+          hint="What keys and the ledger call it, for good."
+        />
+        <${Select} name="Stands in" wide=${true} value=${home} set=${move} of=${places(accounts)} />
+      </div>
+      <${Grants} value=${value} set=${set} />
+      <details>
+        <summary class="small quiet">What new keys in it get by default</summary>
+        <${LimitFields} value=${fresh} set=${setFresh} />
+      </details>
+      <${Foot}
+        flaw=${flaw}
+        problem=${create.problem}
+        close=${close}
+        off=${create.busy || id.trim() === ""}
+        does="Make the account"
+      />
+    </form>
+  <//>`;
+}
+
+export function AccountDetail({
+  of,
+  accounts,
+  keys,
+  close,
+  changed,
+}: {
+  of: Account;
+  accounts: readonly Account[];
+  keys: readonly Key[];
+  close: () => void;
+  changed: () => void;
+}) {
+  const [changing, change] = useState(false);
+  const inside = accounts.filter(({ parent }) => parent === of.id);
+  return html`<${Drawer}
+    title=${nameOf(of)}
+    close=${close}
+    actions=${html`<${Mark} tone=${of.state === "valid" ? "good" : "bad"}>${of.state}<//>`}
+  >
+    <${AccountFacts} of=${of} inside=${inside} />
+    ${
+      of.from &&
+      html`<${NoteBox}
+        ><p>It stands in <code>${of.from}</code> and is changed there.</p><//
+      >`
+    }
+    <${Box}
+      title="What is left"
+      actions=${!changing && !of.from && of.state === "valid" && html`<button type="button" class="button" onClick=${() => change(true)}>Change</button>`}
+    >
+      ${
+        changing
+          ? html`<${Change}
+              of=${of}
+              accounts=${accounts}
+              close=${() => change(false)}
+              changed=${changed}
+            />`
+          : (of.limits?.length ?? 0) === 0
+            ? html`<p class="quiet">No limit of its own. What is around it holds.</p>`
+            : html`<div class="stack">
+                ${barsOf(of).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
+              </div>`
+      }
+    <//>
+    <${Box}
+      title=${`Keys in it: ${keys.length}`}
+      actions=${html`<a class="button small" href=${addressOf("/keys", { account: of.id, new: "key" })}>New key in it</a>`}
+    >
+      ${
+        keys.length === 0
+          ? html`<p class="quiet">None draws on it directly.</p>`
+          : html`<ul class="stack tight">
+              ${keys.slice(0, 50).map((key) => html`<li key=${`${key.id} ${key.created}`}><a href=${addressOf("/keys", { key: key.id })}>${nameOf(key)}</a> ${key.state !== "valid" && html`<${Mark} tone="bad">${key.state}<//>`}</li>`)}
+            </ul>`
+      }
+    <//>
+    ${!of.from && of.state !== "ended" && html`<${End} of=${of} changed=${changed} />`}
+    <${SameAs} line=${`tollgate accounts show ${of.id}`} />
+  <//>`;
+}
+
+const AccountFacts = ({ of, inside }: { of: Account; inside: readonly Account[] }) =>
+  html`<${Facts}
+    of=${[
+      ["Path", html`<code>${of.path}</code>`],
+      [
+        "Stands in",
+        of.parent
+          ? html`<a href=${addressOf("/keys", { account: of.parent })}>${of.parent}</a>`
+          : "nothing",
+      ],
+      [
+        "Accounts in it",
+        inside.length > 0
+          ? inside.map(
+              (each) =>
+                html`<a key=${each.id} href=${addressOf("/keys", { account: each.id })}
+                  >${nameOf(each)}</a
+                > `,
+            )
+          : "none",
+      ],
+      ["May use", of.models?.join(", ") ?? "what is around it may"],
+      ["Privacy", of.privacy ?? "as what is around it, and each request"],
+      [
+        "New keys get",
+        of.defaults?.limits.map(({ unit, max, per }) => `${unit} ${max} / ${per}`).join(", "),
+      ],
+      [
+        "Look at",
+        html`<a href=${addressOf("/usage", { by: "key", account: of.id })}>what was used in it</a>`,
+      ],
+    ]}
+  />`;
+
+function Change({
+  of,
+  accounts,
+  close,
+  changed,
+}: {
+  of: Account;
+  accounts: readonly Account[];
+  close: () => void;
+  changed: () => void;
+}) {
+  const [value, set] = useState<Typed>(typed(of));
+  const [home, move] = useState(of.parent ?? "");
+  const [fresh, setFresh] = useState<readonly TypedLimit[]>(
+    (of.defaults?.limits ?? []).map(typedOf),
+  );
+  const [flaw, refuse] = useState<string>();
+  const update = useAct<{ warnings?: readonly string[] }>("accounts.update");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    refuse(flawOf(value));
+    if (flawOf(value)) return;
+    const version = of.version === undefined ? {} : { version: of.version };
+    const done = await update.run({
+      id: of.id,
+      parent: home || null,
+      ...saidBy(value, null),
+      defaults: defaultsOf(fresh) ?? null,
+      ...version,
+    });
+    if (!done) return;
+    toast(`${nameOf(of)} is changed.`);
+    for (const warning of done.warnings ?? []) toast(warning, "bad");
+    changed();
+    close();
+  };
+  return html`<form class="form" onSubmit=${submit}>
+    <${Select} name="Stands in" value=${home} set=${move} of=${places(accounts, of.id)} />
+    <${Grants} value=${value} set=${set} />
+    <details>
+      <summary class="small quiet">What new keys in it get by default</summary>
+      <${LimitFields} value=${fresh} set=${setFresh} />
+    </details>
+    <${Foot} flaw=${flaw} problem=${update.problem} close=${close} off=${update.busy} does="Save" />
+  </form>`;
+}
+
+function End({ of, changed }: { of: Account; changed: () => void }) {
+  const [sure, set] = useState(false);
+  const end = useAct<unknown>("accounts.end");
+  const run = async () => {
+    if (!(await end.run({ id: of.id }))) return;
+    toast(`${nameOf(of)} is ended.`);
+    changed();
+  };
+  return html`<${Box} title="End it">
+    <div class="stack">
+      <p class="small quiet">Its keys, and those of all accounts in it, are refused from now on.</p>
+      <div class="row">
+        ${
+          sure
+            ? html`<button type="button" class="button danger" disabled=${end.busy} onClick=${run}>
+                  Yes, end ${nameOf(of)}</button
+                ><button type="button" class="button" onClick=${() => set(false)}>No</button>`
+            : html`<button type="button" class="button danger" onClick=${() => set(true)}>
+                End this account
+              </button>`
+        }
+      </div>
+      ${end.problem && html`<${Trouble} problem=${end.problem} />`}
+    </div>
+  <//>`;
+}

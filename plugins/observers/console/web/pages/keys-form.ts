@@ -1,0 +1,122 @@
+// What a key and an account say alike, as fields of a form: a name, limits, models, privacy, labels.
+import { html } from "htm/preact";
+import type { Refusal } from "../ask.ts";
+import { Select, Text } from "../parts/fields.ts";
+import { Trouble } from "../parts/plain.ts";
+import { LimitFields, limitOf, type Limit, type TypedLimit, typedOf } from "../limits.ts";
+
+export interface Typed {
+  readonly name: string;
+  readonly models: string;
+  readonly privacy: string;
+  readonly labels: string;
+  readonly limits: readonly TypedLimit[];
+}
+
+interface Said {
+  readonly name?: string;
+  readonly models?: readonly string[];
+  readonly privacy?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly limits?: readonly Limit[];
+}
+
+export const typed = ({ name, models, privacy, labels, limits }: Said): Typed => ({
+  name: name ?? "",
+  models: models?.join(", ") ?? "",
+  privacy: privacy ?? "",
+  labels: Object.entries(labels ?? {})
+    .map(([label, word]) => `${label}=${word}`)
+    .join(", "),
+  limits: (limits ?? []).map(typedOf),
+});
+
+const listOf = (text: string): string[] => text.split(/[,\s]+/).filter(Boolean);
+
+/** Why it cannot be sent; undefined: it can. */
+export const flawOf = ({ limits, labels }: Typed): string | undefined =>
+  limits.some((each) => !limitOf(each))
+    ? "A limit has no amount."
+    : labels.split(",").some((each) => each.trim() !== "" && !/^[^=]+=.+$/.test(each.trim()))
+      ? "A label is written as in team=web."
+      : undefined;
+
+/** As commands take it. `none`: what stands for a member that says nothing: absent in what is made, null in what is changed. */
+export function saidBy<N extends null | undefined>(of: Typed, none: N) {
+  const labels = Object.fromEntries(
+    of.labels.split(",").flatMap((each) => {
+      const at = each.indexOf("=");
+      return at > 0 ? [[each.slice(0, at).trim(), each.slice(at + 1).trim()]] : [];
+    }),
+  );
+  const models = listOf(of.models);
+  const limits = of.limits.flatMap((each) => limitOf(each) ?? []);
+  return {
+    name: of.name.trim() || none,
+    models: models.length > 0 ? models : none,
+    privacy: of.privacy || none,
+    labels: Object.keys(labels).length > 0 ? labels : none,
+    limits: limits.length > 0 ? limits : none,
+  };
+}
+
+export function Grants({ value, set }: { value: Typed; set: (to: Typed) => void }) {
+  const put = (more: Partial<Typed>) => set({ ...value, ...more });
+  return html` <${Text}
+      name="Name"
+      value=${value.name}
+      set=${(name: string) => put({ name })}
+      placeholder="laptop of Anna"
+    />
+    <${LimitFields}
+      value=${value.limits}
+      set=${(limits: readonly TypedLimit[]) => put({ limits })}
+    />
+    <${Text}
+      name="Models"
+      value=${value.models}
+      set=${(models: string) => put({ models })}
+      placeholder="openai/*, fast"
+      hint="Names or patterns with one star; everything when empty."
+    />
+    <div class="filters">
+      <${Select}
+        name="Privacy"
+        value=${value.privacy}
+        set=${(privacy: string) => put({ privacy })}
+        of=${[
+          ["", "as each request says"],
+          ["required", "Service-ZDR: required"],
+          ["strict", "Service-ZDR: strict"],
+        ]}
+      />
+      <${Text}
+        name="Labels"
+        wide=${true}
+        value=${value.labels}
+        set=${(labels: string) => put({ labels })}
+        placeholder="team=web, cost=4711"
+      />
+    </div>`;
+}
+
+/** The end of such a form: what is wrong with it, and the two ways out. `does`: what sending it does. */
+export const Foot = ({
+  flaw,
+  problem,
+  close,
+  off,
+  does,
+}: {
+  flaw: string | undefined;
+  problem: Refusal | undefined;
+  close: () => void;
+  off: boolean;
+  does: string;
+}) =>
+  html`${flaw && html`<p class="bad" role="alert">${flaw}</p>`}
+    ${problem && html`<${Trouble} problem=${problem} />`}
+    <footer>
+      <button type="button" class="button" onClick=${close}>Cancel</button
+      ><button type="submit" class="button main" disabled=${off}>${does}</button>
+    </footer>`;

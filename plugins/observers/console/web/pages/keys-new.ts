@@ -1,0 +1,82 @@
+// A new key: what it may, and then its secret, once.
+import { html } from "htm/preact";
+import { useState } from "preact/hooks";
+import { useAct } from "../act.ts";
+import { useAsk } from "../data.ts";
+import { NewSecret } from "../new-secret.ts";
+import { Select, Text } from "../parts/fields.ts";
+import { Dialog } from "../parts/over.ts";
+import { NoteBox } from "../parts/plain.ts";
+import { type Account, type Key, nameOf } from "./keys-shapes.ts";
+import { flawOf, Foot, Grants, saidBy, typed, type Typed } from "./keys-form.ts";
+
+interface Made {
+  readonly secret: string;
+  readonly key: Key;
+  readonly warnings: readonly string[];
+}
+
+export function NewKey({
+  accounts,
+  account,
+  close,
+  made,
+}: {
+  accounts: readonly Account[];
+  account: string;
+  close: () => void;
+  made: () => void;
+}) {
+  const [value, set] = useState<Typed>(typed({}));
+  const [home, move] = useState(account);
+  const [ends, end] = useState("");
+  const [problem, refuse] = useState<string>();
+  const create = useAct<Made>("keys.create");
+  const status = useAsk<{ url: string }>("status");
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const flaw = flawOf(value);
+    refuse(flaw);
+    if (flaw) return;
+    const done = await create.run({
+      ...saidBy(value, undefined),
+      account: home || undefined,
+      expires: ends ? Date.parse(ends) : undefined,
+    });
+    if (done) made();
+  };
+  const got = create.value;
+  if (got)
+    return html`<${Dialog} title=${`${nameOf(got.key)} is made`} close=${close}>
+      ${got.warnings.map((warning) => html`<${NoteBox} tone="warn" key=${warning}><p>${warning}</p><//>`)}
+      <${NewSecret} secret=${got.secret} url=${status.value?.url ?? ""} />
+      <footer><button type="button" class="button main" onClick=${close}>Done</button></footer>
+    <//>`;
+  return html`<${Dialog} title="New key" close=${close}>
+    <form class="form" onSubmit=${submit}>
+      <${Grants} value=${value} set=${set} />
+      <div class="filters">
+        <${Select}
+          name="Account"
+          value=${home}
+          set=${move}
+          of=${[["", "none"], ...accounts.filter(({ state }) => state === "valid").map((each) => [each.id, each.path] as const)]}
+        />
+        <${Text}
+          name="Ends"
+          type="datetime-local"
+          value=${ends}
+          set=${end}
+          hint="Never when empty"
+        />
+      </div>
+      <${Foot}
+        flaw=${problem}
+        problem=${create.problem}
+        close=${close}
+        off=${create.busy}
+        does="Make the key"
+      />
+    </form>
+  <//>`;
+}

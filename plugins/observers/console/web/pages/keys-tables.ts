@@ -1,0 +1,179 @@
+// Accounts as a tree with their budgets as bars, and keys as a table.
+import { html } from "htm/preact";
+import { useMemo, useState } from "preact/hooks";
+import { type Counted, type Limit, LimitBar } from "../limits.ts";
+import { Check, Select, Text } from "../parts/fields.ts";
+import { Box, Empty, Mark } from "../parts/plain.ts";
+import { Table } from "../parts/table.ts";
+import { addressOf, useWord } from "../place.ts";
+import { ago, count, moment } from "../words.ts";
+import { type Account, barsOf, type Key, nameOf, TONES } from "./keys-shapes.ts";
+
+export function AccountTable({
+  accounts,
+  open,
+  chosen,
+  make,
+}: {
+  accounts: readonly Account[];
+  open: (id: string) => void;
+  chosen: string;
+  make: () => void;
+}) {
+  const rows = useMemo(() => accounts.toSorted((a, b) => (a.path < b.path ? -1 : 1)), [accounts]);
+  return html`<${Box} flush=${true} title="Accounts">
+    <${Table}
+      label="Accounts"
+      rows=${rows}
+      id=${(row: Account) => row.id}
+      open=${(row: Account) => open(row.id)}
+      chosen=${chosen}
+      empty=${html`<${Empty} of="accounts"
+        ><p>
+          An account is a budget that several keys share: an organisation, a team in it, a project.
+          What it allows can only be narrowed below it.
+        </p>
+        <button type="button" class="button" onClick=${make}>Make the first</button><//
+      >`}
+      columns=${ACCOUNTS}
+    />
+  <//>`;
+}
+
+const placeOf = (from: string): string => from.slice(from.lastIndexOf("/") + 1);
+
+const bars = (row: { limits?: readonly Limit[]; counted?: readonly Counted[] }) =>
+  (row.limits?.length ?? 0) === 0
+    ? html`<span class="faint small">no limit of its own</span>`
+    : html`<div class="stack tight">
+        ${barsOf(row).map((limit, at) => html`<${LimitBar} limit=${limit} key=${at} />`)}
+      </div>`;
+
+export function KeyTable({
+  keys,
+  accounts,
+  open,
+  chosen,
+  make,
+}: {
+  keys: readonly Key[];
+  accounts: readonly Account[];
+  open: (id: string) => void;
+  chosen: string;
+  make: () => void;
+}) {
+  const [search, setSearch] = useWord("q");
+  const [account, setAccount] = useState("");
+  const [ended, showEnded] = useState(false);
+  const word = search.toLowerCase();
+  const rows = keys.filter(
+    (key) =>
+      (ended || key.state === "valid") &&
+      (!account || key.account === account) &&
+      `${key.name ?? ""} ${key.id} ${key.account ?? ""} ${Object.values(key.labels ?? {}).join(" ")}`
+        .toLowerCase()
+        .includes(word),
+  );
+  return html`<div class="filters">
+      <${Text}
+        name="Search keys"
+        type="search"
+        wide=${true}
+        value=${search}
+        set=${setSearch}
+        placeholder="name, id, label"
+      />
+      <${Select}
+        name="Account"
+        value=${account}
+        set=${setAccount}
+        of=${[["", "all"], ...accounts.map((each) => [each.id, nameOf(each)] as const)]}
+      />
+      <${Check} name="Ended ones too" value=${ended} set=${showEnded} />
+    </div>
+    <${Box} flush=${true} title=${`${count(rows.length)} ${rows.length === 1 ? "key" : "keys"}`}>
+      <${Table}
+        label="Keys"
+        rows=${rows}
+        id=${(row: Key) => `${row.id} ${row.created}`}
+        open=${(row: Key) => open(row.id)}
+        chosen=${chosen}
+        empty=${html`<${Empty} of="keys"
+          ><p>
+            ${keys.length === 0 ? "A key lets a client in. Its secret is shown once, with what each client wants of it." : "No key is like that."}
+          </p>
+          <button type="button" class="button main" onClick=${make}>New key</button><//
+        >`}
+        columns=${KEYS}
+      />
+    <//>`;
+}
+
+const ACCOUNTS = [
+  {
+    name: "Account",
+    head: true,
+    of: (row: Account) =>
+      html`<span class=${`depth${Math.min(3, row.path.split("/").length - 1)}`}
+        ><a href=${addressOf("/keys", { account: row.id })}>${nameOf(row)}</a
+        >${row.name && html` <span class="faint small">${row.id}</span>`}</span
+      >`,
+  },
+  {
+    name: "State",
+    of: (row: Account) => html`<${Mark} tone=${TONES[row.state]}>${row.state}<//>`,
+  },
+  { name: "Used", of: (row: Account) => bars(row) },
+  { name: "Keys", number: true, of: (row: Account) => count(row.keys) },
+  {
+    name: "Kept in",
+    of: (row: Account) =>
+      html`<span class="small faint break">${row.from ? placeOf(row.from) : "the store"}</span>`,
+  },
+];
+
+const KEYS = [
+  {
+    name: "Key",
+    head: true,
+    by: (row: Key) => nameOf(row),
+    of: (row: Key) =>
+      html`<a href=${addressOf("/keys", { key: row.id })} class="break">${nameOf(row)}</a
+        >${row.name && html`<div class="faint small mono">${row.id}</div>`}`,
+  },
+  {
+    name: "State",
+    by: (row: Key) => row.state,
+    of: (row: Key) => html`<${Mark} tone=${TONES[row.state]}>${row.state}<//>`,
+  },
+  {
+    name: "Account",
+    by: (row: Key) => row.account ?? "",
+    of: (row: Key) =>
+      row.account
+        ? html`<a href=${addressOf("/keys", { account: row.account })}>${row.account}</a>`
+        : html`<span class="faint">none</span>`,
+  },
+  { name: "Used", of: (row: Key) => bars(row) },
+  {
+    name: "May use",
+    of: (row: Key) =>
+      html`<span class="cut small" title=${row.models?.join(", ")}
+        >${row.models?.join(", ") ?? "everything"}</span
+      >`,
+  },
+  {
+    name: "Made",
+    by: (row: Key) => row.created,
+    of: (row: Key) =>
+      html`<span class="nowrap small" title=${moment(row.created)}>${ago(row.created)}</span>`,
+  },
+  {
+    name: "Ends",
+    by: (row: Key) => row.expires ?? Infinity,
+    of: (row: Key) =>
+      row.expires
+        ? html`<span class="nowrap small" title=${moment(row.expires)}>${ago(row.expires)}</span>`
+        : html`<span class="faint small">never</span>`,
+  },
+];

@@ -1,0 +1,188 @@
+// One provider at length: what is known against it, what failed last, a call to try it, an end of its rest.
+import { html } from "htm/preact";
+import { useAct } from "../act.ts";
+import { icon } from "../parts/icons.ts";
+import { Drawer } from "../parts/over.ts";
+import { Box, Empty, Facts, Mark, Trouble } from "../parts/plain.ts";
+import { Table } from "../parts/table.ts";
+import { toast } from "../parts/toasts.ts";
+import { addressOf } from "../place.ts";
+import { ago, count, moment, span } from "../words.ts";
+import { type Credential, type Provider, stateOf, type Tests } from "./providers-shapes.ts";
+
+const STATES: Readonly<Record<string, string>> = {
+  refused: "its credential was refused",
+  told: "it rests as it asked to",
+  open: "it failed too often and is not asked",
+  half_open: "the next call goes to see",
+  recovering: "it answers again and gets a little more each time",
+};
+
+export function ProviderDetail({
+  one,
+  close,
+  again,
+}: {
+  one: Provider;
+  close: () => void;
+  again: () => void;
+}) {
+  const state = stateOf(one);
+  return html`<${Drawer}
+    title=${one.name}
+    close=${close}
+    actions=${html`<${Mark} tone=${state.tone}>${state.said}<//>`}
+  >
+    <${Facts}
+      of=${[
+        ["Speaks", one.protocols.join(", ")],
+        [
+          "Models",
+          html`<a href=${addressOf("/models", { provider: one.name })}
+            >${count(one.models)} known</a
+          >`,
+        ],
+        [
+          "Last hour",
+          one.hour
+            ? `${count(one.hour.requests)} calls, ${count(one.hour.failed)} failed, ${count(one.hour.canceled)} left by clients`
+            : "no calls",
+        ],
+        [
+          "First content",
+          one.hour?.firstContentMs &&
+            `p50 ${span(one.hour.firstContentMs.p50)}, p95 ${span(one.hour.firstContentMs.p95)}, p99 ${span(one.hour.firstContentMs.p99)}`,
+        ],
+        [
+          "Whole call",
+          one.hour?.ms &&
+            `p50 ${span(one.hour.ms.p50)}, p95 ${span(one.hour.ms.p95)}, p99 ${span(one.hour.ms.p99)}`,
+        ],
+        [
+          "Connections",
+          one.pools.length === 0
+            ? undefined
+            : one.pools.map(
+                ({ origin, connected, running, queued }) =>
+                  html`<div key=${origin}>
+                    <code>${origin}</code>
+                    ${`${connected} open, ${running} busy`}${queued > 0 && html`, <span class="warn">${queued} waiting</span>`}
+                  </div>`,
+              ),
+        ],
+      ]}
+    />
+    <${TryIt} one=${one} again=${again} />
+    <${Box} title="Credentials" flush>
+      <${Table}
+        label="Credentials"
+        rows=${one.credentials}
+        id=${(row: Credential) => row.name}
+        columns=${CREDENTIALS}
+      />
+    <//>
+    <${Box} title="Last faults" flush>
+      <${Table}
+        label="Last faults"
+        rows=${one.faults}
+        id=${(row: Provider["faults"][number]) => `${row.request} ${row.model}`}
+        empty=${html`<${Empty} of="check"><p>None of the requests that are remembered has failed here.</p><//>`}
+        columns=${FAULTS}
+      />
+    <//>
+  <//>`;
+}
+
+function TryIt({ one, again }: { one: Provider; again: () => void }) {
+  const test = useAct<Tests>("providers.test");
+  const wake = useAct<{ woken: readonly string[] }>("providers.wake");
+  const waken = async () => {
+    if (!(await wake.run({ provider: one.name }))) return;
+    toast(`${one.name} will be asked again.`);
+    again();
+  };
+  const tried = async () => {
+    await test.run({ provider: one.name });
+    again();
+  };
+  const rests = one.credentials.some(({ resting }) => resting.length > 0);
+  return html`<${Box}
+    title="Try it"
+    actions=${html` <button
+        type="button"
+        class="button"
+        disabled=${!rests || wake.busy}
+        onClick=${waken}
+      >
+        Wake
+      </button>
+      <button type="button" class="button main" disabled=${test.busy} onClick=${tried}>
+        ${icon("play")}${test.busy ? "Asking…" : "Test call"}
+      </button>`}
+  >
+    <p class="small quiet">
+      One small call with each credential, to its cheapest chat model. The ledger has it under the
+      key <code>operator</code>. Waking ends a rest, in all processes.
+    </p>
+    ${[test.problem, wake.problem].map((problem) => problem && html`<${Trouble} problem=${problem} />`)}
+    ${
+      test.value &&
+      html`<ul class="todo" aria-live="polite">
+        ${test.value.tests.map(
+          (each) =>
+            html`<li key=${each.credential}>
+              <${Mark} tone=${each.ok ? "good" : "bad"}>${each.ok ? "Answers" : "Fails"}<//>
+              <div class="grow">
+                <strong class="strong">${each.credential}</strong>${" "}
+                ${each.model && html`<span class="quiet">${each.model}</span>`}
+                ${each.why && html`<div class="bad">${each.why}</div>`}
+                ${each.ms !== undefined && html`<div class="small quiet">${span(each.ms)}${each.usd ? html`, $${each.usd}` : ", no price"}${each.request && html`, <a href=${addressOf(`/requests/${each.request}`)}>its story</a>`}</div>`}
+              </div>
+            </li>`,
+        )}
+      </ul>`
+    }
+  <//>`;
+}
+
+const CREDENTIALS = [
+  { name: "Credential", head: true, of: (row: Credential) => row.name },
+  { name: "Share", number: true, of: (row: Credential) => row.weight },
+  {
+    name: "What is known",
+    of: (row: Credential) =>
+      row.resting.length === 0
+        ? html`<span class="good">nothing against it</span>`
+        : row.resting.map(
+            (rest) =>
+              html`<div key=${rest.model}>
+                <span class="warn">${rest.model ?? "all models"}:</span>
+                ${` ${STATES[rest.state] ?? rest.state} (${rest.why})`}${rest.until > Date.now() && html`, until ${ago(rest.until)}`}
+              </div>`,
+          ),
+  },
+  { name: "List", number: true, of: (row: Credential) => row.list?.count ?? "–" },
+];
+
+const FAULTS = [
+  {
+    name: "When",
+    of: (row: Provider["faults"][number]) =>
+      html`<span title=${moment(row.at)}>${ago(row.at)}</span>`,
+  },
+  {
+    name: "Why",
+    of: (row: Provider["faults"][number]) => html`<span class="bad">${row.code ?? row.kind}</span>`,
+  },
+  {
+    name: "Model",
+    of: (row: Provider["faults"][number]) =>
+      html`<span class="cut" title=${row.model}>${row.model}</span>`,
+  },
+  { name: "Credential", of: (row: Provider["faults"][number]) => row.credential },
+  {
+    name: "Request",
+    of: (row: Provider["faults"][number]) =>
+      html`<a href=${addressOf(`/requests/${row.request}`)}>its story</a>`,
+  },
+];

@@ -1,0 +1,23 @@
+/** In the order of reports. */
+export const UNITS = [
+  "input",
+  "cache_read",
+  "cache_write_5m",
+  "cache_write_30m",
+  "cache_write_1h",
+  "cache_write_12h",
+  "output",
+  "reasoning",
+  "audio_in",
+  "audio_out",
+  "image_in",
+  "image_out",
+  "images",
+  "megapixels",
+  "searches",
+  "seconds",
+  "seconds_out",
+  "characters",
+  "pages",
+  "requests",
+] as const;

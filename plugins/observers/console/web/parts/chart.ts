@@ -1,0 +1,251 @@
+// A plot over time with its table behind it: lines, or areas one on another. The picture has a sentence for those that do not see it,
+// and under the pointer stand the numbers of one moment.
+import uPlot from "uplot";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { day, hour, moment } from "../words.ts";
+import { Choice } from "./fields.ts";
+import { Table, type Column } from "./table.ts";
+
+export interface Series {
+  readonly name: string;
+  readonly values: readonly (number | null)[];
+}
+
+export interface ChartOf {
+  /** What is seen, in a few words. */
+  readonly label: string;
+  /** Unix milliseconds, where each value begins. */
+  readonly times: readonly number[];
+  readonly series: readonly Series[];
+  readonly say: (value: number) => string;
+  readonly stacked?: boolean;
+  readonly height?: number;
+  /** Beside the choice of picture and table. */
+  readonly title: string;
+}
+
+interface Under {
+  readonly at: number;
+  readonly left: number;
+  readonly right: boolean;
+}
+
+const HUES = 8;
+
+export function Chart(of: ChartOf) {
+  const [form, choose] = useState("chart");
+  return html`<section class="box chart">
+    <header>
+      <h2>${of.title}</h2>
+      <${Choice}
+        name="Shown as"
+        value=${form}
+        set=${choose}
+        of=${[
+          ["chart", "Chart"],
+          ["table", "Table"],
+        ]}
+      />
+    </header>
+    ${form === "chart" ? html`<div class="in"><${Plot} ...${of} /></div>` : html`<${Behind} ...${of} />`}
+  </section>`;
+}
+
+function Plot(of: ChartOf) {
+  const place = useRef<HTMLDivElement>(null);
+  const own = useRef<{ plot: uPlot; names: string; theme: string } | undefined>(undefined);
+  const [under, point] = useState<Under>();
+  const { times, series, stacked = false, height = 240, label } = of;
+  useEffect(() => () => own.current?.plot.destroy(), []);
+  useEffect(() => {
+    const draw = () => {
+      const names = `${stacked} ${series.map(({ name }) => name).join("\n")}`;
+      const theme =
+        getComputedStyle(document.documentElement).getPropertyValue("color-scheme") +
+        matchMedia("(prefers-color-scheme: dark)").matches;
+      const data = dataOf(times, series, stacked);
+      const now = own.current;
+      // The same lines with newer numbers: nothing is drawn anew but they.
+      if (now && now.names === names && now.theme === theme) now.plot.setData(data);
+      else {
+        now?.plot.destroy();
+        const plot = new uPlot(optionsOf(of, place.current!, height, point), data, place.current!);
+        own.current = { plot, names, theme };
+      }
+    };
+    draw();
+    addEventListener("tollgate-theme", draw);
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", draw);
+    const seen = new ResizeObserver(([box]) =>
+      own.current?.plot.setSize({ width: Math.floor(box!.contentRect.width), height }),
+    );
+    seen.observe(place.current!);
+    return () => {
+      removeEventListener("tollgate-theme", draw);
+      dark.removeEventListener("change", draw);
+      seen.disconnect();
+    };
+  }, [times, series, stacked, height]);
+  return html`<div class="chart">
+    <div class="plot" ref=${place} role="img" aria-label=${label}></div>
+    ${under && html`<${Tip} ...${of} under=${under} />`}
+    <ul class="legend">
+      ${series.map(({ name }, i) => html`<li key=${name}><i class="hue${(i % HUES) + 1}"></i><span class="of" title=${name}>${name}</span></li>`)}
+    </ul>
+  </div>`;
+}
+
+function Tip({ times, series, say, stacked, under }: ChartOf & { under: Under }) {
+  const at = times[under.at];
+  if (at === undefined) return null;
+  const rows = series.flatMap(({ name, values }, i) => {
+    const value = values[under.at];
+    return value === null || value === undefined || (stacked && value === 0)
+      ? []
+      : [{ name, value, i }];
+  });
+  const all = rows.reduce((sum, { value }) => sum + value, 0);
+  const where = under.right
+    ? { right: `calc(100% - ${under.left - 12}px)` }
+    : { left: `${under.left + 12}px` };
+  return html`<div class="tip" style=${where} aria-hidden="true">
+    <div class="strong">${moment(at)}</div>
+    <table>
+      <tbody>
+        ${rows.map(
+          ({ name, value, i }) =>
+            html`<tr key=${name}>
+              <td><i class="hue${(i % HUES) + 1}"></i></td>
+              <td><span class="cut">${name}</span></td>
+              <td class="number">${say(value)}</td>
+            </tr>`,
+        )}
+        ${
+          stacked &&
+          rows.length > 1 &&
+          html`<tr>
+            <td></td>
+            <td>all</td>
+            <td class="number">${say(all)}</td>
+          </tr>`
+        }
+      </tbody>
+    </table>
+  </div>`;
+}
+
+function Behind({ label, times, series, say }: ChartOf) {
+  const columns: Column<number>[] = [
+    { name: "From", head: true, of: (i) => moment(times[i]!), by: (i) => times[i]! },
+    ...series.map(({ name, values }) => ({
+      name,
+      number: true,
+      of: (i: number) => (values[i] === null || values[i] === undefined ? "–" : say(values[i])),
+      by: (i: number) => values[i] ?? -1,
+    })),
+  ];
+  const rows = times.map((_, i) => i).reverse();
+  return html`<${Table}
+    label=${label}
+    columns=${columns}
+    rows=${rows}
+    id=${(i: number) => `${times[i]}`}
+    most=${48}
+  />`;
+}
+
+/** One on another: each line is drawn at the sum of its own and of those below. The last one is drawn first, behind. */
+function dataOf(
+  times: readonly number[],
+  series: readonly Series[],
+  stacked: boolean,
+): uPlot.AlignedData {
+  const seconds = times.map((at) => at / 1_000);
+  if (!stacked) return [seconds, ...series.map(({ values }) => [...values])] as uPlot.AlignedData;
+  const sums = times.map(() => 0);
+  const lines = series.map(({ values }) =>
+    values.map((value, i) => (sums[i] = sums[i]! + (value ?? 0))),
+  );
+  return [seconds, ...lines.reverse()] as uPlot.AlignedData;
+}
+
+function optionsOf(
+  of: ChartOf,
+  place: HTMLElement,
+  height: number,
+  point: (at: Under | undefined) => void,
+): uPlot.Options {
+  const { times, series, stacked = false, say } = of;
+  const paint = (name: string) => colourOf(place, `--${name}`);
+  const gap = (times[1] ?? 0) - (times[0] ?? 0);
+  const hues = series.map((_, i) => paint(`s${(i % HUES) + 1}`));
+  const lines = series.map(({ name }, i) => ({
+    label: name,
+    stroke: hues[i]!,
+    width: stacked ? 0 : 1.75,
+    ...(stacked
+      ? {
+          fill: hues[i]!,
+          paths: uPlot.paths.bars!({ align: 1, size: [0.86, 48, 1] }),
+          points: { show: false },
+        }
+      : { points: { size: 5, filter: alone } }),
+  }));
+  const axis = {
+    stroke: paint("ink-3"),
+    font: "11px system-ui, sans-serif",
+    grid: { stroke: paint("line"), width: 1 },
+    ticks: { show: false },
+  };
+  return {
+    width: place.clientWidth || 400,
+    height,
+    padding: [10, 22, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, points: { show: !stacked }, drag: { x: false, y: false } },
+    scales: {
+      x: { time: true, range: (u) => [u.data[0][0] ?? 0, (u.data[0].at(-1) ?? 0) + gap / 1_000] },
+      y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
+    },
+    axes: [
+      {
+        ...axis,
+        grid: { show: false },
+        space: 72,
+        size: 26,
+        values: (_u, at) => at.map((s) => (gap >= 72_000_000 ? day(s * 1_000) : hour(s * 1_000))),
+      },
+      { ...axis, size: 62, values: (_u, at) => at.map((value) => say(value)) },
+    ],
+    series: [{}, ...(stacked ? lines.reverse() : lines)],
+    hooks: {
+      setCursor: [
+        (u) => {
+          const { idx, left = -1 } = u.cursor;
+          if (idx === null || idx === undefined || left < 0) return point(undefined);
+          const x = left + u.over.offsetLeft;
+          return point({ at: idx, left: x, right: x > u.width / 2 });
+        },
+      ],
+    },
+  };
+}
+
+/** As the page has it now, in words that a canvas knows. */
+function colourOf(place: HTMLElement, name: string): string {
+  const probe = document.createElement("i");
+  probe.style.color = `var(${name})`;
+  place.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+/** Values with no neighbour on either side, which no line would show. */
+function alone(u: uPlot, at: number): number[] {
+  const values = u.data[at]!;
+  const is = (i: number) => values[i] !== null && values[i] !== undefined;
+  return [...values.keys()].filter((i) => is(i) && !is(i - 1) && !is(i + 1));
+}

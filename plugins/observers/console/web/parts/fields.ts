@@ -1,0 +1,114 @@
+// Fields of forms: each with its name, what may be wrong with it, and the keyboard.
+import type { ComponentChildren } from "preact";
+import { useId } from "preact/hooks";
+import { html } from "htm/preact";
+
+interface Named {
+  readonly name: string;
+  readonly hint?: string;
+  readonly wrong?: string | undefined;
+  readonly wide?: boolean;
+}
+
+export interface TextOf extends Named {
+  readonly value: string;
+  readonly set: (to: string) => void;
+  readonly type?: "text" | "password" | "number" | "search" | "datetime-local";
+  readonly placeholder?: string;
+  readonly options?: readonly string[];
+  readonly lines?: number;
+  readonly required?: boolean;
+  readonly secret?: boolean;
+}
+
+export function Text(of: TextOf) {
+  const id = useId();
+  const { name, hint, wrong, wide, value, set, type = "text", placeholder, options, lines } = of;
+  const about = hint || wrong ? `${id}-about` : undefined;
+  const common = {
+    id,
+    value,
+    placeholder,
+    required: of.required,
+    spellcheck: false,
+    autocomplete: "off",
+    autocapitalize: "off",
+    "aria-invalid": wrong ? "true" : undefined,
+    "aria-describedby": about,
+    onInput: (event: InputEvent) => set((event.target as HTMLInputElement).value),
+  };
+  return html`<div class="field ${wide ? "wide" : ""}">
+    <label class="name" for=${id}>${name}</label>
+    ${
+      lines
+        ? html`<textarea ...${common} rows=${lines}></textarea>`
+        : html`<input
+            ...${common}
+            type=${of.secret ? "password" : type}
+            list=${options ? `${id}-list` : undefined}
+          />`
+    }
+    ${options && html`<datalist id=${`${id}-list`}>${options.map((each) => html`<option value=${each} key=${each} />`)}</datalist>`}
+    ${about && html`<span id=${about} class=${wrong ? "wrong" : "hint"}>${wrong ?? hint}</span>`}
+  </div>`;
+}
+
+export interface SelectOf extends Named {
+  readonly value: string;
+  readonly set: (to: string) => void;
+  readonly of: readonly (string | readonly [value: string, said: string])[];
+  /** The name is there for screen readers alone. */
+  readonly bare?: boolean;
+}
+
+export function Select({ name, hint, wide, value, set, of, bare }: SelectOf) {
+  const id = useId();
+  const field = html`<select
+    id=${id}
+    value=${value}
+    onChange=${(event: Event) => set((event.target as HTMLSelectElement).value)}
+  >
+    ${of.map((each) => {
+      const [word, said] = typeof each === "string" ? [each, each] : each;
+      return html`<option value=${word} selected=${word === value} key=${word}>${said}</option>`;
+    })}
+  </select>`;
+  if (bare) return html`<label class="unseen" for=${id}>${name}</label>${field}`;
+  return html`<div class="field ${wide ? "wide" : ""}">
+    <label class="name" for=${id}>${name}</label
+    >${field}${hint && html`<span class="hint">${hint}</span>`}
+  </div>`;
+}
+
+export const Check = ({
+  name,
+  value,
+  set,
+}: {
+  name: string;
+  value: boolean;
+  set: (to: boolean) => void;
+}) =>
+  html`<label class="check"
+    ><input
+      type="checkbox"
+      checked=${value}
+      onChange=${(event: Event) => set((event.target as HTMLInputElement).checked)}
+    />${name}</label
+  >`;
+
+/** A few words of which one holds. */
+export const Choice = ({
+  name,
+  value,
+  set,
+  of,
+}: {
+  name: string;
+  value: string;
+  set: (to: string) => void;
+  of: readonly (readonly [value: string, said: ComponentChildren])[];
+}) =>
+  html`<div class="choice" role="group" aria-label=${name}>
+    ${of.map(([word, said]) => html`<button type="button" key=${word} aria-pressed=${word === value ? "true" : "false"} onClick=${() => set(word)}>${said}</button>`)}
+  </div>`;

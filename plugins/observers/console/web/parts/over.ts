@@ -1,0 +1,49 @@
+// What comes in over a page: a drawer with one thing at length, a dialog that asks. Both are the browser's own <dialog>, which keeps
+// the keyboard inside, ends with Escape and gives the focus back.
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { html } from "htm/preact";
+import { icon } from "./icons.ts";
+
+export interface OverOf {
+  readonly title: ComponentChildren;
+  readonly close: () => void;
+  readonly children?: ComponentChildren;
+  readonly actions?: ComponentChildren;
+}
+
+function Over({ title, close, children, actions, kind }: OverOf & { kind: "drawer" | "dialog" }) {
+  const own = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const dialog = own.current!;
+    if (!dialog.open) dialog.showModal();
+    return () => dialog.close();
+  }, []);
+  const outside = (event: MouseEvent) => {
+    if (event.target === own.current && kind === "drawer") close();
+  };
+  const cancel = (event: Event) => {
+    event.preventDefault();
+    close();
+  };
+  return html`<dialog
+    ref=${own}
+    class=${kind}
+    aria-labelledby=${id}
+    onCancel=${cancel}
+    onMouseDown=${outside}
+  >
+    <header>
+      <h2 class="grow break" id=${id} tabindex="-1">${title}</h2>
+      ${actions}<button type="button" class="button bare" onClick=${close} aria-label="Close">
+        ${icon("close")}
+      </button>
+    </header>
+    <div class="in">${children}</div>
+  </dialog>`;
+}
+
+export const Drawer = (of: OverOf) => html`<${Over} kind="drawer" ...${of} />`;
+/** @public Pages that ask before they change something have it. */
+export const Dialog = (of: OverOf) => html`<${Over} kind="dialog" ...${of} />`;

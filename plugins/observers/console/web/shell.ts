@@ -1,0 +1,147 @@
+// What is around every page: the list of pages, the state of the gateway, the way out.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html } from "htm/preact";
+import { useAsk } from "./data.ts";
+import { Select } from "./parts/fields.ts";
+import { icon } from "./parts/icons.ts";
+import { Empty, Mark } from "./parts/plain.ts";
+import { Toasts } from "./parts/toasts.ts";
+import { PAGES, type PageOf } from "./pages.ts";
+import { addressOf, followLinks, usePlace } from "./place.ts";
+import { goOut, type Self } from "./session.ts";
+import { theme, type Theme } from "./theme.ts";
+
+const GROUPS = ["Watch", "Serve", "Govern"] as const;
+
+const pageOf = (path: string): PageOf | undefined =>
+  PAGES.find((page) => page.path === path) ??
+  PAGES.find((page) => page.path !== "/" && path.startsWith(`${page.path}/`));
+
+export function Shell({ self, left }: { self: Self; left: () => void }) {
+  const { path } = usePlace();
+  const [open, show] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const page = pageOf(path);
+  const first = useRef(true);
+  useEffect(() => {
+    document.title = `${page?.title ?? "Nothing here"} · Tollgate`;
+    show(false);
+    // A reader of screens hears that it is another page; the first one is read by itself.
+    if (first.current) first.current = false;
+    else main.current?.focus();
+    scrollTo(0, 0);
+  }, [page?.path]);
+  const aside = (event: MouseEvent) => {
+    if (open && !(event.target as Element).closest(".side, .menu")) show(false);
+  };
+  const escape = (event: KeyboardEvent) => event.key === "Escape" && show(false);
+  return html`<div
+    class="shell ${open ? "open" : ""}"
+    onClick=${(event: MouseEvent) => (aside(event), followLinks(event))}
+    onKeyDown=${escape}
+  >
+    <a class="skip" href="#page">Skip to the page</a>
+    <aside class="side" aria-label="Console">
+      <a class="brand" href=${addressOf("/")}>${icon("gate")}<span>Tollgate</span></a>
+      <nav aria-label="Pages" id="pages">
+        ${GROUPS.filter((group) => PAGES.some((each) => each.group === group)).map(
+          (group) =>
+            html`<div key=${group}>
+              <h2>${group}</h2>
+              ${PAGES.filter((each) => each.group === group).map((each) => html`<a key=${each.path} href=${addressOf(each.path)} aria-current=${each === page ? "page" : undefined}>${icon(each.icon)}${each.title}</a>`)}
+            </div>`,
+        )}
+      </nav>
+      <footer><${Foot} self=${self} left=${left} /></footer>
+    </aside>
+    <div>
+      <header class="bar">
+        <button
+          type="button"
+          class="button bare menu"
+          aria-label="Pages"
+          aria-expanded=${open ? "true" : "false"}
+          aria-controls="pages"
+          onClick=${() => show(!open)}
+        >
+          ${icon("menu")}
+        </button>
+        <h1 class="grow">${page?.title ?? "Nothing here"}</h1>
+        <${State} />
+      </header>
+      <main class="page" id="page" ref=${main} tabindex="-1" aria-label=${page?.title}>
+        ${
+          page
+            ? html`<${page.view} key=${page.path} rest=${path.slice(page.path.length + 1)} />`
+            : html`<${Empty} of="search"
+                ><p>There is no page at this address.</p>
+                <a class="button" href=${addressOf("/")}>Overview</a><//
+              >`
+        }
+      </main>
+    </div>
+    <${Toasts} />
+  </div>`;
+}
+
+interface StatusOf {
+  readonly state: string;
+  readonly version: string;
+  readonly generation: number;
+  readonly lastReload?: { ok: boolean };
+}
+
+function State() {
+  const { value, problem } = useAsk<StatusOf>("status", {}, { every: 5_000 });
+  if (problem)
+    return html`<span role="status"
+      ><${Mark} tone="bad">${problem.status === 0 ? "not reachable" : "no answer"}<//></span
+    >`;
+  if (!value) return null;
+  return html`<span class="row" role="status">
+    <${Mark} tone=${value.state === "serving" ? "good" : "warn"}>${value.state}<//>
+    ${value.lastReload?.ok === false && html`<${Mark} tone="bad">last reload refused<//>`}
+    <span class="small faint nowrap" title="Which reading of gateway.yaml answers"
+      >config ${value.generation}</span
+    >
+  </span>`;
+}
+
+function Foot({ self, left }: { self: Self; left: () => void }) {
+  const [chosen, choose] = useState<Theme>(theme.get());
+  const out = () =>
+    void goOut()
+      .catch(() => {})
+      .then(left);
+  const set = (to: string) => {
+    choose(to as Theme);
+    theme.set(to as Theme);
+  };
+  return html`<div class="row">
+      <span class="grow break"
+        ><span class="strong">${self.name}</span><br /><span class="faint"
+          >${self.role}${self.account ? ` of ${self.account}` : ""}</span
+        ></span
+      >
+      <button
+        type="button"
+        class="button bare"
+        onClick=${out}
+        aria-label="Sign out"
+        title="Sign out"
+      >
+        ${icon("out")}
+      </button>
+    </div>
+    <${Select}
+      bare=${true}
+      name="Colours"
+      value=${chosen}
+      set=${set}
+      of=${[
+        ["system", "As the system is"],
+        ["light", "Light"],
+        ["dark", "Dark"],
+      ]}
+    />`;
+}

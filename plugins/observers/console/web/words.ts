@@ -1,0 +1,112 @@
+// Numbers, times and money as people read them. The exact one is always near: in a title, a table or a file.
+
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+export const count = (n: number): string => whole.format(n);
+/** "18.2K" from ten thousand on. */
+export const brief = (n: number): string =>
+  Math.abs(n) < 10_000 ? whole.format(n) : short.format(n);
+
+type Nano = string | number | bigint | null | undefined;
+
+/** Nano-dollars as dollars: two digits from a dollar on, three that say something below it. */
+export function usd(nano: Nano): string {
+  if (nano === null || nano === undefined) return "no price";
+  const dollars = Number(nano) / 1e9;
+  const size = Math.abs(dollars);
+  if (size === 0) return "$0";
+  if (size >= 100_000) return `$${short.format(dollars)}`;
+  const digits = size >= 1 ? 2 : Math.min(9, 2 - Math.floor(Math.log10(size)));
+  const text = size.toLocaleString("en-US", {
+    minimumFractionDigits: size >= 0.01 ? 2 : 0,
+    maximumFractionDigits: digits,
+  });
+  return `${dollars < 0 ? "−" : ""}$${text}`;
+}
+
+/** To the last nano-dollar. */
+export function usdExact(nano: Nano): string {
+  if (nano === null || nano === undefined) return "no price";
+  const n = BigInt(nano);
+  const size = `${n < 0n ? -n : n}`.padStart(10, "0");
+  return `${n < 0n ? "−" : ""}$${size.slice(0, -9)}.${size.slice(-9)}`;
+}
+
+/** "340 ms", "2.1 s", "3 min 5 s" */
+export function span(ms: number | undefined | null): string {
+  if (ms === undefined || ms === null) return "–";
+  if (ms === 0) return "0 ms";
+  if (ms < 1) return `${ms.toFixed(2)} ms`;
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  const [m, h, d] = [
+    Math.floor(ms / 60_000),
+    Math.floor(ms / 3_600_000),
+    Math.floor(ms / 86_400_000),
+  ];
+  if (h < 1) return `${m} min ${Math.round((ms % 60_000) / 1_000)} s`;
+  if (d < 2) return `${h} h ${m % 60} min`;
+  return `${d} days`;
+}
+
+export const share = (part: number, all: number): string =>
+  all === 0
+    ? "–"
+    : `${((part / all) * 100).toLocaleString("en-US", { maximumFractionDigits: part / all < 0.1 ? 1 : 0 })}%`;
+
+export function size(bytes: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  let rest = bytes;
+  for (; rest >= 1_024 && at < units.length - 1; at++) rest /= 1_024;
+  return `${rest.toFixed(at === 0 || rest >= 100 ? 0 : 1)} ${units[at]}`;
+}
+
+const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+/** The zone of the reader: the address names another, or it is the browser's. */
+export const zone = (): string => new URLSearchParams(location.search).get("tz") ?? own;
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+function written(at: number, how: Intl.DateTimeFormatOptions): string {
+  const name = `${zone()} ${JSON.stringify(how)}`;
+  let format = formats.get(name);
+  if (!format) {
+    try {
+      format = new Intl.DateTimeFormat("en-GB", { ...how, timeZone: zone() });
+    } catch {
+      format = new Intl.DateTimeFormat("en-GB", how);
+    }
+    formats.set(name, format);
+  }
+  return format.format(at);
+}
+const TIME = { hour: "2-digit", minute: "2-digit" } as const;
+const DAY = { day: "numeric", month: "short" } as const;
+export const clock = (at: number): string => written(at, { ...TIME, second: "2-digit" });
+export const hour = (at: number): string => written(at, TIME);
+export const day = (at: number): string => written(at, DAY);
+export const moment = (at: number): string =>
+  written(at, { ...DAY, year: "numeric", ...TIME, second: "2-digit" });
+
+/** "12 s ago", "in 3 h" */
+export function ago(at: number, now: number = Date.now()): string {
+  const away = Math.abs(now - at);
+  const said =
+    away < 60_000
+      ? `${Math.round(away / 1_000)} s`
+      : away < 3_600_000
+        ? `${Math.round(away / 60_000)} min`
+        : away < 172_800_000
+          ? `${Math.round(away / 3_600_000)} h`
+          : `${Math.round(away / 86_400_000)} days`;
+  return at > now ? `in ${said}` : `${said} ago`;
+}
+
+const DAY_MS = 86_400_000;
+/** Unix milliseconds. */
+export const daysAgo = (days: number, now: number = Date.now()): number => now - days * DAY_MS;
+/** Whether it comes within so many days, or is over. */
+export const isWithin = (at: number, days: number, now: number = Date.now()): boolean =>
+  at < now + days * DAY_MS;

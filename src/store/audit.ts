@@ -1,0 +1,42 @@
+// What operators have done, in memory: the last of it.
+import type { AuditedCommand, AuditEnd, AuditEntry, AuditLog } from "../plugin/index.ts";
+
+const MOST = 10_000;
+const USUAL = 100;
+
+/** One as it is listed. `end`: as far as it was told. */
+export const auditedAs = (entry: AuditEntry, end: AuditEnd | undefined): AuditedCommand => ({
+  ...entry,
+  outcome: end?.outcome ?? "unknown",
+  ...(end?.code !== undefined && { code: end.code }),
+});
+
+/** For a store that ends with its process. A copy is kept, and a copy is handed out. */
+export function auditInMemory(): AuditLog {
+  const entries = new Map<number, AuditEntry>();
+  const ends = new Map<string, AuditEnd>();
+  let last = 0;
+  return {
+    async begin(entry) {
+      entries.set(++last, structuredClone(entry));
+      const old = last - MOST;
+      ends.delete(entries.get(old)?.id ?? "");
+      entries.delete(old);
+    },
+    async end(end) {
+      ends.set(end.id, structuredClone(end));
+    },
+    async list(page) {
+      const limit = page?.limit ?? USUAL;
+      const from = page?.after === undefined ? last : Number(page.after) - 1;
+      const items: AuditedCommand[] = [];
+      let at = from;
+      for (; at > 0 && items.length < limit; at--) {
+        const entry = entries.get(at);
+        if (!entry) break;
+        items.push(structuredClone(auditedAs(entry, ends.get(entry.id))));
+      }
+      return entries.has(at) ? { items, next: String(at + 1) } : { items };
+    },
+  };
+}

@@ -1,0 +1,566 @@
+// The observer `alerts` in its parts: what is told and how often, what a receiver can prove, and what becomes of it while it is down.
+import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import OpenAI from "openai";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Context, LedgerLine, ListedModel, Notice, RequestRecord } from "tollgate/plugin";
+import { context } from "tollgate/testing";
+import alerts from "../../../plugins/observers/alerts.ts";
+import {
+  alertOf,
+  EVENTS,
+  type Alert,
+  type Happening,
+} from "../../../plugins/observers/alerts/alert.ts";
+import { ofDates } from "../../../plugins/observers/alerts/dates.ts";
+import { Delivery, post, type Receiver } from "../../../plugins/observers/alerts/delivery.ts";
+import {
+  ofLine,
+  ofNotice,
+  ofRecord,
+  Resting,
+} from "../../../plugins/observers/alerts/happenings.ts";
+import { Outbox } from "../../../plugins/observers/alerts/outbox.ts";
+import { receiversOf } from "../../../plugins/observers/alerts/rules.ts";
+import { sentence } from "../../../plugins/observers/alerts/sentence.ts";
+import { secretOf, signed } from "../../../plugins/observers/alerts/sign.ts";
+import { lastOver, ofPeriod } from "../../../plugins/observers/alerts/digest.ts";
+import { ofSpending, usualOf } from "../../../plugins/observers/alerts/spending.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const NOON = Date.UTC(2026, 5, 1, 12);
+const SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
+
+const folder = () => {
+  const dir = mkdtempSync(join(tmpdir(), "tollgate-alerts-"));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  return join(dir, "queue.jsonl");
+};
+const happening = (more: Partial<Happening> = {}): Happening => ({
+  type: "ledger.down",
+  at: NOON,
+  subject: "ledger",
+  once: [NOON],
+  facets: {},
+  data: {},
+  ...more,
+});
+const nth = (n: number, subject = "ledger", at = NOON): Alert =>
+  alertOf(happening({ subject, at, once: [n], data: { n } }), "here");
+const silent = { debug() {}, info() {}, warn() {}, error() {} };
+
+describe("what is signed", () => {
+  const judge = new OpenAI({ apiKey: "k", webhookSecret: SECRET });
+  const [alert, now] = [nth(1), Date.now()];
+  const body = JSON.stringify(alert);
+  const headers = signed(alert.id, body, secretOf(SECRET), now);
+
+  it("is accepted by another implementation of Standard Webhooks, and by none with another secret", async () => {
+    expect(await judge.webhooks.unwrap(body, headers)).toEqual(alert);
+    const other = `whsec_${Buffer.alloc(32, 8).toString("base64")}`;
+    await expect(judge.webhooks.unwrap(body, headers, other)).rejects.toThrow();
+  });
+
+  it("holds for this text, this id and this time alone", async () => {
+    const changed = [
+      [body.replace("here", "there"), headers],
+      [body, { ...headers, "webhook-id": "msg_1" }],
+      [body, { ...headers, "webhook-timestamp": String(Math.floor(now / 1_000) + 1) }],
+      [body, signed(alert.id, body, secretOf(SECRET), now - HOUR)],
+    ] as const;
+    for (const [text, said] of changed)
+      await expect(judge.webhooks.unwrap(text, said)).rejects.toThrow();
+  });
+
+  it.each([
+    ["", undefined],
+    ["whsec_", undefined],
+    ["secret", undefined],
+    [`whsec_${Buffer.alloc(23).toString("base64")}`, undefined],
+    [`whsec_${Buffer.alloc(65).toString("base64")}`, undefined],
+    [`whsec_${"!".repeat(40)}`, undefined],
+    [`whsec_${Buffer.alloc(24, 1).toString("base64")}`, 24],
+  ])("a secret of %j has %j bytes", (text, bytes) => {
+    expect(secretOf(text)?.length).toBe(bytes);
+  });
+
+  it("without a secret a webhook is refused, and so is a rule for a receiver that is not there", () => {
+    const wrong = [
+      ...alerts.check!({
+        to: {
+          bare: { url: "https://a.example", format: "webhook" },
+          empty: { url: "https://a.example", format: "webhook", secret: "" },
+          "a/b": { url: "https://a.example", format: "slack", secret: "whsec_" },
+          chat: { url: "https://a.example", format: "slack" },
+        },
+        rules: [{ to: ["chat", "chta"] }],
+      } as never),
+    ];
+    expect(wrong.map(({ path }) => path)).toEqual([
+      "/to/bare",
+      "/to/empty/secret",
+      "/to/a~1b/secret",
+      "/rules/0/to/1",
+    ]);
+  });
+});
+
+describe("what is told", () => {
+  const at = NOON;
+  const rests = (more: object = {}): Notice =>
+    ({
+      type: "rests",
+      at,
+      provider: "up",
+      credential: "main",
+      model: "m",
+      kind: "overloaded",
+      until: at + 1,
+      ...more,
+    }) as Notice;
+  const crossed = (more: object = {}): Notice =>
+    ({
+      type: "budget_crossed",
+      at,
+      scope: "account:acme:eu",
+      unit: "nano_usd",
+      per: "month",
+      percent: 80,
+      used: 8_500_000_000n,
+      max: 10_000_000_000n,
+      resetsAt: Date.UTC(2026, 6, 1),
+      ...more,
+    }) as Notice;
+
+  it("a budget: its amounts as a person writes them, and one id in one window for one part of one limit", () => {
+    const one = ofNotice(crossed(), new Resting())!;
+    expect(one).toMatchObject({
+      type: "budget.crossed",
+      subject: "account:acme:eu",
+      facets: { account: "acme:eu", key: undefined },
+      percent: 80,
+      data: { unit: "usd", used: "8.5", max: "10", resetsAt: "2026-07-01T00:00:00.000Z" },
+    });
+    const id = (more: object, gateway = "g") =>
+      alertOf(ofNotice(crossed(more), new Resting())!, gateway).id;
+    expect(id({ at: at + 9, used: 9_000_000_000n })).toBe(id({}));
+    const others = [
+      { percent: 95 },
+      { max: 11n },
+      { per: "day" },
+      { resetsAt: 1 },
+      { scope: "key:k" },
+    ];
+    expect(new Set([id({}), id({}, "h"), ...others.map((more) => id(more))]).size).toBe(7);
+  });
+
+  it("what rests: once until it answers again, however many processes tell of it", () => {
+    const resting = new Resting();
+    const types = [rests(), rests({ at: at + 1 }), rests({ model: null, kind: "upstream_auth" })];
+    expect(types.map((each) => ofNotice(each, resting)?.type)).toEqual([
+      "provider.resting",
+      undefined,
+      "credential.refused",
+    ]);
+    const answers = {
+      type: "recovered",
+      at,
+      provider: "up",
+      credential: "main",
+      model: "m",
+    } as const;
+    expect(ofNotice(answers, resting)).toBeUndefined();
+    expect(ofNotice(rests({ at: at + 2 }), resting)?.type).toBe("provider.resting");
+  });
+
+  it("the ledger and the config, only when they fail; what is not known, never", () => {
+    const of = (notice: object) => ofNotice({ at, ...notice } as Notice, new Resting())?.type;
+    expect(of({ type: "ledger", ok: false })).toBe("ledger.down");
+    expect(of({ type: "ledger", ok: true })).toBeUndefined();
+    expect(of({ type: "reloaded", ok: false, why: "file", generation: 1 })).toBe("reload.failed");
+    expect(of({ type: "reloaded", ok: true, why: "file", generation: 1 })).toBeUndefined();
+    expect(of({ type: "weather" })).toBeUndefined();
+  });
+
+  it("a key that is refused: each reason once an hour; no failure of another, and no client without a key", () => {
+    const of = (more: object) =>
+      ofRecord({
+        at,
+        key: "k1",
+        account: "acme/research",
+        outcome: "refused",
+        status: 429,
+        fault: { kind: "quota", code: "insufficient_quota" },
+        ...more,
+      } as RequestRecord);
+    const id = (more: object) => alertOf(of(more)!, "g").id;
+    expect(of({})).toMatchObject({ type: "key.refused", subject: "key:k1" });
+    expect(id({ at: at + HOUR - 1 })).toBe(id({}));
+    expect(id({ at: at + HOUR })).not.toBe(id({}));
+    expect(id({ fault: { kind: "privacy", code: undefined } })).not.toBe(id({}));
+    expect(of({ key: undefined })).toBeUndefined();
+    expect(of({ outcome: "upstream_error" })).toBeUndefined();
+  });
+
+  it("a model without a price, once a day", () => {
+    const line = { at, attempt: "a", costNano: null, state: "unpriced" } as LedgerLine;
+    const call = { key: "k1", target: { provider: "up", model: "m" } } as LedgerLine["call"];
+    expect(ofLine({ ...line, call })).toMatchObject({
+      subject: "model:up/m",
+      once: ["up/m", 20605],
+    });
+    expect(ofLine({ ...line, call, state: "exact", costNano: 1n })).toBeUndefined();
+    expect(ofLine(line)).toBeUndefined();
+  });
+
+  it("dates: at 30, 7 and 1 days before, each once, one for a provider's policy", () => {
+    const model = (id: string, more: object) =>
+      ({ id, provider: "up", policy: { basis: "row" }, ...more }) as ListedModel;
+    const models = [
+      model("up/a", { retires: "2026-07-01", policy: { basis: "row", expires: "2026-06-20" } }),
+      model("up/b", { policy: { basis: "row", expires: "2026-06-20" } }),
+      model("up/c", { retires: "2026-05-01" }),
+    ];
+    const ids = new Map<string, string>();
+    for (let day = 0; day < 60; day++)
+      for (const one of ofDates(models, Date.UTC(2026, 4, 10) + day * DAY))
+        ids.set(alertOf(one, "g").id, `${one.type} ${one.once.at(-1)}`);
+    expect([...ids.values()].sort()).toEqual([
+      "model.retires 1",
+      "model.retires 30",
+      "model.retires 7",
+      "policy.expires 1",
+      "policy.expires 30",
+      "policy.expires 7",
+    ]);
+  });
+
+  it("spend: more than four times what is usual at this hour and over the floor; with three days to go by", async () => {
+    const unusual = { times: 4, floorNano: 1_000_000_000n };
+    const asked: unknown[] = [];
+    const now = NOON + 40 * 60_000;
+    const spend = (days: readonly number[], here: number) =>
+      ofSpending(
+        {
+          entries: async () => ({ items: [] }),
+          totals: async (query) => {
+            asked.push(query);
+            return [here, ...days].map((usd, day) => ({
+              by: { hour: `${new Date(NOON - day * DAY).toISOString().slice(0, 13)}:00Z` },
+              costNano: BigInt(Math.round(usd * 1e9)),
+            })) as never;
+          },
+        },
+        unusual,
+        now,
+      );
+    expect(await spend([1, 2, 100], 8.1)).toMatchObject({
+      type: "spend.unusual",
+      data: { usd: "8.1", usualUsd: "2", hour: "2026-06-01T12:00:00.000Z" },
+    });
+    expect(asked[0]).toEqual({ from: NOON - 14 * DAY, by: ["hour"] });
+    expect(await spend([1, 2, 100], 8)).toBeUndefined();
+    expect(await spend([0, 0, 0], 1)).toBeUndefined();
+    expect(await spend([0, 0, 0], 1.1)).toBeDefined();
+    expect(await spend([1], 50)).toBeUndefined();
+  });
+
+  it("a digest is of the last day or week that is over, and beside it the one before", async () => {
+    const asked: { from: number; to: number }[] = [];
+    const told = (every: "day" | "week", calls: number) =>
+      ofPeriod(
+        {
+          entries: async () => ({ items: [] }),
+          totals: async (query) => {
+            asked.push(query as never);
+            const of = (model: string, nano: bigint) => ({ by: { model }, calls, costNano: nano });
+            return [of("a/small", 5n), of("a/large", 2_500_000_000n)] as never;
+          },
+        },
+        every,
+        NOON,
+      );
+    expect(await told("day", 3)).toMatchObject({
+      type: "spend.digest",
+      once: ["day", NOON - 1.5 * DAY],
+      data: { calls: 6, usd: "2.500000005", models: "a/large 2.5, a/small 0.000000005" },
+    });
+    expect(asked).toMatchObject([
+      { from: NOON - 1.5 * DAY, to: NOON - DAY / 2 },
+      { from: NOON - 2.5 * DAY, to: NOON - 1.5 * DAY },
+    ]);
+    // The first of June 2026 is a Monday.
+    expect(lastOver("week", NOON)).toEqual({ from: NOON - 7.5 * DAY, to: NOON - DAY / 2 });
+    expect(await told("week", 0)).toBeUndefined();
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 4e12 }), (now) => {
+        const { from, to } = lastOver("week", now);
+        expect([to - from, new Date(from).getUTCDay(), Math.abs(from % DAY)]).toEqual([
+          7 * DAY,
+          1,
+          0,
+        ]);
+        expect(to <= now && now - to < 7 * DAY).toBe(true);
+      }),
+    );
+  });
+
+  it("what is usual is the median of the same hour, whatever the other hours were", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.bigInt({ min: 0n, max: 10n ** 12n }), { minLength: 3, maxLength: 14 }),
+        (days) => {
+          const spent = new Map(days.map((nano, i) => [NOON - (i + 1) * DAY, nano]));
+          for (let i = 1; i < 12; i++) spent.set(NOON - i * HOUR, 10n ** 15n);
+          const usual = usualOf(spent, NOON)!;
+          const half = days.length / 2;
+          expect(days.filter((nano) => nano < usual).length).toBeLessThanOrEqual(half);
+          expect(days.filter((nano) => nano > usual).length).toBeLessThanOrEqual(half);
+        },
+      ),
+      { numRuns: 50 },
+    );
+  });
+
+  it("a sentence has no sign that a chat reads, whatever a name has", () => {
+    for (const type of [...EVENTS, "alerts.test"] as const) {
+      const alert = { ...nth(1, "<!channel> & <https://x|y>"), type };
+      expect(sentence(alert)).toContain("&lt;!channel&gt; &amp; &lt;https://x|y&gt;");
+      expect(sentence(alert)).not.toMatch(/[<>]/);
+    }
+  });
+});
+
+describe("rules", () => {
+  const all = ["ops", "chat"];
+  const of = (rules: Parameters<typeof receiversOf>[0], more: Partial<Happening> = {}) =>
+    receiversOf(rules, all, happening(more));
+  it("say what goes where, each receiver once", () => {
+    expect(of([{}])).toEqual(all);
+    expect(of([{ on: ["budget.crossed"] }])).toEqual([]);
+    expect(of([{ to: ["chat"] }, { on: ["ledger.down"], to: ["chat", "ops"] }])).toEqual([
+      "chat",
+      "ops",
+    ]);
+  });
+  it("look at what an event knows of itself; what it does not know fits none", () => {
+    const facets = { account: "acme/research", model: "up/gpt-6", key: "k1" };
+    const fits = (where: object, percent?: number) =>
+      of([{ where }], { facets, ...(percent !== undefined && { percent }) }).length > 0;
+    expect(fits({ account: ["acme"] })).toBe(true);
+    expect(fits({ account: ["res*"] })).toBe(true);
+    expect(fits({ account: ["other"] })).toBe(false);
+    expect(fits({ model: ["up/*-6"], key: ["k1", "k2"] })).toBe(true);
+    expect(fits({ model: ["up/gpt-6*6"] })).toBe(false);
+    expect(fits({ provider: ["*"] })).toBe(false);
+    expect(fits({ percent: [80] }, 80)).toBe(true);
+    expect(fits({ percent: [80] })).toBe(false);
+  });
+});
+
+const receiver: Receiver = {
+  name: "ops",
+  url: "https://ops.example/hook",
+  format: "webhook",
+  secret: secretOf(SECRET),
+};
+
+/** A receiver that takes what it likes, and a clock that a test moves. */
+function scene(path: string, takes: (alert: Alert, now: number) => boolean) {
+  const heard: { id: string; subject: string; n: number; taken: boolean }[] = [];
+  let now = NOON;
+  const fetch: Context["fetch"] = async (_url, init) => {
+    const alert = JSON.parse(String(init?.body)) as Alert;
+    const taken = takes(alert, now);
+    heard.push({ id: alert.id, subject: alert.subject, n: alert.data["n"] as number, taken });
+    return new Response(null, { status: taken ? 204 : 503 });
+  };
+  let outbox = new Outbox(path);
+  const made = () =>
+    new Delivery(receiver, { outbox, fetch, log: silent, retryMs: 5_000, now: () => now });
+  let delivery = made();
+  return {
+    heard,
+    get outbox() {
+      return outbox;
+    },
+    get now() {
+      return now;
+    },
+    add: (alert: Alert, most = 1_000) => outbox.add(alert, ["ops"], most),
+    go: () => delivery.go(),
+    async pass(ms: number, steps = 1) {
+      for (let i = 0; i < steps; i++) {
+        now += ms / steps;
+        await delivery.go();
+      }
+    },
+    async restart() {
+      await outbox.close();
+      outbox = new Outbox(path);
+      delivery = made();
+    },
+  };
+}
+
+describe("delivery", () => {
+  it("after an hour without its receiver all arrive, in order for each subject, each once", async () => {
+    const at = scene(folder(), (_alert, now) => now >= NOON + HOUR);
+    for (let n = 0; n < 60; n++) {
+      await at.add(nth(n, `key:${n % 7}`, at.now));
+      await at.pass(60_000);
+    }
+    await at.pass(2 * HOUR, 400);
+    const taken = at.heard.filter((one) => one.taken);
+    expect(taken).toHaveLength(60);
+    expect(new Set(taken.map(({ id }) => id)).size).toBe(60);
+    for (const numbers of Map.groupBy(taken, ({ subject }) => subject).values())
+      expect(numbers.map(({ n }) => n)).toEqual(
+        numbers.map(({ n }) => n).toSorted((a, b) => a - b),
+      );
+    // It is asked again and again, and not all the time.
+    expect(at.heard.length - taken.length).toBeLessThan(200);
+    expect(at.outbox.waiting).toEqual([]);
+  });
+
+  it("a letter that is never taken keeps no other subject, and is given up after a day", async () => {
+    const at = scene(folder(), ({ subject }) => subject !== "key:bad");
+    await at.add(nth(0, "key:bad"));
+    await at.add(nth(1, "key:bad"));
+    await at.add(nth(2, "key:good"));
+    await at.go();
+    await at.pass(10 * 60_000, 60);
+    expect(at.heard.filter(({ taken }) => taken).map(({ n }) => n)).toEqual([2]);
+    await at.pass(26 * HOUR, 2_000);
+    await at.pass(HOUR, 100);
+    expect(at.outbox.waiting).toEqual([]);
+    expect(at.outbox.counts).toEqual({ sent: 1, lost: 2 });
+  });
+
+  it("whatever is added, refused, cut off and begun anew: all arrive, in order for each subject, under one id", async () => {
+    const step = fc.oneof(
+      { weight: 5, arbitrary: fc.record({ add: fc.nat(3), again: fc.boolean() }) },
+      { weight: 3, arbitrary: fc.record({ pass: fc.constantFrom(1_000, 60_000, HOUR) }) },
+      { weight: 1, arbitrary: fc.constantFrom("down" as const, "up" as const) },
+      { weight: 1, arbitrary: fc.constantFrom("restart" as const, "cut" as const) },
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const dir = mkdtempSync(join(tmpdir(), "tollgate-alerts-"));
+        const path = join(dir, "queue.jsonl");
+        let up = true;
+        const at = scene(path, () => up);
+        const added: { id: string; subject: string }[] = [];
+        for (const step of steps) {
+          if (step === "down" || step === "up") up = step === "up";
+          else if (step === "restart") await at.restart();
+          else if (step === "cut") {
+            appendFileSync(path, '{"add":{"to":"ops","al');
+            await at.restart();
+          } else if ("pass" in step) await at.pass(step.pass, 3);
+          else {
+            const alert = nth(added.length, `key:${step.add}`, at.now);
+            expect(await at.add(alert)).toBe(true);
+            if (step.again) expect(await at.add(alert)).toBe(false);
+            added.push(alert);
+          }
+        }
+        up = true;
+        await at.pass(4 * HOUR, 200);
+        const taken = at.heard.filter((one) => one.taken);
+        expect(taken.map(({ id }) => id).toSorted()).toEqual(added.map(({ id }) => id).toSorted());
+        for (const [subject, of] of Map.groupBy(taken, (one) => one.subject))
+          expect(of.map(({ id }) => id)).toEqual(
+            added.filter((one) => one.subject === subject).map(({ id }) => id),
+          );
+        await at.outbox.close();
+        rmSync(dir, { recursive: true });
+      }),
+      { numRuns: 40 },
+    );
+  }, 20_000);
+
+  it("what is beyond its room is lost and counted; the file stays small however much passes through", async () => {
+    const path = folder();
+    const at = scene(path, () => true);
+    for (let n = 0; n < 5; n++) await at.add(nth(n), 3);
+    expect(at.outbox.counts.lost).toBe(2);
+    for (let n = 5; n < 1_500; n++) {
+      await at.add(nth(n));
+      if (n % 10 === 0) await at.go();
+    }
+    await at.go();
+    expect(at.outbox.waiting).toEqual([]);
+    // Each alert is three lines on its way; what stays is its id.
+    expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(4_100);
+    await at.restart();
+    expect(readFileSync(path, "utf8").split("\n").length).toBeLessThan(1_510);
+    expect(await at.add(nth(1_499))).toBe(false);
+  });
+
+  it("a redirect and a failure are no delivery; a chat gets a sentence", async () => {
+    const said: string[] = [];
+    const answering = (status: number) => async (_url: unknown, init?: { body?: unknown }) => {
+      said.push(String(init?.body));
+      return new Response(null, { status });
+    };
+    expect(await post(receiver, nth(1), answering(302) as never, NOON)).toBe("it answers 302");
+    expect(await post(receiver, nth(1), answering(204) as never, NOON)).toBeUndefined();
+    expect(
+      await post(receiver, nth(1), async () => Promise.reject(new Error("no way")), NOON),
+    ).toBe("it cannot be reached");
+    await post({ ...receiver, format: "slack" }, nth(1), answering(200) as never, NOON);
+    expect(JSON.parse(said.at(-1)!)).toEqual({ text: sentence(nth(1)) });
+  });
+});
+
+it("mounted, it tells each receiver by its rules, is tested by a command, and counts what waits", async () => {
+  const posts: { url: string; body: Record<string, unknown> }[] = [];
+  await using test = context({
+    fetch: async (url, init) => {
+      posts.push({ url: String(url), body: JSON.parse(String(init?.body)) });
+      return new Response(null, { status: String(url).includes("down") ? 500 : 200 });
+    },
+  });
+  const observer = await alerts.setup(
+    {
+      to: {
+        ops: { url: "https://ops.example", format: "webhook", secret: SECRET },
+        down: { url: "https://down.example", format: "slack" },
+      },
+      rules: [{ on: ["ledger.down"] }, { on: ["reload.failed"], to: ["ops"] }],
+      gateway: "here",
+      unusual: { times: 4, floor_usd: 1 },
+      queue: 10,
+      retry_ms: 60_000,
+    },
+    test.ctx,
+  );
+  const at = Date.now();
+  expect(observer.seen).toBeUndefined();
+  await observer.told!({ type: "ledger", at, ok: false });
+  await observer.told!({ type: "ledger", at, ok: false });
+  await observer.told!({ type: "reloaded", at, ok: false, why: "file", generation: 3 });
+  await observer.end!();
+  expect(posts.map(({ url }) => url).toSorted()).toEqual([
+    "https://down.example",
+    "https://ops.example",
+    "https://ops.example",
+  ]);
+  expect(posts.filter(({ url }) => url.includes("ops")).map(({ body }) => body["type"])).toEqual([
+    "ledger.down",
+    "reload.failed",
+  ]);
+  const run = (name: string, input = {}) => observer.commands![name]!.run(input);
+  expect(await run("state")).toEqual({ waiting: { ops: 0, down: 1 }, sent: 2, lost: 0 });
+  expect(await run("test", { to: "down" })).toMatchObject([
+    { to: "down", ok: false, why: "it answers 500" },
+  ]);
+  expect(await run("test")).toMatchObject([
+    { to: "ops", ok: true },
+    { to: "down", ok: false },
+  ]);
+});
