@@ -36,16 +36,21 @@ export async function createGateway(
   try {
     await refuseSecond(config.stateDir);
     await makeStateFolder(config.stateDir);
+    const instance = crypto.randomUUID();
     const contextServices: ContextServices = {
       log,
+      instance,
       stateDir: config.stateDir,
+      proxy: config.proxy,
       env: of.env,
       shared: new Shared(),
       peers: createPeers(async (id, question) => running?.peers(id, question)),
+      own: () => running?.url || fail("unavailable", "The gateway does not serve yet."),
       readings: async () =>
         (await running?.readings()) ?? fail("unavailable", "The gateway does not serve yet."),
     };
     const store = openStore(config, contextServices, scope, {
+      instance,
       version: of.version,
       hear: (news) => running?.hear(news),
     });

@@ -6,6 +6,7 @@ import type { Overrides } from "../config/resolve.ts";
 import type { LoadPlugin } from "../config/types.ts";
 import type { Log } from "../lib/log.ts";
 import type { Mask } from "../lib/mask.ts";
+import type { PluginKind } from "../plugin/define.ts";
 
 export interface GatewayOptions {
   /** Undefined: what ships with the package. */
@@ -15,13 +16,23 @@ export interface GatewayOptions {
   mask: Mask;
   version: string;
   load: LoadPlugin;
+  /** What comes with the program: what `config.check` may load beside what is mounted. Absent: nothing. */
+  isBuiltin?: (use: string, kind: PluginKind) => boolean;
   overrides?: Overrides;
   /** Reload when a file of the config changes. */
   watch?: boolean;
   /** A person at a terminal stops it: no balancer has to hear of that first. */
   attended?: boolean;
+  /** Sockets that a service manager has opened for us, in place of those that the file says. */
+  handed?: HandedOver;
   /** The program that a worker runs: what calls `work`. Without one there is one process. */
   worker?: string;
+}
+
+/** By their numbers: those of clients in the order of `listen`. */
+export interface HandedOver {
+  readonly clients: readonly number[];
+  readonly admin: number | undefined;
 }
 
 export const readConfigOf = ({

@@ -10,13 +10,15 @@ import type { Scope } from "../lib/scope.ts";
 import type { StoreNews } from "../plugin/instance.ts";
 import type { Readings } from "../plugin/readings.ts";
 import type { Store } from "../plugin/store.ts";
+import { Changes } from "./changes.ts";
+import { openDoors } from "./admin/doors.ts";
 import { commandsOf } from "./control/commands.ts";
-import { serveControl } from "./control/socket.ts";
 import { explainIn } from "./control/explanation.ts";
 import { firstKey } from "./services/first-key.ts";
 import { readConfigOf, type GatewayOptions } from "./options.ts";
 import { openServices, type ContextServices, type Services } from "./services/services.ts";
-import { instancesOf } from "./services/store.ts";
+import { factsOf, fleetOf } from "./services/fleet.ts";
+import { instancesOf, ledgerAnswers } from "./services/store.ts";
 import type { AllReadings } from "./readings/all.ts";
 import { readingAll } from "./readings/primary.ts";
 import { latest } from "./reload/latest.ts";
@@ -27,24 +29,23 @@ import { GenerationSlot, type LiveGeneration } from "./generation/slot.ts";
 import { readSettled } from "./reload/settled.ts";
 import { staticKeys } from "./reload/static-keys.ts";
 import { refusal, warn } from "./reload/config-log.ts";
-import type { Explanation, Gateway, Reloaded, Status } from "./types.ts";
+import type { Explanation, Gateway, Reloaded, ReloadWhy, Status } from "./types.ts";
 import { watchConfig } from "./reload/watch.ts";
 import type { WorkerPool } from "./workers/pool.ts";
 import type { WorkerConfig } from "./workers/commands.ts";
 import { together } from "./workers/status.ts";
-
-/** What is open to clients: this process's own port, or the workers'. */
-type Door = Pick<Listening, "url" | "inflight" | "close"> & { kill(): unknown };
-type Why = NonNullable<Status["lastReload"]>["why"];
 
 export class Running implements Gateway {
   readonly #of: GatewayOptions;
   readonly #scope: Scope;
   readonly #startedAt = wallClock();
   #services!: Services;
+  #changes: Changes | undefined;
+  #early = false;
   #refresh!: Refresh;
   #stage!: GenerationSlot;
-  #door: Door | undefined;
+  /** What is open to clients: this process's own port, or the workers'. */
+  #door: (Pick<Listening, "url" | "urls" | "inflight" | "close"> & { kill(): unknown }) | undefined;
   #admin: Listening | undefined;
   #workers: WorkerPool | undefined;
   #readings: AllReadings | undefined;
@@ -93,8 +94,12 @@ export class Running implements Gateway {
       ...of,
       mask: this.#of.mask,
       scope: this.#scope,
+      admin: () => this.#stage.current.config.admin,
       publicUrl: () => this.#stage.current.config.publicUrl ?? this.url,
+      about: () => factsOf(this.#of.version, this.url, this.#stage?.current),
     });
+    this.#changes = new Changes(this.#services, () => this.#workers);
+    if (this.#early) await this.#changes.accounts();
     this.#stage = new GenerationSlot(this.#services);
     this.#refresh = this.#scope.own(refreshing(this.#services));
     const here = { services: this.#services, stage: this.#stage, refresh: this.#refresh };
@@ -105,52 +110,42 @@ export class Running implements Gateway {
     warn(this.#of.log, serving.built.warnings);
     this.#stage.swap(serving);
     this.firstKey = await firstKey(config, this.#services);
-    this.#scope.own(await serveControl({ path: this.stateDir, ...this.#commands() }));
-    // The first to open: what is in its way is known before clients come.
-    this.#admin = await this.#stage.listenAdmin();
+    const { clients: handed = [], admin: fd } = this.#of.handed ?? {};
+    const doors = { stage: this.#stage, scope: this.#scope, fd };
+    this.#admin = await openDoors(this.#commands(), this.#services, doors);
     this.#scope.defer(() => this.#admin?.close(0));
     if (size > 1) {
-      const problems = await this.#spawn(size, this.#of.worker!, serving);
+      const problems = await this.#spawn(size, serving);
       if (problems.length > 0) return problems;
-    } else this.#door = await this.#stage.listen();
+    } else this.#door = await this.#stage.listen(handed.map((fd) => ({ fd })));
     this.#follow(serving);
     this.#stage.retain(this.#scope);
     this.#watch();
     return undefined;
   }
 
-  /** What the store tells of other instances. Before anything is served, nothing is remembered. */
-  hear({ type }: StoreNews): void {
-    if (type !== "keys" || !this.#door) return;
-    this.#forget().catch((error: unknown) =>
-      this.#services.log.error({ err: error }, "not every worker has heard that keys have changed"),
-    );
-  }
-
-  async #forget(): Promise<void> {
-    this.#services.keys.forget();
-    await this.#workers?.forget();
+  /** Of other instances. What is told before there are services is read once there are. */
+  hear(news: StoreNews): void {
+    if (this.#changes) this.#changes.hear(news);
+    else this.#early = true;
   }
 
   /** The same plugin in the other processes. */
-  peers(id: string, question: unknown): Promise<unknown> | undefined {
-    return this.#workers?.peers(id, question);
-  }
+  peers = (id: string, question: unknown) => this.#workers?.peers(id, question);
 
   readings = async (): Promise<Readings | undefined> => this.#readings?.read();
 
-  readonly reload = latest(async (why: Why) => {
-    const { observing } = this.#services;
-    if (why !== "file") observing.told({ type: "reload_asked", at: wallClock(), why });
-    const result = await this.#reload(why);
-    const at = wallClock();
+  readonly reload = latest(async (why: ReloadWhy) => {
+    if (why !== "file")
+      this.#services.observing.told({ type: "reload_asked", at: wallClock(), why });
+    const [result, at] = [await this.#reload(why), wallClock()];
     this.#lastReload = { ...result, at, why };
     const { ok, generation, unchanged } = result;
-    if (!unchanged) observing.told({ type: "reloaded", at, why, ok, generation });
+    if (!unchanged) this.#services.observing.told({ type: "reloaded", at, why, ok, generation });
     return result;
   });
 
-  async #reload(why: Why): Promise<Reloaded> {
+  async #reload(why: ReloadWhy): Promise<Reloaded> {
     const log = this.#services.log;
     const current = this.#stage.current;
     const generation = current.built.gen.number;
@@ -183,6 +178,8 @@ export class Running implements Gateway {
     return { ok: true, generation: now, problems: taken };
   }
 
+  alive = (withinMs: number): Promise<void> => ledgerAnswers(this.#services, withinMs);
+
   async status(): Promise<Status> {
     const { built, config, at } = this.#stage.current;
     return together(
@@ -190,6 +187,7 @@ export class Running implements Gateway {
         version: this.#of.version,
         pid: process.pid,
         url: this.url,
+        urls: this.#door?.urls ?? [],
         admin: this.adminUrl,
         file: this.#of.file,
         stateDir: this.stateDir,
@@ -203,6 +201,8 @@ export class Running implements Gateway {
         leftOut: [...config.unmounted].map(([provider, why]) => ({ provider, why })),
         lists: this.#refresh.status(),
         resting: this.#services.rests.list(),
+        quarantined: this.#services.conducts.list(),
+        speeds: this.#services.rests.speeds(),
         files: this.#services.files.counts(),
         instances: await instancesOf(this.#services.store),
       },
@@ -210,10 +210,12 @@ export class Running implements Gateway {
     );
   }
 
-  async explain(model: string, frontend?: string): Promise<Explanation> {
+  fleet = () => fleetOf(this.#services, factsOf(this.#of.version, this.url, this.#stage.current));
+
+  async explain(model: string, name?: string, client = {}): Promise<Explanation> {
     const { built, config } = this.#stage.current;
-    const { resting } = await this.status();
-    return explainIn(built, config, model, { name: frontend, resting });
+    const { resting, quarantined, speeds } = await this.status();
+    return explainIn(built, config, model, { name, client, resting, quarantined, speeds });
   }
 
   stop(): Promise<void> {
@@ -253,18 +255,15 @@ export class Running implements Gateway {
     this.#refresh.follow(linesOf(serving.built), serving.config.refreshMs);
   }
 
-  async #spawn(
-    size: number,
-    program: string,
-    serving: LiveGeneration,
-  ): Promise<readonly Located[]> {
+  async #spawn(size: number, serving: LiveGeneration): Promise<readonly Located[]> {
     const { WorkerPool } = await import("./workers/pool.ts");
     const pool = new WorkerPool(
       {
         size,
-        program,
+        program: this.#of.worker!,
         services: this.#services,
         listen: serving.config.listen,
+        handed: this.#of.handed?.clients ?? [],
         drainMs: () => this.#stage.current.config.drainMs,
         broken: this.#broken.resolve,
         ended: (source) => this.#readings!.ended(source),
@@ -285,8 +284,9 @@ export class Running implements Gateway {
     return commandsOf({
       gateway: this,
       services: this.#services,
-      version: this.#of.version,
-      forget: () => this.#forget(),
+      changes: this.#changes!,
+      workers: () => this.#workers,
+      options: this.#of,
       refresh: this.#refresh,
       current: () => this.#stage.current,
     });

@@ -2,9 +2,14 @@
 // it also travels over the control socket.
 import type { ListStatus } from "../catalogue/refresh.ts";
 import type { Located } from "../config/types.ts";
+import type { QuarantinedHook } from "../plugin/notice.ts";
 import type { InstanceState } from "../plugin/instance.ts";
 import type { RestingReading } from "../plugin/readings.ts";
+import type { PickName } from "../model/pick.ts";
+import type { SupposedClient } from "../walk/candidates/explain.ts";
+import type { SpeedStatus } from "../walk/candidates/resting.ts";
 import type { FileCounts } from "./services/files.ts";
+import type { Fleet } from "./services/fleet.ts";
 
 export interface Gateway {
   /** Where clients reach it, with the port it really has: "http://127.0.0.1:8787". */
@@ -15,7 +20,7 @@ export interface Gateway {
   readonly stateDir: string;
   /** The key that a first start made, whole and for the only time. The caller shows it or files it. */
   readonly firstKey: string | undefined;
-  reload(why: "file" | "signal" | "command"): Promise<Reloaded>;
+  reload(why: ReloadWhy): Promise<Reloaded>;
   /** Stops accepting, lets what is in flight finish within `drain`, ends everything else. */
   stop(): Promise<void>;
   /** Ends what is in flight too. */
@@ -26,9 +31,16 @@ export interface Gateway {
   readonly busy: number;
   /** Resolves, with the reason, when it cannot go on: with several workers, when none stays up. */
   readonly broken: Promise<Error>;
+  /** Resolves when its ledger has answered; rejects where that does not take rows, or is silent for so long. */
+  alive(withinMs: number): Promise<void>;
   status(): Promise<Status>;
-  explain(model: string, frontend?: string): Promise<Explanation>;
+  /** The gateways that share its store. */
+  fleet(): Promise<Fleet>;
+  explain(model: string, frontend?: string, client?: SupposedClient): Promise<Explanation>;
 }
+
+/** What has asked for it. */
+export type ReloadWhy = "file" | "signal" | "command";
 
 export interface Reloaded {
   /** False: nothing changed, the generation before goes on. */
@@ -46,6 +58,8 @@ export interface Status {
   readonly version: string;
   readonly pid: number;
   readonly url: string;
+  /** All of them, where there are several; that one first. */
+  readonly urls: readonly string[];
   /** The admin listener's. */
   readonly admin: string | undefined;
   /** Undefined: the embedded default. */
@@ -57,15 +71,17 @@ export interface Status {
   readonly generation: number;
   readonly configHash: string;
   readonly loadedAt: number;
-  readonly lastReload:
-    | (Reloaded & { readonly at: number; readonly why: "file" | "signal" | "command" })
-    | undefined;
+  readonly lastReload: (Reloaded & { readonly at: number; readonly why: ReloadWhy }) | undefined;
   /** Declared providers that `when:` leaves out, each with the reason: "OPENAI_API_KEY is not set". */
   readonly leftOut: readonly { readonly provider: string; readonly why: string }[];
   /** Live model lists, line by line. */
   readonly lists: readonly ListStatus[];
   /** What rests after a failure, and until when. */
   readonly resting: readonly RestingStatus[];
+  /** Hooks of plugins that have failed again and again, and are not asked for a while. */
+  readonly quarantined: readonly QuarantinedHook[];
+  /** How fast the targets of names with `pick: fastest` are. */
+  readonly speeds: readonly SpeedStatus[];
   /** Images that are kept for clients that asked for an address. */
   readonly files: FileCounts;
   /** The current one first. A retired one is here until its last request is over. */
@@ -84,6 +100,8 @@ export interface RestingStatus extends Pick<RestingReading, "state" | "why" | "u
 /** One process of several. */
 export interface WorkerStatus extends Pick<Status, "pid" | "startedAt" | "generations"> {
   readonly resting: Status["resting"];
+  readonly quarantined: Status["quarantined"];
+  readonly speeds: Status["speeds"];
   readonly files: FileCounts;
 }
 
@@ -91,10 +109,14 @@ export interface WorkerStatus extends Pick<Status, "pid" | "startedAt" | "genera
 export interface Explanation {
   readonly model: string;
   readonly frontend: string;
+  /** What their order goes by; what rests and what a hook says come after it. */
+  readonly pick: PickName;
   /** In the order in which they would be tried; excluded ones last. */
   readonly candidates: readonly ExplainedCandidate[];
   /** Hook → the plugins that have it here, in the order they run. */
   readonly hooks: { readonly [hook: string]: readonly string[] };
+  /** Of those, what is not asked now because it has failed again and again. */
+  readonly quarantined?: readonly QuarantinedHook[] | undefined;
   readonly timeouts: {
     readonly connectMs: number;
     readonly firstByteMs: number;
@@ -113,6 +135,8 @@ export interface ExplainedCandidate {
   /** The endpoint's protocol; null: native. */
   readonly protocol: string | null;
   readonly lane: "verbatim" | "translated";
+  /** Why it stands where it does, where `pick` has a reason: "25 % of the calls". */
+  readonly place?: string | undefined;
   /** Why not verbatim: "middleware.guard (rewrite)", "no messages endpoint". */
   readonly closedBy?: string | undefined;
   readonly excluded?:

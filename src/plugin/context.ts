@@ -6,7 +6,8 @@ import type { Usage } from "../model/usage.ts";
 import type { Candidate, ProviderAccess } from "./call.ts";
 import type { Identity } from "./identity.ts";
 import type { Readings } from "./readings.ts";
-import type { KeyRecord, Store } from "./store.ts";
+import type { KeyRecord } from "./key.ts";
+import type { Store } from "./store.ts";
 
 /**
  * What the host lends to one plugin, from its `setup` on. Everything with an end has an owner here, and ends in reverse order when
@@ -35,6 +36,9 @@ export type Context = Readonly<{
    * Never with a credential. The public internet, and what the operator names: origins in options that the schema marks
    * `x-origin: true`, or in the definition's `needs`, are dialled as they are, on a private network too. Redirects are not
    * followed, and an address that an answer gives is dialled by the same rule. Whatever goes wrong is a fault.
+   *
+   * A path ("/v1/models") is asked of this gateway itself, at the port that clients reach and as any of them asks it: with the key
+   * that the plugin was given and sends, by all rules and limits, with its row in the ledger. Before the gateway serves it rejects.
    */
   fetch: ProviderAccess["fetch"];
   /**
@@ -60,7 +64,11 @@ export type Context = Readonly<{
    * nano-dollars, null where the price is not known or has no line for a count. It reserves nothing.
    */
   price(candidate: Pick<Candidate, "info" | "policy">, usage: Usage): bigint | null;
-  ledger: Pick<Store, "entries" | "totals">;
+  /**
+   * What the ledger says, and what limits have counted at a moment: to look takes nothing and leaves no row. Where the store cannot tell,
+   * `counted` is absent or says nothing.
+   */
+  ledger: Pick<Store, "entries" | "totals" | "counted">;
   /**
    * How the gateway is now, all of its processes together: for metrics and pages. Asked by several at one time it is found out
    * once. It answers within about a second, and fails only before the gateway serves.

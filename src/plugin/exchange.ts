@@ -4,7 +4,20 @@ import type { Feature, Privacy } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { Identity } from "./identity.ts";
+import type { Limit } from "./limit.ts";
 import type { Op } from "./protocol.ts";
+
+/** Of a client. Proved by the connection itself: no header can say it. */
+export interface ClientCertificate {
+  /** What it was made for, as its subjectAltName says: DNS names, addresses (`spiffe://…`), mail addresses. At most 64. */
+  readonly names: readonly string[];
+  /** The subject's. A name for people: authorities check it less than `names`. */
+  readonly commonName: string | undefined;
+  /** SHA-256 of it, in lower-case hex. */
+  readonly fingerprint: string;
+  /** Unix milliseconds. */
+  readonly until: number;
+}
 
 /** The head. The body of a request that is refused here is never read. */
 export type Arrival = Readonly<{
@@ -13,6 +26,11 @@ export type Arrival = Readonly<{
   method: string;
   path: string;
   address: string;
+  /**
+   * What the client has proved of itself on this connection: a certificate that one of `listen.tls.clients` has signed. Undefined where
+   * it has none, or none was asked for. One that has ended since the connection began is here all the same: `until` says when.
+   */
+  certificate: ClientCertificate | undefined;
   params: { readonly [name: string]: string };
   /** Credentials and cookies taken out. */
   headers: HeadersIn;
@@ -21,6 +39,11 @@ export type Arrival = Readonly<{
   /** Aborts when the client goes away before its answer has left. Made when first read. */
   signal: AbortSignal;
   identity: Identity | undefined;
+  /**
+   * What its key may use, and the accounts that it draws on so far as they tell clients of their limits: each of these may be shown to
+   * the client, and `ctx.ledger.counted` says what is left of it. Empty before it is identified.
+   */
+  limits: readonly Limit[];
   privacy: Privacy;
   /** Called by an `admit` hook, once: a second call is a 500. A request that no hook has identified is a 401. */
   identify(who: Identity): void;

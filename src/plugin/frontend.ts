@@ -2,7 +2,8 @@ import type { Fault } from "../model/error.ts";
 import type { Body, HeadersIn, HeadersOut, Json, Opt, QueryIn, Sync } from "../model/values.ts";
 import type { RecordedAnswer } from "./call.ts";
 import type { Arrival } from "./exchange.ts";
-import type { Plugin, Role, Setup } from "./plugin.ts";
+import type { Plugin, Setup } from "./plugin.ts";
+import type { Role } from "./role.ts";
 import type { Op, Protocol, ErrorAnswer } from "./protocol.ts";
 import type { None, ObjectSchema } from "./schema.ts";
 import type { Target } from "./store.ts";
@@ -105,7 +106,13 @@ export type PublicAccess<Usual> = On<"public", Usual> & { open?: true; role?: ne
  * not run: the client presents an admin token, whose role must be `role` or more, owner where it is absent. Then
  * `x.identity.id` is "admin:" and the token's name. Observers and `settle` hooks do not hear of it.
  */
-export type AdminAccess<Usual> = On<"admin", Usual> & { role?: Role; open?: never };
+export type AdminAccess<Usual> = On<"admin", Usual> & AdminOpening;
+
+/**
+ * Of an admin route: the least role, or `open`: answered to any client that reaches the listener, without a token, and then
+ * `x.identity` is undefined. That is for what a page consists of before its reader has signed in, and never for what it shows.
+ */
+export type AdminOpening = { role?: Role; open?: never } | { role?: never; open: true };
 
 /** A served route of a middleware: its hooks and its routes share what `setup` made. On the admin listener unless it says otherwise. */
 export type PluginRoute = RouteAddress & ServeRoute<"admin">;

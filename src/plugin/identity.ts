@@ -14,9 +14,10 @@ export interface Identity {
   limits?: Opt<readonly Limit[]>;
   labels?: Opt<HeadersOut>;
   /**
-   * The account that it draws on, by its name under `accounts:` in gateway.yaml. The host adds the limits of that account and of
-   * all accounts above it, and narrows the rest: models and frontends are those that all of them allow, privacy is the
-   * strictest, labels add up. `x.identity` is what comes of it. A name that is not there is a 403 for each of its requests.
+   * The account that it draws on, by its name under `accounts:` in gateway.yaml or as `tollgate accounts create` gave it. The host
+   * adds the limits of that account and of all accounts above it, and narrows the rest: models and frontends are those that all of
+   * them allow, privacy is the strictest, labels add up. `x.identity` is what comes of it. A name that is not there, or whose account
+   * has ended, is a 403 for each of its requests.
    */
   account?: Opt<string>;
 }

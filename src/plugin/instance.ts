@@ -8,11 +8,16 @@ export interface StoreOwner {
   about?: Opt<InstanceFacts>;
 }
 
-/** What an instance says of itself when it opens the store. */
+/** What an instance says of itself when it opens the store, and with each sign of life. */
 export interface InstanceFacts {
   readonly version: string;
   readonly host: string;
   readonly pid: number;
+  /** Where it answers clients, as one on its machine says it. Absent: it does not answer yet. */
+  readonly url?: Opt<string>;
+  /** What answers there: the number that a reload makes greater, and a hash that is the same where files say the same. */
+  readonly generation?: Opt<number>;
+  readonly config?: Opt<string>;
 }
 
 /** An instance, as the store knows it. */
@@ -21,14 +26,31 @@ export interface InstanceState {
   readonly about?: Opt<InstanceFacts>;
   /** left: it ended in good order. dead: its lease was over, and what it had open is presumed. */
   readonly state: "live" | "left" | "dead";
-  /** When a sign of life came last, in Unix milliseconds. */
+  /** When a sign of life came last, in Unix milliseconds, by the store's clock. */
   readonly heard: number;
+  /** How far its clock was ahead of the store's at that sign of life, in milliseconds; below 0: behind. Absent: the store does not know. */
+  readonly aheadMs?: Opt<number>;
+  /**
+   * For how long there have been changes of keys or accounts that it does not know of; 0: it knows of all. Absent: the store does not
+   * know. A key that was revoked may be good there for so long.
+   */
+  readonly lagMs?: Opt<number>;
+  /** Calls that it has begun and that nothing has settled. */
+  readonly open?: Opt<number>;
 }
 
 /** What a store tells a gateway. New types are added within api 1: one that the host does not know is passed over. */
 export type StoreNews =
   /** Another instance has changed keys: nothing that is remembered of any key counts any more. */
   | { readonly type: "keys" }
+  /** Another instance has changed accounts: the host asks for all of them again. */
+  | { readonly type: "accounts" }
+  /**
+   * The store cannot be reached, and has been asked again. The host refuses every new call at once, those that wait too, and sends
+   * nothing upstream; what is owed is told when the store answers, which the host finds out by itself. Told once for each time; `why` is
+   * for people.
+   */
+  | { readonly type: "away"; readonly why: string }
   /** Calls of an instance that was taken for dead were settled as estimated. */
   | { readonly type: "presumed"; readonly instance: string; readonly calls: number }
   /** Rows that an instance had written are gone, from one seq to another: the database was set back, and no instance had a copy. */

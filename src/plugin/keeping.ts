@@ -132,3 +132,13 @@ export interface LedgerState {
   /** When rows were pruned last. */
   readonly prunedAt?: Opt<number>;
 }
+
+/** A store's room. What it does not know is absent. */
+export interface StoreSize {
+  /** Of the ledger, where it lies. */
+  bytes?: Opt<number>;
+  /** That it could still grow by. */
+  freeBytes?: Opt<number>;
+  /** Of its oldest row, in Unix milliseconds. */
+  oldestAt?: Opt<number>;
+}

@@ -13,7 +13,7 @@ export interface Limit {
 
 /**
  * What a limit by day, week, month or in total has counted went over this much of it: what was used, without what open calls
- * hold. `max` is the one that was claimed last.
+ * hold. `max` is the one that was claimed last. What had been over already when the limit was lowered is not told.
  */
 export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
   percent: (typeof CROSSINGS)[number];
@@ -21,6 +21,23 @@ export interface LimitCrossing extends Pick<Limit, "scope" | "unit" | "per"> {
   max: bigint;
   /** Unix milliseconds, as of a LimitState. */
   resetsAt: number;
+}
+
+/**
+ * Which crossings were told. That a limit was crossed is durable with the row that did it; that it was told, when `told` resolves. So a
+ * crossing that a crash has kept from being told is told by the next owner.
+ */
+export interface KeptCrossings {
+  /**
+   * Those of which nothing says that they were told: by settles whose verdict the host did not live to hear, and by calls that recovery has
+   * presumed. Of a store of several instances: this one's, and those of instances that are dead. Asked once, after `open`. A rejection is logged, and they are told after the next start.
+   */
+  untold(): Promise<readonly LimitCrossing[]>;
+  /**
+   * All observers have been told of these. May overlap with `apply`. One that is told again changes nothing, and one of a window
+   * that is forgotten is passed over. A rejection is logged: it is told once more after the next start.
+   */
+  told(crossings: readonly LimitCrossing[]): Promise<void>;
 }
 
 /** In per cent of a limit. A store looks at each. */
@@ -31,6 +48,14 @@ export interface LimitState extends Limit {
   left: number | bigint;
   /** Unix milliseconds; for what never resets, the last moment that a Date can say (8.64e15). */
   resetsAt: number;
+}
+
+/** What a limit has counted, for people: `used` and `held` and what is left come to `max`, but for a limit that was lowered or overdrawn. */
+export interface LimitCount extends LimitState {
+  /** What calls that are over came to in this window. Of a rate, what has not drained yet, with what open calls hold. */
+  used: bigint;
+  /** What open calls have set aside. Of a rate nothing: it is in `used`. */
+  held: bigint;
 }
 
 /** The schema of one limit, for a plugin's `options`. What it cannot say, `limitFlaw` says. */

@@ -48,9 +48,10 @@ export interface MiddlewareRoutes {
  * read-only.
  *
  * A throw with `fail()` is the hook's word: it ends the request with that fault, in the client's own protocol. Any other throw
- * is a failure: a 500 with a fixed text, and the log has the rest. So is what `ctx.fetch` throws and the hook does not catch. A
+ * is a failure: a 500 that names the plugin, and the log has the rest. So is what `ctx.fetch` throws and the hook does not catch. A
  * hook that is waited for and takes longer than `timeout` in gateway.yaml (30 s if absent) has failed too: a 503. What it
- * does after that is not looked at. So has a hook that is not waited for and gives a promise: a 500.
+ * does after that is not looked at. So has a hook that is not waited for and gives a promise, and one that gives what cannot be
+ * used: a 500. One that fails five times in a row is not asked for a while, and what would need it is refused with a 503.
  *
  * With `on_error: pass` in gateway.yaml the request goes on after a failure of `rewrite`, `inspect`, `route`, `attempt` or
  * `watch` as if that hook were not there, and the log has a warning. The others fail closed whatever is written: an identity,

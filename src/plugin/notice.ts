@@ -2,6 +2,18 @@
 import type { ErrorKind } from "../model/error.ts";
 import type { LimitCrossing } from "./limit.ts";
 
+/** A hook that is not asked for a while, because it failed again and again. Plain data. */
+export interface QuarantinedHook {
+  /** As gateway.yaml mounts it: "middleware.guard". */
+  readonly plugin: string;
+  /** "rewrite", "seen", "serve" */
+  readonly hook: string;
+  /** Its last failure. threw: what is no refusal. slow: it took longer than it may. invalid: what it gave cannot be used. */
+  readonly why: "threw" | "slow" | "invalid";
+  /** Unix milliseconds. After it one request goes to see. */
+  readonly until: number;
+}
+
 /** Something that the gateway tells of itself. New types are added within api 1: what is not known is passed over. */
 export type Notice = Readonly<{ at: number }> &
   (
@@ -46,18 +58,27 @@ export type Notice = Readonly<{ at: number }> &
       }>
     | (Readonly<{
         /**
-         * What a limit has counted went over 50, 80, 95 or 100 per cent of it, by day, week, month or in total. Once for each
-         * crossing, over all processes and restarts: the settle that did it tells of it. A kill in that moment may lose it.
+         * What a limit has counted went over 50, 80, 95 or 100 per cent of it, by day, week, month or in total. Once in a
+         * window, over all processes and restarts, also where a correction takes it down and it goes over again; a limit that is raised
+         * has parts of its own. A kill in that moment may have it told twice, with the same window, limit and percentage, or, with a
+         * store that does not keep crossings, not at all.
          */
         type: "budget_crossed";
       }> &
         Readonly<LimitCrossing>)
     | Readonly<{
-        /** A key was made, given a new secret, or ended, while the gateway ran. */
+        /** A key was made, changed, given a new secret, or ended, while the gateway ran. */
         type: "key";
-        change: "made" | "moved" | "rotated" | "revoked";
+        change: "made" | "moved" | "updated" | "rotated" | "revoked";
         /** Its id; no name, for that may be a person. */
         key: string;
+      }>
+    | Readonly<{
+        /** An account of the store was made, changed, moved or ended, while the gateway ran. */
+        type: "account";
+        change: "made" | "moved" | "updated" | "ended";
+        /** Its id; no name. */
+        account: string;
       }>
     | Readonly<{
         /** Once for all processes. False: the ledger takes no rows, and new calls are refused. True: it takes them again. */
@@ -73,6 +94,23 @@ export type Notice = Readonly<{ at: number }> &
         how: string;
         /** Calls that it had open, settled as estimated. */
         calls: number;
+      }>
+    | (Readonly<{
+        /**
+         * A hook of a plugin has failed five times in a row, and is not asked for a while: `docs/plugins/failures.md` says what that
+         * means for each kind. Told once until it is released; each process has its own view, as of what rests.
+         */
+        type: "quarantined";
+        /** In a row, before. */
+        failures: number;
+      }> &
+        QuarantinedHook)
+    | Readonly<{
+        /** A hook that was in quarantine has done its work again. */
+        type: "released";
+        /** "middleware.guard" */
+        plugin: string;
+        hook: string;
       }>
     | Readonly<{
         /** This observer was too slow: so many records were not kept for it since the last such notice. */

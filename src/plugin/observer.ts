@@ -46,10 +46,10 @@ export interface Observer {
    * reload, no other observer. While it is busy at most 10,000 records are kept for it; what is beyond that is lost,
    * counted, and told by a `dropped` notice.
    *
-   * It may do anything but change what it is handed. If it throws or rejects, these records are gone for it, the error is
-   * in the log, and the next batch comes all the same. At the end of the gateway or of its generation it gets what is left,
-   * and has 5 s. What a worker that is killed had not yet handed on, a fifth of a second at most, is lost; bills are not,
-   * for they go their own way.
+   * It may do anything but change what it is handed. If it throws, rejects or takes longer than 30 s, these records are gone for
+   * it, the error is in the log, and the next batch comes all the same. After five failures in a row it is told nothing for 5 s,
+   * for twice as long each time it fails again, up to a minute. At the end of the gateway or of its generation it gets what is left,
+   * and has 5 s. What a killed worker had not handed on, a fifth of a second at most, is lost; bills go their own way.
    */
   seen?(batch: readonly RequestRecord[]): void | Promise<void>;
   /**

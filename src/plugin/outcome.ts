@@ -1,6 +1,7 @@
 import type { Fault } from "../model/error.ts";
 import type { FinishReason } from "../model/event.ts";
 import type { Lane } from "../model/facts.ts";
+import type { Opt } from "../model/values.ts";
 import type { CallRecord } from "./call.ts";
 
 /**
@@ -12,8 +13,8 @@ export type Outcome = Readonly<{
   lane: Lane | null;
   calls: readonly CallRecord[];
   cached: boolean;
-  finish?: FinishReason;
-  fault?: Fault;
+  finish?: Opt<FinishReason>;
+  fault?: Opt<Fault>;
   losses: readonly { field: string; how: string; code: string }[];
   bytesOut: number;
   ms: number;

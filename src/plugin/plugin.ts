@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../model/values.ts";
 import type { Context } from "./context.ts";
 import type { Problem } from "./problem.ts";
+import type { Role } from "./role.ts";
 import type { JSONSchema } from "json-schema-to-ts";
 import type { Infer, ObjectSchema } from "./schema.ts";
 
@@ -52,13 +53,6 @@ export interface Needs<O> {
 /** How much its author promises. Absent is experimental. `tollgate list` shows it. */
 export type Stability = "experimental" | "beta" | "stable" | "deprecated";
 
-/**
- * What the giver of a command, or the client of an admin route, must be at least. Each may what those before it may: metrics reads
- * counts and times, a viewer reads everything, an operator changes what can be changed back, an owner may do all. A user who may
- * open the state folder, and so its control socket, is an owner.
- */
-export type Role = "metrics" | "viewer" | "operator" | "owner";
-
 /** A command that a plugin brings. The gateway describes its own in the same words. */
 export interface PluginCommand {
   /** One line, for lists of commands. */
@@ -71,6 +65,11 @@ export interface PluginCommand {
   readonly role?: Role;
   /** Whether it changes anything. Absent: it may. */
   readonly writes?: boolean;
+  /**
+   * Of a store: while no gateway runs it is run before `open`, as what brings a database to the form that `open` asks for. Absent: the store
+   * is opened first.
+   */
+  readonly unopened?: boolean;
   /** Called by the host for each command that is given. What it throws is the answer; a fault is said as it is. */
   run(input: JsonObject): Promise<Json>;
 }

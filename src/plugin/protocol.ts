@@ -7,7 +7,7 @@ import type { Feature, ModelInfo } from "../model/facts.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Usage } from "../model/usage.ts";
 import type { RequestExtent, Work } from "../model/work.ts";
-import type { Body, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
+import type { Body, Field, HeadersIn, HeadersOut, JsonObject, Opt, Sync } from "../model/values.ts";
 import type { Outgoing } from "./outgoing.ts";
 import type { Named, Review } from "./look.ts";
 import type { LimitState } from "./limit.ts";
@@ -24,7 +24,7 @@ export type Path = string | ((of: CallContext) => string);
  */
 export interface Protocol<K extends Kind = Kind> {
   id: string;
-  /** What is asked for in it: `chatWork`, `imageWork`, or a package's own. */
+  /** What is asked for in it: `chatWork`, `imageWork`, `embeddingWork`, `rerankWork`, `moderationWork`, `completionWork`, or a package's own. */
   work: Work<K>;
   server?: ServerHalf<K>;
   client?: ClientHalf<K>;
@@ -51,6 +51,12 @@ export interface ServerHalf<K extends Kind> {
   /** Decodes a body, at most once for a request, when first something reads it. Loses nothing (rest, ext, opaque); refuses only what is malformed. */
   request(body: Body, op: Op): ModelRequest<K>;
   /**
+   * What all turns of one conversation have in common. Called once for a request to a name with `pick: sticky`, which sends them to
+   * one place, so that what the provider has cached is found again. Pure and linear in the body. Absent, or with nothing in it: such a
+   * request goes by chance. A throw is a 500.
+   */
+  conversation?(body: Body): Conversation;
+  /**
    * The media type of what `stream` and `whole` write, asked once for each request before anything is written. Absent:
    * events are `text/event-stream`, a whole answer is `application/json`. A protocol of lines says
    * `application/x-ndjson` here.
@@ -68,7 +74,8 @@ export interface ServerHalf<K extends Kind> {
   stream(write: (piece: string | Buffer) => void, to: AnswerContext): Encoder;
   /**
    * Writes an answer that goes out in one piece. Called once for an answer. JSON is written as JSON. A Buffer is the answer as it
-   * is; `type` says what it is.
+   * is; `type` says what it is. A `fail("upstream")` says that this is no answer to the request, and another candidate may be
+   * tried; any other throw is a 500. The call is billed either way.
    */
   whole(answer: ModelAnswer, to: AnswerContext): JsonObject | Buffer;
   /** Writes an error before the head of an answer is out. A throw in it is told as a plain error of the host's. */
@@ -82,6 +89,11 @@ export interface ServerHalf<K extends Kind> {
    * a relay can still say its type.
    */
   ping: string;
+  /**
+   * After an error inside a stream the connection is cut, once the error has left: for a wire whose clients take an end for a good
+   * one. Absent: the answer ends as any other.
+   */
+  cuts?: true;
 }
 
 /**
@@ -114,6 +126,12 @@ export interface ClientHalf<K extends Kind> {
   count?(body: Buffer): number;
   /** Both lanes, first of all: ask for usage, apply the dialect. */
   prepare?(out: Outgoing, of: CallContext): Sync;
+  /**
+   * What only the account that made it can read, such as encrypted reasoning. A provider that refuses a request with one of `codes`
+   * is asked once more, in the same request and within `attempts`, after `leave` has taken it out of what leaves and named it with
+   * `lose`. `leave` is called before the hooks of middlewares; a `fail()` in it ends that call as the provider's refusal would.
+   */
+  bound?: { codes: readonly string[]; leave(out: Outgoing, of: CallContext): Sync };
   /** Bounds the output. Without it, hard budgets cannot use this endpoint. */
   cap?(out: Outgoing, tokens: number): Sync;
   /**
@@ -197,6 +215,14 @@ export interface Survey extends RequestExtent {
   translate?: Opt<boolean>;
 }
 
+/** By what the turns of one conversation are known to belong together. The host compares it, as a hash with the key's id, and keeps none of it. */
+export interface Conversation {
+  /** What the client calls it, in a field that is meant for that: it counts before all else. At most 256 characters. */
+  name?: Opt<string>;
+  /** How it begins, in parts that later turns do not change: instructions, tools, the first turn of the user. */
+  begins: readonly Opt<Field>[];
+}
+
 /** How a codec says what it could not carry. */
 export interface LossReporter {
   /**
@@ -233,6 +259,8 @@ export interface AnswerContext extends LossReporter {
   /** The client's own request. */
   readonly body: Body;
   readonly query: URLSearchParams;
+  /** What is known of the model that answers. A relay reads in its price which units are counted by themselves. */
+  readonly info?: Opt<ModelInfo>;
 }
 
 /** Without a status, the kind's. */

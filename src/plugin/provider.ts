@@ -68,7 +68,7 @@ export type Auth<C> =
 
 /**
  * The headers that sign a request. Called by the host each time that a request is sent, with the bytes as they will leave.
- * `fail("upstream_auth")` in it rests the credential and the next candidate is tried; any other throw is a 500.
+ * `fail("upstream_auth")` in it rests the credential and the next candidate is tried; any other throw is `upstream`, and so is more than 30 s.
  */
 export type Sign<C> = (request: Signable, credential: C) => HeadersOut | Promise<HeadersOut>;
 
@@ -121,6 +121,12 @@ export interface Offer {
 export interface WireEndpoint<C = unknown> extends Reach<C>, Offer {
   protocol: Protocol;
   paths?: { readonly [name: string]: Opt<Path> };
+  /**
+   * Where this backend is told which requests are of one conversation, so that it sends them to where their prompt is cached: in a field
+   * of the body, a header, or both. Under `pick: sticky` the host sets them, to a hash, before the hooks of middlewares
+   * and where nothing stands yet. Never under Service-ZDR.
+   */
+  affinity?: { field?: Opt<string>; header?: Opt<string> };
   /** After the protocol's, before the middlewares'. */
   prepare?(out: Outgoing, call: Call): Sync;
 }

@@ -2,11 +2,13 @@
 import type { Lane, Price, Privacy } from "../model/facts.ts";
 import type { Usage } from "../model/usage.ts";
 import type { HeadersOut, Opt } from "../model/values.ts";
+import type { AccountRecord } from "./account.ts";
+import type { AuditLog } from "./audit.ts";
 import type { CallState } from "./call.ts";
-import type { Identity } from "./identity.ts";
-import type { InstanceState, StoreNews, StoreOwner } from "./instance.ts";
-import type { LedgerKeeping } from "./keeping.ts";
-import type { Limit, LimitCrossing, LimitState } from "./limit.ts";
+import type { InstanceFacts, InstanceState, StoreNews, StoreOwner } from "./instance.ts";
+import type { LedgerKeeping, StoreSize } from "./keeping.ts";
+import type { KeptCrossings, Limit, LimitCount, LimitCrossing, LimitState } from "./limit.ts";
+import type { KeyRecord } from "./key.ts";
 import type { Problem } from "./problem.ts";
 
 /**
@@ -19,15 +21,16 @@ import type { Problem } from "./problem.ts";
  */
 export interface Store {
   /**
-   * An instance is taken for dead when nothing was heard of it for `ms`; the host says `alive` every `beatMs`. Read once, when the
-   * store was opened. Absent: an instance lives until its process ends, and no sign of life is asked for.
+   * An instance is taken for dead when nothing was heard of it for `ms`; the host says `alive` every `beatMs`. Read once, when opened.
+   * Absent: an instance lives until its process ends, and no sign of life is asked for.
    */
   lease?: Opt<{ readonly ms: number; readonly beatMs: number }>;
   /**
    * Lock, or join; recover, and presume what dead owners left open: `presumed` calls. The host calls it before all else, and again
-   * after it was fenced. `instance` is new with every process; the same one again is a re-open, and its calls stay open, unless
-   * they were presumed meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
-   * itself; it returns at once and never throws. A rejection ends the start, or is tried again after the fence.
+   * after it was fenced. `epoch` is greater than that of every instance before: a token that fences. `instance` is new with every
+   * process; the same one again is a re-open, and its calls stay open, unless they were presumed meanwhile. `hear` is called at any time after that, with what this gateway has to know and cannot see by
+   * itself; it returns at once and never throws. A rejection ends the start; of a store with a `lease` one that is no fault, or
+   * `unavailable`, is tried again until it opens: what it stands on may come up later than the gateway.
    */
   open(
     owner: StoreOwner,
@@ -46,6 +49,17 @@ export interface Store {
   key(digest: string): Promise<KeyRecord | undefined>;
   /** All keys, revoked ones too, in the order in which they were made. */
   keys(page?: PageRequest): Promise<ResultPage<KeyRecord>>;
+  /**
+   * All accounts that were made by a command, ended ones too, by id. Read when a gateway starts, and again when the store tells that
+   * another instance has changed some. A store without it keeps none: commands say so, and gateway.yaml has all that there are.
+   */
+  accounts?(page?: PageRequest): Promise<ResultPage<AccountRecord>>;
+  /**
+   * What these limits have counted at that moment, in their order. It takes nothing and leaves no row. Asked when an operator or a client
+   * wants to know what is left; a rejection is told as numbers that are not known. A store without it has limits that hold all the
+   * same, and reports without what is left of them.
+   */
+  counted?(limits: readonly Limit[], at: number): Promise<readonly LimitCount[]>;
   /** Rows of the ledger that fit the query, in the order in which they were written. */
   entries(query: LedgerQuery, page?: PageRequest, of?: ReadOptions): Promise<ResultPage<Entry>>;
   /**
@@ -58,8 +72,10 @@ export interface Store {
     query: LedgerQuery & { by: readonly TotalsBy[]; zone?: Opt<string> },
     of?: ReadOptions,
   ): Promise<readonly Total[]>;
-  /** A pinned price row, so that any entry can be computed again. */
+  /** A pinned price row: any entry can be computed again. */
   price?(hash: string): Promise<Price | undefined>;
+  /** What operators have done. Absent: nothing of that is kept, and the host says so when it starts. */
+  audit?: Opt<AuditLog>;
   /** Reads all that was written and says what of it cannot be true. Asked by `tollgate ledger verify`. */
   verify?(): Promise<readonly Problem[]>;
   /**
@@ -68,13 +84,12 @@ export interface Store {
    * at once may both make one; one of the two is kept. A `make` that rejects decides nothing, and its error is the caller's.
    */
   shared?(name: string, make: () => Promise<Uint8Array>): Promise<Uint8Array>;
-  /**
-   * How much room it takes, and how much there is. Asked for readings, so now and again and never on the way of a request; it may
-   * take its time. A rejection leaves it out there.
-   */
+  /** How much room it takes, and how much there is. Asked for readings, and may take its time; a rejection leaves it out there. */
   size?(): Promise<StoreSize>;
-  /** Those that live, and those that died of late; for `tollgate status`. A rejection leaves them out there. */
+  /** Those that live, and those that died of late; for commands and readings, which go without them when it rejects. */
   instances?(): Promise<readonly InstanceState[]>;
+  /** Crossings of limits until they are told, so that no crash keeps one to itself. Absent: a kill in that moment may lose one. */
+  crossings?: Opt<KeptCrossings>;
   /** What it can do for a ledger that grows old: copies, archives, sums in place of rows, erasure. Read whenever an operator asks for it. */
   keeping?: Opt<LedgerKeeping>;
 }
@@ -98,16 +113,6 @@ export type TotalsBy =
   | "hour"
   | "label"
   | "labels";
-/** A store's room. What it does not know is absent. */
-export interface StoreSize {
-  /** Of the ledger, where it lies. */
-  bytes?: Opt<number>;
-  /** That it could still grow by. */
-  freeBytes?: Opt<number>;
-  /** Of its oldest row, in Unix milliseconds. */
-  oldestAt?: Opt<number>;
-}
-
 /** `signal`: the answer is not wanted any more. A store that can stops; one that cannot goes on, and the host waits for it. */
 export interface ReadOptions {
   signal?: Opt<AbortSignal>;
@@ -123,11 +128,25 @@ export type StoreCommand = { at: number } & (
   | { do: "progress"; attempt: string; usage: Usage; costNano?: Opt<bigint | null> }
   | Settle
   | { do: "adjust"; attempt: string; costNano: bigint; reason: string; actor: string }
+  /**
+   * A key's record, whole. Of a key that is there it is rejected as `invalid`, with the code `changed_since`, when its `version` is not the
+   * one after the store's, or when it has none and the store's has one: of two gateways that change a key at once, one is told so, and a
+   * key that was revoked stays that. The same record once more changes nothing.
+   */
   | { do: "key"; key: KeyRecord }
+  /**
+   * An account, whole, sent to stores that have `accounts`. Rejected as `invalid`, and nothing of the batch happened: `changed_since`,
+   * when its version is not the one after the store's, so that two gateways overwrite nothing of one another; `account_cycle`, when it
+   * would stand in itself. The same record once more changes nothing.
+   */
+  | { do: "account"; account: AccountRecord }
   /** The row behind a hash that reserves pin; rows never change. */
   | { do: "price"; hash: string; price: Price }
-  /** Renews the lease, and settles what instances whose lease is over have left open. Sent every `beatMs`, and to see whether the store answers. */
-  | { do: "alive" }
+  /**
+   * Renews the lease, and settles what instances whose lease is over have left open. Sent every `beatMs`, and to see whether the store
+   * answers. `about`: what the instance says of itself now, in place of what it said before; `at` is its clock. Absent: nothing new.
+   */
+  | { do: "alive"; about?: Opt<InstanceFacts> }
 );
 
 /** Opens a call before a byte is sent: the row and all its claims are taken together or not at all. */
@@ -198,14 +217,6 @@ export interface Target {
   model: string;
   protocol: string | null;
   credential: string;
-}
-
-/** A key as the store keeps it: the digest of its secret, and the identity that it proves. */
-export interface KeyRecord extends Identity {
-  digest: string;
-  created: number;
-  expires?: Opt<number>;
-  revoked?: Opt<number>;
 }
 
 /** `settle` with outcome `presumed`: what recovery wrote for a call whose owner died. */

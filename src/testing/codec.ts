@@ -156,8 +156,9 @@ export function plain(value: unknown): unknown {
 
 /** What an answer says, for any client and on any lane: without ids of the answer, and counts by what clients see. */
 export function essence(answer: ModelAnswer | Iterable<ModelEvent>): unknown {
-  const { blocks, usage, finish } = Symbol.iterator in answer ? fold(answer) : answer;
+  const { blocks, items, usage, finish } = Symbol.iterator in answer ? fold(answer) : answer;
   return plain({
+    ...(items && { items }),
     blocks: blocks.filter((block) => !("text" in block) || block.text !== "" || block.proof),
     usage: { input: inputTokens(usage), output: outputTokens(usage), ...usage },
     finish,

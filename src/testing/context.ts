@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Scope, Shared } from "../lib/scope.ts";
 import type { Readings } from "../plugin/readings.ts";
 import type { Context, ListedModel } from "../plugin/context.ts";
-import type { KeyRecord } from "../plugin/store.ts";
+import type { KeyRecord } from "../plugin/key.ts";
 import { outside } from "./leaks.ts";
 
 /** One line that a plugin logged. */
@@ -46,6 +46,7 @@ const READINGS: Readings = {
   lists: [],
   processes: { there: 1, answered: 1 },
   inFlight: 0,
+  inFlightOf: {},
   resting: [],
   pools: [],
   ledger: { ok: true, queue: 0, commits: { count: 0, sumMs: 0, upTo: [] } },

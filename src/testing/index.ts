@@ -46,4 +46,9 @@ export {
   type ScriptedRoutes,
   type TestUpstream,
 } from "./upstream.ts";
-export { storeConformance, type StoreUnderTest } from "./store.ts";
+export {
+  fleetConformance,
+  storeConformance,
+  type FleetUnderTest,
+  type StoreUnderTest,
+} from "./store.ts";

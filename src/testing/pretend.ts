@@ -37,6 +37,7 @@ export function exchange(of: Partial<Exchange> = {}): Exchange & { readonly done
     method: "POST",
     path: "/v1/chat/completions",
     address: "127.0.0.1",
+    certificate: undefined,
     params: {},
     headers: { "content-type": "application/json", "user-agent": "test" },
     query: new URLSearchParams(),

@@ -1,47 +1,72 @@
 // What a running gateway does for each command of the table.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Refresh } from "../../catalogue/refresh.ts";
+import type { Changes } from "../changes.ts";
 import { aroundOf, namesAround } from "../around.ts";
+import { adminCommands, auditCommands, sessionCommands } from "./admin-commands.ts";
 import { answering } from "./input.ts";
+import { auditingOf } from "./auditing.ts";
+import { CommandGate } from "./gate.ts";
+import { treeOf } from "./account-tree.ts";
+import { Looks } from "./looks.ts";
+import { keysIn, worldOf } from "./world.ts";
 import type { ControlCommand } from "./socket.ts";
 import type { CommandName } from "./table.ts";
 import type { Services } from "../services/services.ts";
 import { keepingCommands } from "./keeping-commands.ts";
-import { keyCommands } from "./key-commands.ts";
+import { accountCommands } from "./account-commands.ts";
+import { identityOf, keyCommands } from "./key-commands.ts";
+import { readsOf, type Shelf } from "./shelf.ts";
 import { ledgerCommands } from "./ledger-commands.ts";
 import { modelCommands, mounted } from "./model-commands.ts";
-import { type Mounts, pluginCommand, pluginCommands } from "./plugin-commands.ts";
+import { type Mounts, mountedCommands, pluginCommands } from "./plugin-commands.ts";
 import { policyCommands } from "./policy-commands.ts";
+import { configCommands } from "./config-commands.ts";
+import { providerCommands } from "./provider-commands.ts";
+import { allUnderWay } from "../requests/under-way.ts";
+import type { LiveGeneration } from "../generation/slot.ts";
+import type { GatewayOptions } from "../options.ts";
 import { requestCommands } from "./request-commands.ts";
 import type { Gateway } from "../types.ts";
+import type { WorkerPool } from "../workers/pool.ts";
 
-export const commandsOf = (of: {
+interface CommandsOf {
   gateway: Gateway;
-  services: Pick<
-    Services,
-    "store" | "ledger" | "mask" | "observing" | "remembered" | "readings" | "env" | "stateDir"
-  >;
-  /** Of Tollgate. */
-  version: string;
-  /** Resolves when no process remembers anything of a key any more. */
-  forget: () => Promise<void>;
+  services: Services;
+  /** How all processes hear of keys and accounts. */
+  changes: Changes;
+  /** The other processes. */
+  workers: () => Pick<WorkerPool, "tell" | "sources"> | undefined;
   refresh: Refresh;
-  current: () => Pick<Mounts, "built" | "config">;
-}) => {
-  const { gateway, services, forget, refresh, current } = of;
+  /** What it was started with. */
+  options: Pick<GatewayOptions, "file" | "overrides" | "load" | "isBuiltin" | "version">;
+  current: () => Pick<LiveGeneration, "built" | "config" | "loaded" | "at">;
+}
+
+/** All of them, behind the one gate. */
+export const commandsOf = (of: CommandsOf): CommandGate => {
+  const { gateway, services, changes, refresh, current } = of;
   const remembered = services.remembered!;
+  const holders = services.holders!;
   const built = () => current().built;
   const listed = () =>
     built()
       .gen.catalogue.list()
       .map(({ id }) => id);
   const mounts = (): Mounts => ({ ...current(), ...services });
+  const around = () => aroundOf(current().config, current().loaded, listed());
+  const shelf = shelfOf(services, changes);
+  const looks = new Looks(wallClock);
   const commands: Record<CommandName, ControlCommand> = {
     ...answering({
       status: async () => gateway.status(),
+      fleet: () => gateway.fleet(),
       readings: async () => services.readings(),
       reload: async () => gateway.reload("command"),
-      explain: async ({ model, frontend }) => gateway.explain(model, frontend),
+      explain: async ({ model, frontend, key, privacy }) => {
+        const identity = key === undefined ? undefined : await identityOf(shelf, key, wallClock());
+        return gateway.explain(model, frontend, { identity, privacy });
+      },
       /** Asks for lists of models now, every provider's or one's; answers when all have said something. */
       "models.refresh": async ({ provider }) => {
         await refresh.now(provider && mounted(built().providers, provider));
@@ -54,34 +79,61 @@ export const commandsOf = (of: {
     ...ledgerCommands(
       services.store,
       (command) => services.ledger.adjust(command),
-      () => namesAround(current().config, listed()),
+      () => namesAround(current().config, services.accounts, listed()),
     ),
     ...keepingCommands(
       {
         store: services.store,
         use: current().config.store.use,
         stateDir: services.stateDir,
-        version: of.version,
+        version: of.options.version,
       },
       () => {
         remembered.ring.forgetWords();
-        return forget();
+        return Promise.all([changes.forget(), changes.accounts()]).then(() => {});
       },
     ),
+    ...configCommands({ ...of.options, env: services.env, mask: services.mask, current }),
+    ...providerCommands({ built, services, gateway, workers: of.workers }),
     ...requestCommands({
       store: services.store,
-      live: { remembered, readings: services.readings },
-    }),
-    ...keyCommands(
-      {
-        list: (page) => services.store.keys(page),
-        write: (record) => services.ledger.key(record).then(forget),
-        changed: (change, key) =>
-          services.observing.told({ type: "key", at: wallClock(), change, key }),
+      live: {
+        remembered,
+        readings: services.readings,
+        underWay: () => allUnderWay(services.underWay, of.workers()?.sources() ?? []),
       },
-      wallClock,
-      () => aroundOf(current().config, listed()),
-    ),
+    }),
+    ...adminCommands({
+      list: keysIn(services.store),
+      write: shelf.write,
+      tree: () => treeOf(shelf, around().accounts),
+      sessions: () => holders.sessions,
+    }),
+    ...auditCommands(services.store.audit, looks),
+    ...sessionCommands(holders.sessions, () => gateway.adminUrl),
+    ...keyCommands(shelf, around),
+    ...accountCommands(shelf, around),
   };
-  return { commands, own: (name: string) => pluginCommand(mounts, name) };
+  return new CommandGate({
+    commands,
+    own: mountedCommands(mounts),
+    world: worldOf(services.store, current),
+    auditing: auditingOf(services),
+    looks,
+  });
 };
+
+/** Durable first, and then known in every process. */
+const shelfOf = (
+  { store, ledger, observing }: Pick<Services, "store" | "ledger" | "observing">,
+  changes: Changes,
+): Shelf => ({
+  ...readsOf(store, wallClock),
+  write: (record) => ledger.key(record).then(() => changes.forget()),
+  writeAccount: (record) => ledger.account(record).then(() => changes.account(record)),
+  changed: (what, id) => {
+    const at = wallClock();
+    if (what.type === "key") observing.told({ ...what, at, key: id });
+    else observing.told({ ...what, at, account: id });
+  },
+});

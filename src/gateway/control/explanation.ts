@@ -2,7 +2,7 @@
 import type { GatewayConfig, Timeouts } from "../../config/types.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import type { ModelInfo } from "../../model/facts.ts";
-import { explain } from "../../walk/candidates/explain.ts";
+import { explain, type SupposedClient } from "../../walk/candidates/explain.ts";
 import { classOf } from "../../walk/upstream/times.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 import type { HostCandidate } from "../../walk/mounted.ts";
@@ -12,8 +12,11 @@ export async function explainIn(
   built: BuiltGeneration,
   config: GatewayConfig,
   model: string,
-  { name, resting = [] }: { name?: string | undefined; resting?: Status["resting"] } = {},
+  of: { name?: string | undefined; client?: SupposedClient } & Partial<
+    Pick<Status, "resting" | "quarantined" | "speeds">
+  > = {},
 ): Promise<Explanation> {
+  const { name, client, resting = [], quarantined = [], speeds = [] } = of;
   const speaking = built.frontends.filter((f) => f.server);
   const frontend =
     name === undefined
@@ -24,15 +27,18 @@ export async function explainIn(
       "not_found",
       `There is no frontend ${name ?? "that speaks to models"}. There are: ${speaking.map((f) => f.name).join(", ") || "none"}.`,
     );
-  const explained = await explain(built.gen, frontend, model).catch((error: unknown) => {
-    const absent = built.gen.resolver.absent(model);
-    const fault = faultOf(error);
-    if (!fault || absent.length === 0) throw error;
-    return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
-      code: fault.code,
-      param: fault.param,
-    });
-  });
+  const reckoned = (candidate: HostCandidate) => speedOf(candidate, speeds);
+  const explained = await explain(built.gen, frontend, model, reckoned, client).catch(
+    (error: unknown) => {
+      const absent = built.gen.resolver.absent(model);
+      const fault = faultOf(error);
+      if (!fault || absent.length === 0) throw error;
+      return fail(fault.kind, `${fault.message} Left out: ${absent.join("; ")}.`, {
+        code: fault.code,
+        param: fault.param,
+      });
+    },
+  );
   const first = explained.candidates[0]?.candidate ?? explained.excluded[0]?.candidate;
   // Each process has its own view, and this one may serve no client.
   const away = ({ candidate }: (typeof explained.candidates)[number]) =>
@@ -45,15 +51,17 @@ export async function explainIn(
   return {
     model,
     frontend: frontend.name,
+    pick: explained.pick,
     candidates: [
       ...explained.candidates
         .toSorted((a, b) => Number(away(a)) - Number(away(b)))
-        .map(({ candidate, closedBy }) => ({
+        .map(({ candidate, closedBy, place }) => ({
           id: candidate.id,
           credential: candidate.credential,
           protocol: candidate.protocol,
           lane: candidate.lane,
           closedBy,
+          place,
           resting: restOf(candidate, resting),
         })),
       ...explained.excluded.map(({ candidate, by, code, message }) => ({
@@ -65,6 +73,7 @@ export async function explainIn(
       })),
     ],
     hooks,
+    quarantined: quarantined.filter(({ plugin, hook }) => hooks[hook]?.includes(plugin)),
     timeouts: timesOf(
       built.providers.get(first?.provider ?? "")?.timeouts ?? config.timeouts,
       first?.info,
@@ -83,6 +92,12 @@ function restOf(
     .filter(({ what }) => names.includes(what))
     .toSorted((a, b) => b.until - a.until);
   return longest && { state: longest.state, why: longest.why, until: longest.until };
+}
+
+/** Of a stream, as far as that is known. */
+function speedOf({ provider, credential, model }: HostCandidate, speeds: Status["speeds"]): number {
+  const its = speeds.filter(({ what }) => what === `${provider} ${credential} ${model}`);
+  return (its.find(({ stream }) => stream) ?? its[0])?.reckonedMs ?? 0;
 }
 
 const AWAY: ReadonlySet<string> = new Set(["refused", "told", "open"]);

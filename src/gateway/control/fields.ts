@@ -57,6 +57,21 @@ export const ROWS = {
   outcome: text("That ended so, as in ok or timeout"),
 } as const;
 
+/** For a change: null takes away what was said. */
+export const orNone = <const S extends { readonly type: string }>(schema: S) =>
+  ({ ...schema, type: [schema.type, "null"] }) as Omit<S, "type"> & {
+    readonly type: readonly [S["type"], "null"];
+  };
+export const VERSION = whole(
+  "Only while it is at this version, as its answers say it; else it is refused as changed_since",
+);
+
+export const LABELS = {
+  type: "object",
+  additionalProperties: { type: "string" },
+  description: "Kept with every ledger row of it",
+} as const;
+
 export const LIMIT = {
   type: "object",
   additionalProperties: false,
@@ -73,3 +88,5 @@ export const LIMIT = {
     },
   },
 } as const;
+
+export const LIMITS = { type: "array", items: LIMIT, description: "What it may use up" } as const;

@@ -6,6 +6,7 @@ import { valueAt } from "../../config/tree.ts";
 import { type ValidationResult, validate } from "../../config/validate.ts";
 import { fail } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
+import type { Giver } from "./giver.ts";
 import type { ControlCommand } from "./socket.ts";
 import { COMMANDS, type CommandName, type InputOf } from "./table.ts";
 
@@ -33,7 +34,7 @@ export function acceptedInput(schema: Schema, input: JsonObject): JsonObject {
 
 /** A command's work, as the table types its input. */
 type Works<N extends CommandName> = {
-  readonly [Name in N]: (input: InputOf<Name>) => Promise<unknown>;
+  readonly [Name in N]: (input: InputOf<Name>, giver?: Giver) => Promise<unknown>;
 };
 
 /** Commands of the table, each behind the check of its input. */
@@ -41,10 +42,11 @@ export const answering = <N extends CommandName>(works: Works<N>): Record<N, Con
   Object.fromEntries(
     (Object.keys(works) as N[]).map((name): [string, ControlCommand] => [
       name,
-      async (input) => works[name](acceptedInput(COMMANDS[name].input, present(input)) as never),
+      async (input, giver) =>
+        works[name](acceptedInput(COMMANDS[name].input, present(input)) as never, giver),
     ]),
   ) as Record<N, ControlCommand>;
 
 /** A caller in this process may say undefined where JSON says nothing. */
-const present = (input: JsonObject): JsonObject =>
+export const present = (input: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));

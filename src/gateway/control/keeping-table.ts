@@ -27,6 +27,7 @@ export const KEEPING_COMMANDS = {
     role: "owner",
     writes: true,
     cli: "ledger archive",
+    changes: { target: "file" },
     onFiles: true,
   },
   "ledger.prune": {
@@ -61,6 +62,7 @@ export const KEEPING_COMMANDS = {
     role: "owner",
     writes: true,
     cli: "erase",
+    unsaid: ["label"],
     onFiles: true,
   },
   backup: {
@@ -75,6 +77,7 @@ export const KEEPING_COMMANDS = {
     role: "owner",
     writes: true,
     cli: "backup",
+    changes: { target: "file" },
     onFiles: true,
   },
 } as const;

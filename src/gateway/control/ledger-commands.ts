@@ -15,7 +15,9 @@ import type {
 } from "../../plugin/store.ts";
 import { answering } from "./input.ts";
 import { type KnownNames, keyOf, mustBe, namesOf, zoneOf } from "./ledger-names.ts";
-import type { DIMENSIONS, InputOf } from "./table.ts";
+import type { InputOf } from "./table.ts";
+import type { DIMENSIONS } from "./usage-table.ts";
+import { stepsOf, type UsageSeries, usageSeries } from "./usage-series.ts";
 
 export type Dimension = (typeof DIMENSIONS)[number];
 
@@ -57,7 +59,21 @@ export function ledgerCommands(
   around: () => KnownNames = () => ({}),
 ) {
   return answering({
-    "ledger.totals": async (input): Promise<Sums> => {
+    "usage.series": async ({
+      by = "model",
+      step = "day",
+      most,
+      ...input
+    }): Promise<UsageSeries> => {
+      const zone = zoneOf(input.tz);
+      const steps = stepsOf({ from: input.from, to: input.to, step, zone });
+      const from = Math.min(...steps.values());
+      const query = { ...(await queryOf(input, store)), from: input.from ?? from };
+      const rows = await sumsOf(store, { ...query, by: [by, step], zone });
+      const names = by === "key" ? await namesOf(rows, store) : {};
+      return usageSeries({ rows, names }, by, step, steps, most ?? 10);
+    },
+    "ledger.totals": async (input, giver): Promise<Sums> => {
       const zone = zoneOf(input.tz);
       const query = await queryOf(input, store);
       const { by = ["key"] } = input;
@@ -66,7 +82,7 @@ export function ledgerCommands(
         sumsOf(store, { ...query, by, zone }),
         once ? [] : sumsOf(store, { ...query, by: [] }),
       ]);
-      if (rows.length === 0) await mustBe(query, store, around());
+      if (rows.length === 0) await mustBe(query, store, around(), giver?.within);
       const names = by.includes("key") ? await namesOf(rows, store) : {};
       return { rows, total: total ?? allOf(rows), names };
     },

@@ -2,7 +2,8 @@
 // finger says that nothing was used, and that is not so.
 import { nearest } from "../../lib/text.ts";
 import { fail } from "../../model/error.ts";
-import type { KeyRecord, LedgerQuery, Store, Total } from "../../plugin/store.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { LedgerQuery, Store, Total } from "../../plugin/store.ts";
 import { isZone } from "../../lib/zone.ts";
 
 const NAMED = [
@@ -18,21 +19,34 @@ const NAMED = [
 /** Names that are there whatever the ledger says. */
 export type KnownNames = { readonly [D in (typeof NAMED)[number]]?: readonly string[] };
 
-/** Asked when nothing was found: throws when that is because of a name that no row has, and that there is not otherwise. */
-export async function mustBe(query: LedgerQuery, store: Store, around: KnownNames): Promise<void> {
+/**
+ * Asked when nothing was found: throws when that is because of a name that no row has, and that there is not otherwise. `within`: what is of
+ * other accounts is not there for a giver that is held to this one, not even as the nearest name.
+ */
+export async function mustBe(
+  query: LedgerQuery,
+  store: Store,
+  around: KnownNames,
+  within: string | undefined,
+): Promise<void> {
   for (const dimension of NAMED) {
     const said = query[dimension];
-    if (said === undefined) continue;
-    const known = [...(around[dimension] ?? []), ...(await namesIn(store, dimension))];
+    // That its account is its own was asked at the gate.
+    if (said === undefined || (within !== undefined && dimension === "account")) continue;
+    const known = [...(around[dimension] ?? []), ...(await namesIn(store, dimension, within))];
     if (!known.includes(said)) unknownName(dimension, said, known);
   }
 }
 
 /** Each name as it may be said: an account by its own name too, a model by its provider's. */
-async function namesIn(store: Store, dimension: (typeof NAMED)[number]): Promise<string[]> {
+async function namesIn(
+  store: Store,
+  dimension: (typeof NAMED)[number],
+  account: string | undefined,
+): Promise<string[]> {
   const names = new Set<string>();
   for (const state of [undefined, "void", "open"] as const)
-    for (const { by } of await store.totals({ by: [dimension], state })) {
+    for (const { by } of await store.totals({ by: [dimension], state, account })) {
       const name = by[dimension] ?? "";
       if (name === "") continue;
       names.add(name);

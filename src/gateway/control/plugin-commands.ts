@@ -10,11 +10,13 @@ import { fail, faultOf, sayable } from "../../model/error.ts";
 import type { Commands, PluginCommand } from "../../plugin/plugin.ts";
 import type { Store } from "../../plugin/store.ts";
 import { acceptedInput, answering } from "./input.ts";
-import type { ControlCommand } from "./socket.ts";
+import type { GateOf, KnownCommand } from "./gate.ts";
 import type { BuiltGeneration } from "../generation/build.ts";
 
 /** A plugin's command, with what its author left out filled in. */
-export interface ShownCommand extends Required<Omit<PluginCommand, "run" | "input" | "output">> {
+export interface ShownCommand extends Required<
+  Omit<PluginCommand, "run" | "input" | "output" | "unopened">
+> {
   readonly name: string;
   readonly input: Schema;
   readonly output: Schema;
@@ -48,25 +50,39 @@ export interface Mounts {
 export const pluginCommands = (mounts: () => Mounts) =>
   answering({ "plugins.list": async () => ({ plugins: shown(mounts()) }) });
 
-/** Undefined: not the name of a plugin's command. */
-export function pluginCommand(mounts: () => Mounts, name: string): ControlCommand | undefined {
-  const slash = name.indexOf("/");
-  if (slash < 0) return undefined;
-  return async (input) => {
+/** Plugins' own commands, "<plugin id>/<command>": they come and go with what is mounted. */
+export const mountedCommands = (mounts: () => Mounts): GateOf["own"] => ({
+  find(name) {
+    const slash = name.indexOf("/");
+    if (slash < 0) return undefined;
     const now = mounts();
     const { plugin, command } = find(shown(now), name.slice(0, slash), name.slice(slash + 1));
-    const accepted = acceptedInput(command.input, input);
-    try {
-      return await commandsOf(now, plugin.id)[command.name]!.run(accepted);
-    } catch (error) {
-      if (faultOf(error)) throw error;
-      return fail(
-        "internal",
-        `${plugin.id} ${command.name} failed: ${now.mask.text(sayable(error))}`,
-      );
-    }
+    return knownOf(now, plugin, command);
+  },
+  all() {
+    const now = mounts();
+    return shown(now).flatMap((plugin) =>
+      plugin.commands.map((command) => knownOf(now, plugin, command)),
+    );
+  },
+});
+
+const knownOf = (now: Mounts, { id }: ShownPlugin, command: ShownCommand): KnownCommand => {
+  const { name, ...facts } = command;
+  return {
+    name: `${id}/${name}`,
+    facts: facts as KnownCommand["facts"],
+    run: async (input) => {
+      const accepted = acceptedInput(command.input, input);
+      try {
+        return await commandsOf(now, id)[name]!.run(accepted);
+      } catch (error) {
+        if (faultOf(error)) throw error;
+        return fail("internal", `${id} ${name} failed: ${now.mask.text(sayable(error))}`);
+      }
+    },
   };
-}
+};
 
 /** By exact names; the nearest ones are for the sentence. */
 export function find(plugins: readonly ShownPlugin[], id: string, name: string) {

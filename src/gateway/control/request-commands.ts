@@ -11,8 +11,9 @@ import { matches } from "../../walk/candidates/pattern.ts";
 import { type BilledAttempt, billedOf } from "../requests/billed.ts";
 import { KeyNames } from "../requests/key-names.ts";
 import type { Remembered } from "../requests/remembered.ts";
+import type { LiveRequest } from "../requests/under-way.ts";
 import { type Over, reachedFrontend } from "../requests/ring.ts";
-import type { StatsPage, StatsRow } from "../requests/stats.ts";
+import { standsIn, type Stats, type StatsPage, type StatsRow } from "../requests/stats.ts";
 import { answering } from "./input.ts";
 import type { InputOf } from "./table.ts";
 
@@ -60,12 +61,21 @@ const SAME_ID = 20;
 const PAGE = 500;
 const WAITING = 64;
 
+/** Requests that are not over. */
+export interface LiveRequests {
+  readonly items: readonly (LiveRequest & { readonly keyName: string | undefined })[];
+  /** How many there are. */
+  readonly all: number;
+}
+
 export interface RequestCommandsOf {
   readonly store: Pick<Store, "entries" | "price" | "keys">;
   /** In the gateway that runs. */
   readonly live?: {
     readonly remembered: Remembered;
     readonly readings: () => Promise<Readings>;
+    /** Of all processes. */
+    readonly underWay: () => Promise<readonly LiveRequest[]>;
   };
 }
 
@@ -108,7 +118,7 @@ export function foundCommand({ store, live }: RequestCommandsOf) {
 
 export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCommandsOf, "live">>) {
   const { store } = of;
-  const { remembered, readings } = of.live;
+  const { remembered, readings, underWay } = of.live;
   const { ring, stats } = remembered;
   const names = new KeyNames(store);
   let waiting = 0;
@@ -143,6 +153,7 @@ export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCom
           since: ring.since,
         };
       },
+      "requests.live": async (input) => liveOf(input, await underWay(), await names.all()),
       "stats.recent": async ({ windowMs = 60_000 }): Promise<RecentStats> => {
         const { at, inFlight, resting, ledger } = await readings();
         const called = await names.all();
@@ -162,16 +173,34 @@ export function requestCommands(of: RequestCommandsOf & Required<Pick<RequestCom
           frontends: stats.recent("frontend", windowMs),
         };
       },
-      "stats.series": async ({ from, to, step, by, most }): Promise<StatsPage> =>
-        stats.series({
-          from: from ?? 0,
-          to: to ?? wallClock() + 1,
-          step: step ?? "minute",
-          by: by ?? "all",
-          most: most ?? 10,
-        }),
+      "stats.series": async (input): Promise<StatsPage> => stats.series(seriesOf(input)),
     }),
   };
+}
+
+function liveOf(
+  { account, limit = 100 }: InputOf<"requests.live">,
+  all: readonly LiveRequest[],
+  called: ReadonlyMap<string, string | undefined>,
+): LiveRequests {
+  const its = all
+    .filter((each) => account === undefined || standsIn(each.account, account))
+    .toSorted((a, b) => a.at - b.at);
+  const shown = its.slice(0, Math.min(limit, PAGE));
+  return {
+    items: shown.map((each) => ({ ...each, keyName: each.key && called.get(each.key) })),
+    all: its.length,
+  };
+}
+
+function seriesOf(of: InputOf<"stats.series">): Parameters<Stats["series"]>[0] {
+  const { from = 0, to = wallClock() + 1, step = "minute", by = "all", most = 10, account } = of;
+  if (account !== undefined && by !== "all" && by !== "account")
+    fail("invalid", "Of one account there are counts by all and by account.", {
+      code: "bad_input",
+      param: "/by",
+    });
+  return { from, to, step, by, most, account };
 }
 
 const ATTEMPT = /^[0-9A-Za-z]{12,}\.\d{1,2}$/;

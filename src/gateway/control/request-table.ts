@@ -2,7 +2,7 @@
 import { answer, atMost, flag, text, whole } from "./fields.ts";
 
 /** What counts of requests are kept by. */
-const STATS_BY = ["all", "frontend", "model", "key"] as const;
+const STATS_BY = ["all", "frontend", "model", "key", "account"] as const;
 
 export const REQUEST_COMMANDS = {
   "requests.show": {
@@ -18,8 +18,26 @@ export const REQUEST_COMMANDS = {
     output: answer("requests"),
     role: "viewer",
     writes: false,
+    counted: true,
     cli: "request",
     onFiles: true,
+  },
+  "requests.live": {
+    summary: "list requests that are not over, the oldest first",
+    input: {
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        account: text("Of one account and of all that stands below it"),
+        limit: atMost(500, "How many at most; 100 by default"),
+      },
+    },
+    output: answer("items", "all"),
+    role: "viewer",
+    writes: false,
+    cli: undefined,
+    within: { account: "account", fills: true },
+    onFiles: false,
   },
   "requests.list": {
     summary: "show requests as they end, refused ones too",
@@ -69,14 +87,19 @@ export const REQUEST_COMMANDS = {
         from: whole("From this moment on, in Unix milliseconds"),
         to: whole("Up to this moment, in Unix milliseconds"),
         step: { enum: ["minute", "hour"], description: "How long each is: minute or hour" },
-        by: { enum: STATS_BY, description: "What is counted apart: all, frontend, model or key" },
+        by: {
+          enum: STATS_BY,
+          description: "What is counted apart: all, frontend, model, key or account",
+        },
+        account: text("Of one account and of all that stands below it, by all or by account"),
         most: atMost(100, "So many of them, the largest, and the others as one; 10 by default"),
       },
     },
-    output: answer("since", "rows"),
+    output: answer("since", "rows", "totals"),
     role: "viewer",
     writes: false,
     cli: undefined,
+    within: { account: "account", fills: true },
     onFiles: false,
   },
 } as const;

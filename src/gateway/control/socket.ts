@@ -6,11 +6,18 @@ import { fail, faultOf, sayable } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import { refuseSecond } from "./alone.ts";
 import { plain } from "./asking.ts";
+import type { Giver } from "./giver.ts";
 import { makePlace } from "./socket-path.ts";
 
-/** What it answers must survive JSON; amounts become decimal strings. */
-export type ControlCommand = (input: JsonObject) => Promise<unknown>;
+/** What it answers must survive JSON; amounts become decimal strings. `giver`: whose command it is, where that is known. */
+export type ControlCommand = (input: JsonObject, giver?: Giver) => Promise<unknown>;
 export type ControlCommandsOf = Readonly<Record<string, ControlCommand>>;
+
+/** Where commands are given, whichever door they came in by. */
+export interface ControlGate {
+  /** `presented`: the Authorization header of what asks, if it says to be less than the owner of the state folder. */
+  give(name: string, input: JsonObject, presented: string | undefined): Promise<unknown>;
+}
 
 export interface ControlSocket extends AsyncDisposable {
   /** Of the socket itself. */
@@ -22,9 +29,7 @@ const MOST_BYTES = 1 << 20;
 /** `path`: the state folder. */
 export async function serveControl(of: {
   readonly path: string;
-  readonly commands: ControlCommandsOf;
-  /** A plugin's own, "<plugin id>/<command>": they come and go with what is mounted. */
-  readonly own?: (name: string) => ControlCommand | undefined;
+  readonly gate: ControlGate;
 }): Promise<ControlSocket> {
   const place = await makePlace(of.path);
   await refuseSecond(of.path);
@@ -51,19 +56,15 @@ export async function serveControl(of: {
 
 async function answer(
   req: IncomingMessage,
-  { commands, own }: Pick<Parameters<typeof serveControl>[0], "commands" | "own">,
+  { gate }: Pick<Parameters<typeof serveControl>[0], "gate">,
 ): Promise<{ status: number; text: string }> {
   try {
     const name = said(() => decodeURIComponent((req.url ?? "/").slice(1)));
     const text = await read(req);
-    const command = Object.hasOwn(commands, name) ? commands[name] : own?.(name);
-    if (!command)
-      return fail("not_found", `This gateway does not know the command "${name}".`, {
-        code: "unknown_command",
-      });
     const input: unknown = said(() => JSON.parse(text || "{}"));
     if (typeof input !== "object" || input === null || Array.isArray(input)) return malformed();
-    const value = (await command(input as JsonObject)) ?? null;
+    const { authorization } = req.headers;
+    const value = (await gate.give(name, input as JsonObject, authorization)) ?? null;
     return { status: 200, text: JSON.stringify({ value }, plain) };
   } catch (error) {
     const { kind, message, code, param, details } = faultOf(error) ?? {

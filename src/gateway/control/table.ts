@@ -1,38 +1,16 @@
 // Every command of a gateway: what it is for, what it takes and answers, which role may give it, and whether it changes
 // anything. The control socket and the command line read this one table, so none of them can know a command otherwise.
-import { answer, KEY, LIMIT, MODEL, NONE, privacy, ROWS, text, whole, words } from "./fields.ts";
+import { ACCOUNT_COMMANDS } from "./account-table.ts";
+import { ADMIN_COMMANDS } from "./admin-table.ts";
+import type { CommandFacts } from "./command-facts.ts";
+import { answer, MODEL, NONE, privacy, ROWS, text, whole } from "./fields.ts";
+import { KEY_COMMANDS } from "./key-table.ts";
 import { KEEPING_COMMANDS } from "./keeping-table.ts";
+import { CONFIG_COMMANDS } from "./config-table.ts";
+import { PROVIDER_COMMANDS } from "./provider-table.ts";
 import { REQUEST_COMMANDS } from "./request-table.ts";
-import type { PluginCommand, Role } from "../../plugin/plugin.ts";
-import type { TotalsBy } from "../../plugin/store.ts";
+import { DIMENSIONS, USAGE_COMMANDS } from "./usage-table.ts";
 import type { Infer } from "../../plugin/schema.ts";
-
-/** A plugin's command and one of the gateway's are described by the same words. */
-interface CommandFacts extends Required<Omit<PluginCommand, "run">> {
-  readonly role: Role;
-  /** The words of the command line that give it; undefined: it has none. */
-  readonly cli: string | undefined;
-  /** Whether the command line answers it from the files while no gateway runs. */
-  readonly onFiles: boolean;
-}
-
-/** What usage can be summed up by. */
-export const DIMENSIONS = [
-  "key",
-  "account",
-  "provider",
-  "model",
-  "credential",
-  "frontend",
-  "outcome",
-  "state",
-  "day",
-  "hour",
-  "label",
-  "price",
-  "accounts",
-  "labels",
-] as const satisfies readonly TotalsBy[];
 
 export const COMMANDS = {
   status: {
@@ -42,6 +20,15 @@ export const COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "status",
+    onFiles: false,
+  },
+  fleet: {
+    summary: "list the gateways that share the store",
+    input: NONE,
+    output: answer("nodes", "remarks"),
+    role: "viewer",
+    writes: false,
+    cli: "fleet",
     onFiles: false,
   },
   readings: {
@@ -66,12 +53,18 @@ export const COMMANDS = {
     summary: "say what a request for a model would meet",
     input: {
       ...MODEL,
-      properties: { ...MODEL.properties, frontend: text("As if it were asked there") },
+      properties: {
+        ...MODEL.properties,
+        frontend: text("As if it were asked there"),
+        key: text("As if this key asked: its id or its name"),
+        privacy,
+      },
     },
     output: answer("model", "frontend", "candidates", "hooks", "timeouts"),
     role: "viewer",
     writes: false,
     cli: "explain",
+    within: { key: "key" },
     onFiles: true,
   },
   "models.list": {
@@ -85,6 +78,7 @@ export const COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "models list",
+    within: {},
     onFiles: true,
   },
   "models.explain": {
@@ -94,6 +88,7 @@ export const COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "models explain",
+    within: {},
     onFiles: true,
   },
   "models.refresh": {
@@ -116,6 +111,7 @@ export const COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "policy explain",
+    within: {},
     onFiles: true,
   },
   "plugins.list": {
@@ -127,6 +123,8 @@ export const COMMANDS = {
     cli: "plugin",
     onFiles: true,
   },
+  ...CONFIG_COMMANDS,
+  ...PROVIDER_COMMANDS,
   ...REQUEST_COMMANDS,
   "ledger.totals": {
     summary: "sum up what was used and what it cost",
@@ -147,8 +145,10 @@ export const COMMANDS = {
     role: "viewer",
     writes: false,
     cli: "usage",
+    within: { account: "account", fills: true, key: "key" },
     onFiles: true,
   },
+  ...USAGE_COMMANDS,
   "ledger.entries": {
     summary: "read the rows of the ledger",
     input: {
@@ -195,92 +195,13 @@ export const COMMANDS = {
     role: "owner",
     writes: true,
     cli: "ledger adjust",
+    changes: { target: "attempt" },
     onFiles: true,
   },
   ...KEEPING_COMMANDS,
-  "keys.create": {
-    summary: "make a key, and print it once",
-    input: {
-      type: "object",
-      additionalProperties: false,
-      properties: {
-        name: { ...text("What people call it"), maxLength: 200 },
-        models: words('What it may use, as in "openai/*"; everything by default'),
-        frontends: words("Where it may ask; everywhere by default"),
-        privacy,
-        account: text("The account that it draws on, as gateway.yaml names it"),
-        expires: whole("When it ends, in Unix milliseconds"),
-        limits: { type: "array", items: LIMIT, description: "What it may use up" },
-        labels: {
-          type: "object",
-          additionalProperties: { type: "string" },
-          description: "Kept with every ledger row of it",
-        },
-      },
-    },
-    output: answer("secret", "key", "warnings"),
-    role: "operator",
-    writes: true,
-    cli: "keys create",
-    onFiles: true,
-  },
-  "keys.list": {
-    summary: "list keys, those of gateway.yaml too",
-    input: NONE,
-    output: answer("keys"),
-    role: "viewer",
-    writes: false,
-    cli: "keys list",
-    onFiles: true,
-  },
-  "keys.show": {
-    summary: "show all of one",
-    input: KEY,
-    output: answer("keys"),
-    role: "viewer",
-    writes: false,
-    cli: "keys show",
-    onFiles: true,
-  },
-  "keys.revoke": {
-    summary: "end one at once",
-    input: KEY,
-    output: answer("keys"),
-    role: "operator",
-    writes: true,
-    cli: "keys revoke",
-    onFiles: true,
-  },
-  "keys.move": {
-    summary: "put one into another account, or into none",
-    input: {
-      ...KEY,
-      properties: {
-        ...KEY.properties,
-        account: text("The account, as gateway.yaml names it; none when absent"),
-      },
-    },
-    output: answer("keys"),
-    role: "operator",
-    writes: true,
-    cli: "keys move",
-    onFiles: true,
-  },
-  "keys.rotate": {
-    summary: "put a new secret in place of the old one",
-    input: {
-      ...KEY,
-      properties: {
-        ...KEY.properties,
-        overlapMs: whole("How long the old secret still works, in milliseconds; 0 by default"),
-      },
-    },
-    output: answer("secret", "key"),
-    role: "operator",
-    writes: true,
-    cli: "keys rotate",
-    onFiles: true,
-  },
+  ...KEY_COMMANDS,
+  ...ACCOUNT_COMMANDS,
+  ...ADMIN_COMMANDS,
 } as const satisfies Readonly<Record<string, CommandFacts>>;
 
 export type CommandName = keyof typeof COMMANDS;

@@ -6,6 +6,7 @@ import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { Scope } from "../../lib/scope.ts";
 import type { Json } from "../../model/values.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
+import type { HostExchange } from "../../walk/exchange.ts";
 import type { Generation } from "../../walk/generation.ts";
 import type { MountedFrontend, MountedProvider } from "../../walk/mounted.ts";
 import { Accounts } from "../../walk/accounts.ts";
@@ -21,6 +22,7 @@ import { type PluginCommands, PluginSetup, type ProblemLocator } from "./plugin-
 import { fetchFor } from "./provider-access.ts";
 import { mountProviders } from "./providers.ts";
 import { ready } from "./ready.ts";
+import { checkSameModels } from "./same-models.ts";
 import { ServedRoutes } from "./served-routes.ts";
 
 export interface BuiltGeneration {
@@ -36,6 +38,8 @@ export interface BuiltGeneration {
   readonly observers: readonly MountedObserver[];
   readonly commands: ReadonlyMap<string, PluginCommands>;
   readonly inFlight: () => number;
+  /** Of them, those of one frontend. */
+  readonly inFlightOf: (frontend: string) => number;
   /** Signals plugins that it leaves. */
   leave(): void;
   /** Leaves; resolves when its last exchange is over and everything in it has ended. */
@@ -66,13 +70,14 @@ export async function build(
   kinds.ofProviders(providers);
   const catalogue = scope.own(fillCatalogue(config, providers, services, kinds.works));
   setup.catalogue = catalogue;
-  const served = new ServedRoutes(setup, config.admin);
+  const served = new ServedRoutes(setup, services.holders);
   const { middleware, frontends } = await mountMiddleware(config, setup, served);
   const observers = of.observers === false ? [] : await mountObservers(config, setup, served);
   const mounted = await mountFrontends(config, setup, middleware, served);
   served.needListener(config);
   kinds.ofFrontends(mounted.frontends);
   kinds.check(config, setup);
+  checkSameModels(config, catalogue, setup);
   if (problems.length === 0 && probe)
     problems.push(...(await ready(config, providers, services, scope, of.place)));
   if (problems.some((p) => p.severity === "error")) {
@@ -80,7 +85,7 @@ export async function build(
     return { problems };
   }
 
-  const inFlight = new InFlight();
+  const inFlight = new InFlight(services.underWay);
   return {
     gen: generation(of, { catalogue, providers, doors: mounted.doors, inFlight }),
     frontends: [...mounted.frontends, ...frontends],
@@ -91,6 +96,7 @@ export async function build(
     observers,
     commands,
     inFlight: () => inFlight.count,
+    inFlightOf: (frontend) => inFlight.of(frontend),
     leave: () => scope.leave(),
     async retire() {
       scope.leave();
@@ -134,7 +140,7 @@ function generation(
       now: wallClock,
     }),
     catalogue,
-    accounts: new Accounts(config.accounts),
+    accounts: new Accounts(config.accounts, services.accounts),
     ledger: services.ledger,
     rests: services.rests,
     attempts: config.attempts,
@@ -153,7 +159,9 @@ function generation(
     fetchFor,
     mask: (text) => services.mask.text(text),
     masked: (value) => services.mask.value(value) as Json,
-    enter: () => inFlight.enter(),
+    enter(x: HostExchange) {
+      return inFlight.enter(x);
+    },
   };
 }
 

@@ -9,7 +9,7 @@ import type { EffectivePolicy, ModelInfo } from "../../model/facts.ts";
 import type { MountedProvider } from "../../walk/mounted.ts";
 import { matches } from "../../walk/candidates/pattern.ts";
 import { policyOf } from "../../walk/candidates/policy.ts";
-import { serves } from "../../walk/candidates/resolver.ts";
+import { serves } from "../../walk/candidates/lanes.ts";
 import type { Services } from "../services/services.ts";
 
 export function fillCatalogue(

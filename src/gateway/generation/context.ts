@@ -41,10 +41,17 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
     // Most plugins never fetch, and the module takes long to load.
     fetch: async (to, init) => {
       const { createLine } = await import("./provider-access.ts");
+      const own = isPath(to) ? new URL(services.own()) : undefined;
       const credential = { name: "", fields: {}, weight: 1, models: undefined, zdr: undefined };
       const line = { reach: undefined, dispatcher: undefined, credential, signal: scope.over };
-      return createLine({ ...line, origins: needs.origins, metadata: needs.metadata })
-        .fetch(to, init)
+      const origins = own ? new Set([own.origin]) : needs.origins;
+      return createLine({
+        ...line,
+        origins,
+        metadata: needs.metadata,
+        proxy: own ? undefined : services.proxy,
+      })
+        .fetch(own ? new URL(`${to}`, own) : to, init)
         .catch((problem: unknown) => {
           throw lent(problem);
         });
@@ -55,6 +62,9 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
     ledger: {
       entries: (query, page, of) => services.reports!.entries(query, page, of),
       totals: (query, of) => services.reports!.totals(query, of),
+      ...(services.reports?.counted && {
+        counted: (limits, at) => services.reports!.counted!(limits, at),
+      }),
     },
     readings: () => services.readings(),
     env: (name) =>
@@ -71,6 +81,9 @@ export function createContext({ id, scope, services, needs, catalogue }: Context
     },
   };
 }
+
+/** "//host" names another one. */
+const isPath = (to: string | URL): boolean => typeof to === "string" && /^\/(?![/\\])/.test(to);
 
 /** What a key may see of the catalogue. */
 function view(catalogue: () => Catalogue): Context["catalogue"] {

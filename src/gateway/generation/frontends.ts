@@ -30,7 +30,7 @@ export async function mountFrontends(
     const name = mounted.id.replace(/^frontends\./, "");
     const fault = made.fault?.bind(made);
     const routes = served.sorted({ mounted, routes: made.routes, usual: "public", fault });
-    const frontend = routes.length === made.routes.length ? made : withRoutes(made, routes);
+    const frontend = withRoutes(made, routes);
     checkSpoken(mounted, frontend, setup);
     const secret = made.secret?.bind(made) ?? bearer;
     const chain = compile(middleware, name);

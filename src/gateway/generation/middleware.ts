@@ -1,7 +1,7 @@
 // Middleware and observers of gateway.yaml, set up.
 import type { GatewayConfig, MountConfig } from "../../config/types.ts";
 import type { Route } from "../../plugin/frontend.ts";
-import type { MiddlewareRoutes } from "../../plugin/middleware.ts";
+import { HOOKS, type MiddlewareRoutes } from "../../plugin/middleware.ts";
 import type { Observer } from "../../plugin/observer.ts";
 import type { MountedMiddleware } from "../../walk/hooks.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
@@ -40,6 +40,7 @@ export async function mountMiddleware(
         onError: mounted.onError,
         log: services.log,
         watchdog: services.watchdog,
+        conducts: conductsOf(mounted.id, hooks, setup),
       },
       sends: mounted.definition.sends,
       trusted: mounted.from === "built-in" || mounted.trustPolicy,
@@ -52,6 +53,14 @@ export async function mountMiddleware(
   );
   return { middleware, frontends };
 }
+
+/** One for each hook that it has. */
+const conductsOf = (id: string, hooks: MountedMiddleware["hooks"], setup: PluginSetup) =>
+  Object.fromEntries(
+    (Object.keys(HOOKS) as (keyof typeof HOOKS)[])
+      .filter((hook) => hooks[hook])
+      .map((hook) => [hook, setup.services.conducts.of(id, hook, setup.scope)]),
+  );
 
 /** `for` cannot ask for what is not known yet when a hook runs. */
 function checkNarrowing(
@@ -97,7 +106,12 @@ export async function mountObservers(
     if (!observer) continue;
     checkClients(mounted, observer, setup);
     served.sorted({ mounted, routes: observer.routes ?? [], usual: "admin", only });
-    observers.push({ id: mounted.id, observer, sends: mounted.definition.sends });
+    observers.push({
+      id: mounted.id,
+      observer,
+      sends: mounted.definition.sends,
+      conduct: (hook) => setup.services.conducts.of(mounted.id, hook, setup.scope),
+    });
   }
   return observers;
 }

@@ -95,6 +95,7 @@ export function lineTo(provider: MountedProvider, credential: number, signal: Ab
     credential: provider.credentials[credential]!,
     origins: provider.origins,
     metadata: provider.metadata,
+    proxy: provider.proxy,
     signal,
     bound: "modelList",
   });

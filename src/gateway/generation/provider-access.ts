@@ -1,8 +1,9 @@
 // A provider's own fetch: relative to its base, with the credential for bound origins only.
 import { Agent, type Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
-import { allowed, asideGuard, guard } from "../../lib/egress.ts";
+import { allowed, guard } from "../../lib/egress.ts";
 import { isMetadata, namesMetadata } from "../../lib/metadata.ts";
+import type { ProxyRoute } from "../../lib/proxy.ts";
 import { fail, faultOf } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
 import type { Body, HeadersOut } from "../../model/values.ts";
@@ -15,11 +16,23 @@ import { boundaryOf, isForm } from "../../walk/form/head.ts";
 import { credentialed, renewed, tokenAge } from "../../walk/upstream/credential.ts";
 import { OutgoingRequest } from "../../walk/upstream/outgoing-request.ts";
 import { scan } from "../../lib/json.ts";
+import { outward } from "../services/pools.ts";
 
+const CONNECT_MS = 5_000;
 const NO_BODY = new Set([101, 204, 205, 304]);
 
 /** Dials any address: for those that the operator or the plugin's author wrote. */
-const inside = new Agent({ connect: asideGuard().connect, keepAliveTimeout: 1_000 });
+const inside = new Agent({ connect: outward(CONNECT_MS, undefined), keepAliveTimeout: 1_000 });
+/** The same through the gateway's proxy, which there is one of. */
+const proxied = new WeakMap<ProxyRoute, Agent>();
+
+function agentTo(proxy: ProxyRoute | undefined): Agent {
+  const made = proxy ? proxied.get(proxy) : inside;
+  if (made) return made;
+  const agent = new Agent({ connect: outward(CONNECT_MS, proxy), keepAliveTimeout: 1_000 });
+  proxied.set(proxy!, agent);
+  return agent;
+}
 /** Dials only what is on the public internet: for addresses that a client or an upstream wrote. */
 const outside = new Agent({
   connect: guard((address) => !isMetadata(address) && allowed(address)).connect,
@@ -34,6 +47,8 @@ export interface LineOptions {
   credential: Credential;
   /** Reached as they are. */
   origins?: ReadonlySet<string>;
+  /** What `origins` are reached through. */
+  proxy?: ProxyRoute | undefined;
   /** Whether the cloud's metadata service is reached at all. */
   metadata?: boolean;
   signal: AbortSignal;
@@ -78,7 +93,7 @@ function wayTo(url: URL, of: LineOptions): Dispatcher {
   const { base, origins: bound = [] } = reach ?? {};
   if (dispatcher && base !== undefined && url.origin === new URL(base).origin) return dispatcher;
   const named = (origin: string) => !origin.includes("*") && new URL(origin).origin === url.origin;
-  return origins?.has(url.origin) || bound.some(named) ? inside : outside;
+  return origins?.has(url.origin) || bound.some(named) ? agentTo(of.proxy) : outside;
 }
 
 const refuseMetadata = (host: string): never =>
@@ -238,6 +253,7 @@ export const fetchFor: Generation["fetchFor"] = (candidate, signal, { prepare, t
   return createLine({
     origins: provider.origins,
     metadata: provider.metadata,
+    proxy: provider.proxy,
     reach: endpoint.endpoint as Partial<Reach<unknown>>,
     dispatcher: endpoint.pool,
     credential,

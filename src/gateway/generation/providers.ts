@@ -66,6 +66,7 @@ function mountedProvider(
     credentials: mounted.credentials,
     origins,
     metadata,
+    proxy: setup.services.proxy,
   };
 }
 

@@ -1,10 +1,13 @@
 // Routes that plugins answer themselves, beside those of frontends to models: which listener each is on, and what a client must present.
 import { ROLES } from "../../config/admin.ts";
 import { problem } from "../../config/problems.ts";
-import type { AdminConfig, GatewayConfig, MountConfig } from "../../config/types.ts";
+import type { GatewayConfig, MountConfig } from "../../config/types.ts";
 import type { Frontend, ObserverRoute, PluginRoute, Route } from "../../plugin/frontend.ts";
 import { compile, type MountedMiddleware } from "../../walk/hooks.ts";
+import { enduringRoute } from "../../walk/route-failures.ts";
 import type { MountedFrontend } from "../../walk/mounted.ts";
+import { isApi } from "../admin/paths.ts";
+import type { Holders } from "../admin/holders.ts";
 import { admitting } from "../admin/permission.ts";
 import { bearer } from "../http/bearer.ts";
 import type { PluginSetup } from "./plugin-setup.ts";
@@ -28,11 +31,11 @@ export class ServedRoutes {
   readonly admin: MountedFrontend[] = [];
   readonly #taken: Record<Listener, Map<string, string>> = { public: new Map(), admin: new Map() };
   readonly #setup: PluginSetup;
-  readonly #tokens: AdminConfig["tokens"];
+  readonly #holders: Holders | undefined;
 
-  constructor(setup: PluginSetup, admin: AdminConfig | undefined) {
+  constructor(setup: PluginSetup, holders: Holders | undefined) {
     this.#setup = setup;
-    this.#tokens = admin?.tokens ?? [];
+    this.#holders = holders;
   }
 
   /** Takes those of the admin listener in; the others are the answer. */
@@ -43,8 +46,9 @@ export class ServedRoutes {
       const wrong = flaw(route, on, only);
       if (wrong !== undefined) this.#setup.refuse(mounted, `${nameOf(route)} ${wrong}`);
       else if (!this.#take(mounted, route, on)) continue;
-      else if (on === "public") open.push(route as Route);
-      else this.admin.push(this.#onAdmin(mounted.id, route as Route, fault));
+      else if (on === "public") open.push(this.#enduring(mounted, route as Route));
+      else
+        this.admin.push(this.#onAdmin(mounted.id, this.#enduring(mounted, route as Route), fault));
     }
     return open;
   }
@@ -69,9 +73,15 @@ export class ServedRoutes {
     return { ...BARE, name: id, frontend: { routes }, routes, chain: compile(middleware, id) };
   }
 
+  #enduring({ id }: MountConfig<any>, route: Route): Route {
+    const { services, scope } = this.#setup;
+    const { log, watchdog, conducts } = services;
+    return enduringRoute(route, { id, log, watchdog }, (hook) => conducts.of(id, hook, scope));
+  }
+
   #onAdmin(name: string, route: Route, fault: Frontend["fault"]): MountedFrontend {
     const least = ("role" in route ? route.role : undefined) ?? "owner";
-    const admit = { id: "admin", run: admitting(this.#tokens, least), applies: () => true };
+    const admit = { id: "admin", run: admitting(this.#holders, least), applies: () => true };
     return {
       ...BARE,
       name,
@@ -116,11 +126,12 @@ function flaw(route: AnyRoute, on: Listener, only: Brought["only"]): string | un
   if (typeof route.serve !== "function") return "has no serve";
   if (on !== "public" && on !== "admin")
     return `is on ${JSON.stringify(on)}; there are public and admin`;
+  if (on === "admin" && [route.path].flat().some(isApi)) return "is where commands are given";
   if (only && on !== only.on) return `is on ${on}: ${only.why}`;
   if (on === "public" && role !== undefined)
     return "has a role, and roles are the admin listener's";
-  if (on === "admin" && open !== undefined)
-    return "is open, and a route of the admin listener always asks for a token";
+  if (on === "admin" && open !== undefined && role !== undefined)
+    return "is open and has a role: say one of them";
   if (role !== undefined && !(ROLES as readonly unknown[]).includes(role))
     return `has the role ${JSON.stringify(role)}; there are ${ROLES.join(", ")}`;
   return undefined;

@@ -7,6 +7,9 @@ import { secretsOf } from "../../config/redact.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
 import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Generation } from "../../walk/generation.ts";
+import type { AdminApi } from "../admin/api.ts";
+import { isApi } from "../admin/paths.ts";
+import { mustHaveAdmin } from "../admin/needed.ts";
 import { listenAdmin } from "../admin/listener.ts";
 import { toHandler } from "../http/adapter.ts";
 import { createApp, stray, type Refused } from "../http/app.ts";
@@ -14,6 +17,7 @@ import { build, type BuiltGeneration } from "./build.ts";
 import { retaining, unkeepable } from "../services/retention.ts";
 import type { Services } from "../services/services.ts";
 import type { Refusal } from "../http/door.ts";
+import { type BoundPlace, placeOf } from "../http/places.ts";
 import {
   listen,
   type Listening,
@@ -70,34 +74,58 @@ export class GenerationSlot {
     return this.#current!;
   }
 
-  /** Opens the port: a client meets the generation of that moment. */
-  async listen(more: Partial<ListenOptions> = {}): Promise<Listening> {
+  /** Opens the port: a client meets the generation of that moment. `bound`: where, if that is not for the file to say. */
+  async listen(bound: readonly (BoundPlace | undefined)[] = []): Promise<Listening> {
     const { config } = this.current;
-    return (this.#listening = await listen({
-      ...config.listen,
+    const [first, ...also] = await Promise.all(
+      config.listen.map((each, i) => placeOf(each, bound[i])),
+    );
+    const listening = await listen({
+      ...first!,
+      also,
       limits: limitsOf(config),
-      ...more,
       handler: (req, res) => this.current.handler(req, res),
       refused: (refusal, who) => this.#cut("clients", refusal, who),
-    }));
+    });
+    for (const [i, { tls }] of config.listen.entries()) {
+      if (!tls) continue;
+      const { renewing } = await import("../http/tls.ts");
+      renewing(listening.servers[i]!, tls, { key: "listen.tls", log: this.#services.log });
+    }
+    return (this.#listening = listening);
   }
 
-  /** Undefined: gateway.yaml asks for none. */
-  async listenAdmin(): Promise<Listening | undefined> {
+  /** Undefined: gateway.yaml asks for none. `fd`: an open descriptor in place of its address. */
+  async listenAdmin(api: Pick<AdminApi, "serve">, fd?: number): Promise<Listening | undefined> {
     const { admin } = this.current.config;
+    if (admin) await mustHaveAdmin(admin, this.#services.store);
     return (
       admin &&
-      listenAdmin(
-        admin,
-        (req, res) => this.current.admin(req, res),
-        (refusal, who) => this.#cut("admin", refusal, who),
-      )
+      listenAdmin(admin, {
+        fd,
+        log: this.#services.log,
+        handler: (req, res) =>
+          isApi((req.url ?? "/").split("?", 1)[0]!)
+            ? void api.serve(req, res)
+            : this.current.admin(req, res),
+        refused: (refusal, who) => this.#cut("admin", refusal, who),
+      })
     );
   }
 
   /** Requests of clients under way in this process. */
   get inFlight(): number {
     return this.#listening?.inflight() ?? 0;
+  }
+
+  /** Of them those that frontends have, of this generation and of those that end. */
+  inFlightOf(): Readonly<Record<string, number>> {
+    const sum: Record<string, number> = {};
+    for (const { frontends, inFlightOf } of [this.current.built, ...this.#retired])
+      // One that speaks several protocols is there once for each.
+      for (const name of new Set(frontends.map((frontend) => frontend.name)))
+        sum[name] = (sum[name] ?? 0) + inFlightOf(name);
+    return sum;
   }
 
   /** By the listener, before a route was looked for. */
@@ -174,7 +202,7 @@ export class GenerationSlot {
     this.#listening?.limit(limitsOf(serving.config));
     this.#services.gate.limit(serving.config.overload);
     this.#services.room.limit(serving.config.bounds.inFlightBytes);
-    if (!old) return;
+    if (!old) return void this.#services.crossings?.left();
     this.#retired.add(old);
     void old.retire().then(() => {
       this.#retired.delete(old);

@@ -35,6 +35,8 @@ export class Crowd {
     const here = (this.#of.get(address) ?? 0) + 1;
     this.#of.set(address, here);
     if (++this.#all > this.#limits.connections) return IN_ALL;
+    // A unix socket has no addresses: all clients that come by it are one.
+    if (address === "") return undefined;
     return here > this.#limits.connectionsPerAddress ? OF_ADDRESS : undefined;
   }
 

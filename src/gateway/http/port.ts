@@ -23,11 +23,31 @@ export const share = (
   { host, port }: { readonly host: string; readonly port: number },
   handler: RequestListener,
   key?: string,
+  make: (handler: RequestListener) => Server = serve,
 ): Promise<Server> =>
   new Promise((resolve, reject) => {
-    const server = serve(handler);
+    const server = make(handler);
     server.once("error", (error) => reject(unbound(host, port, error, key)));
     server.listen({ host, port }, () => {
+      server.removeAllListeners("error");
+      resolve(server);
+    });
+  });
+
+/** What was open before this process began: a service manager holds it, and hands it over. */
+export const inherit = (server: Server, fd: number): Promise<Server> =>
+  new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      try {
+        fail("conflict", `The socket that was handed over (${fd}) cannot be used: ${error.code}.`, {
+          code: "listen_failed",
+          cause: error,
+        });
+      } catch (fault) {
+        reject(fault as Error);
+      }
+    });
+    server.listen({ fd }, () => {
       server.removeAllListeners("error");
       resolve(server);
     });

@@ -4,27 +4,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import { nextId } from "../../lib/id.ts";
+import { isSmallBody } from "../../lib/small-body.ts";
 import { Crowd, type CrowdLimits } from "./connections.ts";
 import type { Refusal } from "./door.ts";
 import { gone, Pace, slow, stuck } from "./pace.ts";
 import { LATE_BODY, LATE_HEAD, SLOW_BODY } from "./late.ts";
 import { rawRefusal } from "./refusal.ts";
-
-export interface SocketLimits extends CrowdLimits {
-  /** For a whole head, from the connection or from its first byte; also for a socket that says nothing at first. */
-  readonly headMs: number;
-  /** For a whole request, body included. */
-  readonly receiptMs: number;
-  /** In so long a body that is read makes some way, or it is cut. */
-  readonly slowMs: number;
-  /** And an answer that is written. */
-  readonly stuckMs: number;
-  readonly inFlightPerSocket: number;
-  readonly requestsPerSocket: number;
-  /** After an answer to a request whose body was not read: so long, and so many more bytes, may the client take to notice. */
-  readonly lingerMs: number;
-  readonly lingerBytes: number;
-}
+import type { SocketLimits } from "./socket-limits.ts";
 
 interface Held {
   readonly socket: Socket;
@@ -149,11 +135,12 @@ export class Sockets {
       held.receivingSince = this.#now;
       held.receivingFrom = held.socket.bytesRead;
       held.came.rest();
-      // An answer before the body is in ends the connection: "Connection: close" goes out by itself.
       const keep = res.shouldKeepAlive;
-      res.shouldKeepAlive = false;
+      // An answer before a large body is in ends the connection: "Connection: close" goes out by itself.
+      if (!isSmallBody(headers)) res.shouldKeepAlive = false;
       req.on("end", () => {
         if (!held.over) res.shouldKeepAlive = keep;
+        if (held.inFlight === 0) this.#quiet(held);
       });
     }
     if (held.inFlight <= this.#limits.inFlightPerSocket) return true;
@@ -175,9 +162,15 @@ export class Sockets {
     if (held.inFlight > 0) return;
     // A socket may stay for minutes; what its last request brought does not.
     held.latest = undefined;
+    this.#quiet(held);
+    if (this.#draining) held.socket.destroySoon();
+  }
+
+  /** What has come so far is no part of a next request. */
+  #quiet(held: Held): void {
     if (held.receiving?.complete) held.receiving = undefined;
     held.quietAt = held.socket.bytesRead;
-    if (this.#draining) held.socket.destroySoon();
+    held.headSince = undefined;
   }
 
   /** From now on every answer says that it is the last one on its socket. What has said otherwise keeps its word. */
@@ -264,10 +257,12 @@ export class Sockets {
     return said;
   }
 
-  /** Into an answer that has begun, no other is written; a client that never sent a byte gets none. */
+  /** Into an answer that has begun, or behind one, no other is written; a client that never sent a byte gets none. */
   #say(held: Held, refusal: Refusal, id: string): boolean {
     held.over = held.unread = true;
-    const untouched = held.inFlight === 0 || (held.inFlight === 1 && !held.latest?.headersSent);
+    const untouched =
+      (held.inFlight === 0 && !held.receiving) ||
+      (held.inFlight === 1 && !held.latest?.headersSent);
     const said = untouched && held.socket.bytesRead > 0 && held.socket.writable;
     if (said) rawRefusal(held.socket, refusal, id);
     return said;

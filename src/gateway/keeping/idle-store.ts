@@ -18,6 +18,7 @@ export async function idleStore(
     log,
     shared: new Shared(),
     peers: createPeers(),
+    own: () => fail("unavailable", "No gateway is running."),
     readings: async () => fail("unavailable", "No gateway is running."),
     stateDir: config.stateDir,
     env: process.env,

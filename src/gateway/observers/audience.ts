@@ -18,6 +18,8 @@ export interface Observing {
   turnedAway(refusal: TurnedAway): void;
   /** `from`: the process that says so, when it is another one. */
   told(notice: Notice, from?: object): void;
+  /** Resolves when all of them have been told: false where one had no room for it. */
+  heard(notice: Notice): Promise<boolean>;
   /** A batch of any process is durable. */
   landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void;
   /** That process has ended: what was wrong with it alone is over. */
@@ -84,6 +86,12 @@ export class Audience implements Observing {
     if (notice.type === "ledger" && !this.#isNews(notice.ok, from)) return;
     this.#journal.told(notice);
     for (const candidate of this.#candidates) candidate.told(notice);
+  }
+
+  async heard(notice: Notice): Promise<boolean> {
+    this.#journal.told(notice);
+    const all = await Promise.all(this.#candidates.map((candidate) => candidate.heard(notice)));
+    return !all.includes(false);
   }
 
   landed(batch: readonly StoreCommand[], verdicts: readonly Verdict[]): void {

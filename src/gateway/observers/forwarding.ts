@@ -30,6 +30,8 @@ export function forwarding(link: () => Pick<Link, "tell">): Forwarding {
     seen: (record) => soon(records.push(record)),
     turnedAway: (refusal) => soon(refusals.push(refusal)),
     told: (notice) => link().tell("told", notice),
+    // Verdicts are heard in the primary.
+    heard: async () => true,
     // Batches of all processes become durable in the primary.
     landed() {},
     gone() {},

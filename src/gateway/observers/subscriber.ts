@@ -1,6 +1,7 @@
 // One observer, with what waits for it: told one thing at a time, and no more is kept for it than there is room for.
 import { wallClock } from "../../lib/wall-clock.ts";
 import type { Log } from "../../lib/log.ts";
+import type { Conduct } from "../../walk/conduct.ts";
 import type { Notice } from "../../plugin/notice.ts";
 import type {
   LedgerLine,
@@ -15,7 +16,12 @@ export interface MountedObserver {
   readonly id: string;
   readonly observer: Observer;
   readonly sends: ObserverDef["sends"];
+  /** How each of its hooks behaves. The host's own have none. */
+  readonly conduct?: (hook: ObserverHook) => Conduct;
 }
+
+const TELLS = ["told", "seen", "turnedAway", "billed"] as const;
+type ObserverHook = (typeof TELLS)[number];
 
 export type Clients = NonNullable<Observer["clients"]>;
 
@@ -23,6 +29,10 @@ export const EVERY_MS = 200;
 export const BATCH = 256;
 const MOST = 10_000;
 const END_MS = 5_000;
+/** An observer that takes longer over what it was told is not waited for. */
+const TELL_MS = 30_000;
+/** Until it is looked again whether one that is not asked may be told something. */
+const AGAIN_MS = 1_000;
 
 export class Subscriber {
   readonly #of: MountedObserver;
@@ -31,15 +41,18 @@ export class Subscriber {
   #records: RequestRecord[] = [];
   #refusals: TurnedAway[] = [];
   #lines: LedgerLine[] = [];
-  #notices: Notice[] = [];
+  #notices: { readonly notice: Notice; readonly told?: (() => void) | undefined }[] = [];
   #dropped = 0;
   #timer: NodeJS.Timeout | undefined;
   #telling: Promise<void> | undefined;
+  readonly #conducts = new Map<ObserverHook, Conduct>();
 
   constructor(of: MountedObserver, log: Log, counts: Map<string, number>) {
     this.#of = of;
     this.#log = log;
     this.#counts = counts;
+    for (const hook of TELLS)
+      if (of.conduct && of.observer[hook]) this.#conducts.set(hook, of.conduct(hook));
     if (!counts.has(of.id)) counts.set(of.id, 0);
   }
 
@@ -82,10 +95,21 @@ export class Subscriber {
     this.#counts.set(this.#of.id, this.#counts.get(this.#of.id)! + 1);
   }
 
-  told(notice: Notice): void {
-    if (!this.#of.observer.told) return;
-    if (this.#notices.length < MOST) this.#notices.push(notice);
-    this.#tell();
+  told(notice: Notice, told?: () => void): boolean {
+    if (this.#notices.length >= MOST) return false;
+    if (!this.#of.observer.told) told?.();
+    else {
+      this.#notices.push({ notice, told });
+      this.#tell();
+    }
+    return true;
+  }
+
+  /** Resolves when it was told, whatever it made of it; false: there is no room for it. */
+  heard(notice: Notice): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (!this.told(notice, () => resolve(true))) resolve(false);
+    });
   }
 
   async end(): Promise<void> {
@@ -105,7 +129,7 @@ export class Subscriber {
   async #last(): Promise<void> {
     // What comes while it is told something is told in turn.
     while (this.#telling) await this.#telling;
-    await this.#safely(() => this.#of.observer.end?.());
+    await this.#safely("end", () => this.#of.observer.end?.());
   }
 
   #tell(): void {
@@ -113,9 +137,25 @@ export class Subscriber {
     this.#timer = undefined;
     this.#telling ??= this.#all().finally(() => {
       this.#telling = undefined;
-      const waiting = [this.#records, this.#refusals, this.#lines].map(({ length }) => length);
-      if (this.#notices.length > 0 || Math.max(...waiting) >= BATCH) this.#tell();
+      const due = (hook: ObserverHook, least: number) =>
+        this.#waiting(hook) >= least && !this.#conducts.get(hook)?.state;
+      if (due("told", 1) || TELLS.some((hook) => due(hook, BATCH))) this.#tell();
+      else if (TELLS.some((hook) => this.#waiting(hook) > 0))
+        this.#timer ??= setTimeout(() => this.#tell(), AGAIN_MS).unref();
     });
+  }
+
+  #waiting(hook: ObserverHook): number {
+    if (hook === "told") return this.#notices.length;
+    if (hook === "seen") return this.#records.length;
+    return hook === "billed" ? this.#lines.length : this.#refusals.length;
+  }
+
+  /** Whether there is something for it that it may be told now. What fails again and again is kept for it, as far as there is room. */
+  #may(hook: ObserverHook): boolean {
+    if (this.#waiting(hook) === 0) return false;
+    const conduct = this.#conducts.get(hook);
+    return !conduct || conduct.well || conduct.enter();
   }
 
   /** One thing at a time, until nothing is left. */
@@ -124,21 +164,23 @@ export class Subscriber {
     await new Promise(setImmediate);
     const { observer } = this.#of;
     for (;;) {
-      const notice = this.#notices.shift();
-      if (notice) await this.#safely(() => observer.told!(notice));
-      else if (this.#records.length > 0) {
+      if (this.#may("told")) {
+        const { notice, told } = this.#notices.shift()!;
+        await this.#safely("told", () => observer.told!(notice));
+        told?.();
+        continue;
+      }
+      if (this.#may("seen")) {
         const batch = this.#records.splice(0, BATCH);
-        await this.#safely(() => observer.seen!(batch));
-        this.#tellDropped();
-      } else if (this.#refusals.length > 0) {
+        await this.#safely("seen", () => observer.seen!(batch));
+      } else if (this.#may("turnedAway")) {
         const batch = this.#refusals.splice(0, BATCH);
-        await this.#safely(() => observer.turnedAway!(batch));
-        this.#tellDropped();
-      } else if (this.#lines.length > 0) {
+        await this.#safely("turnedAway", () => observer.turnedAway!(batch));
+      } else if (this.#may("billed")) {
         const lines = this.#lines.splice(0, BATCH);
-        await this.#safely(() => observer.billed!(lines));
-        this.#tellDropped();
+        await this.#safely("billed", () => observer.billed!(lines));
       } else return;
+      this.#tellDropped();
     }
   }
 
@@ -150,14 +192,28 @@ export class Subscriber {
       { plugin: this.#of.id, records },
       "an observer is too slow: records were not kept for it",
     );
-    if (this.#of.observer.told) this.#notices.push({ type: "dropped", records, at: wallClock() });
+    if (this.#of.observer.told) {
+      const notice = { type: "dropped", records, at: wallClock() } as const;
+      this.#notices.push({ notice });
+    }
   }
 
-  async #safely(tell: () => unknown): Promise<void> {
+  async #safely(hook: ObserverHook | "end", tell: () => unknown): Promise<void> {
+    const conduct = hook === "end" ? undefined : this.#conducts.get(hook);
+    let late: NodeJS.Timeout | undefined;
+    const over = new Promise<"late">((resolve) => {
+      late = setTimeout(() => resolve("late"), TELL_MS);
+    });
     try {
-      await tell();
+      if ((await Promise.race([Promise.resolve(tell()), over])) === "late") {
+        this.#log.error({ plugin: this.#of.id, hook }, "an observer took too long");
+        conduct?.failed("slow", {});
+      } else if (conduct && !conduct.well) conduct.went();
     } catch (err) {
-      this.#log.error({ plugin: this.#of.id, err }, "an observer failed");
+      this.#log.error({ plugin: this.#of.id, hook, err }, "an observer failed");
+      conduct?.failed("threw", {});
+    } finally {
+      clearTimeout(late);
     }
   }
 }

@@ -1,6 +1,6 @@
 // The thread that watches the loop. It counts its own turns, not the clock: a machine that slept and a process that was held
-// are no loop that stands, and where the processor is scarce this thread goes without as well.
-import { writeSync } from "node:fs";
+// are no loop that stands. Nor is one that waits for a processor: where the system tells how long it did, that time does not count.
+import { readFileSync, writeSync } from "node:fs";
 import { Session, type Debugger } from "node:inspector";
 import { workerData } from "node:worker_threads";
 import { wallClock } from "../../lib/wall-clock.ts";
@@ -14,9 +14,13 @@ const LATE = 2;
 /** For the loop to say where it is. */
 const ASK_MS = 8_000;
 const FRAMES = 12;
+/** Linux: what the main thread has run, and what it has waited to run, in nanoseconds. */
+const SCHEDULED = `/proc/self/task/${process.pid}/schedstat`;
 
 let beats = -1;
+/** In milliseconds of its own. */
 let stood = 0;
+let starved = starvedMs();
 let turned = performance.now();
 let over = false;
 
@@ -31,9 +35,19 @@ setInterval(() => {
   const beat = Atomics.load(cells, CELLS.beats);
   const moved = beat !== beats || late || Atomics.load(cells, CELLS.paused) === 1;
   beats = beat;
-  stood = moved ? 0 : stood + 1;
-  if (stood * everyMs >= standMs) end(`the process stood for ${standMs / 1000} s`);
+  const waited = starvedMs() - starved;
+  starved += waited;
+  stood = moved ? 0 : Math.max(0, stood + everyMs - waited);
+  if (stood >= standMs) end(`the process stood for ${standMs / 1000} s`);
 }, everyMs);
+
+function starvedMs(): number {
+  try {
+    return Number(readFileSync(SCHEDULED, "utf8").split(" ")[1]) / 1e6 || 0;
+  } catch {
+    return 0;
+  }
+}
 
 function end(why: string): void {
   over = true;

@@ -5,7 +5,16 @@ import type { Answers, Link } from "./link.ts";
 import { heard, pack, told, unpack, type PackedBatch, type WireReply } from "./wire.ts";
 
 /** What may be asked without changing anything. */
-const READS = ["key", "keys", "entries", "totals", "price", "verify"] as const;
+const READS = [
+  "key",
+  "keys",
+  "accounts",
+  "counted",
+  "entries",
+  "totals",
+  "price",
+  "verify",
+] as const;
 
 /** Without a lease: the owner gives signs of life for all. */
 export const borrowed = (link: Pick<Link, "ask">): Store => ({
@@ -29,6 +38,9 @@ export const lending = (
   apply: async (packed: PackedBatch) => told(await apply(unpack(packed))),
   key: (digest: string) => store.key(digest),
   keys: (page?: never) => store.keys(page),
+  // What it does not have is empty: a worker asks nothing of an account that is none.
+  accounts: (page?: never) => store.accounts?.(page) ?? { items: [] },
+  counted: (limits: never, at: number) => store.counted?.(limits, at) ?? [],
   entries: (query: never, page?: never) => reports.entries(query, page),
   totals: (query: never) => reports.totals(query),
   price: (hash: string) => store.price?.(hash),

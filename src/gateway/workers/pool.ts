@@ -6,23 +6,24 @@ import { problem } from "../../config/problems.ts";
 import type { GatewayConfig, Located } from "../../config/types.ts";
 import type { ProblemLocator } from "../generation/plugin-setup.ts";
 import type { Services } from "../services/services.ts";
-import { reachable } from "../http/listener.ts";
-import { choose } from "../http/port.ts";
+import { type BoundPlace, chosenPlace } from "../http/places.ts";
 import type { WorkerStatus } from "../types.ts";
 import type { ReadingSource } from "../readings/all.ts";
+import type { LiveSource } from "../requests/under-way.ts";
 import { carrying } from "./carrier.ts";
 import { settleLeft, tellEnd } from "./ends.ts";
 import { firstOf } from "./first-problems.ts";
 import { spawn, type Member } from "./worker-handle.ts";
-import type { WorkerConfig, BoundPort } from "./commands.ts";
+import type { Told, WorkerCommands, WorkerConfig } from "./commands.ts";
 
 export interface WorkerPoolOptions {
   readonly size: number;
   /** The program that a worker runs. */
   readonly program: string;
   readonly services: Services;
-  /** Of the port. */
   readonly listen: GatewayConfig["listen"];
+  /** Descriptors that were open before we came, for the first of them. */
+  readonly handed: readonly number[];
   /** What requests in flight have at an end. */
   readonly drainMs: () => number;
   /** None stays up. */
@@ -55,7 +56,7 @@ export class WorkerPool {
   readonly #retired = new WeakSet<Member>();
   readonly #follow: () => void;
   #order: WorkerConfig;
-  #port: BoundPort | undefined;
+  #places: readonly BoundPlace[] = [];
   #failures = 0;
   #opened = false;
   #announced = false;
@@ -75,8 +76,9 @@ export class WorkerPool {
     });
   }
 
+  urls: readonly string[] = [];
   get url(): string {
-    return this.#port?.url ?? "";
+    return this.urls[0] ?? "";
   }
 
   /** Calls under way, of all. */
@@ -111,7 +113,7 @@ export class WorkerPool {
     this.#order = order;
     // A worker that cannot is of no use; one that has joined since these were asked knows of the order before.
     const joined = [...this.#serving].filter((member) => !workers.includes(member));
-    const commit = (member: Member) => member.ask("commit", WORD_MS, this.#port!);
+    const commit = (member: Member) => member.ask("commit", WORD_MS, this.#places);
     await Promise.all([
       this.#each(workers, (member) => commit(member).catch(member.kill)),
       this.#each(joined, (member) => this.#catchUp(member).catch(member.kill)),
@@ -130,13 +132,13 @@ export class WorkerPool {
   }
 
   /** For readings: those too that begin, and those that finish what they have. */
-  sources(): readonly ReadingSource[] {
+  sources(): readonly (ReadingSource & LiveSource)[] {
     return [...this.#all].map(({ source }) => source);
   }
 
-  /** Resolves when no process remembers anything of a key any more. */
-  forget = (): Promise<unknown> =>
-    this.#each([...this.#all], (member) => member.ask("forget", WORD_MS));
+  /** Resolves when every process has heard it. */
+  tell = <N extends Told>(name: N, ...args: Parameters<WorkerCommands[N]>): Promise<unknown> =>
+    this.#each([...this.#all], (member) => member.ask(name, WORD_MS, ...args));
 
   async status(): Promise<WorkerStatus[]> {
     const told: WorkerStatus[] = [];
@@ -198,6 +200,7 @@ export class WorkerPool {
         ),
       peers: (id, question) => this.peers(id, question, member),
       readings: services.readings,
+      others: () => [...this.#serving].some((each) => each !== member),
     });
     this.#all.add(member);
     for (const provider of services.lists.providers()) member.tellList(services.lists, provider);
@@ -211,21 +214,20 @@ export class WorkerPool {
     return member.ask("prepare", PREPARE_MS, order);
   }
 
-  /** The first one shows whether the port can be had; the others join it. */
+  /** The first one shows whether the ports can be had; the others join it. */
   async #openPort(workers: readonly Member[]): Promise<void> {
-    const { host, port } = this.#of.listen;
-    for (let tries = port === 0 ? TRIES : 1; ; tries--) {
-      const chosen = await choose(host, port);
-      const url = `http://${reachable(host)}:${chosen.port}`;
-      this.#port = { address: chosen.host, port: chosen.port, url };
+    const { listen, handed } = this.#of;
+    const any = listen.some(({ port }) => port === 0);
+    for (let tries = any ? TRIES : 1; ; tries--) {
+      this.#places = await Promise.all(listen.map((each, i) => chosenPlace(each, handed[i])));
       try {
-        await workers[0]!.ask("commit", WORD_MS, this.#port);
+        this.urls = await workers[0]!.ask("commit", WORD_MS, this.#places);
         break;
       } catch (error) {
         if (tries <= 1) throw error;
       }
     }
-    for (const member of workers.slice(1)) await member.ask("commit", WORD_MS, this.#port);
+    for (const member of workers.slice(1)) await member.ask("commit", WORD_MS, this.#places);
     // While the port opens no worker takes the place of one that ends.
     const gone = workers.find((member) => !this.#all.has(member));
     if (gone) throw new Error(`A worker has ended (${await gone.over}).`);
@@ -271,18 +273,17 @@ export class WorkerPool {
     if (this.#failures > 1)
       await sleep(Math.min(PAUSE_MS.last, PAUSE_MS.first * 2 ** this.#failures));
     if (this.#ending) return;
-    const { services } = this.#of;
     const member = this.#spawn(place);
     try {
       await this.#catchUp(member);
     } catch (error) {
       // If it is not dead yet it is of no use: its end brings the next try.
-      services.log.error({ worker: place, err: error }, "a worker did not start");
+      this.#of.services.log.error({ worker: place, err: error }, "a worker did not start");
       member.kill();
       return;
     }
     this.#serving.add(member);
-    services.log.info({ worker: place, pid: member.pid }, "a worker has been replaced");
+    this.#of.services.log.info({ worker: place, pid: member.pid }, "a worker has been replaced");
   }
 
   /** What is current may change while it builds. */
@@ -292,7 +293,7 @@ export class WorkerPool {
       order = this.#order;
       const problems = await this.#prepare(member, order);
       if (problems.length > 0) throw new Error(problems.map(({ message }) => message).join("; "));
-      await member.ask("commit", WORD_MS, this.#port!);
+      await member.ask("commit", WORD_MS, this.#places);
     } while (order !== this.#order);
     if (this.#announced) await member.ask("announce", WORD_MS);
   }

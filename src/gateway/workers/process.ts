@@ -3,16 +3,17 @@
 import { resolve } from "node:path";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { createLists } from "../../catalogue/lists.ts";
+import { fail } from "../../model/error.ts";
 import { defaultText } from "../../config/default.ts";
 import { loadConfig } from "../../config/load.ts";
 import type { GatewayConfig, LoadPlugin, Located } from "../../config/types.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Mask } from "../../lib/mask.ts";
 import { Scope, Shared } from "../../lib/scope.ts";
+import { KnownAccounts } from "../services/accounts.ts";
 import { openServices, type Services } from "../services/services.ts";
 import type { Listening } from "../http/listener.ts";
 import { forwarding } from "../observers/forwarding.ts";
-import { share } from "../http/port.ts";
 import { GenerationSlot, type LiveGeneration } from "../generation/slot.ts";
 import { OwnReader } from "../readings/own.ts";
 import { createPeers } from "../services/peers.ts";
@@ -40,6 +41,7 @@ class WorkerProcess {
   readonly #of: WorkerOptions;
   readonly #scope = new Scope();
   readonly #lists = createLists();
+  readonly #accounts = new KnownAccounts();
   readonly #startedAt = wallClock();
   readonly #over = Promise.withResolvers<void>();
   readonly #link: Link;
@@ -71,13 +73,18 @@ class WorkerProcess {
   #commands(): WorkerCommands {
     return {
       prepare: (of) => this.#prepare(of),
-      commit: (port) => this.#commit(port),
+      commit: (at) => this.#commit(at),
       abandon: () => this.#abandon(),
       lists: (provider, heard) => this.#heard(provider, heard),
       peer: (id, question) => this.#peers.asked(id, question),
       forget: () => this.#here?.services.keys.forget(),
+      wake: (provider, credential) => this.#here?.services.rests.wake(provider, credential),
+      account: (record) => this.#accounts.put(record),
+      accounts: () => this.#accounts.read(borrowed(this.#link)),
+      away: (why) => this.#here?.services.ledger.away(why),
       status: () => this.#status(),
       readings: () => this.#here!.reader.read(),
+      underWay: () => this.#here?.services.underWay.list() ?? [],
       announce: () => this.#here!.slot.announce(),
       stop: (drainMs) => this.#stop(drainMs),
     };
@@ -104,12 +111,13 @@ class WorkerProcess {
     return [];
   }
 
-  async #commit({ address, port, url }: Parameters<WorkerCommands["commit"]>[0]): Promise<void> {
+  async #commit(at: Parameters<WorkerCommands["commit"]>[0]): Promise<readonly string[]> {
     const { slot } = this.#here!;
     if (this.#next) slot.swap(this.#next);
     this.#next = undefined;
-    this.#url = url;
-    this.#listening ??= await slot.listen({ host: address, port, open: share });
+    this.#listening ??= await slot.listen(at);
+    this.#url = this.#listening.url;
+    return this.#listening.urls;
   }
 
   async #abandon(): Promise<void> {
@@ -132,6 +140,8 @@ class WorkerProcess {
       startedAt: this.#startedAt,
       generations: slot.generations(),
       resting: services.rests.list(),
+      quarantined: services.conducts.list(),
+      speeds: services.rests.speeds(),
       files: services.files.counts(),
     };
   }
@@ -155,9 +165,11 @@ class WorkerProcess {
       contextServices: {
         log,
         stateDir: config.stateDir,
+        proxy: config.proxy,
         env,
         shared: new Shared(),
         peers: this.#peers,
+        own: () => this.#url || fail("unavailable", "The gateway does not serve yet."),
         readings: () => this.#link.ask("readings"),
       },
       mask,
@@ -165,6 +177,7 @@ class WorkerProcess {
       publicUrl: () => this.#here!.slot.current.config.publicUrl ?? this.#url,
       store: borrowed(this.#link),
       lists: this.#lists,
+      accounts: this.#accounts,
       observing: this.#observing,
       claims: {
         begin: (claim) => this.#link.ask("claim", claim),
@@ -173,6 +186,6 @@ class WorkerProcess {
       },
     });
     const slot = new GenerationSlot(services);
-    return { services, slot, reader: new OwnReader(services, () => slot.inFlight) };
+    return { services, slot, reader: new OwnReader(services, slot) };
   }
 }

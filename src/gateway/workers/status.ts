@@ -5,12 +5,22 @@ export function together(primary: Status, workers: readonly WorkerStatus[] | und
   if (!workers) return primary;
   const inFlight = new Map(primary.generations.map((each) => [each.generation, each.inFlight]));
   const resting = new Map<string, Status["resting"][number]>();
+  // Observers are in the primary, and other plugins in the workers.
+  const all = [primary, ...workers].flatMap(({ quarantined }) => quarantined);
+  const quarantined = new Map<string, Status["quarantined"][number]>();
+  for (const one of all.toSorted((a, b) => a.until - b.until))
+    quarantined.set(`${one.plugin} ${one.hook}`, one);
+  const speeds = new Map<string, Status["speeds"][number]>();
   const files = { ...primary.files };
   for (const worker of workers) {
     for (const { generation, inFlight: more } of worker.generations)
       inFlight.set(generation, (inFlight.get(generation) ?? 0) + more);
     for (const rest of worker.resting)
       if (rest.until > (resting.get(rest.what)?.until ?? 0)) resting.set(rest.what, rest);
+    for (const speed of worker.speeds) {
+      const key = `${speed.what} ${speed.stream}`;
+      if (speed.askedAt > (speeds.get(key)?.askedAt ?? 0)) speeds.set(key, speed);
+    }
     // One folder, which each counts now and then; what was done is each one's own.
     files.files = Math.max(files.files, worker.files.files);
     files.bytes = Math.max(files.bytes, worker.files.bytes);
@@ -23,6 +33,9 @@ export function together(primary: Status, workers: readonly WorkerStatus[] | und
       .map(([generation, flying]) => ({ generation, inFlight: flying }))
       .sort((a, b) => b.generation - a.generation),
     resting: [...resting.values()],
+    quarantined: [...quarantined.values()],
+    // Each has its own view: what is told is that of the one that asked last.
+    speeds: [...speeds.values()],
     files,
     workers,
   };

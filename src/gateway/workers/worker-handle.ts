@@ -8,8 +8,10 @@ import type { TurnedAway } from "../../plugin/observer.ts";
 import type { Store } from "../../plugin/store.ts";
 import type { HeardRequest } from "../../walk/generation.ts";
 import type { ReadingSource } from "../readings/all.ts";
+import type { LiveSource } from "../requests/under-way.ts";
 import type { ClaimedRequest, ClaimOutcome, Claims } from "../../walk/claims.ts";
 import type { Observing } from "../observers/audience.ts";
+import { handAgain } from "./handover.ts";
 import { createHolds, type Holds } from "./holds.ts";
 import { createLink, type Channel } from "./link.ts";
 import { lending } from "./lent-store.ts";
@@ -39,7 +41,7 @@ export interface Member {
     ...args: Parameters<WorkerCommands[N]>
   ): Promise<Answer<N> | undefined>;
   /** Its readings. */
-  readonly source: ReadingSource;
+  readonly source: ReadingSource & LiveSource;
   /** A provider's live list is another one. */
   tellList(lists: Lists, provider: string): void;
   kill(): void;
@@ -65,12 +67,15 @@ export function spawn(
     peers: (id: string, question: unknown) => Promise<unknown>;
     /** The same, for what all processes are like. */
     readings: () => Promise<unknown>;
+    /** Whether another one takes connections. */
+    others: () => boolean;
   },
 ): Member {
   const forked = cluster.fork();
   const { process: child } = forked;
   // A connection cannot be handed to a worker that has just died; its end is told by itself.
   forked.on("error", () => {});
+  handAgain(child, of.others);
   const holds = createHolds(of.apply);
   const link = createLink(child as Channel, {
     ...lending(of.store, of.reports, holds.apply),
@@ -123,7 +128,10 @@ export function spawn(
       }
     },
     wonder,
-    source: { ask: () => wonder("readings", READING_MS) },
+    source: {
+      ask: () => wonder("readings", READING_MS),
+      underWay: () => wonder("underWay", READING_MS),
+    },
     tellList: (lists, provider) => link.tell("lists", provider, lists.of(provider)),
     kill: () => void child.kill("SIGKILL"),
     over,

@@ -182,8 +182,21 @@ const NOTICES: readonly Notice[] = [
   { type: "ledger", at: 1, ok: false },
   { type: "worker_gone", at: 1, worker: 1, pid: 2, how: "SIGKILL", calls: 0 },
   { type: "dropped", at: 1, records: 3 },
+  {
+    type: "quarantined",
+    at: 1,
+    plugin: "middleware.guard",
+    hook: "rewrite",
+    why: "threw",
+    until: 2,
+    failures: 5,
+  },
+  { type: "released", at: 1, plugin: "middleware.guard", hook: "rewrite" },
   { type: "weather", at: 1 } as unknown as Notice,
 ];
+
+/** Whatever it sends to is not there. */
+const END_MS = 5_000;
 
 /**
  * The laws of an observer: it takes every record and every notice, also those that are newer than it, and changes
@@ -199,10 +212,18 @@ export function observer(subject: Subject): Check[] {
       for (const batch of [REFUSALS, ...REFUSALS.map((one) => [one])])
         await it.turnedAway?.(freeze(batch));
     }),
-    each("end: after all of it, and with nothing before it", async (it) => {
-      await it.seen?.(freeze(RECORDS));
-      await it.end?.();
-    }),
+    each(
+      "end: after all of it, with nothing before it, and in the time that it has",
+      async (it) => {
+        await it.seen?.(freeze(RECORDS));
+        const began = performance.now();
+        await it.end?.();
+        assert.ok(
+          performance.now() - began < END_MS,
+          "it takes longer to end than it is waited for",
+        );
+      },
+    ),
     each("billed: takes every kind of bill, and changes none", async (it) => {
       for (const batch of [BILLS, ...BILLS.map((one) => [one])]) await it.billed?.(freeze(batch));
     }),

@@ -164,9 +164,19 @@ function events({ client, recording, stream }: Case, bytes: Buffer, headers = re
     : decodeWhole(client, bytes, asking({ stream }), headers);
 }
 
+/** What belongs to a model names it: here by the provider that it was asked of, there by none. */
+function unnamed(value: unknown, of = ""): unknown {
+  if (Array.isArray(value)) return value.map((one) => unnamed(one));
+  if (Object.getPrototypeOf(value ?? 0) !== Object.prototype) return value;
+  const all = Object.entries(value as object).filter(
+    ([name]) => of !== "proof" || name !== "model",
+  );
+  return Object.fromEntries(all.map(([name, one]) => [name, unnamed(one, name)]));
+}
+
 const meaning = (all: readonly ModelEvent[]): unknown => {
   const { blocks, finish } = essence(all) as { blocks: unknown; finish: unknown };
-  return { blocks, finish };
+  return { blocks: unnamed(blocks), finish };
 };
 
 const said = (of: Case, { bytes, headers }: Got): unknown => meaning(events(of, bytes, headers));

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { KeyRecord, Store } from "../../plugin/store.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { Store } from "../../plugin/store.ts";
 import { claim, left, NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
 /** A file of its own for as long as the work lasts. */

@@ -1,6 +1,10 @@
 // What limits and budgets count, and when they let a key in again.
 import assert from "node:assert/strict";
+import type { Verdict } from "../../plugin/store.ts";
 import { claim, left, NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
+
+const told = (verdict: Verdict): readonly number[] =>
+  (verdict.ok ? (verdict.crossed ?? []) : []).map(({ percent }) => percent);
 
 /** How each kind of window counts, and that a denial takes nothing. */
 export const limitLaws: readonly Law[] = [
@@ -87,6 +91,37 @@ export const limitLaws: readonly Law[] = [
         [crossing?.percent, crossing?.used, crossing?.scope, crossing?.unit, crossing?.per],
         [100, 1_000n, "key:alice", "nano_usd", "total"],
       );
+    },
+  ],
+
+  [
+    "what was corrected downwards and goes over again is not told twice; parts of a raised limit are",
+    async (store) => {
+      let n = 0;
+      const spend = async (costNano: bigint, max = 1_000n) => {
+        const attempt = `spend-${++n}`;
+        await one(store, reserve(attempt, { claims: [claim({ max }, 1n)] }));
+        return told(await one(store, settle(attempt, { costNano })));
+      };
+      const correct = async (costNano: bigint) =>
+        told(
+          await one(store, {
+            do: "adjust",
+            at: NOON,
+            attempt: "spend-1",
+            costNano,
+            reason: `nth ${++n}`,
+            actor: "test",
+          }),
+        );
+      assert.deepEqual(await spend(600n), [50]);
+      assert.deepEqual(await correct(-200n), []);
+      assert.deepEqual(await correct(150n), []);
+      assert.deepEqual(await spend(100n), []);
+      assert.deepEqual(await correct(-600n), []);
+      assert.deepEqual(await spend(800n), [80]);
+      assert.deepEqual(await spend(150n, 2_000n), [50]);
+      assert.deepEqual(await spend(100n, 1_500n), []);
     },
   ],
 

@@ -1,6 +1,7 @@
 // How what was written is found again: keys, entries, totals, prices.
 import assert from "node:assert/strict";
-import type { KeyRecord, Store, Total } from "../../plugin/store.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { Store, Total } from "../../plugin/store.ts";
 import { NOON, one, reserve, rows, settle, type Law } from "./bench.ts";
 
 /** What a store keeps of keys, prices and the members of an entry. */

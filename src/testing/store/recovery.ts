@@ -1,5 +1,7 @@
 // What is left after a crash, and how the truth still comes in.
 import assert from "node:assert/strict";
+import { wallClock } from "../../lib/wall-clock.ts";
+import type { Store } from "../../plugin/store.ts";
 import {
   claim,
   left,
@@ -95,6 +97,46 @@ export const recoveryLaws: readonly Law[] = [
       assert.equal(await left(store, {}), 9_700n);
       await one(store, reserve("b"));
       await refused(store.apply([{ ...refund, attempt: "b" }]));
+    },
+  ],
+
+  [
+    "crossings are kept until they are told: over a crash, and of what recovery presumes",
+    async (store, crash) => {
+      if (!store.crossings) return;
+      const budget = { max: 1_000n, per: "month" } as const;
+      const spend = async (of: Store, attempt: string, costNano: bigint) => {
+        const at = wallClock();
+        await one(of, reserve(attempt, { at, claims: [claim(budget, 1n)], holdNano: 1n }));
+        const verdict = await one(of, settle(attempt, { at, costNano }));
+        return (verdict.ok && verdict.crossed) || [];
+      };
+      const untold = async (of: Store) =>
+        (await of.crossings!.untold()).map(({ percent }) => percent);
+      await store.crossings.told(await spend(store, "a", 600n));
+      assert.deepEqual(await untold(store), []);
+      await spend(store, "b", 250n);
+      await one(
+        store,
+        reserve("c", { at: wallClock(), claims: [claim(budget, 110n)], holdNano: 110n }),
+      );
+      const next = await crash();
+      assert.equal((await next.open(second)).presumed, 1);
+      // 80 by a settle whose verdict nothing has told, 95 by the call that was open.
+      assert.deepEqual(await untold(next), [80, 95]);
+      const after = await crash();
+      await after.open({ instance: "third" });
+      assert.deepEqual(await untold(after), [80, 95]);
+      await after.crossings!.told(await after.crossings!.untold());
+      assert.deepEqual(await untold(after), []);
+      const last = await crash();
+      await last.open({ instance: "fourth" });
+      assert.deepEqual(await untold(last), []);
+      assert.deepEqual(
+        (await spend(last, "d", 100n)).map(({ percent }) => percent),
+        [100],
+      );
+      assert.deepEqual((await last.verify?.()) ?? [], []);
     },
   ],
 

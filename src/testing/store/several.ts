@@ -92,6 +92,28 @@ export const severalLaws: readonly Law[] = [
   ],
 
   [
+    "an account that one instance has changed is told to the others, and none overwrites another's change",
+    async (store, _crash, more) => {
+      const other = await more.another?.();
+      if (!other?.accounts) return;
+      let heard = 0;
+      await store.open(first, ({ type }: StoreNews) => void (type === "accounts" && heard++));
+      await other.open(second);
+      const put = (version: number, name: string) =>
+        ({ do: "account", at: NOON, account: { id: "a", created: NOON, version, name } }) as const;
+      await one(other, put(1, "theirs"));
+      await soon(() => heard > 0);
+      assert.deepEqual((await store.accounts!()).items, [put(1, "theirs").account]);
+      const both = await Promise.allSettled([
+        one(store, put(2, "ours")),
+        one(other, put(2, "not ours")),
+      ]);
+      assert.equal(both.filter(({ status }) => status === "fulfilled").length, 1);
+      assert.equal((await other.accounts()).items[0]?.version, 2);
+    },
+  ],
+
+  [
     "one budget is one for all instances, and a call ends wherever it is settled",
     async (store, _crash, more) => {
       const other = await more.another?.();

@@ -8,6 +8,7 @@ import memory from "../../../plugins/stores/memory.ts";
 import { Audience } from "../../../src/gateway/observers/audience.ts";
 import { ReservedCalls } from "../../../src/gateway/observers/reserved-calls.ts";
 import { hearingCommits } from "../../../src/gateway/observers/commits.ts";
+import { Crossings } from "../../../src/gateway/observers/crossings.ts";
 import { Durations } from "../../../src/gateway/readings/durations.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
 
@@ -51,7 +52,12 @@ it("the sum of all lines is the ledger's, by model, over any batches and lost an
             return verdicts;
           },
         };
-        const { apply } = hearingCommits(flaky, audience, new Durations());
+        const { apply } = hearingCommits(
+          flaky,
+          audience,
+          new Durations(),
+          new Crossings({}, audience, log),
+        );
         const rounds: StoreCommand[][] = [];
         const say = (round: number, command: StoreCommand) => (rounds[round] ??= []).push(command);
         calls.forEach(({ model, cost, state, denied, corrections, gap }, i) => {

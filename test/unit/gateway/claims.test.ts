@@ -56,6 +56,33 @@ describe("names", () => {
     expect(table.begin(claim("modest", "n")).state).toBe("running");
   });
 
+  it("one that is under way is not forgotten for those that came after it and are over", () => {
+    const table = new ClaimTable();
+    table.begin(claim("k", "long"));
+    for (let i = 0; i < 10_050; i++) {
+      table.begin(claim("k", String(i)));
+      table.end(claim("k", String(i)), OUTCOME);
+    }
+    expect(table.size).toBe(10_000);
+    expect(table.begin(claim("k", "long"))).toEqual({ state: "running" });
+    expect(table.begin(claim("k", "0")).state).toBe("new");
+  });
+
+  it("only the request that has a name ends it", () => {
+    const table = new ClaimTable();
+    const other = { ...claim("k", "n"), request: "other" };
+    table.begin(claim("k", "n"));
+    for (let i = 0; i < 10_000; i++) table.begin(claim("k", String(i)));
+    // So many are under way that the first has been forgotten.
+    expect(table.begin(other)).toEqual({ state: "new" });
+    table.end(claim("k", "n"), undefined);
+    expect(table.begin(other)).toEqual({ state: "running" });
+    table.end(claim("k", "n"), OUTCOME);
+    expect(table.begin(other)).toEqual({ state: "running" });
+    table.end(other, OUTCOME);
+    expect(table.begin(other).state).toBe("over");
+  });
+
   it("of however many keys are bounded together", () => {
     const table = new ClaimTable();
     for (let i = 0; i < 100_100; i++) table.begin(claim(`k${i}`, "n"));
@@ -78,7 +105,7 @@ describe("names", () => {
           expect(table.begin(claim("k", name, body)).state).toBe(expected);
           if (!found) known.set(name, { body, state: "running" });
           if (end === "later" || known.get(name)!.state === "over") continue;
-          table.end({ who: "k", name }, end === "billed" ? OUTCOME : undefined);
+          table.end(claim("k", name), end === "billed" ? OUTCOME : undefined);
           if (end === "billed") known.get(name)!.state = "over";
           else known.delete(name);
         }

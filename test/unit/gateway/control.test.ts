@@ -6,7 +6,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { askControl } from "../../../src/gateway/control/asking.ts";
-import { type ControlSocket, serveControl } from "../../../src/gateway/control/socket.ts";
+import {
+  type ControlCommandsOf,
+  type ControlSocket,
+  serveControl,
+} from "../../../src/gateway/control/socket.ts";
+import { gateOf } from "../../kit/gate.ts";
 import { placeOf } from "../../../src/gateway/control/socket-path.ts";
 import { fail, faultOf } from "../../../src/model/error.ts";
 
@@ -20,13 +25,10 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function serve(
-  commands: Parameters<typeof serveControl>[0]["commands"] = {},
-  path = folder,
-): Promise<ControlSocket> {
+async function serve(commands: ControlCommandsOf = {}, path = folder): Promise<ControlSocket> {
   const control = await serveControl({
     path,
-    commands: { status: async () => ({ pid: 42 }), ...commands },
+    gate: gateOf({ status: async () => ({ pid: 42 }), ...commands }),
   });
   open.push(control);
   return control;

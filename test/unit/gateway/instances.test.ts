@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
-import { defineStore, type Definition } from "tollgate/plugin";
+import { defineStore, fault, type Definition, type StoreNews } from "tollgate/plugin";
 import { createGateway } from "../../../src/gateway/gateway.ts";
 import { askControl } from "../../../src/gateway/control/asking.ts";
 import type { Gateway } from "../../../src/gateway/types.ts";
@@ -23,10 +23,14 @@ store: { use: shared }
 providers: { demo: {} }
 `;
 
-async function started(ledger: SharedLedger): Promise<Gateway> {
+async function started(
+  ledger: SharedLedger,
+  lines: string[] = [],
+  yaml: string = YAML,
+): Promise<Gateway> {
   const folder = mkdtempSync(join(tmpdir(), "tollgate-instance-"));
   const file = join(folder, "gateway.yaml");
-  writeFileSync(file, YAML);
+  writeFileSync(file, yaml);
   const shared: Definition = defineStore({
     api: 1,
     name: "shared",
@@ -38,7 +42,7 @@ async function started(ledger: SharedLedger): Promise<Gateway> {
   const gateway = await createGateway({
     file,
     env: {},
-    log: createLog({ level: "error", pretty: false, mask }),
+    log: createLog({ level: "warn", pretty: false, mask, write: (line) => void lines.push(line) }),
     mask,
     version: "1.2.3",
     watch: false,
@@ -83,6 +87,50 @@ it("a key that is revoked at one is refused at the other by the time the command
   expect([await ask(a, secret), await ask(b, secret)]).toEqual([401, 401]);
 });
 
+it("of two that change a key at once one is told so, and what was revoked stays that", async () => {
+  const ledger = sharedLedger();
+  const a = await started(ledger);
+  const held = Promise.withResolvers<void>();
+  let asked = false;
+  const slow = ledger.store();
+  const b = await started({
+    ...ledger,
+    store: () => ({
+      ...slow,
+      async apply(batch) {
+        if (batch.some((c) => c.do === "key" && c.key.name === "y")) {
+          asked = true;
+          await held.promise;
+        }
+        return slow.apply(batch);
+      },
+    }),
+  });
+  const { secret } = (await askControl(a.stateDir, "keys.create", { name: "x" })) as {
+    secret: string;
+  };
+  const renamed = askControl(b.stateDir, "keys.update", { id: "x", name: "y" });
+  const told = expect(renamed).rejects.toThrow(/has changed since/);
+  await until(() => asked);
+  await askControl(a.stateDir, "keys.revoke", { id: "x" });
+  held.resolve();
+  await told;
+  expect([await ask(a, secret), await ask(b, secret)]).toEqual([401, 401]);
+});
+
+it("an account that ends at one refuses its keys at the other soon after", async () => {
+  const ledger = sharedLedger();
+  const [a, b] = [await started(ledger), await started(ledger)];
+  await askControl(a.stateDir, "accounts.create", { id: "team" });
+  const { secret } = (await askControl(b.stateDir, "keys.create", { account: "team" })) as {
+    secret: string;
+  };
+  expect([await ask(a, secret), await ask(b, secret)]).toEqual([200, 200]);
+  await askControl(b.stateDir, "accounts.end", { id: "team" });
+  expect(await ask(b, secret)).toBe(403);
+  await until(async () => (await ask(a, secret)) === 403);
+});
+
 it("status says which instances there are, and what they say of themselves", async () => {
   const ledger = sharedLedger();
   const [a] = [await started(ledger), await started(ledger)];
@@ -113,4 +161,88 @@ it("signs of life come as often as the store asks for them", async () => {
   ledger.bury(instance);
   // Nothing is asked of it: it finds out by itself.
   await until(async () => (await a.status()).instances?.[0]?.state === "live");
+});
+
+it("a store without an audit log is told of when it is opened", async () => {
+  const lines: string[] = [];
+  await started(sharedLedger(), lines, YAML.replace("level: error", "level: warn"));
+  expect(lines.join("")).toContain("keeps no audit log");
+});
+
+it("the fleet: each with what it runs and how its clock is, the asked one marked, and what differs", async () => {
+  const ledger = sharedLedger({ ms: 15_000, beatMs: 20 });
+  const a = await started(ledger);
+  await started(ledger, [], `${YAML}drain: 7s\n`);
+  await until(async () => (await a.fleet()).nodes.every(({ about }) => about?.generation === 1));
+  const { nodes, remarks } = await a.fleet();
+  expect(nodes.map(({ self, state, lagMs }) => [self, state, lagMs]).toSorted()).toEqual([
+    [false, "live", 0],
+    [true, "live", 0],
+  ]);
+  const own = nodes.find(({ self }) => self)!;
+  expect(own.about).toMatchObject({ url: a.url, config: (await a.status()).configHash });
+  expect(Math.abs(own.aheadMs!)).toBeLessThan(1_000);
+  expect(remarks).toEqual(["2 configs run side by side"]);
+});
+
+it("a store of one process is a fleet of one", async () => {
+  const alone = sharedLedger();
+  const { instances: _, ...store } = alone.store();
+  const a = await started({ ...alone, store: () => store });
+  const { nodes, remarks } = await a.fleet();
+  expect(nodes).toMatchObject([{ self: true, state: "live", about: { url: a.url } }]);
+  expect(remarks).toEqual([]);
+});
+
+it("a store that says that it is away: 503 at once, nothing sent, and served again when it answers", async () => {
+  const ledger = sharedLedger();
+  let gone = false;
+  let hear: ((news: StoreNews) => void) | undefined;
+  const store = ledger.store();
+  const a = await started({
+    ...ledger,
+    store: () => ({
+      ...store,
+      open: (owner, heard) => store.open(owner, (hear = heard)),
+      apply: async (batch) => {
+        if (gone) throw new Error("connection refused");
+        return store.apply(batch);
+      },
+      key: async (digest) => (gone ? new Promise<never>(() => {}) : store.key(digest)),
+    }),
+  });
+  const key = a.firstKey!;
+  expect(await ask(a, key)).toBe(200);
+  gone = true;
+  hear!({ type: "away", why: "connection refused" });
+  // By the clock: a store that is asked would keep each of them for half a second.
+  const began = performance.now();
+  for (const each of [key, key, key]) expect(await ask(a, each)).toBe(503);
+  expect(performance.now() - began).toBeLessThan(400);
+  expect((await store.entries({})).items).toHaveLength(2);
+  gone = false;
+  await until(async () => (await ask(a, key)) === 200);
+});
+
+it("a store that comes up later than the gateway is waited for; one that says no ends the start", async () => {
+  const ledger = sharedLedger();
+  const store = ledger.store();
+  const lines: string[] = [];
+  let tries = 0;
+  const late = {
+    ...store,
+    async open(...of: Parameters<typeof store.open>) {
+      if (++tries < 3) throw new Error("connection refused");
+      return store.open(...of);
+    },
+  };
+  const a = await started({ ...ledger, store: () => late }, lines);
+  expect(await ask(a, a.firstKey!)).toBe(200);
+  expect(lines.join("").match(/cannot be opened yet/g)).toHaveLength(2);
+  const no = async () => fault("invalid", "Its form is newer than this gateway.");
+  const refused = { ...store, open: () => no().then((error) => Promise.reject(error)) };
+  await expect(started({ ...ledger, store: () => refused })).rejects.toThrow(/newer/);
+  const { lease: _, ...alone } = late;
+  tries = 0;
+  await expect(started({ ...ledger, store: () => alone })).rejects.toThrow(/refused/);
 });

@@ -2,13 +2,16 @@ import * as fc from "fast-check";
 import { beforeEach, expect, test } from "vitest";
 import { parseLimit, sayLimit } from "../../../src/cli/limit.ts";
 import { aroundOf } from "../../../src/gateway/around.ts";
+import type { Around } from "../../../src/gateway/control/grants.ts";
 import { keyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
+import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
 import type { ControlCommand } from "../../../src/gateway/control/socket.ts";
 import { digest, parse } from "../../../src/lib/key.ts";
 import { faultOf } from "../../../src/model/error.ts";
 import type { JsonObject } from "../../../src/model/values.ts";
 import type { Limit } from "../../../src/plugin/limit.ts";
-import type { KeyRecord } from "../../../src/plugin/store.ts";
+import type { KeyRecord } from "../../../src/plugin/key.ts";
+import type { PageRequest } from "../../../src/plugin/store.ts";
 
 const HOUR = 3_600_000;
 let now: number;
@@ -19,19 +22,32 @@ beforeEach(() => {
   now = Date.UTC(2026, 10, 21);
   records = new Map();
   const list = () => [...records.values()].sort((a, b) => a.created - b.created);
+  // Pages of two, so that code that forgets the next one is seen.
+  const keys = async ({ after }: PageRequest = {}) => {
+    const from = Number(after ?? 0);
+    const items = list().slice(from, from + 2);
+    return { items, next: from + 2 < records.size ? `${from + 2}` : undefined };
+  };
   commands = keyCommands(
-    {
-      // Pages of two, so that code that forgets the next one is seen.
-      list: async ({ after }) => {
-        const from = Number(after ?? 0);
-        const items = list().slice(from, from + 2);
-        return { items, next: from + 2 < records.size ? `${from + 2}` : undefined };
-      },
-      write: async (record) => void records.set(record.digest, record),
-    },
+    shelf({ keys }),
+    () => ANYWHERE,
     () => now,
   );
 });
+
+/** Over a store that has these readings. */
+const shelf = (store: Parameters<typeof readsOf>[0]): Shelf => ({
+  ...readsOf(store, () => now),
+  write: async (record) => void records.set(record.digest, record),
+  writeAccount: async () => {},
+});
+const ANYWHERE: Around = {
+  model: () => true,
+  frontend: () => true,
+  accounts: new Map(),
+  stands: () => "gateway.yaml",
+  defaults: undefined,
+};
 
 interface Made {
   secret: string;
@@ -174,14 +190,11 @@ test("a name that a valid key has already, and grants that name nothing here, ar
     middleware: [{ id: "middleware.receipts" }],
     accounts: new Map([["research", {}]]),
   };
-  const around = aroundOf(config as never, ["demo/echo", "demo/image"]);
+  const around = aroundOf(config as never, {} as never, ["demo/echo", "demo/image"]);
   const warned = keyCommands(
-    {
-      list: async () => ({ items: [...records.values()] }),
-      write: async (record) => void records.set(record.digest, record),
-    },
-    () => now,
+    shelf({ keys: async () => ({ items: [...records.values()] }) }),
     () => around,
+    () => now,
   );
   const create = async (input: JsonObject) =>
     (await warned["keys.create"]!(input)) as { warnings: string[]; key: ShownKey };

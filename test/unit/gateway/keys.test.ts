@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { createKeys } from "../../../src/gateway/services/keys.ts";
 import { digest, mint } from "../../../src/lib/key.ts";
-import type { KeyRecord } from "../../../src/plugin/store.ts";
+import type { KeyRecord } from "../../../src/plugin/key.ts";
 
 function house(records: KeyRecord[] = []) {
   const stored = new Map(records.map((record) => [record.digest, record]));
   const asked: string[] = [];
   let time = 1_000_000;
+  let away = false;
   let answer: (found: KeyRecord | undefined) => Promise<KeyRecord | undefined> = async (found) =>
     found;
   const keys = createKeys(
@@ -16,10 +17,11 @@ function house(records: KeyRecord[] = []) {
         return answer(stored.get(hash));
       },
     },
-    { now: () => time, ttlMs: 60_000 },
+    { now: () => time, ttlMs: 60_000, away: () => away },
   );
   return {
     keys,
+    goAway: (is: boolean) => void (away = is),
     stored,
     asked,
     pass: (ms: number) => void (time += ms),
@@ -41,6 +43,20 @@ describe("keys", () => {
     h.pass(60_001);
     await h.keys.find(secret);
     expect(h.asked.length).toBe(2);
+  });
+  it("a store that is away is not asked: what is remembered is good until its minute is over, and the rest is refused", async () => {
+    const [known, other] = [minted(), minted()];
+    const h = house([known.record, other.record]);
+    await h.keys.find(known.secret);
+    h.goAway(true);
+    expect(await h.keys.find(known.secret)).toBe(known.record);
+    await expect(h.keys.find(other.secret)).rejects.toThrow(/ledger cannot be written/);
+    h.pass(60_001);
+    await expect(h.keys.find(known.secret)).rejects.toThrow(/ledger cannot be written/);
+    expect(h.asked.length).toBe(1);
+    h.goAway(false);
+    expect(await h.keys.find(known.secret)).toBe(known.record);
+    expect(await h.keys.find(other.secret)).toBe(other.record);
   });
   it("that nobody knows take the same way, and are remembered too", async () => {
     const { secret } = minted();

@@ -1,7 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { quiet, until } from "../../kit/waits.ts";
-import { createLedger, type LedgerOptions } from "../../../src/gateway/services/ledger-queue.ts";
+import type { LedgerOptions } from "../../../src/gateway/services/ledger.ts";
+import { createLedger } from "../../../src/gateway/services/ledger-queue.ts";
 import type { StoreCommand, Store, Verdict } from "../../../src/plugin/store.ts";
 import { context } from "../../../src/testing/context.ts";
 import { NOON, reserve, settle } from "../../../src/testing/store.ts";
@@ -255,5 +256,55 @@ describe("the end", () => {
     await quiet(5);
     await expect(h.ledger.close(50)).rejects.toThrow(/commands that it could not write/);
     expect(await settled).toBe("lost");
+  });
+});
+
+describe("a store that says that it cannot be reached", () => {
+  it("every new call is refused at once, those that wait too, and what is owed lands when it answers", async () => {
+    const h = await house();
+    await h.ledger.reserve(reserve("a"));
+    const { shut, open } = latch();
+    h.gate(() => shut);
+    const under = h.ledger.reserve(reserve("b"));
+    await until(() => h.batches.length === 2);
+    const waiting = h.ledger.reserve(reserve("c"));
+    const owed = h.ledger.settle(settle("a"));
+    h.ledger.away("connection refused");
+    for (const call of [under, waiting, h.ledger.reserve(reserve("d"))])
+      await expect(call).rejects.toThrow(/ledger cannot be written/);
+    expect([h.ledger.healthy, h.ledger.isAway]).toEqual([false, true]);
+    open();
+    await owed;
+    await h.ledger.flush();
+    expect([h.ledger.healthy, h.ledger.isAway]).toEqual([true, false]);
+    expect(await h.kinds("a")).toEqual(["reserve open", "settle exact"]);
+    // It was in the store's hands.
+    expect(await h.kinds("b")).toEqual(["reserve open", "settle void"]);
+    expect([await h.kinds("c"), await h.kinds("d")]).toEqual([[], []]);
+    expect((await h.ledger.reserve(reserve("e"))).ok).toBe(true);
+    expect(h.told).toEqual(["connection refused", undefined]);
+  });
+
+  it("with nothing under way it is asked until it answers", async () => {
+    const h = await house();
+    let away = true;
+    h.gate(() => {
+      if (away) throw new Error("gone");
+    });
+    h.ledger.away("gone");
+    await until(() => h.batches.length >= 3);
+    await expect(h.ledger.reserve(reserve("a"))).rejects.toThrow();
+    away = false;
+    await until(() => h.ledger.healthy);
+    expect((await h.ledger.reserve(reserve("b"))).ok).toBe(true);
+  });
+
+  it("a sign of life says what the gateway says of itself", async () => {
+    const about = { version: "1", host: "h", pid: 1, generation: 2 };
+    const h = await house({ about: () => about });
+    const heard: StoreCommand[] = [];
+    h.gate((batch) => void heard.push(...batch));
+    await h.ledger.flush();
+    expect(heard).toMatchObject([{ do: "alive", about }]);
   });
 });

@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import type { Definition } from "tollgate/plugin";
 import { gateway } from "tollgate/testing";
 import { askControl } from "../../../src/gateway/control/asking.ts";
+import { gateOf } from "../../kit/gate.ts";
 import { serveControl } from "../../../src/gateway/control/socket.ts";
 import { createLink, type Channel } from "../../../src/gateway/workers/link.ts";
 import { faultOf, sayable } from "../../../src/model/error.ts";
@@ -27,7 +28,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
   it("of a command", async () => {
     const path = await mkdtemp(join(tmpdir(), "tollgate-words-"));
     {
-      await using _ = await serveControl({ path, commands: { broken: async () => broken() } });
+      await using _ = await serveControl({ path, gate: gateOf({ broken: async () => broken() }) });
       const error: unknown = await askControl(path, "broken").catch((e: unknown) => e);
       expect(faultOf(error)!.kind).toBe("internal");
       told(faultOf(error)!.message);
@@ -70,7 +71,7 @@ describe.each(KINDS.map((kind) => [kind.name, kind] as const))("a %s", (name, Ki
 it("what was no JSON is told in our words", async () => {
   const path = await mkdtemp(join(tmpdir(), "tollgate-words-"));
   {
-    await using control = await serveControl({ path, commands: {} });
+    await using control = await serveControl({ path, gate: gateOf({}) });
     const { request } = await import("node:http");
     for (const [asked, body] of [
       ["/status", "{"],

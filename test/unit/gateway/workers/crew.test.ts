@@ -39,7 +39,7 @@ createLink(process, {
     await new Promise((done) => setTimeout(done, 200));
   },
   abandon() {}, lists() {}, forget() {},
-  status: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], resting: [] }),
+  status: () => ({ pid: process.pid, startedAt: 0, generations: [{ generation: now, inFlight: 0 }], resting: [], quarantined: [] }),
   stop: () => {
     if (env.stays) throw new Error("The ledger was left with 1 command that it could not write.");
     setImmediate(() => process.exit());
@@ -73,9 +73,9 @@ async function made(size: number, first: WorkerConfig) {
     ledger: createLedger(store),
   } as unknown as Services;
   const broken = vi.fn<(error: Error) => void>();
-  const listen = { host: "127.0.0.1", port: 0 } as never;
+  const listen = [{ host: "127.0.0.1", port: 0 }] as never;
   return new WorkerPool(
-    { size, program, services: house, listen, drainMs: () => 100, broken, ended() {} },
+    { size, program, services: house, listen, handed: [], drainMs: () => 100, broken, ended() {} },
     first,
   );
 }

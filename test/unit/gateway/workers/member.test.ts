@@ -26,6 +26,7 @@ it("what cannot be sent to a dead worker does not end the primary, and it tells 
     peers: async () => undefined,
     readings: async () => undefined,
     claims: new ClaimTable(),
+    others: () => false,
   });
   const worker = Object.values(cluster.workers!)[0]!;
   await new Promise((up) => worker.process.once("message", up));

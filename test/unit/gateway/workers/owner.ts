@@ -22,7 +22,7 @@ async function make(where: string) {
 }
 
 const through = (name: string) => [name, (...args: never[]) => current[name]!(...args)] as const;
-const reads = ["key", "keys", "entries", "totals", "price", "verify"];
+const reads = ["key", "keys", "accounts", "counted", "entries", "totals", "price", "verify"];
 
 createLink(process as Channel, {
   ...Object.fromEntries([...reads, "apply", "open"].map(through)),

@@ -1,0 +1,123 @@
+// The API's description, made of the same schemas that commands are checked against: OpenAPI 3.1, whose schemas are JSON Schema.
+import type { Schema } from "../../config/dialect.ts";
+import type { KnownCommand } from "../control/gate.ts";
+import { API, methodsOf, pathOf } from "./paths.ts";
+
+const ERROR = {
+  type: "object",
+  required: ["error"],
+  properties: {
+    error: {
+      type: "object",
+      required: ["message", "type", "code"],
+      properties: {
+        message: { type: "string" },
+        type: { type: "string" },
+        code: { type: "string" },
+        param: { type: ["string", "null"] },
+        request_id: { type: "string" },
+      },
+    },
+  },
+} as const;
+
+const json = (schema: unknown) => ({ "application/json": { schema } });
+
+const RESPONSES = {
+  "401": { description: "No token or session, or one that has ended" },
+  "403": { description: "The role is too low, or the account is another one" },
+  default: {
+    description: "What went wrong, in words",
+    content: json({ $ref: "#/components/schemas/Error" }),
+  },
+} as const;
+
+export function openApi(commands: readonly KnownCommand[]) {
+  const paths = Object.fromEntries(
+    commands.map((command) => [
+      pathOf(command.name),
+      Object.fromEntries(
+        methodsOf(command).map((method) => [method.toLowerCase(), operation(command, method)]),
+      ),
+    ]),
+  );
+  return {
+    openapi: "3.1.0",
+    info: { title: "Tollgate admin API", version: "v1" },
+    servers: [{ url: "/" }],
+    security: [{ token: [] }, { session: [] }],
+    paths: { [API]: { get: LIST }, ...paths },
+    components: {
+      schemas: { Error: ERROR },
+      securitySchemes: {
+        token: { type: "http", scheme: "bearer" },
+        session: { type: "apiKey", in: "cookie", name: "tollgate" },
+      },
+    },
+  };
+}
+
+const LIST = {
+  operationId: "commands",
+  summary: "list the commands that may be given",
+  responses: {
+    "200": {
+      description: "They, with their schemas",
+      content: json({
+        type: "object",
+        required: ["commands"],
+        properties: { commands: { type: "array", items: { type: "object" } } },
+      }),
+    },
+    ...RESPONSES,
+  },
+};
+
+function operation({ name, facts }: KnownCommand, method: string) {
+  const { summary, input, output, role } = facts;
+  const reads = method === "GET";
+  return {
+    operationId: `${name}${reads ? "" : ".post"}`,
+    summary,
+    description: `For the role ${role} and those above it.`,
+    tags: [name.split(/[./]/, 1)[0]!],
+    ...(reads
+      ? { parameters: inQuery(input as Schema) }
+      : {
+          parameters: facts.writes ? WRITING : [],
+          requestBody: { required: true, content: json(input) },
+        }),
+    responses: {
+      "200": { description: "What it answers", content: json(output) },
+      ...RESPONSES,
+    },
+  };
+}
+
+const WRITING = [
+  {
+    name: "If-Match",
+    in: "header",
+    schema: { type: "string" },
+    description: "Only if what is changed is as this ETag of its reading says",
+  },
+  {
+    name: "Idempotency-Key",
+    in: "header",
+    schema: { type: "string", maxLength: 255 },
+    description: "Asked again under this name within ten minutes, it is done once",
+  },
+];
+
+function inQuery(input: Schema) {
+  const required = (input["required"] ?? []) as readonly string[];
+  const properties = Object.entries((input["properties"] ?? {}) as Record<string, Schema>);
+  return properties.map(([name, schema]) => ({
+    name,
+    in: "query",
+    required: required.includes(name),
+    schema,
+    ...(schema["type"] === "array" && { style: "form", explode: false }),
+    ...(schema["type"] === "object" && { style: "form", explode: true }),
+  }));
+}

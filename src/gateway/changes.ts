@@ -1,0 +1,57 @@
+// What every process has to know before a command is answered: that keys have changed, that an account is another one. What another
+// gateway on the same store has changed comes the same way, and so does that the store cannot be reached.
+import type { AccountRecord } from "../plugin/account.ts";
+import type { StoreNews } from "../plugin/instance.ts";
+import type { Services } from "./services/services.ts";
+import type { WorkerPool } from "./workers/pool.ts";
+
+export class Changes {
+  readonly #services: Pick<Services, "keys" | "accounts" | "store" | "ledger" | "log">;
+  readonly #workers: () => Pick<WorkerPool, "tell"> | undefined;
+
+  constructor(
+    services: Pick<Services, "keys" | "accounts" | "store" | "ledger" | "log">,
+    workers: () => Pick<WorkerPool, "tell"> | undefined,
+  ) {
+    this.#services = services;
+    this.#workers = workers;
+  }
+
+  /** Resolves when no process remembers anything of a key any more. */
+  async forget(): Promise<void> {
+    this.#services.keys.forget();
+    await this.#workers()?.tell("forget");
+  }
+
+  async account(record: AccountRecord): Promise<void> {
+    this.#services.accounts.put(record);
+    await this.#workers()?.tell("account", record);
+  }
+
+  /** All of them: any may be another one. */
+  async accounts(): Promise<void> {
+    await this.#services.accounts.read(this.#services.store);
+    await this.#workers()?.tell("accounts");
+  }
+
+  hear(news: StoreNews): void {
+    const { type } = news;
+    if (type === "away") this.#away(news.why);
+    if (type !== "keys" && type !== "accounts") return;
+    const heard = type === "keys" ? this.forget() : this.accounts();
+    heard.catch((error: unknown) =>
+      this.#services.log.error(
+        { err: error },
+        `not every worker has heard that ${type} have changed`,
+      ),
+    );
+  }
+
+  /** A worker that does not hear of it finds out by the store's silence. */
+  #away(why: string): void {
+    this.#services.ledger.away(why);
+    void this.#workers()
+      ?.tell("away", why)
+      .catch(() => {});
+  }
+}

@@ -1,0 +1,110 @@
+// Admin tokens, as an operator handles them, and the sessions that were begun with them. No answer has a digest in it, and only a new
+// token's own text is ever shown, once.
+import { wallClock } from "../../lib/wall-clock.ts";
+import { mint } from "../../lib/key.ts";
+import { fail } from "../../model/error.ts";
+import type { Role } from "../../plugin/role.ts";
+import type { KeyRecord } from "../../plugin/key.ts";
+import type { Store } from "../../plugin/store.ts";
+import { byToken } from "../admin/holders.ts";
+import type { Sessions } from "../admin/sessions.ts";
+import type { AccountTree } from "./account-tree.ts";
+import { mustStand } from "./grants.ts";
+import type { Looks } from "./looks.ts";
+import { SHELL } from "./giver.ts";
+import { answering } from "./input.ts";
+
+export interface AdminShelf {
+  list(): Promise<readonly KeyRecord[]>;
+  /** Durable when it resolves. */
+  write(record: KeyRecord): Promise<unknown>;
+  /** An admin is held to one that is there. */
+  tree(): Promise<AccountTree>;
+  /** Of the gateway that runs. */
+  sessions?(): Pick<Sessions, "end">;
+}
+
+/** An admin token as it may be shown. Times are Unix milliseconds. */
+export interface ShownAdmin {
+  readonly id: string;
+  readonly name: string | undefined;
+  readonly role: Role;
+  readonly account: string | undefined;
+  readonly created: number;
+  readonly expires: number | undefined;
+  readonly state: "valid" | "expired" | "ended";
+}
+
+export function adminCommands(shelf: AdminShelf, now: () => number = wallClock) {
+  const over = (at: number | undefined) => at !== undefined && at <= now();
+  const shown = (of: KeyRecord): ShownAdmin => {
+    const { id, name, admin, account, created, expires, revoked } = of;
+    const state = over(revoked) ? "ended" : over(expires) ? "expired" : "valid";
+    return { id, name, role: admin!, account, created, expires, state };
+  };
+  const all = async () => (await shelf.list()).filter(({ admin }) => admin !== undefined);
+
+  return answering({
+    "admins.create": async ({ name, role, account, expires }) => {
+      const same = (await all()).find(
+        (each) => each.name === name && shown(each).state === "valid",
+      );
+      if (same)
+        fail(
+          "conflict",
+          `There is an admin "${name}" already, ${same.id}. End it, or take another name.`,
+          {
+            code: "admin_exists",
+          },
+        );
+      if (account !== undefined) mustStand(account, await shelf.tree(), "/account");
+      const { id, secret, digest } = mint(undefined, "ta");
+      const record: KeyRecord = { id, name, digest, created: now(), expires, account, admin: role };
+      await shelf.write(record);
+      return { secret, admin: shown(record) };
+    },
+    "admins.list": async () => ({ admins: (await all()).map(shown) }),
+    "admins.end": async ({ id: said }) => {
+      const meant = (await all()).filter(({ id, name }) => id === said || name === said);
+      // Of one name only one is valid.
+      const record = meant.find((each) => shown(each).state !== "ended") ?? meant.at(-1);
+      if (!record)
+        return fail("not_found", `There is no admin "${said}".`, { code: "no_such_admin" });
+      const ended = { ...record, revoked: record.revoked ?? now() };
+      await shelf.write(ended);
+      shelf.sessions?.().end(({ by }) => by === byToken(record.id));
+      return { admins: [shown(ended)] };
+    },
+  });
+}
+
+/** `log`: of the store that is open. `looks`: of the gateway that runs. */
+export const auditCommands = (log: Store["audit"], looks?: Pick<Looks, "list">) =>
+  answering({
+    "audit.list": async ({ after, limit = 100 }) => {
+      if (!log)
+        return fail("unsupported", "This store keeps no audit log.", { code: "no_audit_log" });
+      return { ...(await log.list({ after, limit })), looks: looks?.list() ?? [] };
+    },
+  });
+
+export const sessionCommands = (sessions: Sessions, url: () => string | undefined) =>
+  answering({
+    "sessions.list": async () => ({ sessions: sessions.list() }),
+    "sessions.end": async ({ id }) => {
+      const ended = sessions.end((session) => id === undefined || session.id === id);
+      if (id !== undefined && ended === 0)
+        fail("not_found", `There is no session "${id}".`, { code: "no_such_session" });
+      return { ended };
+    },
+    console: async (_, { name, role } = SHELL) => {
+      const at =
+        url() ??
+        fail("conflict", "There is no admin listener: gateway.yaml has no `admin:`.", {
+          code: "no_admin_listener",
+        });
+      const { word, until } = sessions.invite({ name, role, by: name });
+      // What stands behind # is sent to no server, so it is in no log.
+      return { url: `${at}/#${word}`, word, until };
+    },
+  });

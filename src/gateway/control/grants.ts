@@ -1,0 +1,92 @@
+// What a key or an account may use, as a command says it: looked at, and put into the form in which it is kept.
+import { nearest } from "../../lib/text.ts";
+import { fail } from "../../model/error.ts";
+import type { KeyDefaults, KeyLimit } from "../../plugin/account.ts";
+import type { AccountConfig } from "../../config/types.ts";
+import type { Identity } from "../../plugin/identity.ts";
+import type { Limit } from "../../plugin/limit.ts";
+import type { AccountTree } from "./account-tree.ts";
+
+/** What grants are compared with. What they name of models may come later; an account must be there. */
+export interface Around {
+  /** Whether there is a model, an alias or a provider that a pattern means. */
+  model(pattern: string): boolean;
+  frontend(name: string): boolean;
+  /** Of gateway.yaml. */
+  readonly accounts: ReadonlyMap<string, AccountConfig>;
+  /** "gateway.yaml:12". */
+  stands(account: string): string;
+  /** Of new keys in no account. */
+  readonly defaults: KeyDefaults | undefined;
+}
+
+/** A key or an account that is not what its operator looked at is not changed. */
+export function mustBeAt(version: number | undefined, what: string, is: number): void {
+  if (version !== undefined && version !== is)
+    fail("conflict", `The ${what} has changed since version ${version}: it is at version ${is}.`, {
+      code: "changed_since",
+      details: { version: is },
+    });
+}
+
+/** Every request of a key whose account is not there, or has ended, is refused. */
+export function mustStand(account: string | undefined, tree: AccountTree, param: string): void {
+  if (account === undefined) return;
+  const closed = tree.get(account) && tree.closed(account);
+  if (closed === "ended")
+    fail("conflict", `The account ${account}, or one that it stands in, has ended.`, {
+      code: "account_ended",
+      param,
+    });
+  if (tree.get(account)) return;
+  const near = nearest(
+    account,
+    tree.all().map(({ id }) => id),
+  );
+  fail(
+    "invalid",
+    `There is no account "${account}".${near === undefined ? " tollgate accounts create makes one." : ` Did you mean "${near}"?`}`,
+    { code: "unknown_account", param },
+  );
+}
+
+export function warnings(
+  { models, frontends }: Pick<Identity, "models" | "frontends">,
+  around: Around,
+): string[] {
+  const model = (models ?? []).filter((pattern) => !around.model(pattern));
+  const frontend = (frontends ?? []).filter((name) => !around.frontend(name));
+  return [
+    ...model.map((pattern) => `Nothing that is here matches the model "${pattern}".`),
+    ...frontend.map((name) => `No frontend that is here is named "${name}".`),
+  ];
+}
+
+/** Undefined: none. */
+export const limitsOf = (limits: readonly KeyLimit[], scope: string): Limit[] | undefined =>
+  limits.length > 0 ? limits.map((limit) => checked(limit, scope)) : undefined;
+
+export const labelsOf = (
+  labels: Readonly<Record<string, unknown>> | undefined,
+): Record<string, string> | undefined =>
+  labels && Object.keys(labels).length > 0 ? (labels as Record<string, string>) : undefined;
+
+export function checked({ unit, max, per }: KeyLimit, scope: string): Limit {
+  if ((unit === "concurrent") !== (per === "open"))
+    fail("invalid", "/limits: concurrent is counted while requests are open, and only that is.", {
+      param: "/limits",
+      code: "bad_input",
+    });
+  return { scope, unit, max, per };
+}
+
+/** The same of what is kept in another form than it is said in; an empty one is none. */
+export const changed = <S, T>(
+  now: S | null | undefined,
+  before: T | undefined,
+  kept: (now: S) => T | undefined,
+): T | undefined => (now === undefined ? before : now === null ? undefined : kept(now));
+
+/** What an update says in place of what was: null takes it away, what it does not say stays. */
+export const said = <T>(now: T | null | undefined, before: T | undefined): T | undefined =>
+  now === undefined ? before : (now ?? undefined);

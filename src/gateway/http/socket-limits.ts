@@ -1,0 +1,18 @@
+// How long, how much and how many of it each socket may.
+import type { CrowdLimits } from "./connections.ts";
+
+export interface SocketLimits extends CrowdLimits {
+  /** For a whole head, from the connection or from its first byte; also for a socket that says nothing at first. */
+  readonly headMs: number;
+  /** For a whole request, body included. */
+  readonly receiptMs: number;
+  /** In so long a body that is read makes some way, or it is cut. */
+  readonly slowMs: number;
+  /** And an answer that is written. */
+  readonly stuckMs: number;
+  readonly inFlightPerSocket: number;
+  readonly requestsPerSocket: number;
+  /** After an answer to a request whose body was not read: so long, and so many more bytes, may the client take to notice. */
+  readonly lingerMs: number;
+  readonly lingerBytes: number;
+}

@@ -1,0 +1,301 @@
+// Accounts and keys by command: what is refused and how it is said, what new keys get, what a file has before the store.
+import { beforeEach, expect, it } from "vitest";
+import type { JsonObject } from "tollgate/plugin";
+import type { AccountConfig } from "../../../src/config/types.ts";
+import {
+  accountCommands,
+  type ShownAccount,
+} from "../../../src/gateway/control/account-commands.ts";
+import type { Around } from "../../../src/gateway/control/grants.ts";
+import { keyCommands, type ShownKey } from "../../../src/gateway/control/key-commands.ts";
+import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
+import { digest } from "../../../src/lib/key.ts";
+import { faultOf } from "../../../src/model/error.ts";
+import type { Store } from "../../../src/plugin/store.ts";
+import { makeMemory } from "../../plugins/stores/made.ts";
+
+const inFile = (id: string, parent?: string): [string, AccountConfig] => [
+  id,
+  {
+    id,
+    parent,
+    name: undefined,
+    limits: [],
+    models: undefined,
+    frontends: undefined,
+    privacy: undefined,
+    labels: {},
+    defaults: { limits: [{ unit: "requests", max: 60, per: "minute" }] },
+  },
+];
+const around: Around = {
+  model: (pattern) => pattern.startsWith("demo/"),
+  frontend: () => true,
+  accounts: new Map([inFile("house"), inFile("wing", "house")]),
+  stands: (id) => `gateway.yaml:${id === "house" ? 3 : 4}`,
+  defaults: { limits: [{ unit: "nano_usd", max: 5n, per: "month" }] },
+};
+
+let store: Store;
+let told: string[];
+const now = Date.UTC(2026, 10, 22);
+
+const shelf = (of: Store): Shelf => ({
+  ...readsOf(of, () => now),
+  write: async (key) => void (await of.apply([{ do: "key", at: now, key }])),
+  writeAccount: async (account) => void (await of.apply([{ do: "account", at: now, account }])),
+  changed: ({ type, change }, id) => void told.push(`${type} ${change} ${id}`),
+});
+const ask = async <T>(command: string, input: JsonObject, of = store) => {
+  const on = shelf(of);
+  const commands = {
+    ...keyCommands(
+      on,
+      () => around,
+      () => now,
+    ),
+    ...accountCommands(
+      on,
+      () => around,
+      () => now,
+    ),
+  };
+  return (await commands[command as "keys.list"](input)) as T;
+};
+const refusal = (command: string, input: JsonObject, of = store) =>
+  ask(command, input, of).then(
+    () => undefined,
+    (error: unknown) => {
+      const { kind, code, message } = faultOf(error)!;
+      return [kind, code, message];
+    },
+  );
+const account = async (command: string, input: JsonObject) =>
+  (await ask<{ account: ShownAccount }>(`accounts.${command}`, input)).account;
+const keyOf = async (command: string, input: JsonObject) =>
+  (await ask<{ key: ShownKey; secret: string }>(`keys.${command}`, input)).key;
+
+beforeEach(async () => {
+  told = [];
+  ({ store } = await makeMemory());
+  await store.open({ instance: "one" });
+});
+
+it("an account is made in one of the file, changed, moved and ended, each with its version, and observers hear of it", async () => {
+  const limits = [{ unit: "nano_usd", max: 100, per: "month" }];
+  expect(
+    await account("create", { id: "web", parent: "wing", limits, models: ["demo/*"] }),
+  ).toMatchObject({
+    path: "house/wing/web",
+    state: "valid",
+    version: 1,
+    limits: [{ scope: "account:web", max: 100 }],
+    counted: [{ left: 100, used: 0n, held: 0n }],
+  });
+  expect(await account("update", { id: "web", name: "Web", version: 1 })).toMatchObject({
+    version: 2,
+    models: ["demo/*"],
+    name: "Web",
+  });
+  const { path, models } = await account("update", { id: "web", parent: null, models: null });
+  expect([path, models]).toEqual(["web", undefined]);
+  expect(await account("end", { id: "web" })).toMatchObject({ state: "ended", version: 4 });
+  // Once more changes nothing.
+  expect(await account("end", { id: "web" })).toMatchObject({ version: 4, ended: now });
+  expect(told).toEqual([
+    "account made web",
+    "account updated web",
+    "account moved web",
+    "account ended web",
+  ]);
+  expect(
+    (await ask<{ accounts: ShownAccount[] }>("accounts.list", {})).accounts.map(({ id, from }) => [
+      id,
+      from,
+    ]),
+  ).toEqual([
+    ["house", "gateway.yaml:3"],
+    ["wing", "gateway.yaml:4"],
+  ]);
+});
+
+it("what cannot be is refused by name", async () => {
+  for (const [id, parent] of [
+    ["a", "wing"],
+    ["b", "a"],
+    ["x", undefined],
+    ["y", "x"],
+  ] as const)
+    await account("create", { id, ...(parent && { parent }) });
+  const said = async (command: string, input: JsonObject) =>
+    (await refusal(command, input))!.slice(1).join(": ");
+  expect(await said("accounts.create", { id: "c", parent: "b" })).toMatch(
+    /account_too_deep: c in house\/wing\/a\/b would make 5 levels/,
+  );
+  // A tree is as deep as what stands in it.
+  expect(await said("accounts.update", { id: "x", parent: "a" })).toMatch(
+    /account_too_deep: x in house\/wing\/a would make 5/,
+  );
+  expect(await said("accounts.update", { id: "a", parent: "b" })).toMatch(
+    /account_cycle.*a → b → a/,
+  );
+  expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists/);
+  expect(await said("accounts.update", { id: "house", name: "H" })).toBe(
+    "account_in_file: The account house stands in gateway.yaml:3: change it there.",
+  );
+  expect(await said("accounts.end", { id: "wing" })).toMatch(/account_in_file.*gateway.yaml:4/);
+  expect(await said("accounts.create", { id: "z", parent: "huose" })).toMatch(
+    /unknown_account.*Did you mean "house"/,
+  );
+  expect(await said("accounts.show", { id: "zz" })).toMatch(/no_such_account/);
+  expect(await said("accounts.create", { id: "Z/1" })).toMatch(/bad_input.*lower-case/);
+  expect(await said("accounts.create", { id: "z", models: ["*a*"] })).toMatch(
+    /bad_input.*one star/,
+  );
+  expect(
+    await said("accounts.create", {
+      id: "z",
+      limits: [{ unit: "concurrent", max: 1, per: "day" }],
+    }),
+  ).toMatch(/bad_input/);
+  expect(await said("accounts.update", { id: "b", name: "B", version: 7 })).toMatch(
+    /changed_since.*it is at version 1/,
+  );
+  await account("end", { id: "a" });
+  expect(await said("accounts.create", { id: "z", parent: "b" })).toMatch(/account_ended/);
+  expect(await said("keys.create", { account: "b" })).toMatch(/account_ended/);
+  expect(await said("accounts.create", { id: "a" })).toMatch(/account_exists.*another id/);
+});
+
+it("a store that keeps no accounts says so, and lists those of the file", async () => {
+  const plain: Store = { ...store, accounts: undefined as never, counted: undefined as never };
+  expect(await refusal("accounts.create", { id: "a" }, plain)).toEqual([
+    "unsupported",
+    "no_accounts",
+    "This store keeps no accounts: write them under accounts in gateway.yaml.",
+  ]);
+  const { accounts } = await ask<{ accounts: ShownAccount[] }>("accounts.list", {}, plain);
+  expect(accounts.map(({ id, counted }) => [id, counted])).toEqual([
+    ["house", undefined],
+    ["wing", undefined],
+  ]);
+});
+
+it("a new key gets the limits that it is made without, of its nearest account first", async () => {
+  const units = (key: ShownKey) =>
+    key.limits?.map(({ unit, max, scope }) => [unit, Number(max), scope === `key:${key.id}`]);
+  expect(units(await keyOf("create", {}))).toEqual([["nano_usd", 5, true]]);
+  expect(units(await keyOf("create", { account: "wing" }))).toEqual([
+    ["requests", 60, true],
+    ["nano_usd", 5, true],
+  ]);
+  await account("create", {
+    id: "web",
+    parent: "wing",
+    defaults: { limits: [{ unit: "nano_usd", max: 9, per: "day" }] },
+  });
+  expect(units(await keyOf("create", { account: "web" }))).toEqual([
+    ["nano_usd", 9, true],
+    ["requests", 60, true],
+  ]);
+  const limits = [{ unit: "requests", max: 1, per: "day" }];
+  expect(units(await keyOf("create", { account: "web", limits }))).toEqual([
+    ["requests", 1, true],
+    ["nano_usd", 9, true],
+  ]);
+  expect(units(await keyOf("create", { account: "web", defaults: false }))).toBeUndefined();
+});
+
+it("a key is changed without a new secret: what is not said stays, null takes away", async () => {
+  const made = await ask<{ key: ShownKey; secret: string }>("keys.create", {
+    name: "a",
+    models: ["demo/*"],
+    labels: { team: "x" },
+    defaults: false,
+  });
+  const { id } = made.key;
+  const limits = [{ unit: "requests", max: 3, per: "day" }];
+  const { keys: [changed] = [], warnings } = await ask<{ keys: ShownKey[]; warnings: string[] }>(
+    "keys.update",
+    { id, limits, labels: null, models: ["nowhere/*"], version: 1 },
+  );
+  expect(changed).toMatchObject({
+    id,
+    name: "a",
+    version: 2,
+    limits: [{ scope: `key:${id}`, max: 3 }],
+  });
+  expect([changed!.labels, warnings.length]).toEqual([undefined, 1]);
+  expect(await store.key(digest(made.secret))).toMatchObject({ models: ["nowhere/*"], version: 2 });
+  await ask("keys.update", { id, limits: [], account: "wing" });
+  expect(await store.key(digest(made.secret))).toMatchObject({
+    limits: undefined,
+    account: "wing",
+    version: 3,
+  });
+  expect(await refusal("keys.update", { id, name: "b", version: 2 })).toEqual([
+    "conflict",
+    "changed_since",
+    expect.stringContaining("version 3"),
+  ]);
+  for (const [command, more] of [
+    ["revoke", {}],
+    ["move", {}],
+    ["rotate", {}],
+  ] as const)
+    expect((await refusal(`keys.${command}`, { id, version: 1, ...more }))?.[1]).toBe(
+      "changed_since",
+    );
+  expect(told).toEqual([`key made ${id}`, `key updated ${id}`, `key moved ${id}`]);
+});
+
+it("of a rotated key both secrets get what is changed, and the old one lives no longer for it", async () => {
+  const first = await ask<{ key: ShownKey; secret: string }>("keys.create", { defaults: false });
+  const { id } = first.key;
+  const { secret } = await ask<{ secret: string }>("keys.rotate", { id, overlapMs: 1_000 });
+  const limits = [{ unit: "requests", max: 3, per: "day" }];
+  await ask("keys.update", { id, limits, expires: now + 9_000_000 });
+  const [old, fresh] = await Promise.all(
+    [first.secret, secret].map((each) => store.key(digest(each))),
+  );
+  expect([old!.expires, fresh!.expires]).toEqual([now + 1_000, now + 9_000_000]);
+  expect(old!.limits).toEqual(fresh!.limits);
+});
+
+it("keys of another gateway are taken in by their hashes, once", async () => {
+  const keys = [
+    { digest: digest("sk-theirs"), name: "theirs", account: "wing" },
+    { digest: digest("sk-other"), revoked: true },
+    { digest: digest("sk-theirs") },
+  ];
+  const first = await ask<{ keys: ShownKey[]; there: number }>("keys.import", { keys });
+  expect([first.keys.map(({ name, state }) => [name, state]), first.there]).toEqual([
+    [
+      ["theirs", "valid"],
+      [undefined, "revoked"],
+    ],
+    1,
+  ]);
+  expect(JSON.stringify(first)).not.toContain(digest("sk-theirs"));
+  expect(await store.key(digest("sk-theirs"))).toMatchObject({
+    account: "wing",
+    limits: undefined,
+  });
+  expect(await ask("keys.import", { keys })).toMatchObject({ keys: [], there: 3 });
+  expect((await refusal("keys.import", { keys: [{ digest: "sk-theirs" }] }))?.[1]).toBe(
+    "bad_input",
+  );
+  expect(
+    (await refusal("keys.import", { keys: [{ digest: digest("c"), account: "nowhere" }] }))?.[1],
+  ).toBe("unknown_account");
+});
+
+it("what is shown of a key has its own limits' numbers, and alone those of its accounts too", async () => {
+  const limits = [{ unit: "requests", max: 3, per: "day" }];
+  await account("create", { id: "web", limits });
+  const { id } = await keyOf("create", { account: "web", limits, defaults: false });
+  const [listed] = (await ask<{ keys: ShownKey[] }>("keys.list", {})).keys;
+  expect(listed!.counted!.map(({ scope, left }) => [scope, left])).toEqual([[`key:${id}`, 3]]);
+  const [shown] = (await ask<{ keys: ShownKey[] }>("keys.show", { id })).keys;
+  expect(shown!.counted!.map(({ scope }) => scope)).toEqual([`key:${id}`, "account:web"]);
+});

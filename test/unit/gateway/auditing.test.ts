@@ -1,0 +1,109 @@
+// What cannot be written down is not done, and what is written down has no secret.
+import { expect, it } from "vitest";
+import type { AuditEnd, AuditEntry, AuditLog } from "tollgate/plugin";
+import { Auditing } from "../../../src/gateway/control/auditing.ts";
+import { SHELL } from "../../../src/gateway/control/giver.ts";
+import { faultOf, fail } from "../../../src/model/error.ts";
+
+function written(more: Partial<AuditLog> = {}) {
+  const rows: (AuditEntry | AuditEnd)[] = [];
+  const errors: string[] = [];
+  const log: AuditLog = {
+    begin: async (entry) => void rows.push(entry),
+    end: async (end) => void rows.push(end),
+    list: async () => ({ items: [] }),
+    ...more,
+  };
+  const mask = { text: (text: string) => text.replaceAll("sk-hidden", "sk-***") };
+  const told = { error: (_: object, message: string) => void errors.push(message) };
+  return { rows, errors, auditing: new Auditing({ log, mask, now: () => 7, told }) };
+}
+
+const work = { command: "keys.update", target: "k1", before: undefined, after: undefined };
+
+it("a row that cannot be written refuses the command, which is not begun", async () => {
+  let done = 0;
+  const { auditing, rows } = written({ begin: async () => fail("internal", "The disk is full.") });
+  const refused = await auditing.through(work, SHELL, async () => ++done).catch(faultOf);
+  expect([refused, done, rows]).toMatchObject([
+    { kind: "unavailable", code: "audit_failed" },
+    0,
+    [],
+  ]);
+});
+
+it("the row is there before the command begins, and its end after it", async () => {
+  const { auditing, rows } = written();
+  const seen = await auditing.through(work, SHELL, async () => rows.length);
+  expect([seen, rows]).toMatchObject([
+    1,
+    [
+      {
+        at: 7,
+        actor: "shell",
+        role: "owner",
+        door: "socket",
+        command: "keys.update",
+        target: "k1",
+      },
+      { outcome: "done" },
+    ],
+  ]);
+  expect(rows[1]!.id).toBe(rows[0]!.id);
+});
+
+it("a sign-in is a row of its own, and is let in where none can be written", async () => {
+  const { auditing, rows } = written();
+  await auditing.noted("sign-in", { ...SHELL, door: "session", address: "127.0.0.1" });
+  expect(rows).toMatchObject([
+    { command: "sign-in", actor: "shell", door: "session", address: "127.0.0.1" },
+    { outcome: "done" },
+  ]);
+  const full = written({ begin: async () => fail("internal", "The disk is full.") });
+  await full.auditing.noted("sign-in", SHELL);
+  expect(full.errors).toEqual(["a sign-in or sign-out could not be written down"]);
+});
+
+it("a failure is its answer and its end, and an end that cannot be written is no failure", async () => {
+  const failing = written();
+  const broken = async () => fail("conflict", "No.", { code: "changed_since" });
+  expect(
+    faultOf(await failing.auditing.through(work, SHELL, broken).catch((e: unknown) => e)),
+  ).toMatchObject({
+    code: "changed_since",
+  });
+  expect(failing.rows[1]).toMatchObject({ outcome: "failed", code: "changed_since" });
+  const endless = written({ end: async () => fail("internal", "The disk is full.") });
+  expect(await endless.auditing.through(work, SHELL, async () => "done")).toBe("done");
+  expect(endless.errors).toHaveLength(1);
+});
+
+it("no secret is in it, no text that a person may be known by, and nothing large", async () => {
+  const { auditing, rows } = written();
+  const before = {
+    keys: [
+      {
+        id: "k1",
+        name: "Anna",
+        digest: "d".repeat(64),
+        labels: { user: "4711" },
+        models: ["a/*"],
+        counted: [1],
+      },
+    ],
+  };
+  const after = {
+    name: null,
+    secret: "tg_x",
+    labels: { user: "4711" },
+    url: "https://sk-hidden@host",
+  };
+  await auditing.through({ ...work, before, after }, SHELL, async () => {});
+  expect(rows[0]).toMatchObject({
+    before: { keys: [{ id: "k1", name: "(not kept)", labels: "(not kept)", models: ["a/*"] }] },
+    after: { name: null, labels: "(not kept)", url: "https://sk-***@host" },
+  });
+  expect(JSON.stringify(rows)).not.toMatch(/Anna|4711|tg_x|dddd|counted|sk-hidden/);
+  await auditing.through({ ...work, after: { text: "x".repeat(5_000) } }, SHELL, async () => {});
+  expect(rows[2]).toMatchObject({ after: { characters: 5_011 } });
+});

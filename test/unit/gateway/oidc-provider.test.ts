@@ -1,0 +1,179 @@
+// An ID token is believed when each of its claims is what this sign-in asks for, and its signature is one of the provider's keys': each
+// check by itself, with a token in which only that is wrong.
+import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
+import { beforeAll, expect, it } from "vitest";
+import type { OidcConfig } from "../../../src/config/types.ts";
+import { OidcProvider } from "../../../src/gateway/admin/oidc-provider.ts";
+
+const ISSUER = "https://login.example.com";
+const CLIENT = "toll gate";
+const NONCE = "the-nonce-of-this-sign-in";
+
+const config: OidcConfig = {
+  issuer: ISSUER,
+  clientId: CLIENT,
+  clientSecret: "s:ecret/1",
+  callback: "https://gateway.example.com/admin/v1/oidc/callback",
+  scopes: ["openid"],
+  groups: "groups",
+  name: "email",
+  roles: [],
+};
+
+type Pair = Awaited<ReturnType<typeof generateKeyPair>>;
+let own: Pair;
+let ec: Pair;
+beforeAll(async () => {
+  own = await generateKeyPair("RS256", { extractable: true });
+  ec = await generateKeyPair("ES256", { extractable: true });
+});
+
+const seconds = () => Math.floor(Date.now() / 1_000);
+const fitting = (): JWTPayload => ({
+  iss: ISSUER,
+  aud: CLIENT,
+  sub: "ann",
+  nonce: NONCE,
+  iat: seconds(),
+  exp: seconds() + 60,
+});
+const signed = (
+  claims: JWTPayload,
+  head: { alg?: string; kid?: string } = {},
+  key: unknown = own.privateKey,
+) =>
+  new SignJWT(claims)
+    .setProtectedHeader({ alg: "RS256", kid: "own", ...head })
+    .sign(key as Parameters<SignJWT["sign"]>[0]);
+
+interface Answers {
+  readonly discovered?: object;
+  readonly token?: unknown;
+  readonly keys?: Response;
+  readonly asked?: Request[];
+}
+
+/** A provider whose answers are as they should be, but for what is said. */
+async function providerOf({ discovered, token, keys, asked = [] }: Answers): Promise<OidcProvider> {
+  const jwks = {
+    keys: [
+      { ...(await exportJWK(own.publicKey)), kid: "own" },
+      { ...(await exportJWK(ec.publicKey)), kid: "ec" },
+    ],
+  };
+  const there = {
+    issuer: ISSUER,
+    authorization_endpoint: `${ISSUER}/authorize`,
+    token_endpoint: `${ISSUER}/token`,
+    jwks_uri: `${ISSUER}/jwks`,
+    ...discovered,
+  };
+  return new OidcProvider(config, (async (url: string, init: RequestInit) => {
+    asked.push(new Request(url, { ...init, signal: null }));
+    if (url.endsWith("/openid-configuration")) return Response.json(there);
+    if (url.endsWith("/token")) return Response.json({ id_token: token });
+    return keys ?? Response.json(jwks);
+  }) as never);
+}
+const claimsOf = async (of: Answers) =>
+  (await providerOf(of)).claims("a code", "the verifier", NONCE);
+
+it("a token that fits is taken, by each algorithm; the code goes with the verifier and the client's own word", async () => {
+  const asked: Request[] = [];
+  expect(await claimsOf({ token: await signed(fitting()), asked })).toMatchObject({ sub: "ann" });
+  const byCurve = await signed(fitting(), { alg: "ES256", kid: "ec" }, ec.privateKey);
+  expect(await claimsOf({ token: byCurve })).toMatchObject({ sub: "ann" });
+  const late = { ...fitting(), iat: seconds() - 100, exp: seconds() - 30 };
+  expect(await claimsOf({ token: await signed(late) })).toMatchObject({ sub: "ann" });
+  const mine = { ...fitting(), aud: [CLIENT, "another"], azp: CLIENT };
+  expect(await claimsOf({ token: await signed(mine) })).toMatchObject({ sub: "ann" });
+  const token = asked.find(({ url }) => url.endsWith("/token"))!;
+  expect(Object.fromEntries(new URLSearchParams(await token.text()))).toEqual({
+    grant_type: "authorization_code",
+    code: "a code",
+    redirect_uri: config.callback,
+    code_verifier: "the verifier",
+  });
+  const basic = Buffer.from("toll%20gate:s%3Aecret%2F1").toString("base64");
+  expect(token.headers.get("authorization")).toBe(`Basic ${basic}`);
+});
+
+it.each<[string, (claims: JWTPayload) => JWTPayload]>([
+  ["another issuer's", (claims) => ({ ...claims, iss: "https://evil.example" })],
+  ["for another client", (claims) => ({ ...claims, aud: "another" })],
+  ["for several, made for another", (claims) => ({ ...claims, aud: [CLIENT, "b"], azp: "b" })],
+  ["of another sign-in", (claims) => ({ ...claims, nonce: "another" })],
+  ["of no sign-in", ({ nonce: _, ...claims }) => claims],
+  ["over", (claims) => ({ ...claims, exp: seconds() - 120 })],
+  ["without an end", ({ exp: _, ...claims }) => claims],
+  ["without a beginning", ({ iat: _, ...claims }) => claims],
+  ["without a subject", ({ sub: _, ...claims }) => claims],
+  ["not valid yet", (claims) => ({ ...claims, nbf: seconds() + 600 })],
+])("one that is %s is refused", async (_, change) => {
+  await expect(claimsOf({ token: await signed(change(fitting())) })).rejects.toThrow();
+});
+
+it("one that is signed in another way is refused, though with the provider's own key", async () => {
+  const stranger = await generateKeyPair("RS256");
+  const none = [{ alg: "none" }, fitting()]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+    .join(".");
+  for (const token of [
+    await signed(fitting(), {}, stranger.privateKey),
+    await signed(fitting(), { kid: "unknown" }, stranger.privateKey),
+    await new SignJWT(fitting())
+      .setProtectedHeader({ alg: "HS256", kid: "own" })
+      .sign(Buffer.from(JSON.stringify(await exportJWK(own.publicKey)))),
+    `${none}.`,
+    7,
+    undefined,
+    "rubbish",
+  ])
+    await expect(claimsOf({ token })).rejects.toThrow();
+  const wide = await generateKeyPair("RS512", { extractable: true });
+  const keys = Response.json({
+    keys: [{ ...(await exportJWK(wide.publicKey)), kid: "own" }],
+  });
+  const token = await signed(fitting(), { alg: "RS512" }, wide.privateKey);
+  await expect(claimsOf({ token, keys })).rejects.toThrow(/"alg"/);
+});
+
+it("a provider that says to be another one, names no address, or answers badly is not used", async () => {
+  const token = await signed(fitting());
+  for (const discovered of [
+    { issuer: "https://evil.example" },
+    { issuer: `${ISSUER}/` },
+    { token_endpoint: undefined },
+    { jwks_uri: "file:///etc/passwd" },
+    { authorization_endpoint: "javascript:alert(1)" },
+  ])
+    await expect(claimsOf({ token, discovered })).rejects.toThrow(/It (calls itself|says no)/);
+  const large = JSON.stringify({ keys: [], more: "x".repeat(300_000) });
+  for (const [keys, why] of [
+    [new Response(large), /larger than/],
+    [Response.json({ keys: [] }, { status: 503 }), /answers 503/],
+    [new Response("no JSON"), /./],
+  ] as const)
+    await expect(claimsOf({ token, keys })).rejects.toThrow(why);
+});
+
+it("where it is is asked once, and again after it was not reached", async () => {
+  const asked: Request[] = [];
+  const provider = await providerOf({ asked });
+  await provider.authorization();
+  await provider.authorization();
+  expect(asked).toHaveLength(1);
+  let up = false;
+  const reached = new OidcProvider(config, (async () => {
+    if (!up) throw new Error("It is down.");
+    return Response.json({
+      issuer: ISSUER,
+      authorization_endpoint: `${ISSUER}/a`,
+      token_endpoint: `${ISSUER}/t`,
+      jwks_uri: `${ISSUER}/k`,
+    });
+  }) as never);
+  await expect(reached.authorization()).rejects.toThrow("It is down.");
+  up = true;
+  expect(await reached.authorization()).toBe(`${ISSUER}/a`);
+});

@@ -1,0 +1,210 @@
+// What a giver that is held to one account is told is the same whether other accounts are there or not, and so is the work that is done
+// before it is told: neither its words nor its time say anything of theirs.
+import * as fc from "fast-check";
+import { expect, it } from "vitest";
+import type { JsonObject } from "tollgate/plugin";
+import { faultOf, type Store, type StoreCommand } from "tollgate/plugin";
+import type { AccountConfig } from "../../../src/config/types.ts";
+import { accountCommands } from "../../../src/gateway/control/account-commands.ts";
+import { Auditing } from "../../../src/gateway/control/auditing.ts";
+import type { CommandFacts } from "../../../src/gateway/control/command-facts.ts";
+import { CommandGate } from "../../../src/gateway/control/gate.ts";
+import type { Giver } from "../../../src/gateway/control/giver.ts";
+import { keyCommands } from "../../../src/gateway/control/key-commands.ts";
+import { ledgerCommands } from "../../../src/gateway/control/ledger-commands.ts";
+import { readsOf, type Shelf } from "../../../src/gateway/control/shelf.ts";
+import { COMMANDS } from "../../../src/gateway/control/table.ts";
+import { keysIn } from "../../../src/gateway/control/world.ts";
+import { plain } from "../../../src/gateway/control/asking.ts";
+import { NOON, reserve, settle } from "../../../src/testing/store.ts";
+import { makeMemory } from "../../plugins/stores/made.ts";
+
+const GIVER: Giver = { name: "admin:lead", role: "owner", within: "research", door: "token" };
+
+const inFile = (id: string, parent?: string): [string, AccountConfig] => [
+  id,
+  {
+    id,
+    parent,
+    name: undefined,
+    limits: [],
+    models: undefined,
+    frontends: undefined,
+    privacy: undefined,
+    labels: {},
+  },
+];
+const OWN = [inFile("acme"), inFile("research", "acme"), inFile("lab", "research")];
+const THEIRS = [inFile("sales", "acme"), inFile("sales-east", "sales")];
+
+const used = (n: string, key: string, account: string, words: string): StoreCommand[] => {
+  const target = { provider: "demo", model: "echo", protocol: null, credential: words };
+  const of = { key, account, target, labels: { team: words }, at: NOON };
+  return [reserve(`${n}-1`, of), settle(`${n}-1`, { at: NOON })];
+};
+const key = (id: string, name: string, account?: string): StoreCommand => ({
+  do: "key",
+  at: NOON,
+  key: { id, name, digest: `digest-of-${id}`, created: NOON, account },
+});
+const COMMANDS_OF: Readonly<Record<"own" | "theirs", readonly StoreCommand[]>> = {
+  own: [
+    key("kOwn", "laptop", "research"),
+    key("kLab", "bench", "lab"),
+    ...used("o1", "kOwn", "acme/research", "core"),
+    ...used("o2", "kLab", "acme/research/lab", "web"),
+  ],
+  theirs: [
+    key("kTheirs", "their-laptop", "sales"),
+    key("kSame", "laptop", "sales"),
+    key("kFree", "free"),
+    ...used("t1", "kTheirs", "acme/sales", "sales-core"),
+    ...used("t2", "kFree", "acme/sales/sales-east", "sales-web"),
+  ],
+};
+
+/** A gateway's commands over a store, and each question that the store is asked. */
+async function world(others: boolean) {
+  const { store: kept } = await makeMemory();
+  await kept.open({ instance: "one" });
+  await kept.apply([...COMMANDS_OF.own, ...(others ? COMMANDS_OF.theirs : [])]);
+  const asked: string[] = [];
+  const store = new Proxy(kept, {
+    get: (of, name) => {
+      const member = Reflect.get(of, name) as unknown;
+      if (typeof member !== "function") return member;
+      return (...args: unknown[]) => (asked.push(String(name)), member.apply(of, args));
+    },
+  }) as Store;
+  const accounts = new Map(others ? [...OWN, ...THEIRS] : OWN);
+  const around = () => ({
+    model: () => true,
+    frontend: () => true,
+    accounts,
+    stands: () => "gateway.yaml",
+    defaults: undefined,
+  });
+  const shelf: Shelf = {
+    ...readsOf(store, () => NOON),
+    write: async (record) => void (await store.apply([{ do: "key", at: NOON, key: record }])),
+    writeAccount: async (account) =>
+      void (await store.apply([{ do: "account", at: NOON, account }])),
+  };
+  const path = (id: string): string[] => {
+    const at = accounts.get(id);
+    return at ? [...(at.parent === undefined ? [] : path(at.parent)), id] : [id];
+  };
+  const gate = new CommandGate({
+    commands: {
+      ...ledgerCommands(
+        store,
+        async () => {},
+        () => ({ account: [...accounts.keys()] }),
+      ),
+      ...keyCommands(shelf, around, () => NOON),
+      ...accountCommands(shelf, around, () => NOON),
+    },
+    own: { find: () => undefined, all: () => [] },
+    world: { path, keys: keysIn(store) },
+    auditing: new Auditing({
+      log: undefined,
+      mask: { text: (text) => text },
+      now: () => NOON,
+      told: { error() {} },
+    }),
+  });
+  const ask = async (name: string, input: JsonObject) => {
+    asked.length = 0;
+    const said = await gate.give(name, input, GIVER).catch((error: unknown) => {
+      const fault = faultOf(error);
+      if (!fault) throw error;
+      return { fault };
+    });
+    return { said: JSON.stringify(said, plain), asked: asked.join() };
+  };
+  return ask;
+}
+
+/** New ones are another word each time. */
+const settled = (said: string): string =>
+  said.replaceAll(/"(secret|id|created)":("[^"]*"|\d+)/g, '"$1":"…"');
+
+const NAMES = Object.entries(COMMANDS as Readonly<Record<string, CommandFacts>>)
+  .filter(([name, { within }]) => within && /^(ledger|usage|keys|accounts)\./.test(name))
+  .map(([name]) => name);
+const THEIR_WORDS = [
+  "sales",
+  "sales-east",
+  "acme/sales",
+  "acme",
+  "kTheirs",
+  "kSame",
+  "kFree",
+  "their-laptop",
+  "free",
+  "team=sales-core",
+  "sales-web",
+];
+const OWN_WORDS = ["research", "lab", "kOwn", "laptop", "bench", "team=core", "web"];
+const MEMBERS = ["account", "key", "id", "label", "credential", "model", "provider", "outcome"];
+
+const question = (words: readonly string[]) =>
+  fc.record({
+    name: fc.constantFrom(...NAMES),
+    said: fc.dictionary(fc.constantFrom(...MEMBERS), fc.constantFrom(...words), { maxKeys: 2 }),
+    by: fc.constantFrom(undefined, ["key"], ["account"], ["label"], ["credential"]),
+  });
+/** Of what is said, what the command takes. */
+function inputOf({
+  name,
+  said,
+  by,
+}: {
+  name: string;
+  said: JsonObject;
+  by: readonly string[] | undefined;
+}) {
+  const { properties = {}, required = [] } = (COMMANDS as Record<string, CommandFacts>)[name]!
+    .input as { properties?: object; required?: readonly string[] };
+  const input = Object.fromEntries(
+    Object.entries(said).filter(([member]) => Object.hasOwn(properties, member)),
+  );
+  for (const member of required) input[member] ??= "kOwn";
+  return name === "ledger.totals" && by ? { ...input, by: [...by] } : input;
+}
+
+it("is what it would be if the others were not there", async () => {
+  expect(NAMES.length).toBeGreaterThan(8);
+  await fc.assert(
+    fc.asyncProperty(question([...OWN_WORDS, ...THEIR_WORDS]), async (one) => {
+      const [alone, among] = [await world(false), await world(true)];
+      const input = inputOf(one);
+      const [a, b] = [await alone(one.name, input), await among(one.name, input)];
+      expect(settled(b.said)).toBe(settled(a.said));
+    }),
+    { numRuns: 400 },
+  );
+});
+
+it("what others have and what there is not at all is refused after the same work", async () => {
+  await fc.assert(
+    fc.asyncProperty(question(THEIR_WORDS), async (one) => {
+      const [first, second] = [await world(true), await world(true)];
+      const input = inputOf(one);
+      const never = Object.fromEntries(
+        Object.entries(input).map(([member, word]) => [
+          member,
+          THEIR_WORDS.includes(word as string) ? "never-was" : word,
+        ]),
+      ) as JsonObject;
+      const [there, nowhere] = [await first(one.name, input), await second(one.name, never)];
+      expect(there.asked).toBe(nowhere.asked);
+      const words = new Set(Object.values(input).filter((word) => typeof word === "string"));
+      let said = settled(there.said);
+      for (const word of [...words].toSorted((a, b) => b.length - a.length))
+        if (THEIR_WORDS.includes(word)) said = said.replaceAll(`\\"${word}\\"`, '\\"never-was\\"');
+      expect(said).toBe(settled(nowhere.said));
+    }),
+    { numRuns: 400 },
+  );
+});
