@@ -2,7 +2,7 @@
 // since that is how base addresses are pasted.
 import { defineFrontend } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
-import { at } from "./paths.ts";
+import { at, deployed, deployment, onAzure, unnamed } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
 export default defineFrontend({
@@ -13,7 +13,7 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer") },
+    properties: { accept: accept("bearer", "api-key") },
   },
   setup: ({ accept: schemes }) => ({
     protocol: images(),
@@ -21,8 +21,15 @@ export default defineFrontend({
     routes: [
       {
         method: "POST",
-        path: at("/images/generations"),
+        path: [...at("/images/generations"), ...onAzure("/images/generations")],
         op: "generate",
+      },
+      {
+        method: "POST",
+        path: deployed("/images/generations"),
+        op: "generate",
+        protocol: unnamed(images()),
+        read: deployment,
       },
     ],
   }),

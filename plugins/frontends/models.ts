@@ -1,17 +1,24 @@
-// GET /v1/models: what the presented key may use, in one body that the SDKs of both families read.
-import { defineFrontend, fail, type Arrival, type ListedModel } from "tollgate/plugin";
+// GET /v1/models: what the presented key may use, in one body that the SDKs of OpenAI and Anthropic read, and in another for Google's.
+import { defineFrontend, type Arrival, type ListedModel } from "tollgate/plugin";
+import { gemini } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
+import { entry, pageOf } from "./models/gemini-list.ts";
 import { page } from "./models/page.ts";
 import { row } from "./models/row.ts";
-import { wanted } from "./models/wanted.ts";
-import { at } from "./paths.ts";
+import { one, wanted } from "./models/wanted.ts";
+import { at, onAzure } from "./paths.ts";
 import { accept, presented } from "./presented.ts";
 
-/** The two shapes of an error; every OpenAI-like protocol has the same one. */
+/** The shapes of an error; every OpenAI-like protocol has the same one. */
 const anthropic = messages().server!;
 const openai = images().server!;
+const google = gemini().server!;
 const speaksMessages = (x: Arrival) => x.headers["anthropic-version"] !== undefined;
+/** Its SDKs name themselves; where a key stood is not shown here. */
+const speaksGemini = (x: Arrival) => x.headers["x-goog-api-client"] !== undefined;
+const familyOf = (x: Arrival) =>
+  speaksGemini(x) ? google : speaksMessages(x) ? anthropic : openai;
 
 export default defineFrontend({
   api: 1,
@@ -21,7 +28,7 @@ export default defineFrontend({
   options: {
     type: "object",
     additionalProperties: false,
-    properties: { accept: accept("bearer", "x-api-key") },
+    properties: { accept: accept("bearer", "x-api-key", "api-key", "x-goog-api-key", "key") },
   },
   setup({ accept: schemes }, ctx) {
     const listed = (x: Arrival): readonly ListedModel[] => {
@@ -31,49 +38,28 @@ export default defineFrontend({
     };
     const rowed = (model: ListedModel) => row(model, ctx.catalogue.works().get(model.kind));
     return {
-      secret: (headers) => presented(headers, schemes),
-      fault: (fault, x) => (speaksMessages(x) ? anthropic : openai).fault(fault, { id: x.id }),
+      secret: (headers, query) => presented(headers, schemes, query),
+      fault: (fault, x) => familyOf(x).fault(fault, { id: x.id }),
       routes: [
         {
           method: "GET",
-          path: at("/models"),
+          path: [...at("/models"), ...onAzure("/models")],
           serve: (x) => ({
             status: 200,
-            body: page(listed(x).map(rowed), x.query, speaksMessages(x)),
+            body: speaksGemini(x)
+              ? pageOf(listed(x), x.query)
+              : page(listed(x).map(rowed), x.query, speaksMessages(x)),
           }),
         },
         {
           method: "GET",
-          path: at("/models/**:id"),
-          serve: (x) => ({ status: 200, body: rowed(one(listed(x), x.params["id"] ?? "")) }),
+          path: [...at("/models/**:id"), ...onAzure("/models/**:id")],
+          serve: (x) => {
+            const model = one(listed(x), x.params["id"] ?? "");
+            return { status: 200, body: speaksGemini(x) ? entry(model) : rowed(model) };
+          },
         },
       ],
     };
   },
 });
-
-/** A model that the key may not use is not there. */
-function one(models: readonly ListedModel[], id: string): ListedModel {
-  const clear = unescaped(id);
-  return (
-    models.find((model) => model.id === id) ??
-    models.find((model) => model.id === clear) ??
-    fail(
-      "not_found",
-      `There is no model ${clear} that this key may use. GET /v1/models lists them.`,
-      {
-        code: "model_not_found",
-        param: "model",
-      },
-    )
-  );
-}
-
-/** Some clients escape the slash of an id, and some escape it again. */
-function unescaped(id: string): string {
-  try {
-    return decodeURIComponent(id);
-  } catch {
-    return id;
-  }
-}

@@ -1,2 +1,30 @@
+import { fail, type Arrival, type Body, type Protocol, type RouteInput } from "tollgate/plugin";
+
 /** As users write a base address: with the version, without, or with it twice. A trailing slash is no other path. */
 export const at = (path: string) => [`/v1${path}`, path, `/v1/v1${path}`] as const;
+
+/** As clients of Azure's OpenAI write it: with its version, or with a date of one in the query. */
+export const onAzure = (path: string) => [`/openai/v1${path}`, `/openai${path}`] as const;
+
+/** A deployment is a model's name, which may have slashes in it. */
+const DEPLOYED = [":model", ":provider/:model", ":provider/:vendor/:model"];
+
+/** Where Azure's older clients ask, with the model in the path. */
+export const deployed = (path: string) =>
+  DEPLOYED.map((model) => `/openai/deployments/${model}${path}`);
+
+/** The same protocol where the model stands in the path: its body need not name one. */
+export function unnamed(protocol: Protocol): Protocol {
+  const server = protocol.server!;
+  const { required = [], ...schema } = server.schema as { required?: readonly string[] };
+  const rest = required.filter((field) => field !== "model");
+  return { ...protocol, server: { ...server, schema: { ...schema, required: rest } } };
+}
+
+/** The model of such a path: it takes the place of the one in the body. */
+export function deployment({ params }: Arrival, _body: Body): RouteInput {
+  const { provider, vendor, model } = params;
+  const name = [provider, vendor, model].filter((part) => part !== undefined).join("/");
+  if (name === "") fail("invalid", "The path names no deployment.", { param: "model" });
+  return { model: name, edits: { model: name } };
+}

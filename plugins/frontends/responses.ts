@@ -12,8 +12,8 @@ import {
 } from "tollgate/plugin";
 import { noItem, noPrevious, noResponse, responses } from "tollgate/protocols/responses";
 import { ItemMemory, lastWord } from "./item-memory.ts";
-import { at } from "./paths.ts";
-import { presented } from "./presented.ts";
+import { at, onAzure } from "./paths.ts";
+import { accept, presented } from "./presented.ts";
 
 const MIB = 1024 * 1024;
 /** What a client may still refer to is what its conversation is about. */
@@ -32,14 +32,7 @@ export default defineFrontend({
     type: "object",
     additionalProperties: false,
     properties: {
-      accept: {
-        type: "array",
-        items: { enum: ["bearer", "x-api-key"] },
-        minItems: 1,
-        uniqueItems: true,
-        default: ["bearer"],
-        description: "Where the key may stand: Authorization: Bearer, x-api-key",
-      },
+      accept: accept("bearer", "api-key"),
       reasoning: {
         enum: ["summary", "text"],
         default: "summary",
@@ -56,7 +49,7 @@ export default defineFrontend({
       },
     },
   },
-  setup({ accept, reasoning, item_memory_mb }, ctx) {
+  setup({ accept: schemes, reasoning, item_memory_mb }, ctx) {
     const memory = memoryOf(item_memory_mb, ctx);
     const find: Find | undefined = memory && finding(memory, ctx);
     const made = (x: Arrival, id: string) => entryOf(ctx, x, id);
@@ -72,11 +65,11 @@ export default defineFrontend({
     });
     return {
       protocol: responses({ reasoning }),
-      secret: (headers) => presented(headers, accept),
+      secret: (headers) => presented(headers, schemes),
       routes: [
         {
           method: "POST",
-          path: at("/responses"),
+          path: [...at("/responses"), ...onAzure("/responses")],
           op: "generate",
           async read(x, body) {
             refuseLasting(body);
@@ -92,7 +85,7 @@ export default defineFrontend({
         },
         {
           method: "POST",
-          path: at("/responses/input_tokens"),
+          path: [...at("/responses/input_tokens"), ...onAzure("/responses/input_tokens")],
           op: "count",
           async read(x, body) {
             return {
@@ -102,9 +95,21 @@ export default defineFrontend({
             };
           },
         },
-        { method: "GET", path: at("/responses/:id"), ...byId("retrieve") },
-        { method: "DELETE", path: at("/responses/:id"), ...byId("delete") },
-        { method: "GET", path: at("/responses/:id/input_items"), ...byId("input_items") },
+        {
+          method: "GET",
+          path: [...at("/responses/:id"), ...onAzure("/responses/:id")],
+          ...byId("retrieve"),
+        },
+        {
+          method: "DELETE",
+          path: [...at("/responses/:id"), ...onAzure("/responses/:id")],
+          ...byId("delete"),
+        },
+        {
+          method: "GET",
+          path: [...at("/responses/:id/input_items"), ...onAzure("/responses/:id/input_items")],
+          ...byId("input_items"),
+        },
       ],
     };
   },

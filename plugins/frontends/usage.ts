@@ -3,6 +3,7 @@ import {
   defineFrontend,
   fail,
   type Arrival,
+  type Context,
   type Json,
   type Store,
   type Total,
@@ -68,11 +69,7 @@ export default defineFrontend({
           ...(zone !== undefined && { tz: zone }),
           total: shown(all, guessedAll?.calls),
           data: rows.map((row) => ({ ...row.by, ...shown(row, estimated.get(name(row))) })),
-          limits: (x.identity?.limits ?? []).map(({ unit, max, per }) => ({
-            unit: unit === "nano_usd" ? "usd" : unit,
-            max: unit === "nano_usd" ? usd(BigInt(max)) : Number(max),
-            per,
-          })),
+          limits: await limitsOf(x, ctx.ledger, now),
         } as unknown as Json,
       };
     }
@@ -86,6 +83,28 @@ export default defineFrontend({
     };
   },
 });
+
+/** Its own, and those of its accounts that tell of them; with what is left where the store can say. */
+async function limitsOf(x: Arrival, ledger: Context["ledger"], now: number): Promise<Json> {
+  const counted = (await ledger.counted?.(x.limits, now).catch(() => [])) ?? [];
+  return x.limits.map((limit, i) => {
+    const { unit, max, per, scope } = limit;
+    const amount = (of: number | bigint) => (unit === "nano_usd" ? usd(BigInt(of)) : Number(of));
+    const at = counted[i];
+    return {
+      unit: unit === "nano_usd" ? "usd" : unit,
+      max: amount(max),
+      per,
+      of: scope === `key:${x.identity!.id}` ? "key" : scope,
+      ...(at && {
+        used: amount(at.used),
+        held: amount(at.held),
+        left: amount(at.left),
+        resets_at: per === "total" || per === "open" ? null : new Date(at.resetsAt).toISOString(),
+      }),
+    };
+  });
+}
 
 /** `estimated`: asked of a store that does not count them by itself. */
 const shown = (total: Total | undefined, estimated: number | undefined) => ({

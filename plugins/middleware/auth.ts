@@ -10,9 +10,7 @@ import {
   type Identity,
   type Json,
 } from "tollgate/plugin";
-
-const names = (description: string) =>
-  ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
+import { GRANTS, LABELS } from "./grants.ts";
 
 function known(x: Arrival, who: Identity | undefined): void {
   if (!who)
@@ -56,25 +54,10 @@ export default defineMiddleware({
               description: "SHA-256 of the key, in hex",
             },
             name: { type: "string", description: "What people call it" },
-            models: names("Models it may use, with one star each; all when absent"),
-            frontends: names("Frontends it may use; all when absent"),
-            privacy: {
-              enum: ["off", "required", "strict"],
-              description: "The least privacy of its requests",
-            },
-            account: {
-              type: "string",
-              minLength: 1,
-              "x-account": true,
-              description: "The account that it draws on, by its name under accounts",
-            },
+            ...GRANTS,
             expires: { type: "string", description: "The date on which it ends, as in 2027-01-31" },
             limits: { type: "array", items: LIMIT, description: "What it may use" },
-            labels: {
-              type: "object",
-              additionalProperties: { type: "string" },
-              description: "Kept with every ledger row of it",
-            },
+            labels: LABELS,
           },
         },
       },
@@ -121,6 +104,8 @@ export default defineMiddleware({
       commands: {
         keys: {
           summary: "The keys that stand in gateway.yaml, without their hashes",
+          role: "viewer",
+          writes: false,
           run: async () =>
             keys.map(({ digest: _, expires, ...key }) => ({
               ...key,

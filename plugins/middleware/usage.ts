@@ -39,6 +39,8 @@ export default defineMiddleware({
       commands: {
         today: {
           summary: "What the last 24 hours have cost, by key",
+          role: "viewer",
+          writes: false,
           run: async () =>
             (await ctx.ledger.totals({ by: ["key"], from: Date.now() - DAY_MS })).map((t) => ({
               ...t.by,

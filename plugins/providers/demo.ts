@@ -2,14 +2,19 @@
 // answer, counts are counts (tokens.ts says of what), the price is zero and nothing is kept.
 import { defineProvider } from "tollgate/plugin";
 import { chat } from "./demo/chat.ts";
+import { completion } from "./demo/completion.ts";
+import { embedding } from "./demo/embedding.ts";
 import { facts, POLICY } from "./demo/facts.ts";
 import { read } from "./demo/heard.ts";
 import { image } from "./demo/image.ts";
+import { moderation } from "./demo/moderation.ts";
+import { rerank } from "./demo/rerank.ts";
 
 export default defineProvider({
   api: 1,
   name: "demo",
-  summary: "Answers offline: echo, think, tools, lorem, slow, fail, image",
+  summary:
+    "Answers offline: echo, think, tools, lorem, slow, fail, image, embed, rerank, moderate, complete",
   stability: "stable",
   options: {
     type: "object",
@@ -34,6 +39,10 @@ export default defineProvider({
         count: async (request) => read(request),
       },
       { kind: "image", run: (request, call) => image(request, call) },
+      { kind: "completion", run: (request, call) => completion(request, call) },
+      { kind: "moderation", run: (request, call) => moderation(request, call), streams: "never" },
+      { kind: "rerank", run: (request, call) => rerank(request, call), streams: "never" },
+      { kind: "embedding", run: (request, call) => embedding(request, call), streams: "never" },
     ],
   }),
 });

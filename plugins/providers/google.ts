@@ -1,4 +1,4 @@
-// Google's Gemini API: its own protocol, for chats and for pictures, and the live list of models. Its imitation of chat
+// Google's Gemini API: its own protocol, for chats, pictures and vectors, and the live list of models. Its imitation of chat
 // completions is offered too, for clients that want what only that has; the reasons stand in the README beside this.
 import {
   apiKey,
@@ -9,7 +9,8 @@ import {
 } from "tollgate/plugin";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { countIn, page, textIn } from "tollgate/protocols/compatible";
-import { gemini, geminiImage } from "tollgate/protocols/gemini";
+import { gemini, geminiEmbedding, geminiImage } from "tollgate/protocols/gemini";
+import { embeds } from "./embedding-facts.ts";
 import { several } from "./google/several.ts";
 
 const VERSION = "v1beta";
@@ -21,6 +22,7 @@ export default defineProvider({
   stability: "beta",
   unchecked: ["thinking by model", "compatible"],
   credential: apiKey,
+  facts: { asOf: "2026-11-22", models: [embeds("gemini-embedding-001", "0.15")] },
   options: {
     type: "object",
     additionalProperties: false,
@@ -46,6 +48,7 @@ export default defineProvider({
       endpoints: [
         { protocol: gemini(), base, auth, serves: (model: string) => !draws(model) },
         { protocol: geminiImage(), base, auth, serves: draws, can: { n: false } },
+        { protocol: geminiEmbedding(), base, auth, streams: "never" as const },
         // One request makes one picture: more of them are as many requests.
         {
           kind: "image" as const,
@@ -89,7 +92,7 @@ const versioned = (base: string): string => {
 /** The list does not say what a model makes. Their names do. */
 const draws = (model: string): boolean => /-image\b|banana/.test(model);
 
-/** Models that neither chat nor draw, though they are asked in the same way. */
+/** Models that neither chat, draw nor embed, though they are asked in the same way. */
 const OTHER = /-tts\b|native-audio|-live\b|embedding|aqa|veo|imagen|lyria/;
 
 /** No upstream has more pages of models than this. */
@@ -115,8 +118,17 @@ function infoOf(row: JsonObject): readonly ModelInfo[] {
   const name = textIn(row["name"]);
   const methods = row["supportedGenerationMethods"];
   if (name === undefined || !Array.isArray(methods)) return [];
-  if (!methods.includes("generateContent") || OTHER.test(name)) return [];
   const model = name.replace(/^models\//, "");
+  if (methods.includes("embedContent") && !methods.includes("generateContent"))
+    return [
+      {
+        model,
+        kind: "embedding",
+        name: textIn(row["displayName"]),
+        limits: { input: countIn(row["inputTokenLimit"]) },
+      },
+    ];
+  if (!methods.includes("generateContent") || OTHER.test(name)) return [];
   const drawing = draws(model);
   const thinks = row["thinking"];
   return [

@@ -1,6 +1,13 @@
-// Any backend that speaks OpenAI's chat completions, or responses, and has no row of its own.
+// Any backend that speaks OpenAI's chat completions, or responses, images and embeddings beside them, and has no row of its own.
 import { defineProvider } from "tollgate/plugin";
-import { endpointsOf, based, listed, type Row, optionalKey } from "tollgate/protocols/compatible";
+import {
+  endpointsOf,
+  based,
+  kindsOf,
+  listed,
+  type Row,
+  optionalKey,
+} from "tollgate/protocols/compatible";
 
 export default defineProvider({
   api: 1,
@@ -88,6 +95,20 @@ export default defineProvider({
         description:
           'Models that draw, at /images/generations; one star in each stands for anything: "flux*". Absent: none',
       },
+      embeddings: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        description:
+          'Models that make vectors, at /embeddings; one star in each stands for anything: "*embed*". Absent: none',
+      },
+      rerank: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        minItems: 1,
+        description:
+          'Models that rank, at /rerank; one star in each stands for anything: "*rerank*". Absent: none',
+      },
       image_bytes: {
         enum: ["b64_json", "base64", "bytes", "url"],
         default: "b64_json",
@@ -132,12 +153,18 @@ export default defineProvider({
             streams: o.image_streams ? "asked" : "never",
           },
         }),
+        ...(o.embeddings && { embeddings: { serves: o.embeddings } }),
+        ...(o.rerank && { rerank: { serves: o.rerank } }),
       },
     };
     return {
       endpoints: endpointsOf(row, based(o.base_url, undefined)),
       ...(o.models && {
-        models: (line) => listed(line, { ...(o.images && { images: o.images }) }),
+        models: (line) => {
+          const { images, embeddings } = o;
+          const shape = { ...(images && { images }), ...(embeddings && { embeddings }) };
+          return listed(line, shape, kindsOf(row));
+        },
       }),
     };
   },

@@ -1,12 +1,22 @@
-// OpenAI: responses, chat and images under one base. Responses stand first: what has to be translated loses least there.
+// OpenAI: responses, chat, images, embeddings and moderations under one base. Responses stand first: what has to be translated loses least there.
 import { fromRow } from "tollgate/protocols/compatible";
+import { embeds, judges } from "./embedding-facts.ts";
 
 export default fromRow({
   name: "openai",
   summary: "OpenAI",
   stability: "beta",
   base: "https://api.openai.com/v1",
+  affinity: { field: "prompt_cache_key" },
   models: { images: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"] },
+  facts: {
+    asOf: "2026-11-22",
+    models: [
+      embeds("text-embedding-3-small", "0.02"),
+      embeds("text-embedding-3-large", "0.13"),
+      judges("omni-moderation-latest", "0"),
+    ],
+  },
   speaks: {
     responses: {},
     "chat-completions": {
@@ -98,5 +108,7 @@ export default fromRow({
       most: 10,
       serves: ["gpt-image-*", "chatgpt-image-*", "dall-e-*"],
     },
+    embeddings: { task: false },
+    moderations: {},
   },
 });

@@ -60,6 +60,7 @@ export const POLICIES: { readonly [provider: string]: () => Promise<{ default: u
   together: () => import("./policy/together.json", { with: { type: "json" } }),
   vercel: () => import("./policy/vercel.json", { with: { type: "json" } }),
   vllm: () => import("./policy/vllm.json", { with: { type: "json" } }),
+  voyage: () => import("./policy/voyage.json", { with: { type: "json" } }),
   xai: () => import("./policy/xai.json", { with: { type: "json" } }),
   xiaomi: () => import("./policy/xiaomi.json", { with: { type: "json" } }),
   zai: () => import("./policy/zai.json", { with: { type: "json" } }),

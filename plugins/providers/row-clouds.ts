@@ -56,7 +56,7 @@ export const clouds: readonly Backend[] = [
     summary: "Together AI",
     limits: "together",
     errors: "openai",
-    unchecked: ["images", "limits"],
+    unchecked: ["images", "embeddings", "rerank", "limits"],
     stability: "beta",
     base: "https://api.together.ai/v1",
     models: { prices: "per_million" },
@@ -78,6 +78,8 @@ export const clouds: readonly Backend[] = [
         ],
       },
       images: { responseFormat: "base64", size: "width_height", most: 4 },
+      embeddings: { ids: false },
+      rerank: {},
     },
   },
   {
@@ -85,9 +87,10 @@ export const clouds: readonly Backend[] = [
     summary: "Fireworks AI",
     limits: "fireworks",
     errors: "openai",
-    unchecked: ["limits"],
+    unchecked: ["limits", "affinity"],
     stability: "beta",
     base: "https://api.fireworks.ai/inference/v1",
+    affinity: { header: "x-session-affinity" },
     speaks: {
       "chat-completions": {
         ...plain,
@@ -185,8 +188,9 @@ export const clouds: readonly Backend[] = [
     summary: "DeepInfra",
     limits: "none",
     errors: "openai",
-    unchecked: ["messages", "images", "thinking", "limits", "errors"],
+    unchecked: ["messages", "images", "embeddings", "thinking", "limits", "errors", "affinity"],
     base: "https://api.deepinfra.com/v1/openai",
+    affinity: { header: "x-session-affinity" },
     speaks: {
       "chat-completions": {
         ...plain,
@@ -195,6 +199,7 @@ export const clouds: readonly Backend[] = [
       },
       messages: { base: "../../anthropic/v1", header: "x-api-key", thinking: "budget" },
       images: { serves: ["black-forest-labs/*", "stabilityai/*"] },
+      embeddings: {},
     },
   },
   {

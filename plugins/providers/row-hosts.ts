@@ -62,7 +62,7 @@ export const hosts: readonly Backend[] = [
     summary: "SiliconFlow",
     limits: "none",
     errors: "openai",
-    unchecked: ["base", "models", "thinking", "limits", "errors"],
+    unchecked: ["base", "models", "embeddings", "rerank", "thinking", "limits", "errors"],
     base: "https://api.siliconflow.com/v1",
     speaks: {
       "chat-completions": {
@@ -70,6 +70,8 @@ export const hosts: readonly Backend[] = [
         topK: true,
         reasoning: { control: "enable_thinking", echo: "reasoning_content" },
       },
+      embeddings: {},
+      rerank: {},
     },
   },
   {

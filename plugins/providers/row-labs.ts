@@ -1,5 +1,6 @@
 // Laboratories that make models, and serve them from outside mainland China.
 import type { Backend } from "./row-backend.ts";
+import { embeds, judges, ranks } from "./embedding-facts.ts";
 import { anthropicAt, but, plain } from "./row-dialects.ts";
 
 /** What xAI draws in. */
@@ -28,6 +29,14 @@ export const labs: readonly Backend[] = [
     unchecked: ["limits"],
     stability: "beta",
     base: "https://api.mistral.ai/v1",
+    facts: {
+      asOf: "2026-11-22",
+      models: [
+        embeds("mistral-embed"),
+        embeds("codestral-embed"),
+        judges("mistral-moderation-latest"),
+      ],
+    },
     speaks: {
       "chat-completions": {
         ...plain,
@@ -72,6 +81,14 @@ export const labs: readonly Backend[] = [
           },
         ],
       },
+      embeddings: {
+        dimensions: "output_dimension",
+        task: false,
+        ids: false,
+        drop: ["user", "truncate", "truncation"],
+      },
+      moderations: { texts: true },
+      "mistral-fim": {},
     },
   },
   {
@@ -79,7 +96,7 @@ export const labs: readonly Backend[] = [
     summary: "DeepSeek",
     limits: "none",
     errors: "openai",
-    unchecked: ["limits"],
+    unchecked: ["completions", "limits"],
     stability: "beta",
     base: "https://api.deepseek.com",
     speaks: {
@@ -108,6 +125,7 @@ export const labs: readonly Backend[] = [
         ],
       },
       messages: anthropicAt("anthropic/v1"),
+      completions: { base: "beta" },
     },
   },
   {
@@ -115,8 +133,9 @@ export const labs: readonly Backend[] = [
     summary: "xAI",
     limits: "none",
     errors: "words",
-    unchecked: ["refused fields", "limits"],
+    unchecked: ["refused fields", "limits", "affinity"],
     base: "https://api.x.ai/v1",
+    affinity: { field: "prompt_cache_key" },
     models: { images: ["grok-imagine-*", "grok-2-image*"] },
     speaks: {
       responses: { serves: ["grok-*"] },
@@ -193,12 +212,16 @@ export const labs: readonly Backend[] = [
   },
   {
     name: "cohere",
-    summary: "Cohere, by its compatibility API",
+    summary: "Cohere: chats by its compatibility API, embeddings and rankings by its own",
     limits: "none",
     errors: "message",
     unchecked: ["models", "limits"],
     base: "https://api.cohere.ai/compatibility/v1",
-    models: { path: "../../v1/models?endpoint=chat&page_size=1000" },
+    models: { path: "../../v1/models?page_size=1000" },
+    facts: {
+      asOf: "2026-11-22",
+      models: [embeds("embed-v4.0", "0.12"), ranks("rerank-v3.5", { searches: "0.002" })],
+    },
     speaks: {
       "chat-completions": {
         ...plain,
@@ -206,6 +229,33 @@ export const labs: readonly Backend[] = [
         refuse: ["n"],
         reasoning: { control: "effort", efforts: ["none", "high"], on: "high", echo: "never" },
       },
+      "cohere-embed": { base: "../../v2" },
+      // It ranks texts and gives none back; the gateway does.
+      rerank: { base: "../../v2", returns: false, texts: true, drop: ["user"] },
+    },
+  },
+  {
+    name: "voyage",
+    summary: "Voyage AI",
+    limits: "none",
+    errors: "flat",
+    unchecked: ["limits", "errors"],
+    base: "https://api.voyageai.com/v1",
+    models: false,
+    facts: {
+      asOf: "2026-11-22",
+      models: [embeds("voyage-3.5", "0.06"), ranks("rerank-2.5", { input: "0.05" })],
+    },
+    speaks: {
+      embeddings: {
+        forms: ["base64"],
+        dimensions: "output_dimension",
+        task: { field: "input_type", words: { query: "query", document: "document" } },
+        truncate: "truncation",
+        ids: false,
+        drop: ["user"],
+      },
+      "voyage-rerank": {},
     },
   },
   {

@@ -26,6 +26,8 @@ export const local: readonly Backend[] = [
       },
       messages: { thinking: "budget" },
       responses: { store: false },
+      "ollama-embed": { base: ".." },
+      "ollama-generate": { base: ".." },
     },
   },
   {
@@ -76,6 +78,9 @@ export const local: readonly Backend[] = [
       },
       messages: { counts: true, thinking: "budget" },
       responses: {},
+      completions: {},
+      embeddings: {},
+      rerank: {},
     },
   },
   {
@@ -107,6 +112,8 @@ export const local: readonly Backend[] = [
       // Images older than February 2026 answer these two with 404.
       messages: { thinking: "budget" },
       responses: {},
+      completions: {},
+      embeddings: {},
     },
   },
   {
@@ -124,6 +131,8 @@ export const local: readonly Backend[] = [
         reasoning: { control: "chat_template_kwargs", echo: "reasoning_content" },
       },
       messages: { thinking: "budget" },
+      completions: {},
+      embeddings: {},
     },
   },
   {
@@ -142,6 +151,7 @@ export const local: readonly Backend[] = [
       },
       messages: { thinking: "budget" },
       responses: {},
+      embeddings: {},
     },
   },
 ];

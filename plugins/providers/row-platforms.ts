@@ -36,6 +36,7 @@ export const platforms: readonly Backend[] = [
         reasoning: { control: "effort", on: "medium", echo: "never" },
       },
       images: { responseFormat: "bytes" },
+      embeddings: { task: false },
     },
   },
   {

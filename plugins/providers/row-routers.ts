@@ -9,9 +9,10 @@ export const routers: readonly Backend[] = [
     summary: "OpenRouter",
     limits: "openrouter",
     errors: "openai",
-    unchecked: ["limits"],
+    unchecked: ["limits", "affinity"],
     stability: "beta",
     base: "https://openrouter.ai/api/v1",
+    affinity: { header: "x-session-id" },
     models: { prices: "per_token" },
     speaks: {
       "chat-completions": {

@@ -1,5 +1,6 @@
 // Accounts: what several keys share. Each may stand in another one, and what is said of the outer one holds for all in it.
 import { LIMIT, limitFlaw, limitOf, type WrittenLimit } from "../plugin/limit.ts";
+import type { AccountTells, KeyDefaults } from "../plugin/account.ts";
 import type { Privacy } from "../model/facts.ts";
 import type { HeadersOut } from "../model/values.ts";
 import type { Schema } from "./dialect.ts";
@@ -12,7 +13,13 @@ import { below, isMapping, type Mapping } from "./tree.ts";
 import type { AccountConfig } from "./types.ts";
 
 /** An organisation, a team in it, a project of it, a person. */
-const MOST_LEVELS = 4;
+export const MOST_LEVELS = 4;
+
+/** What a key gets that is made without it. */
+export const KEY_DEFAULTS: Schema = closed(
+  { limits: list(LIMIT, "Limits of a new key that has none of that unit", { minItems: 1 }) },
+  { description: "What new keys get where they are made without it" },
+);
 
 export const ACCOUNT: Schema = closed(
   {
@@ -32,6 +39,12 @@ export const ACCOUNT: Schema = closed(
       additionalProperties: { type: "string" },
       description: "Kept with every ledger row of its keys",
     },
+    defaults: KEY_DEFAULTS,
+    tells: {
+      enum: ["numbers", "nothing"],
+      description:
+        "What its keys' clients are told of its limits: numbers, or nothing but when to come again",
+    },
   },
   { type: ["object", "null"] },
 );
@@ -40,7 +53,9 @@ export const accountNames = (root: Mapping): readonly string[] =>
   isMapping(root["accounts"]) ? Object.keys(root["accounts"]) : [];
 
 /** What the schema cannot say: names that are not there, circles, too many levels, amounts that are none. */
-export function checkAccounts(said: unknown, mounts: readonly Mount[], report: Report): void {
+export function checkAccounts(root: Mapping, mounts: readonly Mount[], report: Report): void {
+  checkDefaults(root["defaults"], "/defaults", report);
+  const said = root["accounts"];
   if (!isMapping(said)) return;
   const frontends = mounts.filter((m) => m.kind === "frontend").map((m) => m.definition.name);
   const parents = new Map<string, readonly NameUse[]>();
@@ -48,6 +63,7 @@ export function checkAccounts(said: unknown, mounts: readonly Mount[], report: R
     if (!isMapping(account)) continue;
     const at = below("/accounts", id);
     checkLimits(account["limits"], below(at, "limits"), report);
+    checkDefaults(account["defaults"], below(at, "defaults"), report);
     for (const { name, pointer } of texts(account["models"], below(at, "models")))
       if (name.split("*").length > 2) report(problem.twoStars(name), pointer);
     for (const { name, pointer } of texts(account["frontends"], below(at, "frontends")))
@@ -68,6 +84,10 @@ export function checkAccounts(said: unknown, mounts: readonly Mount[], report: R
   const found = circles(parents);
   for (const { path, pointer } of found) report(problem.accountCycle(path), pointer);
   if (found.length === 0) checkLevels(parents, report);
+}
+
+function checkDefaults(said: unknown, at: string, report: Report): void {
+  if (isMapping(said)) checkLimits(said["limits"], below(at, "limits"), report);
 }
 
 function checkLimits(said: unknown, at: string, report: Report): void {
@@ -110,4 +130,16 @@ const accountOf = (id: string, said: Mapping): AccountConfig => ({
   frontends: said["frontends"] as readonly string[] | undefined,
   privacy: said["privacy"] as Privacy | undefined,
   labels: (said["labels"] ?? {}) as HeadersOut,
+  defaults: defaultsOf(said["defaults"]),
+  tells: (said["tells"] ?? "numbers") as AccountTells,
 });
+
+/** What has passed the checks. */
+export function defaultsOf(said: unknown): KeyDefaults | undefined {
+  if (!isMapping(said) || said["limits"] === undefined) return undefined;
+  const limits = (said["limits"] as WrittenLimit[]).map((each) => {
+    const { scope: _, ...limit } = limitOf(each, "");
+    return limit;
+  });
+  return { limits };
+}

@@ -2,17 +2,67 @@
 // no such listener. What a schema cannot check is checked here.
 import { dirname, resolve } from "node:path";
 import { isLoopback } from "../lib/egress.ts";
-import type { Role } from "../plugin/plugin.ts";
+import type { Role } from "../plugin/role.ts";
 import { problem } from "./problems.ts";
 import { closed, flag, list, name, named } from "./shapes.ts";
 import type { Report } from "./substitute.ts";
 import { below, isMapping } from "./tree.ts";
-import type { AdminConfig, AdminToken } from "./types.ts";
+import type { AdminConfig, AdminToken, OidcConfig } from "./types.ts";
 
 export const ROLES = ["metrics", "viewer", "operator", "owner"] as const satisfies readonly Role[];
 
 /** Too long to guess, however fast. */
 const SHORTEST = 24;
+
+const ADDRESS = {
+  type: "string",
+  pattern: "^https?://[^\\s/?#]+[^\\s?#]*$",
+  "x-expects": "an address such as https://login.example.com",
+} as const;
+
+/** The identity provider that people sign in with. */
+const OIDC = closed(
+  {
+    issuer: { ...ADDRESS, description: "Its issuer, to the letter; the rest is found there" },
+    client_id: named("What it calls this gateway"),
+    client_secret: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "What this gateway proves itself with there; absent, by PKCE alone",
+    },
+    url: {
+      ...ADDRESS,
+      description:
+        "The admin listener as browsers reach it; the provider sends them back to /admin/v1/oidc/callback there",
+    },
+    scopes: list({ type: "string", minLength: 1 }, "What is asked for beside openid", {
+      default: ["profile", "email"],
+    }),
+    groups: {
+      ...named("The claim of the ID token that says a person's groups"),
+      default: "groups",
+    },
+    name: { ...named("The claim that says what a person is called here"), default: "email" },
+    roles: {
+      type: "object",
+      minProperties: 1,
+      description: "Groups, and what those in them may; of several the first one here counts",
+      additionalProperties: closed(
+        {
+          role: { enum: [...ROLES], description: "What they may: metrics is the least" },
+          account: named("The account that they are held to; all when absent"),
+        },
+        { required: ["role"] },
+      ),
+    },
+  },
+  {
+    required: ["issuer", "client_id", "url", "roles"],
+    description:
+      "People sign in with an identity provider: OpenID Connect, its code flow with PKCE",
+  },
+);
 
 export const ADMIN = closed(
   {
@@ -28,8 +78,18 @@ export const ADMIN = closed(
       default: [],
     }),
     behind_proxy: flag(
-      "Something in front of it speaks TLS: without it only addresses of this machine are listened on",
+      "Something in front of it speaks TLS: without it, or tls, only addresses of this machine are listened on",
       false,
+    ),
+    tls: closed(
+      {
+        cert: named("A file with the certificate and those that it follows from, as PEM"),
+        key: named("A file with its private key, as PEM"),
+      },
+      {
+        required: ["cert", "key"],
+        description: "It speaks https itself; paths are relative to this file",
+      },
     ),
     tokens: {
       type: "object",
@@ -51,10 +111,12 @@ export const ADMIN = closed(
         { required: ["role", "token"] },
       ),
     },
+    oidc: OIDC,
   },
   {
-    required: ["tokens"],
-    description: "Where operators' programs ask what plugins serve them; absent, nowhere",
+    type: ["object", "null"],
+    description:
+      "Where operators' programs give commands, and what plugins serve them is; absent, nowhere",
   },
 );
 
@@ -63,8 +125,11 @@ export function checkAdmin(said: unknown, report: Report): void {
   for (const key of ["host", "port"])
     if (said["socket"] !== undefined && said[key] !== undefined)
       report(problem.besideSocket(key), `/admin/${key}`, "key");
-  const { host } = said;
-  if (typeof host === "string" && !isLoopback(host) && said["behind_proxy"] !== true)
+  if (said["socket"] !== undefined && said["tls"] !== undefined)
+    report(problem.besideSocket("tls"), "/admin/tls", "key");
+  const { host, tls } = said;
+  const guarded = said["behind_proxy"] === true || tls !== undefined;
+  if (typeof host === "string" && !isLoopback(host) && !guarded)
     report(problem.adminExposed(host), "/admin/host");
   checkTokens(said["tokens"], report);
 }
@@ -83,15 +148,39 @@ function checkTokens(tokens: unknown, report: Report): void {
   }
 }
 
-/** `from`: the file that it stands in. */
-export function adminOf(said: any, from: string): AdminConfig | undefined {
-  if (!isMapping(said)) return undefined;
-  const { host = "127.0.0.1", port = 9787, socket, hosts, tokens } = said as any;
+/** `from`: the file that it stands in; `instead`: a port that is listened on whatever the file says. */
+export function adminOf(
+  said: any,
+  from: string,
+  instead?: number | undefined,
+): AdminConfig | undefined {
+  if (said === undefined) return undefined;
+  const { host = "127.0.0.1", port = 9787, socket, tls, ...more } = (said ?? {}) as any;
+  const { hosts = [], behind_proxy: behindProxy = false, tokens = {}, oidc } = more;
+  const file = (path: string) => resolve(dirname(from), path);
   return {
-    at: socket === undefined ? { host, port } : { socket: resolve(dirname(from), socket) },
+    at: socket === undefined ? { host, port: instead ?? port } : { socket: file(socket) },
     hosts,
+    behindProxy,
+    tls: tls && { cert: file(tls.cert), key: file(tls.key) },
+    oidc: oidc && oidcOf(oidc),
     tokens: Object.entries(tokens as Record<string, Omit<AdminToken, "name">>).map(
       ([name, { role, token }]) => ({ name, role, token }),
     ),
   };
 }
+
+const oidcOf = (said: any): OidcConfig => ({
+  issuer: said.issuer,
+  clientId: said.client_id,
+  clientSecret: said.client_secret,
+  callback: `${said.url.replace(/\/+$/, "")}/admin/v1/oidc/callback`,
+  scopes: [...new Set<string>(["openid", ...(said.scopes ?? ["profile", "email"])])],
+  groups: said.groups ?? "groups",
+  name: said.name ?? "email",
+  roles: Object.entries<any>(said.roles).map(([group, { role, account }]) => ({
+    group,
+    role,
+    account,
+  })),
+});

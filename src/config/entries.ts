@@ -1,5 +1,6 @@
 // What may stand under store, frontends, middleware, providers and models: short forms and long ones.
 import { ERRORS, type ErrorKind } from "../model/error.ts";
+import { PICKS } from "../model/pick.ts";
 import type { Schema } from "./dialect.ts";
 import { closed, date, duration, list, name, named, names, text, timeouts } from "./shapes.ts";
 
@@ -132,10 +133,31 @@ export const provider = (facts: Schema) =>
     { type: ["object", "null"] },
   );
 
-const candidate = {
+const candidate: Schema = {
   type: "string",
   pattern: "^[^\\s\"'\\u0000-\\u001f\\u007f]{1,256}$",
   "x-expects": "provider/model, or another name under models",
+};
+
+const weighted: Schema = {
+  if: { type: "string" },
+  then: candidate,
+  else: {
+    "x-expects": "provider/model, another name under models, or { model, weight }",
+    ...closed(
+      {
+        model: { ...candidate, description: "provider/model, or another name under models" },
+        weight: {
+          type: "integer",
+          minimum: 0,
+          maximum: 1_000_000,
+          description:
+            "Its share, beside the others', for pick: weighted and sticky; the weights of its credentials together if absent",
+        },
+      },
+      { required: ["model"] },
+    ),
+  },
 };
 
 export const route: Schema = {
@@ -148,10 +170,11 @@ export const route: Schema = {
       "x-expects": "provider/model, a list of them, or { candidates, pick, on }",
       ...closed(
         {
-          candidates: list(candidate, "In the order in which they are tried", { minItems: 1 }),
+          candidates: list(weighted, "In the order in which they are tried", { minItems: 1 }),
           pick: {
-            enum: ["ordered", "weighted"],
-            description: "weighted: the first one by its credentials' weights",
+            enum: PICKS,
+            description:
+              "Which one is tried first. ordered, so if absent: as they are written; weighted: by chance, each as often as its weight says; fastest: the one that brings its first content soonest; cheapest: by the catalogue's prices for what is asked; sticky: one conversation stays with one of them, for its prompt cache",
           },
           on: list(
             { enum: MENDABLE },

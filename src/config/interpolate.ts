@@ -1,6 +1,6 @@
-// `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`; `$${` is a literal `${`. Only inside strings that YAML has
+// `${env:NAME}`, `${env:NAME:-default}`, `${file:path}`, `${credential:name}`; `$${` is a literal `${`. Only inside strings that YAML has
 // already made leaves of, so that no value can become structure, and once: what comes out is not looked at again.
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Disk } from "./disk.ts";
 import { problem, type ProblemText } from "./problems.ts";
 
@@ -12,13 +12,16 @@ export type TemplatePart =
       readonly otherwise?: string;
       readonly raw: string;
     }
-  | { readonly kind: "file"; readonly path: string; readonly raw: string };
+  | { readonly kind: "file"; readonly path: string; readonly raw: string }
+  | { readonly kind: "credential"; readonly name: string; readonly raw: string };
 
 export type TemplateError = { readonly words: ProblemText; readonly raw: string };
 
 export const isTemplate = (text: string): boolean => text.includes("${");
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+/** As service managers and containers name them: no way out of their folder. */
+const CREDENTIAL = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/;
 
 /** What a string says. Faults do not end it: the rest is looked at too. */
 export function parseTemplate(text: string): {
@@ -58,8 +61,12 @@ export function parseTemplate(text: string): {
 function partOf(raw: string): TemplatePart | { words: ProblemText } {
   const inside = raw.slice(2, -1);
   if (inside.includes("${")) return { words: problem.nested() };
-  const [, kind, rest] = /^(env|file):(.*)$/s.exec(inside) ?? [];
+  const [, kind, rest] = /^(env|file|credential):(.*)$/s.exec(inside) ?? [];
   if (kind === "file") return rest ? { kind, path: rest, raw } : { words: problem.badFilePath() };
+  if (kind === "credential")
+    return CREDENTIAL.test(rest!)
+      ? { kind, name: rest!, raw }
+      : { words: problem.badCredential(rest!) };
   if (kind === "env") {
     const [name, otherwise] = split(rest!);
     if (!NAME.test(name)) return { words: problem.badVariable(name) };
@@ -83,9 +90,24 @@ export interface InterpolationSources {
   readonly files: ReadonlyMap<string, { text: string } | { words: ProblemText }>;
 }
 
-/** The files that a string names, absolute: relative to the file it stands in. */
-export const filesOf = (parts: readonly TemplatePart[], from: string): string[] =>
-  parts.flatMap((part) => (part.kind === "file" ? [resolve(dirname(from), part.path)] : []));
+/** Where a service manager, or a container, lays down what the service alone may read. */
+const CREDENTIALS = "/run/secrets";
+
+const isRead = (part: TemplatePart) => part.kind === "file" || part.kind === "credential";
+
+/** Absolute: a file's path is relative to the file it stands in. */
+function placeOf(part: TemplatePart, from: string, env: InterpolationSources["env"]): string {
+  if (part.kind === "file") return resolve(dirname(from), part.path);
+  const { name } = part as Extract<TemplatePart, { kind: "credential" }>;
+  return join(env["CREDENTIALS_DIRECTORY"] || CREDENTIALS, name);
+}
+
+/** The files that a string names, absolute. */
+export const filesOf = (
+  parts: readonly TemplatePart[],
+  from: string,
+  env: InterpolationSources["env"],
+): string[] => parts.filter(isRead).map((part) => placeOf(part, from, env));
 
 export async function readFiles(
   paths: Iterable<string>,
@@ -104,8 +126,8 @@ export function fill(
   const flaws: TemplateError[] = [];
   const texts = parts.map((part) => {
     if (part.kind === "text") return part.text;
-    if (part.kind === "file") {
-      const read = of.files.get(resolve(dirname(from), part.path))!;
+    if (part.kind !== "env") {
+      const read = of.files.get(placeOf(part, from, of.env))!;
       if ("text" in read) return read.text.replace(/[\r\n]+$/, "");
       flaws.push({ words: read.words, raw: part.raw });
       return "";

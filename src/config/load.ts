@@ -5,11 +5,15 @@ import { accountNames, checkAccounts } from "./accounts.ts";
 import { keptDisk, realDisk, type Texts } from "./disk.ts";
 import { checkAdmin } from "./admin.ts";
 import { FACTS } from "./facts.ts";
+import { checkListen } from "./listen.ts";
+import { checkProxy } from "./proxy.ts";
 import { type MountInputs, mount, noteSecret } from "./mounts.ts";
 import { readConfig } from "./read.ts";
 import { checkMiddleware, checkModels } from "./references.ts";
 import type { ProblemText } from "./problems.ts";
-import { printConfig } from "./redact.ts";
+import { parseTemplate } from "./interpolate.ts";
+import { type ShownValue, shownValues } from "./provenance.ts";
+import { printConfig, type Provenance, sourceOf, viewConfig } from "./redact.ts";
 import { locateAll } from "./report.ts";
 import { checkDurations, type Overrides, resolve } from "./resolve.ts";
 import { SKELETON } from "./skeleton.ts";
@@ -39,10 +43,21 @@ export interface LoadedConfig {
   readonly sources: readonly string[];
   /** What it was made of, to make it again elsewhere. */
   readonly texts: Texts;
-  /** A problem found later with what is mounted by this id, at its place in the file. */
+  /** A problem found later with what is mounted by this id, or stands at this pointer ("/accounts/acme"), at its place in the file. */
   place(id: string, words: ProblemText): Located;
   /** The config as it may be shown; empty without one. */
   print(json?: boolean): string;
+  /** The same value by value, each with where it comes from; none without a config. */
+  values(): readonly ShownValue[];
+  readonly named: NamedSources;
+}
+
+/** What a text names beside itself. */
+export interface NamedSources {
+  /** Variables whose values are no secrets: they stand where what is written may be shown. */
+  readonly open: ReadonlySet<string>;
+  /** Files whose text is a value, absolute. */
+  readonly files: ReadonlySet<string>;
 }
 
 /** `file`: absolute. */
@@ -52,14 +67,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
   const { tree, files, findings, read } = await readConfig(file, disk, of.text);
   if (read === "none") {
     const problems = locateAll(findings, { root: {}, files, hide: [] });
-    const place = (path: string, words: ProblemText) => ({
-      ...words,
-      file,
-      line: 0,
-      column: 0,
-      path,
-    });
-    return { config: undefined, problems, sources: files, texts, place, print: () => "" };
+    return { ...unread(file), problems, sources: files, texts };
   }
   const say = reporter(tree, file, findings);
   const broken = findings.filter((finding) => finding.hole).map((finding) => finding.pointer);
@@ -93,11 +101,12 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     const providers = isMapping(root["providers"]) ? Object.keys(root["providers"]) : [];
     const names = { providers, unmounted };
     checkMiddleware(root["middleware"], mounts, names, report);
-    checkAccounts(root["accounts"], mounts, report);
+    checkAccounts(root, mounts, report);
     if (isMapping(root["models"])) checkModels(root["models"], names, report);
   }
 
   const sources = [...new Set([...files, ...substituted.files, ...desk.code])];
+  const shownAs: Provenance = { root: said, written, secrets: desk.secrets };
   const failed = findings.some((finding) => finding.words.severity === "error");
   const config = failed
     ? undefined
@@ -105,6 +114,7 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
         file,
         sources,
         stateFrom: locate(tree, "/state_dir")?.source.file ?? file,
+        listenFrom: locate(tree, "/listen")?.source.file ?? file,
         adminFrom: locate(tree, "/admin")?.source.file ?? file,
         unmounted,
         overrides: of.overrides ?? {},
@@ -119,15 +129,52 @@ export async function loadConfig(file: string, of: LoadOptions): Promise<LoadedC
     sources,
     texts,
     place(id, words) {
-      const own = tree.places.has(below("", id)) ? ([below("", id), "value"] as const) : undefined;
+      const own = placeOf(tree, id);
       const [pointer, side] = mounts.find((m) => m.id === id)?.useAt ?? own ?? ["", "key"];
       const spot = locate(tree, pointer, side);
       const finding = { words, file: spot?.source.file ?? file, pointer, ...(spot && { spot }) };
       return { ...locateAll([finding], { root: said, files, hide })[0]!, path: id };
     },
-    print: (json) =>
-      config ? printConfig(config, { root: said, written, secrets: desk.secrets }, json) : "",
+    print: (json) => (config ? printConfig(config, shownAs, json) : ""),
+    values: () => (config ? valuesOf(config, shownAs, { tree, overrides: of.overrides }) : []),
+    named: { open: openVariables(shownAs), files: new Set(substituted.files) },
   };
+}
+
+/** What is said of a file that nothing could be made of. */
+const unread = (file: string): Omit<LoadedConfig, "problems" | "sources" | "texts"> => ({
+  config: undefined,
+  place: (path, words) => ({ ...words, file, line: 0, column: 0, path }),
+  print: () => "",
+  values: () => [],
+  named: { open: new Set(), files: new Set() },
+});
+
+const valuesOf = (
+  config: GatewayConfig,
+  of: Provenance,
+  { tree, overrides = {} }: { tree: Tree; overrides: Overrides | undefined },
+): readonly ShownValue[] =>
+  shownValues(viewConfig(config, of), {
+    tree,
+    overrides,
+    written: of.written,
+    source: (pointer) => sourceOf(pointer, of.root),
+  });
+
+const WHEN = /^\/providers\/[^/]+\/when$/;
+
+/** A key that `when:` only looks for is a secret all the same. */
+function openVariables({ written, secrets }: Provenance): ReadonlySet<string> {
+  const open = new Set<string>();
+  const closed = new Set<string>();
+  for (const [pointer, text] of written) {
+    if (WHEN.test(pointer)) continue;
+    const names = secrets.has(pointer) ? closed : open;
+    for (const part of parseTemplate(text).parts) if (part.kind === "env") names.add(part.name);
+  }
+  for (const name of closed) open.delete(name);
+  return open;
 }
 
 /** The gateway's own keys, defaults filled in. */
@@ -136,6 +183,8 @@ function checkSkeleton(said: Mapping, desk: MountInputs): Mapping {
   const { value, complaints, secrets } = validate(SKELETON, said, outside, desk.written);
   for (const { words, pointer, side } of complaints) desk.report(words, pointer, side);
   for (const pointer of secrets) noteSecret(valueAt(value, pointer), pointer, desk);
+  checkListen(said["listen"], desk.report);
+  checkProxy(said["proxy"], desk.report);
   checkAdmin(said["admin"], desk.report);
   return value as Mapping;
 }
@@ -175,4 +224,10 @@ function narrowed(spot: Spot, raw: string): Spot {
 function textAt(tree: Tree, pointer: string): string {
   const place = tree.places.get(pointer);
   return place ? place.value.source.text.slice(place.value.start, place.value.end) : "";
+}
+
+/** A pointer's own place, or that of a key of the whole file. */
+function placeOf(tree: Tree, id: string): readonly [string, "value"] | undefined {
+  const at = id.startsWith("/") ? id : below("", id);
+  return tree.places.has(at) ? [at, "value"] : undefined;
 }

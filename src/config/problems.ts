@@ -168,8 +168,8 @@ export const problem = {
   unknownReference: (raw: string) =>
     error(
       "config/bad-reference",
-      `${raw} is neither env nor file`,
-      "${env:NAME}, ${env:NAME:-default} or ${file:path}; a literal ${ is written $${",
+      `${raw} is neither env nor file nor credential`,
+      "${env:NAME}, ${env:NAME:-default}, ${file:path} or ${credential:name}; a literal ${ is written $${",
     ),
   unset: (name: string) =>
     error(
@@ -213,11 +213,27 @@ export const problem = {
   },
   besideSocket: (key: string) =>
     error("config/beside-socket", `${quote(key)} stands beside "socket"`, "say one of them"),
+  badCredential: (name: string) =>
+    error(
+      "config/bad-reference",
+      `${quote(name)} cannot be a credential's name`,
+      "letters, digits, dots, dashes and underscores, as in ${credential:openai}",
+    ),
+  modeWithoutSocket: () =>
+    error("config/mode-without-socket", '"mode" is of a socket', "add socket, or leave it out"),
+  sameListener: (at: string) =>
+    error("config/same-listener", `${at} is listened on above already`, "leave one of them out"),
+  badProxy: () =>
+    error(
+      "config/bad-value",
+      "expected the address of an HTTP proxy, such as http://proxy.corp:3128",
+    ),
+  badCertificate: (message: string) => error("config/bad-certificate", message),
   adminExposed: (host: string) =>
     error(
       "config/admin-exposed",
       `${quote(host)} is reached from other machines, and admin tokens would travel in the clear`,
-      "use 127.0.0.1, or say behind_proxy: true where something in front of it speaks TLS",
+      "use 127.0.0.1, give it tls: { cert, key }, or say behind_proxy: true where something in front of it speaks TLS",
     ),
   noAdminListener: (routes: readonly string[]) =>
     warning(
@@ -276,6 +292,12 @@ export const problem = {
     warning(
       "config/unreachable-model",
       `never asked: what begins with ${provider}/ goes to the provider ${provider}`,
+    ),
+  idleWeight: (pick: string) =>
+    error(
+      "config/idle-weight",
+      `nothing goes by this weight: pick is ${pick}`,
+      "write pick: weighted, or sticky; a credential's own weight counts under each pick",
     ),
   zdrAfterUsage: () =>
     warning(

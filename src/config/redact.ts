@@ -4,7 +4,9 @@ import { Document, isNode, isScalar, visit } from "yaml";
 import { sayDuration, saySize } from "../lib/duration.ts";
 import { NOTHING, type Schema, validator } from "./dialect.ts";
 import { escapeTemplate, parseTemplate } from "./interpolate.ts";
+import { listenView } from "./listen.ts";
 import { leaves } from "./mounts.ts";
+import { proxySecrets } from "./proxy.ts";
 import { candidatesOf } from "./references.ts";
 import { timeoutsView } from "./timeouts.ts";
 import { below, isMapping, type Mapping, valueAt } from "./tree.ts";
@@ -20,8 +22,12 @@ export interface Provenance {
 
 const SECRET = "[secret]";
 
+/** As plain data. */
+export const viewConfig = (config: GatewayConfig, of: Provenance): unknown =>
+  shown(viewOf(config, of.root), "", of);
+
 export function printConfig(config: GatewayConfig, of: Provenance, json = false): string {
-  const view = shown(viewOf(config, of.root), "", of);
+  const view = viewConfig(config, of);
   if (json) return `${JSON.stringify(view, null, 2)}\n`;
   const document = new Document(view);
   document.commentBefore = ` ${config.file}, with its defaults; variables as written, secrets hidden`;
@@ -55,14 +61,14 @@ const referencesOnly = (written: string): string =>
   parseTemplate(written)
     .parts.map((part) => {
       if (part.kind === "text") return SECRET;
-      if (part.kind === "file" || !part.otherwise) return part.raw;
+      if (part.kind !== "env" || !part.otherwise) return part.raw;
       return `\${env:${part.name}:-${SECRET}}`;
     })
     .join("");
 
-/** Where a candidate stood in the short forms of `models:`. */
-function sourceOf(pointer: string, root: Mapping): string {
-  const [, line, index] = /^(\/models\/[^/]+)\/candidates\/(\d+)$/.exec(pointer) ?? [];
+/** Where a candidate stood in the short forms of `models:`; anything else stands where it is shown. */
+export function sourceOf(pointer: string, root: Mapping): string {
+  const [, line, index] = /^(\/models\/[^/]+)\/candidates\/(\d+)(?:\/model)?$/.exec(pointer) ?? [];
   if (line === undefined) return pointer;
   return candidatesOf(valueAt(root, line), line)[Number(index)]?.pointer ?? pointer;
 }
@@ -81,8 +87,9 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
     return [name, provider ? providerView(provider, its) : { use: its["use"], when: its["when"] }];
   });
   return {
-    listen: config.listen,
+    listen: listenView(config.listen),
     admin: adminView(root["admin"], config.admin),
+    proxy: config.proxy,
     public_url: config.publicUrl,
     state_dir: config.stateDir,
     workers: config.workers,
@@ -120,12 +127,20 @@ function viewOf(config: GatewayConfig, root: Mapping): Mapping {
       ...(m.trustPolicy && { trust_policy: true }),
     })),
     accounts: isMapping(root["accounts"]) ? filled(root["accounts"]) : undefined,
+    defaults: isMapping(root["defaults"]) ? filled(root["defaults"]) : undefined,
     observers: config.observers.map(mountedView),
     providers: Object.fromEntries(providers),
     models: Object.fromEntries(
-      [...config.models].map(([name, { candidates, pick, on }]) => [
+      [...config.models].map(([name, { candidates, weights, pick, on }]) => [
         name,
-        { candidates, pick, on },
+        {
+          candidates: candidates.map((model) => {
+            const weight = weights.get(model);
+            return weight === undefined ? model : { model, weight };
+          }),
+          pick,
+          on,
+        },
       ]),
     ),
   };
@@ -135,7 +150,18 @@ function adminView(said: unknown, admin: GatewayConfig["admin"]): Mapping | unde
   if (!admin || !isMapping(said)) return undefined;
   const { behind_proxy } = said;
   const tokens = admin.tokens.map(({ name, role, token }) => [name, { role, token }] as const);
-  return { ...admin.at, hosts: admin.hosts, behind_proxy, tokens: Object.fromEntries(tokens) };
+  return {
+    ...admin.at,
+    hosts: admin.hosts,
+    behind_proxy,
+    tokens: Object.fromEntries(tokens),
+    oidc: admin.oidc && {
+      ...(said["oidc"] as Mapping),
+      scopes: admin.oidc.scopes,
+      groups: admin.oidc.groups,
+      name: admin.oidc.name,
+    },
+  };
 }
 
 /** A path is relative to the file that it stands in; here it is whole. */
@@ -187,6 +213,8 @@ export function secretsOf(config: GatewayConfig): string[] {
     ...config.providers.values(),
   ];
   for (const { token } of config.admin?.tokens ?? []) found.add(token);
+  for (const part of proxySecrets(config.proxy)) found.add(part);
+  if (config.admin?.oidc?.clientSecret) found.add(config.admin.oidc.clientSecret);
   for (const { definition, options } of mounted) collect(definition.options as Schema, options);
   for (const { definition, credentials } of config.providers.values())
     for (const { fields } of credentials) collect(definition.credential as Schema, fields);

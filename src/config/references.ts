@@ -15,6 +15,7 @@ export interface Names {
 export interface NameUse {
   readonly name: string;
   readonly pointer: string;
+  readonly weight?: number | undefined;
 }
 
 export const texts = (list: unknown, pointer: string): NameUse[] =>
@@ -25,9 +26,15 @@ export const texts = (list: unknown, pointer: string): NameUse[] =>
 /** The three forms of a model's line, as one. */
 export function candidatesOf(said: unknown, pointer: string): NameUse[] {
   if (typeof said === "string") return [{ name: said, pointer }];
-  return isMapping(said)
-    ? texts(said["candidates"], below(pointer, "candidates"))
-    : texts(said, pointer);
+  if (!isMapping(said)) return texts(said, pointer);
+  const { candidates } = said;
+  const at = below(pointer, "candidates");
+  return (Array.isArray(candidates) ? candidates : []).flatMap((one: unknown, i): NameUse[] => {
+    if (typeof one === "string") return [{ name: one, pointer: below(at, i) }];
+    if (!isMapping(one) || typeof one["model"] !== "string") return [];
+    const weight = typeof one["weight"] === "number" ? one["weight"] : undefined;
+    return [{ name: one["model"], pointer: below(below(at, i), "model"), weight }];
+  });
 }
 
 export const providerOf = (model: string): string =>
@@ -54,12 +61,22 @@ export function checkModels(models: Mapping, names: Names, report: Report): void
     const peer = folded.get(fold(key));
     if (peer !== undefined) report(problem.lookAlike(key, peer), at, "key");
     folded.set(fold(key), key);
+    checkWeights(models[key], at, report);
     const first = providerOf(key);
     const mounted = names.providers.includes(first) && !names.unmounted.has(first);
     if (key.includes("*") && mounted) report(problem.unreachableModel(first), at, "key");
     leads.set(key, checkCandidates(key, candidatesOf(models[key], at), keys, names, report));
   }
   for (const circle of circles(leads)) report(problem.aliasCycle(circle.path), circle.pointer);
+}
+
+/** A weight that nothing goes by is a mistake about `pick`. */
+function checkWeights(said: unknown, at: string, report: Report): void {
+  if (!isMapping(said) || said["pick"] === "weighted" || said["pick"] === "sticky") return;
+  const { pick = "ordered", candidates } = said;
+  for (const [i, one] of (Array.isArray(candidates) ? candidates : []).entries())
+    if (isMapping(one) && one["weight"] !== undefined && typeof pick === "string")
+      report(problem.idleWeight(pick), below(below(below(at, "candidates"), i), "weight"));
 }
 
 /** → the candidates that are themselves names under `models:`, with the key each of them means. */

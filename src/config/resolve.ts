@@ -4,9 +4,10 @@ import { createHash } from "node:crypto";
 import { dirname, resolve as path } from "node:path";
 import { LONGEST_MS, parseDuration, parseSize } from "../lib/duration.ts";
 import type { ErrorKind } from "../model/error.ts";
-import { accountsOf } from "./accounts.ts";
+import { accountsOf, defaultsOf } from "./accounts.ts";
 import { adminOf } from "./admin.ts";
 import { factsOf } from "./facts.ts";
+import { listenOf } from "./listen.ts";
 import type { Mount } from "./mounts.ts";
 import { problem } from "./problems.ts";
 import { candidatesOf } from "./references.ts";
@@ -15,6 +16,7 @@ import type { Report } from "./substitute.ts";
 import { timeoutsOf } from "./timeouts.ts";
 import { below, isMapping, type Mapping } from "./tree.ts";
 import type {
+  ModelRoute,
   CredentialConfig,
   GatewayConfig,
   MountConfig,
@@ -27,6 +29,8 @@ import type {
 export interface Overrides {
   readonly host?: string;
   readonly port?: number;
+  /** Of the admin listener, where it has one. */
+  readonly adminPort?: number;
   /** Absolute. */
   readonly stateDir?: string;
   readonly workers?: number | "auto";
@@ -38,6 +42,8 @@ export interface Resolving {
   readonly sources: readonly string[];
   /** The file that `state_dir` stands in. */
   readonly stateFrom: string;
+  /** The file that `listen` stands in. */
+  readonly listenFrom: string;
   /** The file that `admin` stands in. */
   readonly adminFrom: string;
   readonly unmounted: ReadonlyMap<string, string>;
@@ -50,13 +56,9 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
   const { overrides } = of;
   const config = {
     file: of.file,
-    listen: {
-      host: overrides.host ?? root.listen.host,
-      port: overrides.port ?? root.listen.port,
-      hosts: root.listen.hosts,
-      origins: root.listen.origins,
-    },
-    admin: adminOf(root.admin, of.adminFrom),
+    listen: listenOf(root.listen, of.listenFrom, overrides),
+    proxy: root.proxy && { url: root.proxy.url, except: root.proxy.except },
+    admin: adminOf(root.admin, of.adminFrom, overrides.adminPort),
     publicUrl: root.public_url,
     stateDir: overrides.stateDir ?? path(dirname(of.stateFrom), root.state_dir),
     workers: overrides.workers ?? root.workers,
@@ -103,6 +105,7 @@ export function resolve(root: any, mounts: readonly Mount[], of: Resolving): Gat
     ),
     unmounted: of.unmounted,
     accounts: accountsOf(root.accounts),
+    defaults: defaultsOf(root.defaults),
     models: new Map(Object.entries(root.models).map(([name, said]) => [name, routeOf(name, said)])),
   } satisfies Omit<GatewayConfig, "sources" | "hash">;
   return freeze({ ...config, sources: of.sources, hash: hashOf(config) });
@@ -174,10 +177,15 @@ const credentialOf = (said: any, fields: Mapping): CredentialConfig => ({
   zdr: said?.zdr,
 });
 
-const routeOf = (name: string, said: any) => ({
+const routeOf = (name: string, said: any): ModelRoute => ({
   name,
   candidates: candidatesOf(said, "").map((candidate) => candidate.name),
-  pick: said.pick ?? ("ordered" as const),
+  weights: new Map(
+    candidatesOf(said, "").flatMap(({ name: of, weight }) =>
+      weight === undefined ? [] : [[of, weight]],
+    ),
+  ),
+  pick: said.pick ?? "ordered",
   on: (said.on ?? RETRYABLE) as readonly ErrorKind[],
 });
 

@@ -2,7 +2,9 @@
 // for hovering over it in an editor. `x-expects` is what an error says in place of the rule.
 import { ADMIN } from "./admin.ts";
 import type { Schema } from "./dialect.ts";
-import { ACCOUNT } from "./accounts.ts";
+import { LISTEN } from "./listen.ts";
+import { PROXY } from "./proxy.ts";
+import { ACCOUNT, KEY_DEFAULTS } from "./accounts.ts";
 import { middleware, mounted, plugin, provider, route } from "./entries.ts";
 import { BOUNDS } from "../lib/bounds.ts";
 import { saySize } from "../lib/duration.ts";
@@ -23,36 +25,20 @@ import {
   whole,
 } from "./shapes.ts";
 
-export const DEFAULT_FRONTENDS = ["chat-completions", "messages", "responses", "images", "models"];
+export const DEFAULT_FRONTENDS = [
+  "chat-completions",
+  "messages",
+  "responses",
+  "images",
+  "completions",
+  "embeddings",
+  "rerank",
+  "moderations",
+  "models",
+];
 export const DEFAULT_MIDDLEWARE = ["auth", "zdr", "limits", "usage"];
 
 const most = (description: string, value: number) => ({ ...whole(description), default: value });
-
-const LISTEN = section("Where clients reach the gateway. A change needs a restart", {
-  host: text("127.0.0.1: this machine only. 0.0.0.0: every machine", {
-    minLength: 1,
-    default: "127.0.0.1",
-  }),
-  port: {
-    type: "integer",
-    minimum: 0,
-    maximum: 65_535,
-    default: 8787,
-    description: "0: any free one",
-  },
-  hosts: list({ type: "string", minLength: 1 }, "More names in a Host header that mean us", {
-    default: [],
-  }),
-  origins: list(
-    {
-      type: "string",
-      pattern: "^https?://[^/\\s]+$",
-      "x-expects": "an origin such as https://app.example",
-    },
-    "Web pages that may call us from a browser",
-    { default: [] },
-  ),
-});
 
 const BOUNDED = section("How much there may be of what clients and providers send", {
   in_flight: size(
@@ -112,6 +98,7 @@ const FILES = section("Images that clients asked for by address", {
 const ANSWER_HEADERS = [
   "server-timing",
   "x-tollgate-attempts",
+  "x-tollgate-budget",
   "x-tollgate-cost",
   "x-tollgate-provider",
 ] as const satisfies readonly AnswerHeader[];
@@ -156,12 +143,14 @@ const ATTEMPTS = section("How often one request is tried, its first call counted
   all: tries("Of all targets together", 3),
 });
 
+/** What comes in, and what goes out. */
+const LINES = { listen: LISTEN, admin: ADMIN, proxy: PROXY };
+
 const skeleton = (facts: Schema) => ({
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "gateway.yaml",
   ...closed({
-    listen: LISTEN,
-    admin: ADMIN,
+    ...LINES,
     public_url: text("Where clients reach us, for addresses we hand out", {
       pattern: "^https?://",
       format: "uri",
@@ -231,6 +220,7 @@ const skeleton = (facts: Schema) => ({
       default: {},
       description: "What several keys share: limits, what they may use, labels",
     },
+    defaults: KEY_DEFAULTS,
     models: MODELS,
     include: INCLUDE,
   }),

@@ -56,7 +56,7 @@ export async function substitute(
   const templates = collect(tree, report, holes);
 
   const apply = async (some: readonly Template[]) => {
-    const named = some.flatMap((t) => filesOf(t.parts, t.file));
+    const named = some.flatMap((t) => filesOf(t.parts, t.file, env));
     for (const file of named) files.add(file);
     const of: InterpolationSources = { env, files: await readFiles(named, disk) };
     for (const { pointer, text, parts, file, put } of some) {

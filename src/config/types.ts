@@ -1,15 +1,18 @@
 // What gateway.yaml says, once read, interpolated, validated and resolved: plain, frozen, nothing left to look up.
 // snake_case in YAML becomes camelCase here and nowhere else; a plugin's options keep their author's spelling.
+import type { PickName } from "../model/pick.ts";
 import type { ErrorKind } from "../model/error.ts";
 import type { ModelInfo, Price, Privacy } from "../model/facts.ts";
 import type { HeadersOut } from "../model/values.ts";
+import type { AccountTells, KeyDefaults } from "../plugin/account.ts";
 import type { Branded, PluginKind } from "../plugin/define.ts";
 import type { FrontendDef } from "../plugin/frontend.ts";
 import type { MiddlewareDef } from "../plugin/middleware.ts";
 import type { ObserverDef } from "../plugin/observer.ts";
-import type { Role } from "../plugin/plugin.ts";
+import type { Role } from "../plugin/role.ts";
 import type { ProviderDef } from "../plugin/provider.ts";
 import type { Limit } from "../plugin/limit.ts";
+import type { ListenConfig, ProxyConfig } from "./lines.ts";
 import type { StoreDef } from "../plugin/store-definition.ts";
 
 export interface GatewayConfig {
@@ -19,14 +22,10 @@ export interface GatewayConfig {
   readonly sources: readonly string[];
   /** Of the resolved content, secrets included: equal hashes mean that a reload would change nothing. */
   readonly hash: string;
-  readonly listen: {
-    readonly host: string;
-    readonly port: number;
-    /** More Host names that count as ours. */
-    readonly hosts: readonly string[];
-    /** Origins that browsers may call from. */
-    readonly origins: readonly string[];
-  };
+  /** Where clients reach us: at least one. The first is what `url` says. */
+  readonly listen: readonly ListenConfig[];
+  /** What calls to providers go through; undefined: they go straight. */
+  readonly proxy: ProxyConfig | undefined;
   /** Where operators' programs reach us; undefined: nowhere. */
   readonly admin: AdminConfig | undefined;
   /** Where clients reach us, for addresses we hand out; never taken from a Host header. */
@@ -97,11 +96,14 @@ export interface GatewayConfig {
   readonly unmounted: ReadonlyMap<string, string>;
   readonly models: ReadonlyMap<string, ModelRoute>;
   readonly accounts: ReadonlyMap<string, AccountConfig>;
+  /** Of keys that are made in no account, or in accounts that say nothing of it. */
+  readonly defaults: KeyDefaults | undefined;
 }
 
 export type AnswerHeader =
   | "server-timing"
   | "x-tollgate-attempts"
+  | "x-tollgate-budget"
   | "x-tollgate-cost"
   | "x-tollgate-provider";
 
@@ -112,7 +114,33 @@ export interface AdminConfig {
     | { readonly socket: string };
   /** More Host names that count as ours. */
   readonly hosts: readonly string[];
+  /** Something in front of it speaks TLS, and says where its clients come from. */
+  readonly behindProxy: boolean;
+  /** Absolute paths of PEM files. */
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly tokens: readonly AdminToken[];
+  readonly oidc: OidcConfig | undefined;
+}
+
+/** The identity provider that people sign in with at the admin listener. */
+export interface OidcConfig {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string | undefined;
+  /** Where it sends browsers back to: at the listener, as browsers reach it. */
+  readonly callback: string;
+  readonly scopes: readonly string[];
+  /** The claims that say groups, and what a person is called. */
+  readonly groups: string;
+  readonly name: string;
+  /** In the file's order: the first one counts. */
+  readonly roles: readonly OidcRole[];
+}
+
+export interface OidcRole {
+  readonly group: string;
+  readonly role: AdminToken["role"];
+  readonly account: string | undefined;
 }
 
 /** What one program or person presents. */
@@ -205,7 +233,9 @@ export interface CredentialConfig {
 export interface ModelRoute {
   readonly name: string;
   readonly candidates: readonly string[];
-  readonly pick: "ordered" | "weighted";
+  /** By candidate; absent: those of its credentials together. */
+  readonly weights: ReadonlyMap<string, number>;
+  readonly pick: PickName;
   /** After which failures the next candidate is tried. */
   readonly on: readonly ErrorKind[];
 }
@@ -222,6 +252,8 @@ export interface AccountConfig {
   readonly frontends: readonly string[] | undefined;
   readonly privacy: Privacy | undefined;
   readonly labels: HeadersOut;
+  readonly defaults?: KeyDefaults | undefined;
+  readonly tells?: AccountTells | undefined;
 }
 
 /** Something wrong, or worth saying, at a place in a file. */

@@ -31,6 +31,10 @@ export class BoundedMap<K, V> {
     return [...this.#entries.values()];
   }
 
+  entries(): [K, V][] {
+    return [...this.#entries];
+  }
+
   clear(): void {
     this.#entries.clear();
   }

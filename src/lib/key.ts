@@ -1,10 +1,11 @@
 // A client's key: tg_<id, 10><secret, 43><crc32, 6>, base62. The id is public, the secret is 256 random bits,
-// and the check sum lets every reader refuse a mistyped key, or find a leaked one, without asking a store.
+// and the check sum lets every reader refuse a mistyped key, or find a leaked one, without asking a store. An admin token is
+// made the same way and begins with ta_.
 import { createHash, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const FORM = /^tg_([0-9A-Za-z]{10})([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const FORM = /^(tg|ta)_([0-9A-Za-z]{10})([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 export interface Minted {
   /** Public: what lists and logs show. */
@@ -16,8 +17,8 @@ export interface Minted {
 }
 
 /** With an id, a new secret for a key that is known already. */
-export function mint(id = newId()): Minted {
-  const stem = `tg_${id}${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
+export function mint(id = newId(), as: "tg" | "ta" = "tg"): Minted {
+  const stem = `${as}_${id}${base62(BigInt(`0x${randomBytes(32).toString("hex")}`), 43)}`;
   const secret = stem + checksum(stem);
   return { id, secret, digest: digest(secret) };
 }
@@ -25,9 +26,11 @@ export function mint(id = newId()): Minted {
 const newId = (): string => Array.from({ length: 10 }, () => ALPHABET[randomInt(62)]).join("");
 
 /** The public id, or undefined for what cannot be a key of ours. */
-export function parse(secret: string): { id: string } | undefined {
-  const [, id, , sum] = FORM.exec(secret) ?? [];
-  return id !== undefined && sum === checksum(secret.slice(0, -6)) ? { id } : undefined;
+export function parse(secret: string, as: "tg" | "ta" = "tg"): { id: string } | undefined {
+  const [, begins, id, , sum] = FORM.exec(secret) ?? [];
+  return id !== undefined && begins === as && sum === checksum(secret.slice(0, -6))
+    ? { id }
+    : undefined;
 }
 
 /** SHA-256 of the whole key, hex: a key has 256 random bits, so a slow hash would only serve a flood of invented keys. */

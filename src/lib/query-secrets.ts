@@ -28,11 +28,17 @@ export function takeQuerySecrets(req: IncomingMessage): void {
 
 /** The query as the client wrote it, for the one look at secrets. */
 export function queryOf(req: IncomingMessage): Query {
+  const text = queryTextOf(req);
+  return text === "" ? EMPTY : new URLSearchParams(text);
+}
+
+/** The same as text, for an address in which no name means a secret. */
+export function queryTextOf(req: IncomingMessage): string {
   const taken = whole.get(req);
-  if (taken !== undefined) return new URLSearchParams(taken);
+  if (taken !== undefined) return taken;
   const url = req.url ?? "";
   const mark = url.indexOf("?");
-  return mark < 0 ? EMPTY : new URLSearchParams(url.slice(mark + 1));
+  return mark < 0 ? "" : url.slice(mark + 1);
 }
 
 /** As a reader of forms understands it: escapes are undone once, and one that is none stands for itself. */

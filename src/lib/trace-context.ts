@@ -44,31 +44,34 @@ export function readState(header: unknown): string | undefined {
   return state === "" ? undefined : state;
 }
 
-// sfc32: four words of state, ten operations a number. Ids have to differ, and need not be secret.
-let [a = 1, b = 2, c = 3, d = 4] = crypto.getRandomValues(new Int32Array(4));
+// Ids have to differ, and need not be secret: they are cut from long texts of random digits, since a text costs more to make than to cut.
+const POOL_BYTES = 4096;
+let pool = "";
+let at = 0;
 
-function next(): number {
-  const sum = (a + b + d) | 0;
-  d = (d + 1) | 0;
-  a = b ^ (b >>> 9);
-  b = (c + (c << 3)) | 0;
-  c = (((c << 21) | (c >>> 11)) + sum) | 0;
-  return sum >>> 0;
-}
-
-const hex = (word: number): string => word.toString(16).padStart(8, "0");
-
-/** Never zero, which would be no id. */
-function nonzero(): number {
+/** So many digits, of which the first eight are not all zero: an id of zeros is none. */
+function digits(count: number): string {
   for (;;) {
-    const word = next();
-    if (word !== 0) return word;
+    if (at + count > pool.length) {
+      pool = Buffer.from(crypto.getRandomValues(new Uint8Array(POOL_BYTES)).buffer).toString("hex");
+      at = 0;
+    }
+    const cut = pool.slice(at, (at += count));
+    if (!cut.startsWith("00000000")) return cut;
   }
 }
 
-export const newTraceId = (): string => hex(next()) + hex(next()) + hex(next()) + hex(nonzero());
-export const newSpanId = (): string => hex(nonzero()) + hex(next());
+export const newTraceId = (): string => digits(32);
+export const newSpanId = (): string => digits(16);
+
+const DIGITS = "0123456789abcdef";
 
 /** Of the nth child of a span of ours: nothing has to be kept of it between its beginning and its record. */
-export const childSpanId = (spanId: string, n: number): string =>
-  spanId.slice(0, 8) + hex((Number.parseInt(spanId.slice(8), 16) ^ Math.imul(n, 0x9e3779b1)) >>> 0);
+export function childSpanId(spanId: string, n: number): string {
+  if (n < 16) {
+    const code = spanId.charCodeAt(15);
+    return spanId.slice(0, 15) + DIGITS[(code > 57 ? code - 87 : code - 48) ^ n]!;
+  }
+  const low = Number.parseInt(spanId.slice(9), 16) ^ n;
+  return spanId.slice(0, 9) + low.toString(16).padStart(7, "0");
+}

@@ -1,5 +1,5 @@
-// What `use:` means, and where it is: a path, a package, a built-in, or a package by its conventional name, in this order.
-// Nothing else is looked for: no address, no query, nothing that is not on this disk.
+// What `use:` means, and where it is: a path, a package, a built-in, or a package by its conventional name, in this order; the last one
+// may also be installed beside the gateway. Nothing else is looked for: no address, no query, nothing that is not on this disk.
 import { findPackageJSON } from "node:module";
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, resolve, sep } from "node:path";
@@ -61,7 +61,9 @@ export async function find(
     };
   const name = conventional(kind, use);
   return (
-    (await findPackage(name, fromFile, resolveEntry)) ?? {
+    (await findPackage(name, fromFile, resolveEntry)) ??
+    // A file of the machine's own (/etc/tollgate) has no node_modules; what is installed beside the gateway was put there with it.
+    (await findPackage(name, import.meta.filename, resolveEntry)) ?? {
       words: problem.pluginNotFound(use, kind, name, known),
     }
   );
@@ -94,7 +96,7 @@ async function findFile(
 
 const isFile = (file: string) => statSync(file, { throwIfNoEntry: false })?.isFile() ?? false;
 
-/** Only in a node_modules at or above the file that names it: not by NODE_PATH, not by a folder of the user's. */
+/** Only in a node_modules at or above the file that names it, or the gateway's own: not by NODE_PATH, not by a folder of the user's. */
 async function findPackage(
   use: string,
   fromFile: string,

@@ -32,7 +32,7 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
   const jiti = () =>
     (made ??= import("jiti").then((lib) => lib.createJiti(import.meta.filename, options(of))));
   const resolveEntry: Resolve = async (specifier, fromFile) =>
-    asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true }));
+    asPath((await jiti()).esmResolve(specifier, { parentURL: fromFile, try: true, ...SOURCE }));
 
   const loaded = new Map<string, Awaited<ReturnType<LoadPlugin>> & { version: string }>();
   return async (use, kind, fromFile) => {
@@ -57,6 +57,11 @@ export function createLoader(of: LoaderOptions): LoadPlugin {
     return result;
   };
 }
+
+/** In the checkout, where packages of ours are what they are made of. */
+const SOURCE = import.meta.filename.endsWith(".ts")
+  ? { conditions: ["tollgate-source", "node", "import"] }
+  : {};
 
 const options = (of: LoaderOptions): JitiOptions => ({
   // Node's own import first; what it cannot resolve (tollgate/plugin beside a global install) is tried again here.

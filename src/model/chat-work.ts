@@ -17,7 +17,7 @@ export const chatWork: Work<"chat"> = {
   modality: "text",
   listed: false,
   written: true,
-  whole: [["output"], ["images"], ["image_out"]],
+  whole: [["input", "output"], ["images"], ["image_out"]],
   most({ worst, input, output, n, runs, media }) {
     if (!worst)
       return [

@@ -19,3 +19,10 @@ export function excess(
   const [kind, code] = BOUNDS[bound].error ?? (["internal", bound] as const);
   return fault(kind, beyond(bound, most), { ...more, code });
 }
+
+const CODES: ReadonlySet<string> = new Set(
+  Object.values(BOUNDS).flatMap((bound) => (bound.error ? [bound.error[1]] : [])),
+);
+
+/** Whether it says that there was more of something than there may be. */
+export const isExcess = ({ code }: Fault): boolean => typeof code === "string" && CODES.has(code);

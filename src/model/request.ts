@@ -5,7 +5,7 @@ import type { Json, JsonObject, Opt } from "./values.ts";
  * of its answer, where answers are lists of things and not blocks. A package adds a kind by merging into this interface:
  *
  *     declare module "tollgate/plugin" {
- *       interface Works { embedding: { request: EmbeddingRequest; item: Vector } }
+ *       interface Works { verdict: { request: VerdictRequest; item: Judgement } }
  *     }
  *
  * and says in a `Work` what the host must know of it.
@@ -13,6 +13,10 @@ import type { Json, JsonObject, Opt } from "./values.ts";
 export interface Works {
   chat: { request: ChatRequest; item: never };
   image: { request: ImageRequest; item: never };
+  embedding: { request: EmbeddingRequest; item: Vector };
+  rerank: { request: RerankRequest; item: Ranking };
+  moderation: { request: ModerationRequest; item: Judgement };
+  completion: { request: CompletionRequest; item: never };
 }
 /** A kind of work: the key of its types in `Works`. */
 export type Kind = keyof Works & string;
@@ -109,6 +113,89 @@ export type ImageRequest = Readonly<
     compression?: Opt<number>;
     seed?: Opt<number>;
     partials?: Opt<number>;
+  }
+>;
+
+/** Texts to be turned into vectors. */
+export type EmbeddingRequest = Readonly<
+  CommonRequest & {
+    kind: "embedding";
+    /** Texts, or the ids of their tokens by the model's own tokenizer. */
+    inputs: readonly (string | readonly number[])[];
+    /** How many numbers each vector shall have. */
+    dimensions?: Opt<number>;
+    /** What the vectors are for: some models make others of a question than of what answers it. */
+    task?: Opt<EmbeddingTask>;
+    /** What the numbers are. Absent: float. */
+    dtype?: Opt<VectorType>;
+    /** Which end of a text that is too long may be left out. Absent: as the model has it. */
+    truncate?: Opt<"none" | "start" | "end">;
+  }
+>;
+
+/** The vendors' words for what vectors are for, as one vocabulary. */
+export type EmbeddingTask =
+  | "query"
+  | "document"
+  | "classification"
+  | "clustering"
+  | "similarity"
+  | "question"
+  | "fact"
+  | "code_query";
+
+/** binary and ubinary: eight dimensions in one number, signed or not. */
+export type VectorType = "float" | "int8" | "uint8" | "binary" | "ubinary";
+
+/** One vector of an answer. A text is base64: little-endian floats of 32 bits, or a byte for each number of another type. */
+export interface Vector {
+  readonly values: readonly number[] | string;
+  /** Absent: float. */
+  readonly dtype?: Opt<VectorType>;
+}
+
+/** Documents to be put in order, the nearest to a query first. */
+export type RerankRequest = Readonly<
+  CommonRequest & {
+    kind: "rerank";
+    query: string;
+    /** Texts, or objects with a text or with what else the model reads. */
+    documents: readonly (string | JsonObject)[];
+    /** How many of them are wanted. Absent: all. */
+    most?: Opt<number>;
+    /** Whether each row of the answer repeats its document. */
+    returned?: Opt<boolean>;
+    /** Tokens of one document that are read at most. */
+    perDocument?: Opt<number>;
+    /** Whether a document that is too long may be cut. Absent: as the model has it. */
+    truncate?: Opt<boolean>;
+  }
+>;
+
+/** A document of a request, by its place there, and how near it is. */
+export interface Ranking {
+  readonly index: number;
+  readonly score: number;
+}
+
+/** Content to be judged, as the client wrote it: a text, several, or parts with text and pictures. */
+export type ModerationRequest = Readonly<CommonRequest & { kind: "moderation"; input: Json }>;
+
+/** A verdict in its vendor's own words: categories of two vendors are not the same. */
+export interface Judgement {
+  readonly said: JsonObject;
+}
+
+/** A text that goes on, and where it shall lead. Several prompts have as many answers, which no codec but their own writes. */
+export type CompletionRequest = Readonly<
+  CommonRequest & {
+    kind: "completion";
+    /** Texts, or the ids of their tokens by the model's own tokenizer. */
+    prompts: readonly (string | readonly number[])[];
+    suffix?: Opt<string>;
+    maxTokens?: Opt<number>;
+    stop?: Opt<readonly string[]>;
+    sampling: Pick<Sampling, "temperature" | "topP" | "seed" | "n" | "presence" | "frequency">;
   }
 >;
 

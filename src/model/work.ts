@@ -89,6 +89,12 @@ export interface Work<K extends Kind = Kind> {
   extent?(request: ModelRequest<K>): RequestExtent;
   /** Bytes of one answer that is held, where `bounds.answer` is no measure. */
   readonly maxBytes?: number;
+  /**
+   * What two models make cannot be told from each other and must not be mixed: vectors of one mean nothing to the other. A name
+   * that leads to different models of such a kind is an error of the config. Looked at when a generation is built. Absent: they
+   * may stand in for each other.
+   */
+  readonly same?: boolean;
   /** Several answers to one request (`n`) come only in the client's own protocol: no codec writes more than one. */
   readonly oneTranslated?: boolean;
   /** What operators write for a price that is missing, and of what: `{ input: "…" }`, "dollars per million tokens". */

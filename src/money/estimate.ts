@@ -112,7 +112,7 @@ export function hold(ask: Ask): Hold {
   const output = written ? outputHeld(ask) : undefined;
   const most = written ? capOf(ask) : 0;
   const worst = ask.price && worstOf(ask, ask.price, most);
-  const claim = ask.price && ask.mode === "expected" ? dearestOf(ask, output ?? 0) : worst;
+  const claim = ask.mode === "expected" ? likely(ask) : worst;
   return {
     nano: claim === null ? null : bounded(worst),
     claim: claim !== null && ask.mode === "soft" ? 1n : bounded(claim),
@@ -120,6 +120,10 @@ export function hold(ask: Ask): Hold {
     most: most * answers(ask),
   };
 }
+
+/** What it costs if its answer is as long as usual; null: that is not known. */
+export const likely = (ask: Ask): bigint | null =>
+  ask.price && dearestOf(ask, workOf(ask).written ? outputHeld(ask) : 0);
 
 const workOf = ({ work }: Ask): Work => work ?? chatWork;
 

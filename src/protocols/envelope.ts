@@ -18,6 +18,8 @@ export interface SealedProof {
   summary?: boolean | undefined;
   /** The proof belongs to the block just before, of this type, which had no place for it. */
   of?: "call" | "text" | undefined;
+  /** The reasoning came before the words that stand before its envelope. */
+  ahead?: boolean | undefined;
 }
 
 /** One letter a member: it travels with every turn of the conversation from now on. */
@@ -30,35 +32,59 @@ interface Letter {
   t?: string | undefined;
   s?: 1 | undefined;
   b?: string | undefined;
+  a?: 1 | undefined;
 }
 
 export const isSealed = (data: string): boolean => data.startsWith(MARK);
 
-export function seal({ proof, text, summary, of }: SealedProof): string {
-  const letter: Letter = {
-    o: proof?.origin,
-    k: proof?.kind,
-    d: proof?.data,
-    i: proof?.itemId,
-    m: proof?.model,
-    t: text,
-    s: summary ? 1 : undefined,
-    b: of,
-  };
-  return MARK + Buffer.from(JSON.stringify(letter)).toString("base64url");
-}
+export const seal = (sealed: SealedProof): string =>
+  MARK + Buffer.from(JSON.stringify(letterOf(sealed))).toString("base64url");
 
 /** Undefined when it is not an envelope of ours, or no longer whole. */
 export function unseal(data: string): SealedProof | undefined {
   if (!isSealed(data) || data.length > BOUNDS.envelope.most) return undefined;
-  let letter: Letter;
+  return opened(read(data.slice(MARK.length)));
+}
+
+/** How the base64 of a list that begins with our mark begins; in both alphabets, since neither of its odd letters is in it. */
+const BYTES = "WyJ0ZzEi";
+
+/** Where a wire's opaque field is bytes, and one field must do for all that has no place: nothing but base64. */
+export const sealBytes = (all: readonly SealedProof[]): string =>
+  Buffer.from(JSON.stringify(["tg1", ...all.map(letterOf)])).toString("base64");
+
+export const isSealedBytes = (data: string): boolean => data.startsWith(BYTES);
+
+/** In both alphabets, padded or not: clients write the bytes anew. Nothing in it when it is no longer whole. */
+export function unsealBytes(data: string): readonly SealedProof[] {
+  if (!isSealedBytes(data) || data.length > BOUNDS.envelope.most) return [];
+  const letters = read(data);
+  return Array.isArray(letters) ? letters.slice(1).flatMap((letter) => opened(letter) ?? []) : [];
+}
+
+const letterOf = ({ proof, text, summary, of, ahead }: SealedProof): Letter => ({
+  o: proof?.origin,
+  k: proof?.kind,
+  d: proof?.data,
+  i: proof?.itemId,
+  m: proof?.model,
+  t: text,
+  s: summary ? 1 : undefined,
+  b: of,
+  a: ahead ? 1 : undefined,
+});
+
+function read(base64: string): unknown {
   try {
-    letter = JSON.parse(Buffer.from(data.slice(MARK.length), "base64url").toString());
+    return JSON.parse(Buffer.from(base64, "base64").toString());
   } catch {
     return undefined;
   }
+}
+
+function opened(letter: unknown): SealedProof | undefined {
   if (typeof letter !== "object" || letter === null) return undefined;
-  const { o, k, d, i, m, t, s, b } = letter;
+  const { o, k, d, i, m, t, s, b, a } = letter as Letter;
   const proof =
     typeof o === "string" && typeof k === "string" && typeof d === "string"
       ? {
@@ -74,5 +100,6 @@ export function unseal(data: string): SealedProof | undefined {
     ...(typeof t === "string" && { text: t }),
     ...(s === 1 && { summary: true }),
     ...((b === "call" || b === "text") && { of: b }),
+    ...(a === 1 && { ahead: true }),
   };
 }

@@ -3,6 +3,7 @@ import type { HeadersOut, LimitState } from "../plugin/index.ts";
 
 /** Of each sort of limit the one that is nearest to its end. */
 export function head(of: { id: string; limits: readonly LimitState[]; now: number }): HeadersOut {
+  if (of.limits.length === 0) return { "x-request-id": of.id };
   const one = (...units: LimitState["unit"][]) => of.limits.filter((l) => units.includes(l.unit));
   return {
     "x-request-id": of.id,

@@ -56,6 +56,33 @@ export const RESPONSES: Spelling = {
   logprobs: ["top_logprobs", "include"],
 };
 
+export const GEMINI: Spelling = {
+  messages: ["contents"],
+  input: ["contents"],
+  system: ["systemInstruction", "system_instruction"],
+  instructions: ["systemInstruction", "system_instruction"],
+  max_tokens: ["generationConfig.maxOutputTokens"],
+  max_completion_tokens: ["generationConfig.maxOutputTokens"],
+  max_output_tokens: ["generationConfig.maxOutputTokens"],
+  n: ["generationConfig.candidateCount"],
+  stop: ["generationConfig.stopSequences"],
+  temperature: ["generationConfig.temperature"],
+  top_p: ["generationConfig.topP"],
+  top_k: ["generationConfig.topK"],
+  presence_penalty: ["generationConfig.presencePenalty"],
+  frequency_penalty: ["generationConfig.frequencyPenalty"],
+  seed: ["generationConfig.seed"],
+  logprobs: ["generationConfig.responseLogprobs"],
+  modalities: ["generationConfig.responseModalities"],
+  response_format: ["generationConfig.responseMimeType"],
+  reasoning: ["generationConfig.thinkingConfig"],
+  reasoning_effort: ["generationConfig.thinkingConfig.thinkingLevel"],
+  thinking: ["generationConfig.thinkingConfig"],
+  tool_choice: ["toolConfig", "tool_config"],
+  parallel_tool_calls: ["toolConfig", "tool_config"],
+  service_tier: ["serviceTier", "service_tier"],
+};
+
 /** A path keeps its tail where the tail means the same; places in a list that was made anew mean nothing. */
 export function spelt(table: Spelling, field: string, body: Body): string {
   if (field.length > LONGEST) return field;

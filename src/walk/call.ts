@@ -7,6 +7,7 @@ import type { Try } from "./candidates/try.ts";
 import type { HostExchange } from "./exchange.ts";
 import { prepare } from "./hooks.ts";
 import type { HostCandidate } from "./mounted.ts";
+import type { Latency } from "./targets/latency.ts";
 import { traceHeaders } from "./trace.ts";
 
 export interface Loss {
@@ -41,6 +42,10 @@ export class HostCall implements Call {
   readonly pass: Try["pass"];
   /** On a connection of its own. */
   readonly fresh: boolean;
+  /** Without what only another account can read. */
+  readonly unbound: boolean;
+  /** Where its first content is measured, until it is there; undefined: nothing goes by it. */
+  latency: Latency | undefined;
   /** How far it has come, until its provider takes it on. */
   stage: CallStage = "unsent";
   readonly #ending: ((reason: Error) => void)[] = [];
@@ -64,6 +69,7 @@ export class HostCall implements Call {
     this.began = turn?.began ?? this.started;
     this.pass = turn?.pass ?? "plain";
     this.fresh = turn?.fresh ?? false;
+    this.unbound = turn?.unbound ?? false;
     this.exchange = x;
     this.candidate = candidate;
     const streams = candidate["~"].endpoint.endpoint.streams ?? "asked";

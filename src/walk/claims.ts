@@ -31,7 +31,7 @@ export interface Claims {
   begin(claim: ClaimedRequest, owner?: object): Claimed | Promise<Claimed>;
   /** Undefined: nothing was billed, and the name is free again. */
   end(
-    claim: Pick<ClaimedRequest, "who" | "name">,
+    claim: Pick<ClaimedRequest, "who" | "name" | "request">,
     outcome: ClaimOutcome | undefined,
   ): void | Promise<void>;
   /** A process has ended. What it had under way may have been billed: it is over, and how is not known. */

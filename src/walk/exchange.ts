@@ -6,20 +6,22 @@ import type { Work } from "../model/work.ts";
 import type { Kind, ModelRequest } from "../model/request.ts";
 import type { Body, HeadersIn } from "../model/values.ts";
 import type { Call, CallRecord } from "../plugin/call.ts";
-import type { Exchange } from "../plugin/exchange.ts";
+import type { ClientCertificate, Exchange } from "../plugin/exchange.ts";
 import type { Identity } from "../plugin/identity.ts";
 import type { RequestRecordHook } from "../plugin/observer.ts";
 import type { Outcome } from "../plugin/outcome.ts";
 import type { WalkRoute } from "../plugin/frontend.ts";
 import type { Op } from "../plugin/protocol.ts";
-import type { LimitState } from "../plugin/limit.ts";
+import type { Limit, LimitState } from "../plugin/limit.ts";
 import type { Reserve } from "../plugin/store.ts";
 import { inputUpTo } from "../money/estimate.ts";
 import type { Generation } from "./generation.ts";
 import type { MountedFrontend, MountedRoute } from "./mounted.ts";
-import { stricter, type Branch } from "./accounts.ts";
+import { stricter, toldLimits, type Branch } from "./accounts.ts";
 import type { ClaimedRequest } from "./claims.ts";
+import { certificateOf } from "./client-certificate.ts";
 import { noted } from "./labels.ts";
+import { SECRET_HEADERS } from "./secret-headers.ts";
 import type { RouteFindings } from "./candidates/findings.ts";
 import type { ReceivedBody } from "./received-body.ts";
 import { Stay } from "./bounds/stay.ts";
@@ -29,16 +31,6 @@ import type { RequestTrace } from "../plugin/observer.ts";
 /** What may stand in a header line; a value with anything else would be an injection. */
 const HEADER_NAME = /^[\w!#$%&'*+.^`|~-]+$/;
 const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-
-/** Never shown to a plugin or a provider: `admit` gets the one secret that counts, and nothing else does. */
-export const SECRET_HEADERS: ReadonlySet<string> = new Set([
-  "authorization",
-  "proxy-authorization",
-  "cookie",
-  "x-api-key",
-  "api-key",
-  "x-goog-api-key",
-]);
 
 /** The walk's own side of an exchange: stations write here, plugins see it only through the readonly view. */
 export interface ExchangeState extends RouteFindings {
@@ -83,7 +75,7 @@ export interface ExchangeState extends RouteFindings {
   onGone: (() => void)[];
   readonly stay: Stay;
   /** Its Idempotency-Key, once it is claimed. */
-  claim: Pick<ClaimedRequest, "who" | "name"> | undefined;
+  claim: Pick<ClaimedRequest, "who" | "name" | "request"> | undefined;
   /** The accounts that its key draws on. */
   branch: Branch | undefined;
 }
@@ -184,6 +176,9 @@ export class HostExchange implements Exchange {
   get address(): string {
     return this["~"].req.socket.remoteAddress ?? "";
   }
+  get certificate(): ClientCertificate | undefined {
+    return certificateOf(this["~"].req.socket);
+  }
   get headers(): HeadersIn {
     if (this.#headers) return this.#headers;
     const { headers } = this["~"].req;
@@ -213,6 +208,9 @@ export class HostExchange implements Exchange {
   }
   get privacy(): Privacy {
     return this.#privacy;
+  }
+  get limits(): readonly Limit[] {
+    return toldLimits(this.#identity, this["~"].branch);
   }
 
   identify(who: Identity): void {
@@ -244,7 +242,8 @@ export class HostExchange implements Exchange {
 
   occupy(scope: string, most: number): void {
     // What is no call is not counted among them.
-    if (this["~"].route && !this.#reading) this["~"].stay.occupy(scope, most);
+    const { route, stay, branch } = this["~"];
+    if (route && !this.#reading) stay.occupy(scope, most, branch?.quiet.has(scope));
   }
 
   read(): Promise<Exchange> {

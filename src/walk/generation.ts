@@ -22,6 +22,7 @@ import type { CandidateResolver } from "./candidates/resolver.ts";
 import type { Ledger } from "./money/ledger.ts";
 import type { Turnstile } from "./bounds/turnstile.ts";
 import type { Watchdog } from "./bounds/watchdog.ts";
+import type { Exchange } from "../plugin/exchange.ts";
 import type { HostCandidate } from "./mounted.ts";
 
 /**
@@ -81,5 +82,5 @@ export interface Generation {
   /** The same in every string of it. */
   masked(value: Json): Json;
   /** An exchange holds its generation from head to settle; the last one to leave a retired generation ends it. */
-  enter(): () => void;
+  enter(x: Exchange): () => void;
 }

@@ -1,10 +1,10 @@
 // What becomes of a hook that fails: it throws what is no refusal, or it takes longer than the operator lets it. Hooks are
 // wrapped once per generation; at run time only a hook that returns a promise costs anything.
 import { fault, faultOf, type Fault } from "../model/error.ts";
-import type { Call, Reply } from "../plugin/call.ts";
 import type { Logger } from "../plugin/context.ts";
-import type { AttemptResult, Hooks } from "../plugin/middleware.ts";
+import { HOOKS, type Hooks } from "../plugin/middleware.ts";
 import type { Watchable, Watchdog } from "./bounds/watchdog.ts";
+import type { Conduct } from "./conduct.ts";
 import { clock, note, waited } from "./hook-notes.ts";
 
 /** What the operator wrote beside a middleware, and what keeps it. */
@@ -15,6 +15,8 @@ export interface Tolerance {
   readonly onError: "refuse" | "pass";
   readonly log: Logger;
   readonly watchdog: Watchdog;
+  /** How each of its hooks has behaved. */
+  readonly conducts: { readonly [hook: string]: Conduct | undefined };
 }
 
 /** The hooks whose failure may be passed over. */
@@ -37,26 +39,99 @@ export function isWord(problem: unknown): boolean {
 
 const MAY_PASS: ReadonlySet<string> = new Set(PASSABLE);
 
-/** For observers: what it was that a hook threw. */
+/** A middleware's, or what a route is read or served by. */
+export type Asked = keyof Hooks | "read" | "serve";
+
+const isHook = (asked: Asked): asked is keyof Hooks => asked in HOOKS;
+
+/** It was not asked, and has not failed once more. */
+const unasked = new WeakSet<object>();
+const invalid = new WeakSet<object>();
+const slow = new WeakSet<object>();
+
+export const isUnasked = (problem: unknown): boolean => unasked.has(problem as object);
+
+/** Where a hook is not asked for now, this is thrown in its place. Only what something is known against is looked at. */
+export function entering({ conducts }: Pick<Tolerance, "conducts">, hook: string): void {
+  const conduct = conducts[hook];
+  if (conduct && !conduct.well && !conduct.enter()) throw notAsked(conduct);
+}
+
+/** Thrown before a provider is asked for an answer that would have to pass such a hook. */
+export function barring({ conducts, onError }: Tolerance, hook: "event" | "watch"): void {
+  if (hook === "watch" && onError === "pass") return;
+  const conduct = conducts[hook];
+  if (conduct && !conduct.well && conduct.away) throw notAsked(conduct);
+}
+
+function notAsked(conduct: Conduct): Error {
+  const refusal = lent(conduct.refusal());
+  unasked.add(refusal);
+  return refusal;
+}
+
+/** What a hook gave cannot be used. */
+export function unusable(why: string): Error {
+  const problem = new TypeError(why);
+  invalid.add(problem);
+  return problem;
+}
+
+/** It has done its work: a refusal of its own is work too. */
+export function went({ conducts }: Pick<Tolerance, "conducts">, hook: string): void {
+  const conduct = conducts[hook];
+  if (conduct && !conduct.well) conduct.went();
+}
+
+/** The client that it was asked for. */
+const callerOf = (x: unknown): unknown => {
+  const { identity, address } = (x ?? {}) as { identity?: { id: string }; address?: string };
+  return identity?.id ?? address;
+};
+
+/** What it was that a hook threw: for observers, and for how it is seen from now on. */
 export function blamed(
-  { id, onError }: Pick<Tolerance, "id" | "onError">,
-  hook: keyof Hooks,
+  { id, onError, conducts }: Pick<Tolerance, "id" | "onError" | "conducts">,
+  hook: Asked,
   x: unknown,
   problem: unknown,
   since = 0,
 ): void {
   const lets = onError === "pass" && MAY_PASS.has(hook);
-  note(x, id, hook, isWord(problem) ? "refused" : lets ? "passed_over" : "failed", since);
+  const word = isWord(problem);
+  if (isHook(hook)) note(x, id, hook, word ? "refused" : lets ? "passed_over" : "failed", since);
+  if (word) return went({ conducts }, hook);
+  const kind = problem as object;
+  if (!unasked.has(kind)) conducts[hook]?.failed(whyOf(kind), callerOf(x));
+}
+
+const whyOf = (problem: object): "invalid" | "slow" | "threw" =>
+  invalid.has(problem) ? "invalid" : slow.has(problem) ? "slow" : "threw";
+
+/**
+ * As the client is told of a failure, by the plugin's name in gateway.yaml and no word of what it threw; the log has that. A fault
+ * keeps its own words.
+ */
+export function named({ id, log }: Pick<Tolerance, "id" | "log">, hook: string, problem: unknown) {
+  if (faultOf(problem)) return problem;
+  log.error({ plugin: id, hook, err: problem }, "a hook failed");
+  return fault("internal", `${id} failed (${hook}). The request id names it in the log.`, {
+    code: "plugin_failed",
+    details: { plugin: id, hook },
+    cause: problem,
+  });
 }
 
 /** Throws a hook's word; anything else the operator lets pass, and reads of. */
 export function passOver({ id, log }: Tolerance, hook: string, problem: unknown): void {
   if (isWord(problem)) throw problem;
+  // One line tells of the whole quarantine.
+  if (unasked.has(problem as object)) return;
   log.warn({ plugin: id, hook, err: problem }, "a hook failed and was passed over");
 }
 
 /** When a hook's time is over, once it is waited for. */
-class Deadline implements Watchable {
+export class Deadline implements Watchable {
   watchedAt = -1;
   /** Set by the first tick: most hooks are over before it, and reading a clock for each would cost more than they do. */
   #due = -1;
@@ -97,8 +172,12 @@ class Deadline implements Watchable {
 /** The client is told that it was the gateway's own doing; the operator, which hook it was. */
 export function late({ id, timeoutMs, log }: Tolerance, hook: string): Error {
   log.warn({ plugin: id, hook, timeout_ms: timeoutMs }, "a hook took too long");
-  const code = "middleware_timeout";
-  return lent(fault("unavailable", "A check in the gateway took too long.", { code }));
+  const problem = fault("unavailable", `${id} took too long (${hook}).`, {
+    code: "middleware_timeout",
+    details: { plugin: id, hook },
+  });
+  slow.add(problem);
+  return lent(problem);
 }
 
 const isPromise = <T>(said: T | Promise<T>): said is Promise<T> =>
@@ -114,26 +193,9 @@ export function atOnce<T>(said: T): T {
   throw new TypeError("A hook that is not waited for gave a promise. It must do its work at once.");
 }
 
-/** A hook that is not waited for. `whose`: the exchange that it is about. */
-export const prompt =
-  <A extends readonly unknown[], R>(
-    of: Tolerance,
-    hook: keyof Hooks,
-    run: (...of: A) => R,
-    whose: (...of: A) => unknown,
-  ): ((...of: A) => R) =>
-  (...handed) => {
-    try {
-      return atOnce(run(...handed));
-    } catch (problem) {
-      blamed(of, hook, whose(...handed), problem);
-      throw problem;
-    }
-  };
-
 function inTime<T>(
   of: Tolerance,
-  hook: keyof Hooks,
+  hook: Asked,
   x: unknown,
   waiting: Promise<T>,
   busy?: () => boolean,
@@ -152,8 +214,11 @@ function inTime<T>(
     const deadline = new Deadline(of, hook, failed, busy);
     deadline.start();
     waiting.then((said) => {
+      if (over) return;
+      over = true;
       deadline.stop();
-      if (since && !over) waited(x, of.id, hook, since);
+      if (since && isHook(hook)) waited(x, of.id, hook, since);
+      went(of, hook);
       resolve(said);
     }, failed);
   });
@@ -162,23 +227,48 @@ function inTime<T>(
 /** A hook of two things that may be waited for. `whose`: the exchange that it is about. `instead`: what it would have said if it were not there. */
 export function tolerated<A, B, R>(
   of: Tolerance,
-  hook: keyof Hooks,
+  hook: Asked,
   run: (a: A, b: B) => R | Promise<R>,
-  more: { whose: (a: A, b: B) => unknown; instead?: (a: A) => R; busy?: (a: A) => boolean },
+  more: {
+    whose: (a: A, b: B) => unknown;
+    instead?: (a: A) => R;
+    busy?: (a: A) => boolean;
+    /** Throws where it cannot be used. */
+    check?: (said: R, a: A) => void;
+    /** What it threw is told of elsewhere. */
+    raw?: boolean;
+  },
 ): (a: A, b: B) => R | Promise<R> {
-  const { whose, instead, busy } = more;
+  const { whose, instead, busy, check, raw } = more;
   const timed = (a: A, b: B): R | Promise<R> => {
     let said: R | Promise<R>;
     try {
+      entering(of, hook);
       said = run(a, b);
+      if (!isPromise(said)) {
+        check?.(said, a);
+        went(of, hook);
+        return said;
+      }
     } catch (problem) {
       blamed(of, hook, whose(a, b), problem);
       throw problem;
     }
-    if (!isPromise(said)) return said;
-    return inTime(of, hook, whose(a, b), said, busy && (() => busy(a)));
+    const checked = check ? said.then((got) => (check(got, a), got)) : said;
+    return inTime(of, hook, whose(a, b), checked, busy && (() => busy(a)));
   };
-  if (!instead || of.onError === "refuse") return timed;
+  const refusing = (a: A, b: B): R | Promise<R> => {
+    try {
+      const said = timed(a, b);
+      return isPromise(said) ? said.catch((problem: unknown) => naming(problem)) : said;
+    } catch (problem) {
+      return naming(problem);
+    }
+  };
+  const naming = (problem: unknown): never => {
+    throw raw ? problem : named(of, hook, problem);
+  };
+  if (!instead || of.onError === "refuse") return refusing;
   const passed = (a: A, problem: unknown): R => {
     passOver(of, hook, problem);
     return instead(a);
@@ -193,102 +283,8 @@ export function tolerated<A, B, R>(
   };
 }
 
-/** An attempt's time stands still while the provider is asked: that has times of its own. */
-export function toleratedAttempt(
-  of: Tolerance,
-  run: NonNullable<Hooks["attempt"]>,
-): NonNullable<Hooks["attempt"]> {
-  return (call, next) => new Attempt(of, call, next).run(run);
-}
-
-class Attempt {
-  readonly #of: Tolerance;
-  readonly #call: Call;
-  readonly #next: () => Promise<Reply>;
-  #resolve!: (said: AttemptResult | Promise<AttemptResult>) => void;
-  #reject!: (problem: unknown) => void;
-  #deadline: Deadline | undefined;
-  #asked: Promise<Reply> | undefined;
-  /** What came of that, where it was no answer: a hook that lets it through has not failed. */
-  #refusal: unknown;
-  #over = false;
-
-  constructor(of: Tolerance, call: Call, next: () => Promise<Reply>) {
-    this.#of = of;
-    this.#call = call;
-    this.#next = next;
-  }
-
-  run(run: NonNullable<Hooks["attempt"]>): Promise<AttemptResult> {
-    let said: ReturnType<typeof run>;
-    try {
-      said = run(this.#call, () => this.#ask());
-    } catch (problem) {
-      said = Promise.reject(problem as Error);
-    }
-    // It hands on what it asked for: nothing of its own is waited for.
-    return said === this.#asked ? said : this.#waited(said);
-  }
-
-  #waited(said: Promise<AttemptResult> | AttemptResult): Promise<AttemptResult> {
-    return new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-      this.#deadline = new Deadline(this.#of, "attempt", (why) => this.#failed(why), undefined);
-      if (this.#asked) this.#standStill(this.#asked);
-      else this.#deadline.start();
-      Promise.resolve(said).then(
-        (answer) => this.#end(() => resolve(answer)),
-        (problem: unknown) => this.#failed(problem),
-      );
-    });
-  }
-
-  #ask(): Promise<Reply> {
-    // A hook that does not look at what it asked for would end the process with its failure.
-    if (this.#over)
-      return unheeded(Promise.reject(fault("internal", "next() after the hook was given up.")));
-    const asked = this.#next();
-    if (this.#asked) return unheeded(asked);
-    this.#asked = asked;
-    if (this.#deadline) this.#standStill(asked);
-    return asked;
-  }
-
-  #standStill(asked: Promise<Reply>): void {
-    this.#deadline!.stop();
-    const on = () => {
-      if (!this.#over) this.#deadline!.start();
-    };
-    asked.then(on, (refusal: unknown) => {
-      this.#refusal = refusal;
-      on();
-    });
-  }
-
-  /** Passed over: what it has asked for goes on to the client; if it has not asked, that is done in its place. */
-  #failed(problem: unknown): void {
-    this.#end(() => {
-      if (problem !== this.#refusal) blamed(this.#of, "attempt", this.#call.exchange, problem);
-      if (this.#of.onError === "refuse") return this.#reject(problem);
-      try {
-        passOver(this.#of, "attempt", problem);
-      } catch (word) {
-        return this.#reject(word);
-      }
-      return this.#resolve(this.#asked ?? this.#next());
-    });
-  }
-
-  #end(say: () => void): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#deadline!.stop();
-    say();
-  }
-}
-
-function unheeded<T>(asked: Promise<T>): Promise<T> {
+/** What becomes of it ends no process. */
+export function unheeded<T>(asked: Promise<T>): Promise<T> {
   asked.catch(() => {});
   return asked;
 }

@@ -6,7 +6,10 @@ import type { DataPolicy } from "../model/facts.ts";
 import type { ModelRequest } from "../model/request.ts";
 import type { Arrival } from "../plugin/exchange.ts";
 import { matches } from "./candidates/pattern.ts";
-import { prompt, tolerated, toleratedAttempt, type Tolerance } from "./hook-failures.ts";
+import { toleratedAttempt } from "./attempt-failures.ts";
+import { tolerated, type Tolerance } from "./hook-failures.ts";
+import { prompt } from "./prompt-failures.ts";
+import { checkCharge, checkRequest, checkRoute } from "./hook-results.ts";
 import { toleratedWatch } from "./watch-failures.ts";
 
 /** A middleware as mounted: its hooks, and where `for:` lets them apply. */
@@ -87,15 +90,24 @@ function enduring<H extends keyof Hooks>(
   const made: { readonly [K in keyof Hooks]: Hooks[K] | undefined } = {
     admit: as.admit && tolerated(of, name, as.admit, { whose: same, busy: uploads }),
     rewrite:
-      as.rewrite && tolerated(of, name, as.rewrite, { whose: second, instead: same<ModelRequest> }),
+      as.rewrite &&
+      tolerated(of, name, as.rewrite, {
+        whose: second,
+        instead: same<ModelRequest>,
+        check: checkRequest,
+      }),
     inspect:
       as.inspect && tolerated(of, name, as.inspect, { whose: second, instead: () => undefined }),
-    route: as.route && tolerated(of, name, as.route, { whose: second, instead: same }),
-    charge: as.charge && prompt(of, name, as.charge, (call) => call.exchange),
-    prepare: as.prepare && prompt(of, name, as.prepare, (_out, call) => call.exchange),
+    route:
+      as.route &&
+      tolerated(of, name, as.route, { whose: second, instead: same, check: checkRoute }),
+    charge:
+      as.charge &&
+      prompt(of, name, as.charge, { whose: (call) => call.exchange, check: checkCharge }),
+    prepare: as.prepare && prompt(of, name, as.prepare, { whose: (_out, call) => call.exchange }),
     attempt: as.attempt && toleratedAttempt(of, as.attempt),
     watch: as.watch && toleratedWatch(of, as.watch),
-    settle: as.settle && tolerated(of, name, as.settle, { whose: same }),
+    settle: as.settle && tolerated(of, name, as.settle, { whose: same, raw: true }),
   };
   return made[name] ?? run;
 }

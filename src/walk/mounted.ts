@@ -2,6 +2,7 @@
 import type { Dispatcher, Pool } from "undici";
 import type { Timeouts } from "../config/types.ts";
 import type { DataPolicy, PolicyException } from "../model/facts.ts";
+import type { ProxyRoute } from "../lib/proxy.ts";
 import type { Kind } from "../model/request.ts";
 import type { HeadersIn, QueryIn } from "../model/values.ts";
 import type { Candidate } from "../plugin/call.ts";
@@ -55,6 +56,8 @@ export interface MountedProvider {
   readonly origins: ReadonlySet<string>;
   /** Whether it reaches the cloud's metadata service. */
   readonly metadata: boolean;
+  /** What those origins are reached through; undefined: they are reached straight. */
+  readonly proxy?: ProxyRoute | undefined;
 }
 
 export interface MountedEndpoint {
@@ -93,5 +96,7 @@ export interface HostCandidate extends Candidate {
     endpoint: MountedEndpoint;
     credential: Credential;
     target: UpstreamTarget;
+    /** Of the calls to the name that was asked for, where the first one is drawn: 0 to 1. */
+    share: number;
   };
 }

@@ -31,8 +31,8 @@ export async function walk(
   mounted: MountedRoute,
   incoming: IncomingRequest,
 ): Promise<void> {
-  const leave = gen.enter();
   const x = new HostExchange({ id: nextId(), gen, route: mounted, ...incoming, receive });
+  const leave = gen.enter(x);
   try {
     try {
       await pass(x, mounted);

@@ -1,6 +1,13 @@
 import type { Hooks } from "../plugin/middleware.ts";
-import { atOnce, isWord, passOver, type Tolerance } from "./hook-failures.ts";
-import { note } from "./hook-notes.ts";
+import {
+  atOnce,
+  blamed,
+  entering,
+  isWord,
+  passOver,
+  went,
+  type Tolerance,
+} from "./hook-failures.ts";
 
 /** A watcher that fails under `pass` watches no longer; the answer goes on. */
 export function toleratedWatch(
@@ -12,17 +19,20 @@ export function toleratedWatch(
     let watching: ReturnType<typeof run> | undefined;
     const failed = (problem: unknown) => {
       watching = undefined;
-      if (!isWord(problem)) note(call.exchange, of.id, "watch", "passed_over");
+      if (!isWord(problem)) blamed(of, "watch", call.exchange, problem);
       passOver(of, "watch", problem);
     };
     try {
+      entering(of, "watch");
       watching = atOnce(run(call, stop));
     } catch (problem) {
       failed(problem);
     }
     return (event) => {
       try {
-        if (watching) atOnce(watching(event));
+        if (!watching) return;
+        atOnce(watching(event));
+        if (event.type === "finish") went(of, "watch");
       } catch (problem) {
         failed(problem);
       }

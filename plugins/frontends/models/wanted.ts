@@ -1,4 +1,11 @@
-import { fail, type Arrival, type Kind, type Privacy, type Work } from "tollgate/plugin";
+import {
+  fail,
+  type Arrival,
+  type Kind,
+  type ListedModel,
+  type Privacy,
+  type Work,
+} from "tollgate/plugin";
 
 export interface Wanted {
   kind: Kind | undefined;
@@ -37,4 +44,30 @@ export function wanted(x: Arrival, works: ReadonlyMap<string, Work>): Wanted {
     provider: x.query.get("provider") ?? undefined,
     privacy,
   };
+}
+
+/** A model that the key may not use is not there. */
+export function one(models: readonly ListedModel[], id: string): ListedModel {
+  const clear = unescaped(id);
+  return (
+    models.find((model) => model.id === id) ??
+    models.find((model) => model.id === clear) ??
+    fail(
+      "not_found",
+      `There is no model ${clear} that this key may use. GET /v1/models lists them.`,
+      {
+        code: "model_not_found",
+        param: "model",
+      },
+    )
+  );
+}
+
+/** Some clients escape the slash of an id, and some escape it again. */
+function unescaped(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
 }

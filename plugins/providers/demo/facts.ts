@@ -1,5 +1,6 @@
 import { UNITS, type DataPolicy, type Facts, type ModelInfo, type Price } from "tollgate/plugin";
 import { CONTEXT } from "./chat.ts";
+import { LONGEST } from "./embedding.ts";
 import { CHAT } from "./plan.ts";
 
 const FREE: Price = {
@@ -60,6 +61,37 @@ export const facts: Facts = {
         qualities: ["auto", "low", "medium", "high", "standard", "hd"],
         formats: ["png"],
       },
+      price: FREE,
+      released: "2026-11-01",
+    },
+    {
+      model: "complete",
+      kind: "completion",
+      name: "Demo: words that could follow",
+      can: { stream: true },
+      limits: { output: 4_096 },
+      price: FREE,
+      released: "2026-11-01",
+    },
+    {
+      model: "moderate",
+      kind: "moderation",
+      name: "Demo: flags what names a category",
+      price: FREE,
+      released: "2026-11-01",
+    },
+    {
+      model: "rerank",
+      kind: "rerank",
+      name: "Demo: what shares words stands first",
+      price: FREE,
+      released: "2026-11-01",
+    },
+    {
+      model: "embed",
+      kind: "embedding",
+      name: "Demo: vectors of words",
+      limits: { input: LONGEST },
       price: FREE,
       released: "2026-11-01",
     },

@@ -6,13 +6,20 @@ import {
   type Branded,
   type Endpoint,
   type HeadersOut,
+  type Kind,
   type ObjectSchema,
   type ProviderDef,
   type Protocol,
 } from "../../plugin/index.ts";
 import { chatCompletions } from "../chat-completions/index.ts";
+import { cohereEmbeddings } from "../cohere/index.ts";
+import { completions, mistralFim } from "../completions/index.ts";
+import { embeddings } from "../embeddings/index.ts";
 import { images } from "../images/index.ts";
 import { messages } from "../messages/index.ts";
+import { moderations } from "../moderations/index.ts";
+import { ollamaCompletions, ollamaEmbeddings } from "../ollama/index.ts";
+import { rerank, voyageRerank } from "../rerank/index.ts";
 import { responses } from "../responses/index.ts";
 import { fits } from "../pattern.ts";
 import { listed } from "./listed.ts";
@@ -66,7 +73,9 @@ export function fromRow(row: Row): Compatible {
       const base = based((options as { base_url: string }).base_url, row.base);
       return {
         endpoints: endpointsOf(row, base),
-        ...(row.models !== false && { models: (line) => listed(line, row.models || {}) }),
+        ...(row.models !== false && {
+          models: (line) => listed(line, row.models || {}, kindsOf(row)),
+        }),
       };
     },
   });
@@ -89,7 +98,7 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
       header,
       headers,
       serves,
-      streams = id === "images" ? "never" : "asked",
+      streams = WRITTEN.has(id) ? "asked" : "never",
       ...dialect
     } = row.speaks[id] as EndpointRow & object;
     const foreign = own !== undefined && /^https?:/.test(own);
@@ -110,11 +119,39 @@ export function endpointsOf(row: Row, base: string): Endpoint<{ api_key?: string
           serves: (model: string) => serves.some((pattern) => fits(pattern, model)),
         }),
         ...(streams !== "asked" && { streams }),
+        ...(row.affinity && WRITTEN.has(id) && { affinity: row.affinity }),
         ...(row.can && { can: row.can }),
       },
     ];
   });
 }
+
+/** What is written word by word; all else comes in one piece. */
+const WRITTEN: ReadonlySet<Spoken> = new Set([
+  "chat-completions",
+  "messages",
+  "responses",
+  "completions",
+  "mistral-fim",
+  "ollama-generate",
+]);
+
+/** What its endpoints can be asked for: a list of models may name more. */
+export const kindsOf = ({ speaks }: Row): ReadonlySet<Kind> =>
+  new Set((Object.keys(speaks) as Spoken[]).map((id) => KINDS[id] ?? "chat"));
+
+const KINDS: { readonly [id in Spoken]?: Kind } = {
+  images: "image",
+  embeddings: "embedding",
+  "cohere-embed": "embedding",
+  "ollama-embed": "embedding",
+  rerank: "rerank",
+  "voyage-rerank": "rerank",
+  moderations: "moderation",
+  completions: "completion",
+  "mistral-fim": "completion",
+  "ollama-generate": "completion",
+};
 
 /** Without its version a request of this protocol is refused. */
 const VERSIONED: { readonly [id in Spoken]?: HeadersOut } = {
@@ -126,6 +163,15 @@ const PROTOCOLS: { readonly [id in Spoken]: (dialect: object, row: Row) => Proto
   responses: (dialect, row) =>
     responses({ alike: row.speaks["chat-completions"] ?? {}, ...dialect }),
   images,
+  embeddings,
+  "cohere-embed": cohereEmbeddings,
+  "ollama-embed": ollamaEmbeddings,
+  rerank,
+  "voyage-rerank": voyageRerank,
+  moderations,
+  completions,
+  "mistral-fim": mistralFim,
+  "ollama-generate": ollamaCompletions,
   // Proofs are its own, and go back to it alone; betas and token counts are Anthropic's unless the row says more.
   messages: (dialect, row) =>
     messages({ signer: row.name, unsigned: true, betas: false, counts: false, ...dialect }),

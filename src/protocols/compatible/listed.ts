@@ -8,7 +8,7 @@ import type {
   Opt,
   Price,
 } from "../../plugin/index.ts";
-import { object } from "../json.ts";
+import { list, object } from "../json.ts";
 import { fits } from "../pattern.ts";
 import { countIn, type ListPlace, type Page, page, pageOf, textIn as text } from "./listing.ts";
 
@@ -19,38 +19,70 @@ export interface ListShape {
   prices?: "per_token" | "per_million";
   /** Ids of models that make images. One `*` in each stands for anything. Absent: it has none. */
   images?: readonly string[];
+  /** Ids of models that make vectors, beside those whose names say so. */
+  embeddings?: readonly string[];
 }
 
 /** `{data: […]}`, `{models: […]}` and a bare list are all in use. */
 const LISTING: ListPlace = { under: ["data", "models"], bare: true };
 
+/** `kinds`: what the backend is asked for here; a model of another kind would be offered, and fail. */
 export async function listed(
   line: ProviderAccess,
   shape: ListShape,
+  kinds: ReadonlySet<Kind> = USUAL,
 ): Promise<readonly ModelInfo[]> {
-  return infosOf(await page(line, shape.path ?? "models", LISTING), shape);
+  return infosOf(await page(line, shape.path ?? "models", LISTING), shape, kinds);
 }
 
-export const modelsIn = (body: Json, shape: ListShape): readonly ModelInfo[] =>
-  infosOf(pageOf(body, LISTING), shape);
+export const modelsIn = (
+  body: Json,
+  shape: ListShape,
+  kinds: ReadonlySet<Kind> = USUAL,
+): readonly ModelInfo[] => infosOf(pageOf(body, LISTING), shape, kinds);
 
-const infosOf = ({ rows }: Page, shape: ListShape): readonly ModelInfo[] =>
+const USUAL: ReadonlySet<Kind> = new Set(["chat", "image"]);
+
+const infosOf = (
+  { rows }: Page,
+  shape: ListShape,
+  kinds: ReadonlySet<Kind>,
+): readonly ModelInfo[] =>
   rows.flatMap((row) => {
     const model = text(row["id"]) ?? text(row["model"]) ?? text(row["name"]);
-    const kind = model === undefined ? undefined : kindOf(model, row, shape);
+    const kind = model === undefined ? undefined : kindOf(model, row, shape, kinds);
     return model !== undefined && kind ? [infoOf(model, kind, row, shape)] : [];
   });
 
 /** What neither chats nor draws: it would be offered, and fail. */
 const OTHER =
-  /embed|whisper|transcri|\btts\b|-tts|speech|moderation|rerank|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
+  /embed|whisper|transcri|\btts\b|-tts|speech|realtime|\basr\b|-ocr|guard\b|\bsora\b|\bveo\b/i;
+/** Families of models that are known for their vectors, beside those that say so. */
+const EMBEDS = /embed|\bbge-(?!.*rerank)|\bgte-(?!.*rerank)|\be5-|\bminilm\b/i;
 
-function kindOf(model: string, row: JsonObject, { images = [] }: ListShape): Kind | undefined {
-  const type = text(row["type"]) ?? text(row["model_type"]);
+function kindOf(
+  model: string,
+  row: JsonObject,
+  { images = [], embeddings = [] }: ListShape,
+  kinds: ReadonlySet<Kind>,
+): Kind | undefined {
+  const type = text(row["type"]) ?? text(row["model_type"]) ?? endpointsIn(row);
   if (type === "image" || images.some((pattern) => fits(pattern, model))) return "image";
-  if (type !== undefined && /embed|rerank|audio|transcribe|video|moderation|speech/.test(type))
-    return undefined;
+  const embeds = type === undefined ? EMBEDS.test(model) : /embed/.test(type);
+  if (embeds || embeddings.some((pattern) => fits(pattern, model)))
+    return kinds.has("embedding") ? "embedding" : undefined;
+  if (type === undefined ? /rerank/i.test(model) : /rerank/.test(type))
+    return kinds.has("rerank") ? "rerank" : undefined;
+  if (type === undefined ? /moderation/i.test(model) : /moderation/.test(type))
+    return kinds.has("moderation") ? "moderation" : undefined;
+  if (type !== undefined && /audio|transcribe|video|speech/.test(type)) return undefined;
   return OTHER.test(model) ? undefined : "chat";
+}
+
+/** What it may be asked for, where the list says it by operations. One that also chats is there to chat. */
+function endpointsIn({ endpoints }: JsonObject): string | undefined {
+  const said = list(endpoints).flatMap((one) => text(one) ?? []);
+  return said.length === 0 ? undefined : (said.find((one) => one === "chat") ?? said.join(" "));
 }
 
 function infoOf(model: string, kind: Kind, row: JsonObject, shape: ListShape): ModelInfo {

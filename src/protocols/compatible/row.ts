@@ -1,9 +1,20 @@
 // A provider as data: its name, where it is, what it speaks, and how it differs. No code, so that adding one is a line
 // in a list and reading one is reading a fact.
-import type { Can, DataPolicy, Facts, HeadersOut, Stability } from "../../plugin/index.ts";
+import type {
+  Can,
+  DataPolicy,
+  Facts,
+  HeadersOut,
+  Stability,
+  WireEndpoint,
+} from "../../plugin/index.ts";
 import type { ChatDialect } from "../chat-completions/index.ts";
+import type { CompletionDialect } from "../completions/index.ts";
+import type { EmbeddingDialect } from "../embeddings/index.ts";
 import type { ImageDialect } from "../images/index.ts";
 import type { MessagesDialect } from "../messages/index.ts";
+import type { ModerationDialect } from "../moderations/index.ts";
+import type { RerankDialect } from "../rerank/index.ts";
 import type { ResponsesDialect } from "../responses/index.ts";
 import type { ListShape } from "./listed.ts";
 
@@ -17,7 +28,7 @@ export interface EndpointRow {
   headers?: HeadersOut;
   /** Models that are served here; absent: all. One `*` in each stands for anything. */
   serves?: readonly string[];
-  /** Whether it streams. Absent: when asked; images, where hardly any host does: never. */
+  /** Whether it streams. Absent: when asked; images, where hardly any host does, and whatever comes in one piece: never. */
   streams?: "asked" | "always" | "never";
 }
 
@@ -33,12 +44,23 @@ export interface Row {
     responses?: ResponsesDialect & EndpointRow;
     messages?: MessagesDialect & EndpointRow;
     images?: ImageDialect & EndpointRow;
+    embeddings?: EmbeddingDialect & EndpointRow;
+    "cohere-embed"?: EndpointRow;
+    "ollama-embed"?: EndpointRow;
+    rerank?: RerankDialect & EndpointRow;
+    "voyage-rerank"?: EndpointRow;
+    moderations?: ModerationDialect & EndpointRow;
+    completions?: CompletionDialect & EndpointRow;
+    "mistral-fim"?: EndpointRow;
+    "ollama-generate"?: EndpointRow;
   };
   /** The header that carries the key, and what stands before the key. Absent: Authorization: Bearer. */
   auth?: { header: string; prefix?: string };
   /** required: no request is answered without one. optional: the operator's own server may ask for none. Absent: required. */
   key?: "required" | "optional";
   headers?: HeadersOut;
+  /** Where it is told which requests are of one conversation, on every endpoint that chats. */
+  affinity?: WireEndpoint["affinity"];
   /** How it lists its models; false: it does not. Absent: as OpenAI does, at `models`. */
   models?: ListShape | false;
   can?: Can;

@@ -13,13 +13,13 @@ const OWN: ReadonlySet<string> = new Set(["function", "custom", "namespace"]);
 const TYPED = /^(?:bash|text_editor|memory|computer|computer_toolset|browser_toolset)_\d{8}$/;
 
 /** Members by which a tool without a type says that it is the client's. */
-const DECLARED = [
+const DECLARED = ["function", "name", "input_schema"];
+
+/** The same where each kind of tool is a member of its own: others may stand beside it. */
+const DECLARATIONS: ReadonlySet<string> = new Set([
   "functionDeclarations",
   "function_declarations",
-  "function",
-  "name",
-  "input_schema",
-];
+]);
 
 /** Since 2026 what was found on the web is filtered by running code, and that keeps things. */
 const DYNAMIC = /^(web_search|web_fetch)_20(?:2[6-9]|[3-9]\d)\d{4}$/;
@@ -39,7 +39,10 @@ export function hostedBy(tool: JsonObject): readonly Feature[] | null {
   }
   if (DECLARED.some((member) => Object.hasOwn(tool, member))) return null;
   // Elsewhere each kind of tool is a member of its own: { googleSearch: {} }.
-  return Object.keys(tool).map((member): Feature => `hosted.${short(snake(member))}`);
+  const members = Object.keys(tool);
+  const others = members.filter((member) => !DECLARATIONS.has(member));
+  if (others.length === 0 && members.length > 0) return null;
+  return others.map((member): Feature => `hosted.${short(snake(member))}`);
 }
 
 /** No tool has a longer name, and only a log or an error reads one. */

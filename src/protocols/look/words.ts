@@ -3,6 +3,7 @@
 // it means the same: a body that leaves for one protocol may hold the words of another.
 import type { JsonObject, StateWord } from "../../plugin/index.ts";
 import { isOn, object } from "../json.ts";
+import { isKeptFile } from "./kept-files.ts";
 
 const typeOf = (of: JsonObject): string =>
   typeof of["type"] === "string" ? (of["type"] as string) : "";
@@ -14,6 +15,10 @@ const FILE = "Send the file's bytes or its address.";
 const HISTORY = "Send the whole conversation.";
 
 const file: StateWord = { feature: "state.file", does: "names", relay: "carried", instead: FILE };
+const address: StateWord = {
+  ...file,
+  when: (value) => typeof value === "string" && isKeptFile(value),
+};
 const asksContainer = 'Use container: { "type": "auto" }, or leave the id out.';
 const conversation: StateWord = {
   feature: "state.conversation",
@@ -129,6 +134,8 @@ export const STATE: { readonly [word: string]: StateWord } = {
   },
   file_id: file,
   file_ids: file,
+  fileUri: address,
+  file_uri: address,
   vector_store_ids: store,
   collection_ids: store,
   fileSearchStoreNames: store,

@@ -17,6 +17,7 @@ import { whole as decode } from "./client/whole.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { settings, type MessagesDialect } from "./dialect.ts";
 import { REVIEWED } from "./reviewed.ts";
+import { conversation } from "./server/conversation.ts";
 import { fault as refusal, head } from "./server/fault.ts";
 import { request } from "./server/request.ts";
 import { stream } from "./server/stream.ts";
@@ -57,6 +58,7 @@ export const messages = (dialect: MessagesDialect = {}): Protocol<"chat"> => {
     server: {
       schema: shared,
       survey,
+      conversation,
       request: (body) => request(body),
       stream,
       whole,

@@ -8,6 +8,7 @@ import { REVIEWED } from "./reviewed.ts";
 import type { Protocol } from "../../plugin/protocol.ts";
 import schema from "../../../schemas/responses.request.json" with { type: "json" };
 import { request as requestTo } from "./client/request.ts";
+import { bound } from "./client/bound.ts";
 import { cap } from "./client/cap.ts";
 import { count } from "./client/count.ts";
 import { stream as streamFrom } from "./client/stream.ts";
@@ -16,6 +17,7 @@ import type { ResponsesDialect } from "./dialect.ts";
 import { ANSWER_HEADERS } from "../headers.ts";
 import { head } from "../limits.ts";
 import { failure } from "../failure/failure.ts";
+import { conversation } from "./server/conversation.ts";
 import { fault } from "./server/fault.ts";
 import { prepare } from "./client/prepare.ts";
 import { relay } from "./client/relay.ts";
@@ -44,6 +46,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
     server: {
       schema: schema as JSONSchema,
       survey,
+      conversation,
       request: (body) => request(body),
       stream: (write, to) => stream(write, to, dialect),
       whole: (answer, to) => whole(answer, to, dialect),
@@ -68,6 +71,7 @@ export function responses(dialect: ResponsesDialect = {}): Protocol<"chat"> {
       whole: (body, emit) => wholeFrom(body, emit),
       fault: failure,
       count,
+      bound,
       prepare: (out, of) => prepare(out, of, dialect),
       cap,
       thinks: mayThink,

@@ -75,7 +75,8 @@ const LINKED = new Set([
   "custom_tool_call_output",
 ]);
 
-function nameless(raw: Json): Json {
+/** For an upstream that knows an item by its id, and would miss the reasoning that stood before it. */
+export function nameless(raw: Json): Json {
   const item = object(raw);
   if (!item || item["id"] === undefined || !LINKED.has(kindOf(item))) return raw;
   const { id: _, ...rest } = item;

@@ -214,3 +214,16 @@ class Gathering implements Gather {
     this.#write(all);
   }
 }
+
+const MODEL = needle("model");
+
+/** A whole answer as it came, with the name that the client knows its model by. */
+export function named(body: Buffer, model: string, write: (b: Buffer) => void): void {
+  const name = valueAt(body, [MODEL], body.indexOf(123));
+  if (!name || body[name.from] !== QUOTE) return write(body);
+  const out = gather(write);
+  out.add(body.subarray(0, name.from));
+  out.add(Buffer.from(JSON.stringify(model)));
+  out.add(body.subarray(name.to));
+  return out.flush();
+}

@@ -11,6 +11,7 @@ export {
   endOfValue,
   gather,
   keyAt,
+  named,
   needle,
   renaming,
   valueAt,

@@ -1,6 +1,8 @@
 // What an answer says of the way that it came, where gateway.yaml asks for it. None of it is there by itself: it tells clients about
 // the gateway.
 import { nanoToDecimal } from "../../money/format.ts";
+import type { LimitState } from "../../plugin/limit.ts";
+import { telling } from "../accounts.ts";
 import type { ExchangeState } from "../exchange.ts";
 
 type Line = readonly [name: string, value: string];
@@ -18,6 +20,10 @@ export function answerHeaders(of: ExchangeState, whole: boolean): readonly Line[
     const cost = costOf(of);
     if (cost !== null) lines.push(["x-tollgate-cost", nanoToDecimal(cost)]);
   }
+  if (wanted.has("x-tollgate-budget")) {
+    const budget = budgetOf(telling(of.limits, of.branch));
+    if (budget) lines.push(["x-tollgate-budget", budget]);
+  }
   if (wanted.has("server-timing")) lines.push(["server-timing", timing(of)]);
   return lines;
 }
@@ -30,6 +36,17 @@ function costOf({ calls }: ExchangeState): bigint | null {
     sum += costNano;
   }
   return sum;
+}
+
+/** The one with the least left, as the call's reserve found it: what it holds itself is taken off. */
+function budgetOf(limits: readonly LimitState[]): string | undefined {
+  let least: LimitState | undefined;
+  for (const limit of limits)
+    if (limit.unit === "nano_usd" && (!least || limit.left < least.left)) least = limit;
+  if (!least) return undefined;
+  const { left, max, per, scope, resetsAt } = least;
+  const reset = per === "total" ? "never" : new Date(resetsAt).toISOString();
+  return `left=${nanoToDecimal(BigInt(left))}, max=${nanoToDecimal(BigInt(max))}, per=${per}, reset=${reset}, of=${encodeURI(scope)}`;
 }
 
 /** gw: until a provider was asked, the client's body and the ledger's row included; upstream: from there until now. */

@@ -150,6 +150,24 @@ export class ClientAnswer implements Watchable {
     res.end(whole);
   }
 
+  /** What is held leaves, and then the connection breaks: what ends well would look whole. */
+  breakOff(): void {
+    this.#dog.leave(this);
+    for (const r of this.#recorders ?? []) r.done(null);
+    const res = this.#res;
+    if (this.#muted || res.destroyed) return;
+    this.#open();
+    this.#flush();
+    this.#muted = true;
+    res.write("", () => res.destroy());
+  }
+
+  /** There is no word for what went wrong: the connection breaks, for what ends well would look whole. */
+  cut(): void {
+    this.mute();
+    this.#res.destroy();
+  }
+
   /** The client has gone, or must not hear more: nothing leaves any longer. */
   mute(): void {
     this.#muted = true;
@@ -198,7 +216,9 @@ export class ClientAnswer implements Watchable {
       const value = this.#headers[name];
       if (value !== undefined) list.push(name, value);
     }
-    for (const [name, value] of answerHeaders(inner, length !== undefined)) list.push(name, value);
+    if (inner.gen.answerHeaders)
+      for (const [name, value] of answerHeaders(inner, length !== undefined))
+        list.push(name, value);
     if (inner.headers) for (const [name, value] of inner.headers) list.push(name, value);
     inner.res.writeHead(200, list);
     if (length !== undefined) return;

@@ -1,10 +1,11 @@
 // How an upstream's answer becomes the client's: its bytes relayed, or its events decoded and written anew.
 import { wallClock } from "../../lib/wall-clock.ts";
 import { BOUNDS } from "../../lib/bounds.ts";
-import type { Fault } from "../../model/error.ts";
+import { fault, type Fault } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
 import type { FinishReason, ModelAnswer, ModelEvent, UsageSeen } from "../../model/event.ts";
 import { folding } from "../../model/fold.ts";
+import type { ModelInfo } from "../../model/facts.ts";
 import type { Usage } from "../../model/usage.ts";
 import type { Body, HeadersIn } from "../../model/values.ts";
 import type { AnswerContext, Protocol, Relay, RelaySink } from "../../plugin/protocol.ts";
@@ -34,6 +35,7 @@ class CallAnswerContext implements AnswerContext {
   readonly created = Math.floor(wallClock() / 1000);
   readonly stream: boolean;
   readonly body: Body;
+  readonly info: ModelInfo;
   readonly #call: HostCall;
 
   constructor(call: HostCall) {
@@ -42,6 +44,7 @@ class CallAnswerContext implements AnswerContext {
     this.model = call.id;
     this.stream = x.stream;
     this.body = x.body;
+    this.info = call.info;
     this.#call = call;
   }
 
@@ -98,6 +101,7 @@ class Verbatim implements LaneDecoder, RelaySink {
   }
   end(): void {
     this.#relay.end();
+    if (!this.#tally.ended) throw truncated();
     this.#sink.finished();
   }
   get between(): boolean {
@@ -140,14 +144,23 @@ export function translated(
 ): LaneDecoder {
   const { emit, fail: failed } = written(call, sink);
   const client = source.protocol.client!;
+  let finished = false;
+  const ended = () => {
+    if (!finished) throw truncated();
+  };
   if (!source.stream) {
-    const decoder = { push() {}, end() {}, fail: failed, between: true };
-    return whole(call, sink, decoder, (body) => client.whole(body, emit, call, source.headers));
+    const decoder = { push() {}, end: ended, fail: failed, between: true };
+    const told = (event: ModelEvent) => {
+      finished ||= event.type === "finish";
+      emit(event);
+    };
+    return whole(call, sink, decoder, (body) => client.whole(body, told, call, source.headers));
   }
   // A decoder keeps bytes that bring no event: half of one, or a whole answer where a stream was expected.
   const unread = new HeldBytes(call);
   const heard = (event: ModelEvent) => {
     unread.none();
+    finished ||= event.type === "finish";
     emit(event);
   };
   const decoder = client.stream(heard, call, source.headers);
@@ -156,7 +169,10 @@ export function translated(
       unread.add(chunk.length);
       decoder.push(chunk);
     },
-    end: () => decoder.end(),
+    end() {
+      decoder.end();
+      ended();
+    },
     fail: failed,
     between: true,
   };
@@ -202,8 +218,8 @@ export function written(
         sink.content();
         break;
       case "finish": {
-        tally.ended = true;
         if (encoder) {
+          tally.ended = true;
           sink.finishing(event.reason);
           const { usage } = tally.usage();
           // Where the input was not counted, the guess that went out at the start is taken back.
@@ -216,13 +232,15 @@ export function written(
         const whole = folded!.answer();
         const say = (said: ModelAnswer) => {
           if (sink.over) return;
-          sink.finishing(event.reason);
+          // An answer that the client's protocol cannot write is none, and another candidate may have one: so it is written first.
           const body = server.whole({ ...said, usage: tally.usage().usage }, to);
+          sink.finishing(event.reason);
           answer.write(Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body)));
           sink.finished();
         };
         const turning = inWantedForm(call, whole);
         if (!turning) return say(whole);
+        tally.ended = true;
         return void turning.then(say).catch((problem: unknown) => sink.broke(problem));
       }
     }
@@ -260,6 +278,10 @@ function whole(
     between: true,
   };
 }
+
+/** What a codec lets end without a finish would be waited for until all time is over. */
+export const truncated = (): Error =>
+  fault("upstream", "The provider ended before its finish.", { code: "truncated" });
 
 /** A throw that is no fault: the log has it, the client gets a fixed text. */
 export function internal(call: HostCall, problem: unknown): Fault {

@@ -2,8 +2,19 @@
 import type { Fault } from "../../model/error.ts";
 import type { ModelEvent } from "../../model/event.ts";
 import type { HostCall } from "../call.ts";
-import { atOnce, blamed, type Tolerance } from "../hook-failures.ts";
+import {
+  atOnce,
+  barring,
+  blamed,
+  entering,
+  named,
+  unusable,
+  went,
+  type Tolerance,
+} from "../hook-failures.ts";
 import { note } from "../hook-notes.ts";
+import { checkEvent } from "../hook-results.ts";
+import type { Hook } from "../hooks.ts";
 import { blame } from "../upstream/blame.ts";
 import type { LaneSink } from "./lane-sink.ts";
 
@@ -21,11 +32,11 @@ export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventS
     (next, { event, watch }) => {
       const hook = event ?? watch;
       if (!hook.applies(call.exchange.model, call.provider)) return next;
-      const as: As = { call, sink, id: hook.id, hook: event ? "event" : "watch" };
+      const as = looking(call, sink, hook, event ? "event" : "watch");
       if (event)
         return broken(
           as,
-          made(as, () => event.run(call, next, stopping(as))),
+          made(as, () => event.run(call, passing(as, next), stopping(as))),
         );
       const see = broken(
         as,
@@ -46,6 +57,15 @@ export function staged(call: HostCall, sink: LaneSink, last: EventStage): EventS
   );
 }
 
+/** Throws where a stage that its answer would have to pass is not asked now: an answer that cannot leave is not paid for. */
+export function mayPass({ provider, exchange }: HostCall): void {
+  for (const { event, watch } of exchange["~"].frontend.chain.stages) {
+    const { tolerance, applies } = event ?? watch;
+    if (tolerance && applies(exchange.model, provider))
+      barring(tolerance, event ? "event" : "watch");
+  }
+}
+
 /** Of the stages that may keep an answer back, the one that has the longest time for it. */
 export function keeper(call: HostCall): Tolerance | undefined {
   let longest: Tolerance | undefined;
@@ -62,7 +82,7 @@ export function watching(call: HostCall, sink: LaneSink): Watching | undefined {
   const hooks = watch.filter((hook) => hook.applies(call.exchange.model, call.provider));
   if (hooks.length === 0) return undefined;
   const stages = hooks.map((hook) => {
-    const as: As = { call, sink, id: hook.id, hook: "watch" };
+    const as = looking(call, sink, hook, "watch");
     return broken(
       as,
       made(as, () => hook.run(call, stopping(as))),
@@ -91,7 +111,36 @@ interface As {
   readonly sink: LaneSink;
   readonly id: string;
   readonly hook: "event" | "watch";
+  readonly of: Pick<Tolerance, "id" | "log" | "conducts">;
 }
+
+const NONE = {};
+
+const looking = (
+  call: HostCall,
+  sink: LaneSink,
+  { id, tolerance }: Pick<Hook<"event">, "id" | "tolerance">,
+  hook: As["hook"],
+): As => {
+  // A watcher that may be passed over is seen to where that is done.
+  const passes = hook === "watch" && tolerance?.onError === "pass";
+  const conducts = passes ? NONE : (tolerance?.conducts ?? NONE);
+  const log = tolerance?.log ?? call.exchange["~"].gen.log;
+  return { call, sink, id, hook, of: { id, log, conducts } };
+};
+
+/** What a hook passes on, as far as it can be used: what cannot ends the answer by that hook's name. */
+const passing =
+  (as: As, next: EventStage): EventStage =>
+  (event) => {
+    try {
+      checkEvent(event);
+    } catch (problem) {
+      failed(as, problem);
+      return as.sink.broke(named(as.of, as.hook, problem));
+    }
+    return next(event);
+  };
 
 /** After its finish an answer is not stopped any more. */
 const stopping =
@@ -102,25 +151,33 @@ const stopping =
     sink.stop(fault);
   };
 
-const failed = ({ call, id, hook }: As, problem: unknown): void =>
-  blamed({ id, onError: "refuse" }, hook, call.exchange, problem);
+const failed = ({ call, id, hook, of: { conducts } }: As, problem: unknown): void =>
+  blamed({ id, onError: "refuse", conducts }, hook, call.exchange, problem);
 
 function made(as: As, make: () => EventStage): EventStage {
   try {
-    return atOnce(make());
+    entering(as.of, as.hook);
+    const stage = atOnce(make());
+    if (typeof stage !== "function") throw unusable(`${as.hook} gave nothing to show events to`);
+    return stage;
   } catch (problem) {
     failed(as, problem);
-    throw problem;
+    throw named(as.of, as.hook, problem);
   }
 }
 
-const broken =
-  (as: As, stage: (event: ModelEvent) => unknown): EventStage =>
-  (event) => {
+/** One that has seen an answer to its end has done its work; one that has failed sees no more of it. */
+function broken(as: As, stage: (event: ModelEvent) => unknown): EventStage {
+  let out = false;
+  return (event) => {
+    if (out) return;
     try {
       atOnce(stage(event));
+      if (event.type === "finish") went(as.of, as.hook);
     } catch (problem) {
+      out = true;
       failed(as, problem);
-      as.sink.broke(problem);
+      as.sink.broke(named(as.of, as.hook, problem));
     }
   };
+}

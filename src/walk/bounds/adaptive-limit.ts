@@ -7,6 +7,8 @@ const WINDOW_MS = 100;
 const SLACK_MS = 250;
 /** So many times as long as usual is too long. */
 const TIMES = 3;
+/** Slow for so long: what comes all at once is slow too, and is through by then. */
+const STANDS_MS = 1_000;
 /** What is usual may grow: by a third in a minute. */
 const DRIFT = 1.0005;
 const LESS = 0.8;
@@ -23,6 +25,8 @@ export class AdaptiveLimit {
   #sum = 0;
   #count = 0;
   #since: number;
+  /** Since when each window was slow. */
+  #slow: number | undefined;
 
   constructor(most: number, now: number) {
     this.#most = this.#limit = most;
@@ -52,7 +56,9 @@ export class AdaptiveLimit {
     this.#since = now;
     const mean = this.#count > 0 ? this.#sum / this.#count : undefined;
     this.#sum = this.#count = 0;
-    if (strained || (mean !== undefined && this.#isLong(mean)))
+    if (mean === undefined || !this.#isLong(mean)) this.#slow = undefined;
+    else this.#slow ??= now;
+    if (strained || (this.#slow !== undefined && now - this.#slow >= STANDS_MS))
       this.#limit = Math.max(
         Math.min(LEAST, this.#most),
         Math.floor(Math.min(this.#limit, running) * LESS),

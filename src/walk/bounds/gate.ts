@@ -1,7 +1,8 @@
 // Which requests are let in when there are more than can be served: as many at once as the limit says, some more for a short
 // while, and the rest is refused before its body is read. While the queue comes and goes it is served in its order. One that stands
 // is overload: then the newest goes first, for its client still waits, and the others are refused within milliseconds instead of
-// in the end. A key that has less than its share goes before one that has more, and waits longer.
+// in the end. It lasts until none was refused for a while: that refusals emptied the queue says nothing. A key that has less than
+// its share goes before one that has more, and waits longer.
 import { fault } from "../../model/error.ts";
 import { blame } from "../upstream/blame.ts";
 import { AdaptiveLimit } from "./adaptive-limit.ts";
@@ -10,8 +11,12 @@ import type { Strain } from "./strain.ts";
 /** The code of every refusal here. */
 export const OVERLOADED = "gateway_overloaded";
 
-/** In overload: a slot that is about to be free is worth so long a wait. */
-const MOMENT_MS = 3;
+/** In overload: a slot that is about to be free is worth so long a wait, */
+const MOMENT_MS = 2;
+/** to so many of a key for each slot there is. Those that wait longer or are more are refused, the oldest first. */
+const ABOUT_TO_BE_FREE = 1 / 32;
+/** A timer that is later than this: the process did not run. */
+const STOOD_MS = 20;
 /** The queue has half of what is served, and this at least. */
 const LEAST_WAITING = 64;
 /** A flood of refusals is one line in so long. */
@@ -58,7 +63,12 @@ export class Gate {
   #waiting = 0;
   /** When the queue was empty last. */
   #empty: number;
+  /** Overload lasts until then. */
+  #until = -Infinity;
   #timer: NodeJS.Timeout | undefined;
+  #due = 0;
+  /** Time in which the process did not run, though something waited here: it was not the queue that took it. */
+  #stood = 0;
   #refused = 0;
   #told = -Infinity;
 
@@ -69,7 +79,7 @@ export class Gate {
     now: () => number = () => performance.now(),
   ) {
     this.#tell = tell;
-    this.#now = now;
+    this.#now = () => now() - this.#stood;
     this.#empty = now();
     this.#limit = new AdaptiveLimit(most, this.#empty);
     this.#strain = strain;
@@ -97,10 +107,10 @@ export class Gate {
     this.#limit.took(ms);
   }
 
-  /** Before anything is asked of a request: while the process can take nothing it is refused. */
+  /** Before anything is asked of a request: while the process can take nothing more it is refused. */
   arrive(): void {
     this.#strain.watch();
-    if (this.#strain.over) throw this.#busy(this.#now());
+    if (this.#strain.over && this.#running > 0) throw this.#busy(this.#now());
   }
 
   /** Throws where it is one too many. A promise: it waits for its turn, and may be refused. */
@@ -142,16 +152,25 @@ export class Gate {
       this.#forget(share);
       throw this.#busy(now);
     }
-    return new Promise<void>((go, refuse) => {
+    const turn = new Promise<void>((go, refuse) => {
       share.waiting.push({ since: now, go, refuse });
       this.#waiting++;
-      if (!this.#timer) this.#timer = setTimeout(() => this.#late(), MOMENT_MS);
+      if (!this.#timer) this.#wake(now);
     });
+    const few = Math.max(1, this.#limit.now * ABOUT_TO_BE_FREE);
+    if (share.waiting.length > few && this.#stands(now) && this.#hasMuch(share))
+      this.#refuse(share, 0);
+    return turn;
   }
 
-  /** The queue has not been empty for as long as one may wait in it: it is not about to be. */
+  /** The queue has not been empty for as long as one may wait in it, or was so a moment ago: there is too much. */
   #stands(now: number): boolean {
-    return this.#waiting > 0 && now - this.#empty > this.#waitMs;
+    return now < this.#until || (this.#waiting > 0 && now - this.#empty > this.#waitMs);
+  }
+
+  /** More than its part of what there is. */
+  #hasMuch(share: Share): boolean {
+    return load(share) > this.#limit.now / this.#shares.size;
   }
 
   /** The key with the most here gives up its oldest place to one that has less. */
@@ -165,13 +184,15 @@ export class Gate {
   }
 
   #refuse(share: Share, at: number): void {
+    const error = this.#busy(this.#now());
     const [waiter] = share.waiting.splice(at, 1);
     this.#waiting--;
     this.#forget(share);
-    waiter!.refuse(this.#busy(this.#now()));
+    waiter!.refuse(error);
   }
 
   #busy(now: number): Error {
+    if (this.#stands(now)) this.#until = now + this.#waitMs;
     this.#refused++;
     if (now - this.#told > TELL_MS) {
       const [refused, running, waiting] = [this.#refused, this.#running, this.#waiting];
@@ -207,17 +228,23 @@ export class Gate {
   /** Those that have waited long enough. */
   #late(): void {
     this.#timer = undefined;
+    const late = this.#now() - this.#due;
+    if (late > STOOD_MS) this.#stood += late;
     const now = this.#now();
     this.#look(now);
     const stands = this.#stands(now);
-    const fair = this.#limit.now / this.#shares.size;
     for (const share of this.#shares.values()) {
-      const most = stands && load(share) > fair ? MOMENT_MS : this.#waitMs;
+      const most = stands && this.#hasMuch(share) ? MOMENT_MS : this.#waitMs;
       while (share.waiting.length > 0 && now - share.waiting[0]!.since >= most)
         this.#refuse(share, 0);
     }
     if (this.#waiting === 0) this.#empty = now;
-    else this.#timer = setTimeout(() => this.#late(), MOMENT_MS);
+    else this.#wake(now);
+  }
+
+  #wake(now: number): void {
+    this.#due = now + MOMENT_MS;
+    this.#timer = setTimeout(() => this.#late(), MOMENT_MS);
   }
 }
 

@@ -2,6 +2,7 @@
 // again whichever way it ends.
 import { fault } from "../../model/error.ts";
 import { excess } from "../../model/excess.ts";
+import { A_LIMIT } from "../accounts.ts";
 import { blame } from "../upstream/blame.ts";
 import type { Gate } from "./gate.ts";
 import type { Room } from "./room.ts";
@@ -54,13 +55,17 @@ export class Stay {
     return this.#held;
   }
 
-  occupy(scope: string, most: number): void {
+  occupy(scope: string, most: number, quiet = false): void {
     if (!this.#bounds.turnstile.enter(scope, most))
       throw blame(
-        fault("rate_limited", `More than ${most} requests at once (${scope}).`, {
-          code: "rate_limit_exceeded",
-          ...SOON,
-        }),
+        fault(
+          "rate_limited",
+          quiet ? `${A_LIMIT}.` : `More than ${most} requests at once (${scope}).`,
+          {
+            code: "rate_limit_exceeded",
+            ...SOON,
+          },
+        ),
         "caller",
       );
     (this.#inside ??= []).push(scope);

@@ -1,5 +1,6 @@
 // How late this process is with all that it does, and how full its memory: when either is too much no new call is taken, whatever
-// the limit says.
+// the limit says. Late is what its own work has delayed: where a machine gives its time to others, or slept, refusing a client
+// would make nothing faster.
 import { getHeapStatistics } from "node:v8";
 
 const EVERY_MS = 100;
@@ -14,19 +15,40 @@ const FULL = 0.95;
 /** After so many ticks without a call nothing is measured. */
 const IDLE_TICKS = 100;
 
+/** In milliseconds: of the monotonic clock, and what this thread has worked. */
+interface WorkClock {
+  now(): number;
+  worked(): number;
+}
+
+const CLOCK: WorkClock = {
+  now: () => performance.now(),
+  worked() {
+    const { user, system } = process.threadCpuUsage();
+    return (user + system) / 1_000;
+  },
+};
+
 export class Strain implements Disposable {
+  readonly #clock: WorkClock;
   #timer: NodeJS.Timeout | undefined;
   #due = 0;
+  #worked = 0;
   #late = 0;
   #full = false;
   #idle = 0;
+
+  constructor(clock: WorkClock = CLOCK) {
+    this.#clock = clock;
+  }
 
   /** A call is here: from now on it is measured. */
   watch(): void {
     this.#idle = 0;
     if (this.#timer) return;
-    this.#due = performance.now() + EVERY_MS;
-    this.#timer = setInterval(() => this.#tick(performance.now()), EVERY_MS);
+    this.#due = this.#clock.now() + EVERY_MS;
+    this.#worked = this.#clock.worked();
+    this.#timer = setInterval(() => this.#tick(this.#clock.now()), EVERY_MS);
     this.#timer.unref();
   }
 
@@ -41,7 +63,10 @@ export class Strain implements Disposable {
   }
 
   #tick(now: number): void {
-    this.#late += (Math.max(0, now - this.#due) - this.#late) * WEIGHT;
+    const worked = this.#clock.worked();
+    const late = Math.min(now - this.#due, worked - this.#worked);
+    this.#worked = worked;
+    this.#late += (Math.max(0, late) - this.#late) * WEIGHT;
     this.#due = now + EVERY_MS;
     const { used_heap_size: used, heap_size_limit: most } = getHeapStatistics();
     this.#full = used > most * FULL;

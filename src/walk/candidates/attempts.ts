@@ -43,6 +43,7 @@ export class Attempts {
   #failed: HostCandidate[] | undefined;
   #began: number | undefined;
   #stuck = false;
+  #unbound = false;
   #looked = false;
 
   constructor(x: HostExchange, { candidates, others, on }: Plan) {
@@ -62,6 +63,8 @@ export class Attempts {
     (this.#failed ??= []).push(candidate);
     if (failure.kind === "unsupported") this.#unsaid++;
     if (this.#over()) return undefined;
+    if (this.#isBound(candidate, stage, failure))
+      return { ...this.#turn(candidate, 0, false), unbound: true };
     const free = STAGES[stage].free;
     const again = this.#mayAgain(candidate, stage, failure);
     if (again === "fresh" && (free || this.#spends(candidate)))
@@ -150,6 +153,19 @@ export class Attempts {
     return candidate["~"].target.again(performance.now(), retriesItself(this.#x));
   }
 
+  /** It holds what another account has made, and says so: it may be asked once without that. */
+  #isBound(candidate: HostCandidate, stage: CallStage, failure: Fault): boolean {
+    const codes = candidate["~"].endpoint.protocol?.client?.bound?.codes;
+    if (!codes?.includes(failure.code ?? "") || stage !== "refused" || !isProviders(failure))
+      return false;
+    return !this.#unbound && (this.#unbound = this.#times(candidate) < this.#most);
+  }
+
+  /** Calls that one request makes of one target. */
+  get #most(): number {
+    return this.#x["~"].gen.attempts.target;
+  }
+
   #over(): boolean {
     const { all } = this.#x["~"].gen.attempts;
     return this.#unsaid > MOST_UNSAID || this.tried - this.#unsaid >= all;
@@ -158,8 +174,7 @@ export class Attempts {
   #mayAgain(candidate: HostCandidate, stage: CallStage, failure: Fault) {
     const again = againAfter(stage, failure.kind);
     if (again === undefined || isLocal(failure) || !isProviders(failure)) return undefined;
-    const { target: most } = this.#x["~"].gen.attempts;
-    if (this.#times(candidate) >= most) return undefined;
+    if (this.#times(candidate) >= this.#most) return undefined;
     const { retryAfterMs: told } = failure;
     if (told === undefined || told === null) return again === "told" ? undefined : again;
     return told <= TOLD_MOST_MS ? again : undefined;

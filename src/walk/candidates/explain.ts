@@ -1,16 +1,25 @@
 import { chatWork } from "../../model/chat-work.ts";
 import { faultOf } from "../../model/error.ts";
 import type { Privacy } from "../../model/facts.ts";
-import type { Kind } from "../../model/request.ts";
+import type { PickName } from "../../model/pick.ts";
+import type { Work } from "../../model/work.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
+import type { Identity } from "../../plugin/identity.ts";
 import type { Generation } from "../generation.ts";
 import type { MountedFrontend, HostCandidate } from "../mounted.ts";
-import { stricter } from "../accounts.ts";
+import type { PickInputs } from "../choosing/pick.ts";
+import { mayAsk, stricter } from "../accounts.ts";
 import { nextId } from "../../lib/id.ts";
 import { route } from "../stations/route.ts";
 
 export interface RouteExplanation {
-  readonly candidates: readonly { candidate: HostCandidate; closedBy: string | undefined }[];
+  readonly pick: PickName;
+  readonly candidates: readonly {
+    candidate: HostCandidate;
+    closedBy: string | undefined;
+    /** Why it stands where it does. */
+    place: string | undefined;
+  }[];
   readonly excluded: readonly {
     candidate: HostCandidate;
     by: string;
@@ -20,28 +29,47 @@ export interface RouteExplanation {
   readonly notes: readonly string[];
 }
 
+/** Whose request it would be, and how private. */
+export interface SupposedClient {
+  readonly identity?: Identity | undefined;
+  readonly privacy?: Privacy | undefined;
+}
+
 /** What a plain request for a model would meet: the route station itself, on a request that no client sent. */
 export async function explain(
   gen: Generation,
   frontend: MountedFrontend,
   model: string,
+  reckoned: PickInputs["reckoned"],
+  client: SupposedClient = {},
 ): Promise<RouteExplanation> {
   const resolution = gen.resolver.resolve(frontend, model, false);
   const work = frontend.protocol?.work ?? chatWork;
   try {
+    const x = plainExchange(frontend, model, work, narrowed(gen, frontend, client));
+    const { output, images } = work.examples[0].usage;
+    const survey = { features: [], named: [], maxOutput: output, n: images };
+    // The likeliest order: no luck for any of them.
+    const supposed = { chance: () => 0.5, reckoned };
     const plan = await route({
       gen,
       frontend,
-      x: plainExchange(frontend, model, work.kind),
+      x,
       work,
-      survey: { features: [], named: [] },
+      survey,
+      supposed,
       pinned: undefined,
       findings: { resolution: undefined, out: [], rested: undefined },
     });
+    const { pick, choice } = plan.resolution;
+    const inputs = { x, frontend, survey, work, usual: gen.usual, ...supposed };
+    const place = (candidate: HostCandidate) => choice?.why(candidate, plan.candidates, inputs);
     return {
+      pick,
       candidates: plan.candidates.map((candidate) => ({
         candidate,
         closedBy: plan.resolution.closed.get(candidate),
+        place: place(candidate),
       })),
       excluded: plan.out.map(({ candidate, by, code, message }) => ({
         candidate: candidate as HostCandidate,
@@ -55,6 +83,7 @@ export async function explain(
     const fault = faultOf(problem);
     if (!fault) throw problem;
     return {
+      pick: resolution.pick,
       candidates: [],
       excluded: resolution.candidates.map((candidate) => ({
         candidate,
@@ -67,12 +96,30 @@ export async function explain(
   }
 }
 
+/** As the host would have it admitted; fails as that would. */
+function narrowed(
+  { accounts }: Generation,
+  frontend: MountedFrontend,
+  { identity: said, privacy = "off" }: SupposedClient,
+): Required<SupposedClient> {
+  if (!said) return { identity: { id: "explain" }, privacy };
+  const identity =
+    said.account === undefined ? said : accounts.identity(said, accounts.branch(said.account));
+  mayAsk(identity, frontend.name);
+  return { identity, privacy: stricter(privacy, identity.privacy ?? "off") };
+}
+
 /** The smallest request for a model, as hooks see it. A hook may tighten its privacy; nothing else that a hook does to it counts. */
-function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Exchange {
+function plainExchange(
+  frontend: MountedFrontend,
+  model: string,
+  { kind, examples }: Work,
+  client: Required<SupposedClient>,
+): Exchange {
   const { routes } = frontend.frontend;
   const route = routes.find((one) => "op" in one && one.op === "generate");
   const body = { model };
-  let privacy: Privacy = "off";
+  let privacy: Privacy = client.privacy ?? "off";
   const x: Exchange = {
     id: nextId(),
     frontend: frontend.name,
@@ -83,7 +130,9 @@ function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Ex
     headers: {},
     query: new URLSearchParams(),
     signal: new AbortController().signal,
-    identity: { id: "explain" },
+    certificate: undefined,
+    limits: [],
+    identity: client.identity,
     get privacy() {
       return privacy;
     },
@@ -94,7 +143,7 @@ function plainExchange(frontend: MountedFrontend, model: string, kind: Kind): Ex
     occupy() {},
     header() {},
     label() {},
-    size: { bytes: 0, input: 0 },
+    size: { bytes: 0, input: examples[0].usage.input ?? 0 },
     read: () => Promise.resolve(x),
     protocol: frontend.protocol?.id ?? "",
     kind,

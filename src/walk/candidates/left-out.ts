@@ -1,5 +1,5 @@
 // What a client reads when every candidate was left out: why, of each, and what would do instead.
-import { fail } from "../../model/error.ts";
+import { fail, type ErrorKind } from "../../model/error.ts";
 import type { JsonObject } from "../../model/values.ts";
 import type { Exchange } from "../../plugin/exchange.ts";
 import type { Survey } from "../../plugin/protocol.ts";
@@ -17,6 +17,19 @@ interface RefusalInputs {
 
 /** How many others are named to a client that is refused. */
 const MOST_NAMED = 8;
+
+/** Notes why one is left out; false, for a filter. */
+export function leave(
+  out: LeftOut[],
+  candidate: HostCandidate,
+  by: string,
+  kind: ErrorKind,
+  code: string,
+  message: string,
+): false {
+  out.push({ candidate, by, kind, code, message: `${candidate.id}: ${message}` });
+  return false;
+}
 
 /** Fails with the kind of the weightiest exclusion, and names every reason. */
 export function noneLeft(of: RefusalInputs, out: readonly LeftOut[], may: May): never {

@@ -3,7 +3,7 @@ import type { DataPolicy, EffectivePolicy, Feature, ModelInfo } from "../../mode
 import type { HostCandidate } from "../mounted.ts";
 import { matches } from "./pattern.ts";
 
-type Way = Omit<HostCandidate["~"], "target">;
+type Way = Omit<HostCandidate["~"], "target" | "share">;
 
 /** What one way to a model does with data: what every level says of it, at this moment. */
 export function policyOf(

@@ -3,6 +3,8 @@ import type { Catalogue } from "../../catalogue/catalogue.ts";
 import type { ModelRoute } from "../../config/types.ts";
 import type { ErrorKind } from "../../model/error.ts";
 import type { Kind } from "../../model/request.ts";
+import type { PickName } from "../../model/pick.ts";
+import type { PickRule } from "../choosing/pick.ts";
 import type { HostCandidate, MountedProvider } from "../mounted.ts";
 import type { TargetName, UpstreamTarget } from "../targets/upstream-target.ts";
 
@@ -16,7 +18,9 @@ export interface Resolution {
   readonly closed: ReadonlyMap<HostCandidate, string>;
   /** For the operator: they name variables. */
   readonly notes: readonly string[];
-  readonly pick: "ordered" | "weighted";
+  readonly pick: PickName;
+  /** Undefined: they are always asked in one order. */
+  readonly choice: PickRule | undefined;
 }
 
 export interface ResolverInputs {

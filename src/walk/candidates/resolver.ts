@@ -7,15 +7,18 @@ import { fail, type ErrorKind } from "../../model/error.ts";
 import type { Lane } from "../../model/facts.ts";
 import { chatWork } from "../../model/chat-work.ts";
 import type { Work } from "../../model/work.ts";
+import { choiceOf } from "../choosing/rules.ts";
 import type {
+  Credential,
   MountedEndpoint,
   MountedFrontend,
   MountedProvider,
   HostCandidate,
 } from "../mounted.ts";
-import { closer } from "../hooks.ts";
+import { closedBy, serves } from "./lanes.ts";
 import { carried, matches } from "./pattern.ts";
 import { policyOf } from "./policy.ts";
+import { idsIn, sharesOf, type NamePart } from "./shares.ts";
 import type { NameLookup, May, Resolution, ResolverInputs } from "./resolution.ts";
 import { unanswered } from "./unanswered.ts";
 
@@ -107,14 +110,15 @@ export class CandidateResolver {
       notes: [...absent.map(({ id, why }) => `${id}: ${why}`), ...unserved],
       on: new Set(route?.on ?? DEFAULT_ON),
       pick: route?.pick ?? "ordered",
+      choice: choiceOf(candidates, route?.pick ?? "ordered"),
     };
   }
 
   /** Why a name's candidates are not there, for the operator alone: it names variables. */
   absent(model: string): readonly string[] {
-    const ids: string[] = [];
-    this.#expand(model, ids, 0);
-    return this.#absent(ids).map(({ id, why }) => `${id}: ${why}`);
+    const parts: NamePart[] = [];
+    this.#expand(model, undefined, parts, 0);
+    return this.#absent(idsIn(parts)).map(({ id, why }) => `${id}: ${why}`);
   }
 
   #absent(ids: readonly string[]): NameLookup["absent"] {
@@ -127,9 +131,9 @@ export class CandidateResolver {
   }
 
   #look(frontend: MountedFrontend, model: string, stream: boolean, now: number): NameLookup {
-    const expanded: string[] = [];
-    const route = this.#expand(model, expanded, 0);
-    const ids = [...new Set(expanded)];
+    const parts: NamePart[] = [];
+    const route = this.#expand(model, undefined, parts, 0);
+    const ids = idsIn(parts);
     const into: NameLookup = {
       route,
       ids,
@@ -139,42 +143,57 @@ export class CandidateResolver {
       wrongKind: [],
       unserved: [],
     };
+    const shares = sharesOf(parts, (id) => this.#weightOf(id));
     for (const id of ids) {
       const slash = id.indexOf("/");
       const provider = this.#inputs.providers.get(id.slice(0, slash));
-      if (provider)
-        this.#candidate(frontend, model, id.slice(slash + 1), provider, stream, now, into);
+      const of = { asked: model, model: id.slice(slash + 1), share: shares.get(id)! };
+      if (provider) this.#candidate(frontend, of, provider, stream, now, into);
     }
     return into;
   }
 
+  /** Of its credentials together; undefined: it is not there. */
+  #weightOf(id: string): number | undefined {
+    const slash = id.indexOf("/");
+    const provider = this.#inputs.providers.get(id.slice(0, slash));
+    return provider && weightOf(credentialsFor(provider, id.slice(slash + 1)));
+  }
+
   /** Exact name, else a mounted provider's own, else the longest pattern; aliases may name aliases. */
-  #expand(model: string, ids: string[], depth: number): ModelRoute | undefined {
+  #expand(
+    model: string,
+    weight: number | undefined,
+    into: NamePart[],
+    depth: number,
+  ): ModelRoute | undefined {
     if (depth > MAX_ALIASES) return undefined;
     const exact = this.#inputs.models.get(model);
     const slash = model.indexOf("/");
     const known = (name: string) =>
       this.#inputs.providers.has(name) || this.#inputs.unmounted.has(name);
     if (!exact && slash > 0 && known(model.slice(0, slash))) {
-      ids.push(model);
+      into.push({ id: model, weight });
       return undefined;
     }
     const route = exact ?? this.#patterns.find((p) => matches(p.name, model));
     if (!route) return undefined;
     const star = carried(route.name, model) ?? "";
+    const parts: NamePart[] = [];
     for (const candidate of route.candidates) {
       const id = candidate.replace("*", () => star);
+      const its = route.weights.get(candidate);
       if (id === model || (!this.#inputs.models.has(id) && known(id.split("/", 1)[0]!)))
-        ids.push(id);
-      else this.#expand(id, ids, depth + 1);
+        parts.push({ id, weight: its });
+      else this.#expand(id, its, parts, depth + 1);
     }
+    into.push({ parts, weight });
     return route;
   }
 
   #candidate(
     frontend: MountedFrontend,
-    asked: string,
-    model: string,
+    { asked, model, share }: { asked: string; model: string; share: number },
     provider: MountedProvider,
     stream: boolean,
     now: number,
@@ -195,9 +214,8 @@ export class CandidateResolver {
       ...fitting.filter((e) => e.protocol?.id === frontend.protocol?.id),
       ...fitting.filter((e) => e.protocol?.id !== frontend.protocol?.id),
     ];
-    const credentials = provider.credentials.filter(
-      (c) => c.models?.some((p) => matches(p, model)) ?? true,
-    );
+    const credentials = credentialsFor(provider, model);
+    const all = weightOf(credentials);
     if (fitting.length === 0)
       into.unserved.push(`${id}: no endpoint of ${provider.name} serves it`);
     if (credentials.length === 0)
@@ -220,6 +238,7 @@ export class CandidateResolver {
             provider,
             endpoint,
             credential,
+            share: all > 0 ? (share * credential.weight) / all : share / credentials.length,
             target: this.#inputs.targets.target({
               provider: provider.name,
               credential: credential.name,
@@ -234,32 +253,11 @@ export class CandidateResolver {
   }
 }
 
+const credentialsFor = ({ credentials }: MountedProvider, model: string): readonly Credential[] =>
+  credentials.filter((c) => c.models?.some((p) => matches(p, model)) ?? true);
+
+const weightOf = (credentials: readonly Credential[]): number =>
+  credentials.reduce((sum, { weight }) => sum + weight, 0);
+
 const baseOf = ({ wire, endpoint }: MountedEndpoint): string =>
   wire ? wire.origin + wire.prefix : (endpoint.base ?? "");
-
-export function serves(
-  e: MountedEndpoint,
-  protocols: readonly string[] | undefined,
-  model: string,
-): boolean {
-  if (e.protocol && protocols) return protocols.includes(e.protocol.id);
-  return e.endpoint.serves?.(model) ?? true;
-}
-
-/** Nothing, when client's bytes may travel as they are; else the reason in words. */
-function closedBy(
-  frontend: MountedFrontend,
-  endpoint: MountedEndpoint,
-  model: string,
-  provider: string,
-  stream: boolean,
-): string | undefined {
-  const mine = frontend.protocol?.id;
-  if (!endpoint.protocol) return "the endpoint is native";
-  if (endpoint.protocol.id !== mine) return `the endpoint speaks ${endpoint.protocol.id}`;
-  if (!endpoint.protocol.client?.relay) return `${mine} has no relay`;
-  const streams = endpoint.endpoint.streams ?? "asked";
-  if ((streams === "always" && !stream) || (streams === "never" && stream))
-    return `the endpoint ${streams} streams`;
-  return closer(frontend.chain, model, provider);
-}

@@ -110,6 +110,19 @@ export class RestingTargets {
     if (target.calm) this.#recovered(keyOf(target));
   }
 
+  /** Ends the rests of a provider, or of one of its credentials. A promise that was broken stays broken. */
+  wake(provider: string, credential: string | undefined): void {
+    const now = this.#now();
+    for (const target of this.#targets.values()) {
+      const { name } = target;
+      if (name.provider !== provider || (credential ?? name.credential) !== name.credential)
+        continue;
+      target.wake(now);
+      this.#recovered(credentialKey(name));
+      this.#recovered(keyOf(target));
+    }
+  }
+
   #recovered(key: string): void {
     const ailment = this.#ailing.get(key);
     if (!ailment) return;
@@ -146,6 +159,27 @@ export class RestingTargets {
     });
   }
 
+  /** How fast what `pick: fastest` leads to is, as it is reckoned now. */
+  speeds(): SpeedStatus[] {
+    const now = this.#now();
+    return this.#targets.values().flatMap((target) => {
+      if (target.untimed) return [];
+      const { provider, credential, model } = target.name;
+      const what = `${provider} ${credential} ${model}`;
+      return [true, false].flatMap((stream) => {
+        const latency = target.timed(stream);
+        if (latency.ms === undefined) return [];
+        return {
+          what,
+          stream,
+          contentMs: Math.round(latency.ms),
+          reckonedMs: Math.round(latency.reckoned(now)),
+          askedAt: wall(latency.asked),
+        };
+      });
+    });
+  }
+
   /** For `status`. */
   list(): RestingStatus[] {
     return this.all().map(({ provider, credential, model, ...more }) => ({
@@ -153,6 +187,18 @@ export class RestingTargets {
       ...more,
     }));
   }
+}
+
+/** How long one target takes until its first content: of streams, or of whole answers. */
+export interface SpeedStatus {
+  readonly what: string;
+  readonly stream: boolean;
+  /** A moving average of what was measured. */
+  readonly contentMs: number;
+  /** What `fastest` compares: less where it was not asked for long, more where it is silent now. */
+  readonly reckonedMs: number;
+  /** Unix milliseconds. */
+  readonly askedAt: number;
 }
 
 interface RestingStatus extends Pick<RestingReading, "state" | "why" | "until"> {

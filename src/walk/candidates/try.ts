@@ -9,6 +9,8 @@ export interface Try {
   readonly waitMs: number;
   /** On a connection of its own, for which the name is looked up again. */
   readonly fresh: boolean;
+  /** Without what only another account can read. */
+  readonly unbound?: true;
   /** When the first call of the request was begun; undefined: this is it. */
   readonly began: number | undefined;
 }

@@ -1,14 +1,12 @@
 // What one call takes of limits: those of its key, of its accounts, and of charge hooks. All are taken in one atomic step with the
-// call's row. A refusal says which limit it was.
+// call's row.
 import { wallClock } from "../../lib/wall-clock.ts";
-import { outputThatFits, type Ask } from "../../money/estimate.ts";
-import { formatUsd } from "../../money/format.ts";
+import type { Ask } from "../../money/estimate.ts";
 import { priceHash } from "../../money/price.ts";
-import { fail, fault } from "../../model/error.ts";
 import type { Price } from "../../model/facts.ts";
-import type { Limit, LimitState } from "../../plugin/limit.ts";
+import type { Limit } from "../../plugin/limit.ts";
 import type { Reserve } from "../../plugin/store.ts";
-import { blame } from "../upstream/blame.ts";
+import { refuseLimit } from "./limit-refusal.ts";
 import type { HostCall } from "../call.ts";
 import type { HostExchange } from "../exchange.ts";
 import type { Stamped } from "./ledger.ts";
@@ -98,47 +96,10 @@ export async function reserveRow(call: HostCall, of: ReserveTerms, ask?: Ask): P
   };
   x["~"].rowLabels = of.labels;
   const verdict = await x["~"].gen.ledger.reserve(command, of.price);
-  if (!verdict.ok) return refuse(verdict.denied, verdict.retryAfterMs, ask, of.claims);
+  if (!verdict.ok) {
+    x["~"].limits = [verdict.denied];
+    return refuseLimit(verdict, x["~"].branch, ask, of.claims);
+  }
   x["~"].stay.pass();
   if (verdict.limits) x["~"].limits = verdict.limits;
-}
-
-/** Which limit, its value, what is left, when it is back, and what would have fitted. */
-function refuse(
-  denied: LimitState,
-  retryAfterMs: number,
-  ask: Ask | undefined,
-  claims: readonly { scope: string; unit: string; take: bigint }[],
-): never {
-  const resets = new Date(denied.resetsAt).toISOString();
-  const details = {
-    limit: {
-      scope: denied.scope,
-      unit: denied.unit,
-      per: denied.per,
-      max: String(denied.max),
-      left: String(denied.left),
-      resets_at: resets,
-    },
-  };
-  const [span, back] =
-    denied.per === "total" ? ["in total", "never reset"] : [`a ${denied.per}`, `back at ${resets}`];
-  if (denied.unit === "nano_usd") {
-    const left = BigInt(denied.left);
-    const wanted =
-      claims.find((c) => c.unit === "nano_usd" && c.scope === denied.scope)?.take ?? 0n;
-    const fits = ask ? outputThatFits(left, ask) : 0;
-    return fail(
-      "quota",
-      `The budget of ${formatUsd(BigInt(denied.max))} ${span} (${denied.scope}) has ${formatUsd(left)} left; ` +
-        `this request would reserve ${formatUsd(wanted)}.${fits > 0 ? ` With max_tokens of ${fits} it would fit.` : ""} It is ${back}.`,
-      { code: "insufficient_quota", details },
-    );
-  }
-  const message =
-    denied.unit === "concurrent"
-      ? `More than ${denied.max} requests at once (${denied.scope}).`
-      : `The limit of ${denied.max} ${denied.unit} ${span} (${denied.scope}) is reached; it is ${back}.`;
-  const code = "rate_limit_exceeded";
-  throw blame(fault("rate_limited", message, { code, retryAfterMs, details }), "caller");
 }

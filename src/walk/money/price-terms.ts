@@ -1,12 +1,16 @@
 import type { Circumstances } from "../../money/price.ts";
 import type { Survey } from "../../plugin/protocol.ts";
-import type { HostCall } from "../call.ts";
+import type { Candidate } from "../../plugin/call.ts";
+import type { Exchange } from "../../plugin/exchange.ts";
 
 /** What decides a price beside the counts and the time: what the client asked for, and where it is served. */
 export type PriceTerms = Pick<Circumstances, "tier" | "size" | "quality" | "facts">;
 
-export function termsOf(call: HostCall, { tier, size, quality, facts }: Survey): PriceTerms {
-  const { region } = call.policy;
+export function termsOf(
+  of: Pick<Candidate, "policy">,
+  { tier, size, quality, facts }: Survey,
+): PriceTerms {
+  const { region } = of.policy;
   // Of several regions it is not known which one it will be.
   return {
     tier,
@@ -17,4 +21,5 @@ export function termsOf(call: HostCall, { tier, size, quality, facts }: Survey):
 }
 
 /** Whose habits count for a call's expected size: this key's with this model. */
-export const usually = (call: HostCall): string => `${call.exchange.identity!.id}\n${call.id}`;
+export const usually = (x: Pick<Exchange, "identity">, model: string): string =>
+  `${x.identity?.id}\n${model}`;

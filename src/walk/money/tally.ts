@@ -79,7 +79,7 @@ export class Tally {
   constructor(call: HostCall) {
     this.call = call;
     this.pricing = new Pricing(call);
-    this.who = usually(call);
+    this.who = usually(call.exchange, call.id);
   }
 
   /** What was set aside, and why. */

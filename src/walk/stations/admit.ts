@@ -1,6 +1,7 @@
 import { queryOf } from "../../lib/query-secrets.ts";
 import { fail } from "../../model/error.ts";
 import type { HostExchange } from "../exchange.ts";
+import { mayAsk } from "../accounts.ts";
 import { keepPrivate } from "../candidates/privacy.ts";
 
 /**
@@ -35,14 +36,7 @@ function admitted(x: HostExchange): void {
     return fail("unauthenticated", "No key was accepted. Send a valid key.", {
       code: "invalid_api_key",
     });
-  if (who.frontends && !who.frontends.includes(x.frontend))
-    fail(
-      "forbidden",
-      `This key may not use ${x.frontend}. It may use: ${who.frontends.join(", ")}.`,
-      {
-        code: "frontend_not_allowed",
-      },
-    );
+  mayAsk(who, x.frontend);
   for (const limits of [who.limits, x["~"].branch?.limits])
     if (limits)
       for (const { unit, scope, max } of limits)

@@ -10,6 +10,7 @@ import { fits, HookReply, ProviderReply } from "../answer/provider-reply.ts";
 import { give, written } from "../answer/given-answer.ts";
 import { breath } from "../bounds/turn.ts";
 import type { HostCall } from "../call.ts";
+import { mayPass } from "../answer/stages.ts";
 import { promise } from "../candidates/privacy.ts";
 import { note } from "../hook-notes.ts";
 import type { HostCandidate } from "../mounted.ts";
@@ -21,6 +22,7 @@ import { heed } from "../upstream/heed.ts";
 import { encode, headOf } from "../upstream/encode.ts";
 import type { OutgoingRequest } from "../upstream/outgoing-request.ts";
 import { mayBegin } from "../upstream/permission.ts";
+import { ofProvider } from "../upstream/own-code.ts";
 import { send } from "../upstream/send.ts";
 
 /** The station that takes an answer to the client's last byte. */
@@ -126,6 +128,7 @@ export class CallLife {
     const call = this.#call;
     const inner = call.exchange["~"];
     promise(call);
+    mayPass(call);
     const began = performance.now();
     const before = breath(inner.received!.bytes);
     if (before) await before;
@@ -184,7 +187,11 @@ export class CallLife {
     const request = (x["~"].rewritten ?? x.request) as never;
     // It sends by itself: until it says something, its provider has taken nothing on.
     call.stage = "refused";
-    this.#source = { events: native.run(request, call, credential.fields) };
+    try {
+      this.#source = { events: native.run(request, call, credential.fields) };
+    } catch (problem) {
+      throw ofProvider(call, problem);
+    }
     return new ProviderReply({ status: 200, headers: {} }, this.#answer, this.#tally);
   }
 

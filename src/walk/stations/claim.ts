@@ -23,9 +23,9 @@ async function claimed(x: HostExchange, name: string): Promise<void> {
       code: "idempotency_key_invalid",
     });
   const who = x.identity!.id;
-  const named = { who, name: hash("sha256", name) };
+  const named = { who, name: hash("sha256", name), request: x.id };
   const body = hash("sha256", Buffer.concat([Buffer.from(`${x.path}\n`), inner.received!.raw]));
-  const found = await inner.gen.claims.begin({ ...named, body, request: x.id });
+  const found = await inner.gen.claims.begin({ ...named, body });
   switch (found.state) {
     case "new":
       inner.claim = named;

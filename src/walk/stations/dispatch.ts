@@ -5,6 +5,7 @@ import { ClientAnswer } from "../answer/client-answer.ts";
 import { internal } from "../answer/lane.ts";
 import { HostCall } from "../call.ts";
 import { Attempts } from "../candidates/attempts.ts";
+import { begins, ended } from "../choosing/timing.ts";
 import { allRest, comingBack } from "../candidates/given-up.ts";
 import type { Try } from "../candidates/try.ts";
 import type { HostExchange } from "../exchange.ts";
@@ -25,6 +26,7 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
     const { candidate }: Try = turn;
     const call: HostCall = new HostCall(x, candidate, attempts.tried, turn);
     const life: CallLife = new CallLife(call, answer, head);
+    begins(plan, call);
     x["~"].last = call;
     x["~"].asked ??= call.started;
     try {
@@ -37,6 +39,7 @@ export async function dispatch(x: HostExchange, plan: Plan, present: Present): P
       turn = attempts.after(call, life.stage, failure);
       if (answer.opened) head ??= { warnings: call.warnings, candidate };
     } finally {
+      if (call.latency) ended(call);
       if (call.pass === "probe") candidate["~"].target.release();
     }
     const patience = turn ? turn.waitMs : attempts.patience;

@@ -6,11 +6,20 @@ import type { ClientAnswer } from "../answer/client-answer.ts";
 import { inTime, SETTLE_MS, settleCall } from "../money/bill.ts";
 import { blame } from "../upstream/blame.ts";
 import { shown } from "../upstream/heed.ts";
+import { usable } from "../upstream/own-code.ts";
 import { timesOf } from "../upstream/times.ts";
+import { contentCame } from "../targets/first-content.ts";
 import type { HostCall } from "../call.ts";
 import { keeper } from "../answer/stages.ts";
 import { late, type Tolerance } from "../hook-failures.ts";
-import { internal, relayed, translated, written, type AnswerSource } from "../answer/lane.ts";
+import {
+  internal,
+  relayed,
+  translated,
+  truncated,
+  written,
+  type AnswerSource,
+} from "../answer/lane.ts";
 import type { LaneDecoder, LaneSink } from "../answer/lane-sink.ts";
 import type { UpstreamResponse, ResponseSink } from "../upstream/response.ts";
 import type { Tally } from "../money/tally.ts";
@@ -79,8 +88,7 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.answer.writer = this;
     if (x.stream) x["~"].gen.watchdog.watch(this);
     if ("events" in source) {
-      // An endpoint that sends by itself has no other timer.
-      this.#watch(timesOf(this.#call).totalMs);
+      this.#watch(timesOf(this.#call).totalMs); // It has no other timer.
       return void this.#run(source.events);
     }
     this.#response = source.response;
@@ -117,15 +125,14 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     this.#decoder = { push() {}, end() {}, fail: failed, between: true };
     try {
       let finished = false;
-      for await (const event of events) {
+      for await (const event of usable(this.#call, events)) {
         const room = this.answer.room();
         if (room) await room;
         if (this.#over) break;
         finished ||= event.type === "finish";
         emit(event);
       }
-      if (!this.#over && !finished)
-        fail("upstream", "The provider ended before its finish.", { code: "truncated" });
+      if (!this.#over && !finished) throw truncated();
       this.#drained = true;
       this.#awaitStages();
       this.#close();
@@ -173,15 +180,8 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
 
   content(): void {
     if (this.#over) return;
-    this.tally.contentMs ??= Math.round(performance.now() - this.#call.started);
-    if (this.#call.pass !== "plain") this.#found();
+    contentCame(this.#call, this.tally);
     if (this.#call.exchange.stream) this.answer.commit();
-  }
-
-  /** Others need not wait for the end of the answer that was asked for to see whether there is one. */
-  #found(): void {
-    const { candidate, exchange, started } = this.#call;
-    exchange["~"].gen.rests.answered(candidate, started);
   }
 
   get between(): boolean {
@@ -260,21 +260,19 @@ class Presentation implements ResponseSink, Watchable, LaneSink {
     x["~"].fault = failure;
     const row = settleCall(this.tally, { fault: failure });
     this.#call.end(fault("canceled", "given up"));
-    inTime(row)
-      .then(() => {
-        this.#say(shown(x["~"].gen, failure));
-        this.answer.end();
-        this.#resolve();
-      })
-      .catch(this.#reject);
+    const said = inTime(row).then(() => this.#say(shown(x["~"].gen, failure)));
+    said.then(this.#resolve, this.#reject);
   }
 
   /** It is over and billed, whether or not a codec can find words for it. */
   #say(failure: Fault): void {
     try {
       this.#decoder?.fail(failure);
+      if (this.#call.exchange["~"].frontend.server?.cuts) this.answer.breakOff();
+      else this.answer.end();
     } catch (problem) {
       internal(this.#call, problem);
+      this.answer.cut();
     }
   }
 

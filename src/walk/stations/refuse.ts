@@ -1,3 +1,5 @@
+import { telling } from "../accounts.ts";
+import { isSmallBody } from "../../lib/small-body.ts";
 import { wallClock } from "../../lib/wall-clock.ts";
 import { ERRORS, faultOf, type Fault } from "../../model/error.ts";
 import type { Json, JsonObject } from "../../model/values.ts";
@@ -34,7 +36,7 @@ export function refuse(x: HostExchange, problem: unknown): void {
   };
   const head = inner.frontend.server?.head?.({
     id: x.id,
-    limits: inner.limits,
+    limits: telling(inner.limits, inner.branch),
     now: wallClock(),
   }) ?? {
     "x-request-id": x.id,
@@ -51,7 +53,8 @@ export function refuse(x: HostExchange, problem: unknown): void {
   for (const [name, value] of told.headers) headers[name] ??= value;
   if (inner.headers) for (const [name, value] of inner.headers) headers[name] = value;
   for (const [name, value] of answerHeaders(inner, true)) headers[name] ??= value;
-  if (!req.complete) headers["connection"] = "close";
+  const isUntouched = req.readableFlowing === null;
+  if (!req.complete && !(isUntouched && isSmallBody(req.headers))) headers["connection"] = "close";
   res.writeHead(told.status, headers);
   inner.bytesOut += body.length;
   res.end(body);

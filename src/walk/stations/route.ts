@@ -12,23 +12,27 @@ import type { Generation } from "../generation.ts";
 import type { HostCandidate, MountedFrontend } from "../mounted.ts";
 import { watcherOf, type Hook } from "../hooks.ts";
 import type { LeftOut, RouteFindings } from "../candidates/findings.ts";
-import { noneLeft } from "../candidates/left-out.ts";
+import { leave, noneLeft } from "../candidates/left-out.ts";
+import { atOneAccount } from "../candidates/one-account.ts";
 import { matches } from "../candidates/pattern.ts";
 import { permit } from "../answer/pictures.ts";
 import { policyOf } from "../candidates/policy.ts";
 import { keptBy, reaching } from "../candidates/privacy.ts";
-import { spread } from "../candidates/spread.ts";
+import { placed } from "../choosing/placed.ts";
+import type { PickInputs } from "../choosing/pick.ts";
 import type { May, Resolution } from "../candidates/resolution.ts";
 
 /** What is routed: the exchange as hooks see it, and what the host knows of it besides. */
 export interface RouteInputs {
-  readonly gen: Pick<Generation, "resolver" | "rests" | "catalogue">;
+  readonly gen: Pick<Generation, "resolver" | "rests" | "catalogue" | "usual">;
   readonly frontend: MountedFrontend;
   readonly x: Exchange;
   readonly work: Work;
   readonly survey: Survey;
   readonly pinned: ReceivedBody["pinned"];
   readonly findings: RouteFindings;
+  /** In place of chance and of what this process has measured, where nothing is asked. */
+  readonly supposed?: Pick<PickInputs, "chance" | "reckoned">;
 }
 
 export interface Plan {
@@ -51,26 +55,10 @@ export function route(of: RouteInputs): Plan | Promise<Plan> {
   const resolution = gen.resolver.resolve(frontend, x.model, x.stream, may);
   findings.resolution = resolution;
   // Before the hooks: they see candidates in the order in which they would be tried, and what they make of it stays.
-  const list = hooked(
-    of,
-    spread(sifted(of, resolution.candidates, may, out), resolution.pick),
-    out,
-  );
+  const list = hooked(of, placed(of, resolution, sifted(of, resolution.candidates, may, out)), out);
   return "then" in list
     ? list.then((candidates) => planned(of, candidates, resolution, may, out))
     : planned(of, list, resolution, may, out);
-}
-
-function leave(
-  out: LeftOut[],
-  candidate: HostCandidate,
-  by: string,
-  kind: ErrorKind,
-  code: string,
-  message: string,
-): false {
-  out.push({ candidate, by, kind, code, message: `${candidate.id}: ${message}` });
-  return false;
 }
 
 /** By what is known of them and of the request. */
@@ -140,6 +128,8 @@ function sifted(
       );
     return true;
   });
+  if (!pinned && survey.named?.some((one) => one.kind === "state" && one.does === "names"))
+    candidates = atOneAccount(candidates, out);
   if (survey.translate)
     candidates = candidates.map((candidate) => ({ ...candidate, lane: "translated" }));
   if (x.privacy === "off") return candidates;

@@ -1,6 +1,7 @@
 import { ERRORS } from "../../model/error.ts";
 import type { Outcome } from "../../plugin/outcome.ts";
 import type { HostExchange } from "../exchange.ts";
+import { isUnasked } from "../hook-failures.ts";
 import { noteworthy, report } from "./request-log.ts";
 import { seenOf } from "./request-record.ts";
 
@@ -21,7 +22,8 @@ async function hooked(x: HostExchange, outcome: Outcome): Promise<void> {
       const waiting = hook.run(x, outcome);
       if (waiting) await waiting;
     } catch (err) {
-      inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
+      if (!isUnasked(err))
+        inner.gen.log.error({ request: x.id, plugin: hook.id, err }, "a settle hook failed");
     }
   }
   tell(x, outcome);
@@ -48,14 +50,13 @@ export function refused(
 
 function outcomeOf(x: HostExchange): Outcome {
   const inner = x["~"];
-  const fault = inner.fault;
   return {
     status: inner.gone && !inner.res.headersSent ? ERRORS.canceled[0] : inner.res.statusCode,
     lane: inner.last?.lane ?? null,
     calls: inner.calls,
     cached: inner.cached,
-    ...(inner.finish !== undefined && { finish: inner.finish }),
-    ...(fault && { fault }),
+    finish: inner.finish,
+    fault: inner.fault,
     losses: inner.last?.losses ?? [],
     bytesOut: inner.bytesOut,
     ms: Math.round(performance.now() - inner.started),

@@ -2,6 +2,7 @@
 // told what became of each call. It outlives generations and reads no clock: every `now` is the monotonic one, in milliseconds.
 import type { ErrorKind, Fault } from "../../model/error.ts";
 import { Breaker } from "./breaker.ts";
+import { Latency } from "./latency.ts";
 import { Ramp } from "./ramp.ts";
 import type { Pause } from "./pause.ts";
 import { Window } from "./window.ts";
@@ -56,11 +57,23 @@ export class UpstreamTarget {
   /** What it was asked for in a second before it failed; 0: it had answered nothing, so that is not known. */
   #pace = 0;
   #awaySince = -1;
+  #latencies: readonly [whole: Latency, stream: Latency] | undefined;
 
   constructor(name: TargetName, account: Pause, limit: Pause) {
     this.name = name;
     this.account = account;
     this.limit = limit;
+  }
+
+  /** How long it takes until its first content, of a stream or of a whole answer. */
+  timed(stream: boolean): Latency {
+    this.#latencies ??= [new Latency(), new Latency()];
+    return this.#latencies[stream ? 1 : 0];
+  }
+
+  /** Nothing goes by how fast it is. */
+  get untimed(): boolean {
+    return this.#latencies === undefined;
   }
 
   /** Nothing is known against it: the one thing that is looked at while all is well. */
@@ -175,6 +188,15 @@ export class UpstreamTarget {
       this.#awaySince = -1;
     }
     return account || limit || breaker;
+  }
+
+  /** An operator says that it is to be asked: nothing is known against it any more. */
+  wake(now: number): void {
+    this.account.end(now);
+    this.limit.end(now);
+    this.#breaker.answered(now);
+    this.#ramp.end();
+    this.#awaySince = -1;
   }
 
   /** A call that went to see is over, whatever it has found. */

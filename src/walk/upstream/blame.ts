@@ -1,5 +1,6 @@
 // Whose failure a fault is: what only the host may say of it. It stands beside faults and not in them, for what is in them
 // comes from codecs, plugins and upstreams, and none of these may switch off a fallback or send other requests elsewhere.
+import { isExcess } from "../../model/excess.ts";
 import { faultOf, type ErrorKind, type Fault } from "../../model/error.ts";
 
 /**
@@ -39,14 +40,14 @@ export const isProviders = (fault: Fault): boolean => {
 export const providerOf = (fault: Fault): string | undefined => blames.get(fault)?.provider;
 
 /**
- * Whether other requests are kept away from what failed. An answer that cannot be read may be the fault of this one
- * request, so it keeps no other away. An error that a protocol knows by its kind is the target's.
+ * Whether it counts against what failed. An answer that cannot be read does, as an error of the server would: one alone may be the
+ * fault of its request, and keeps no other away. An answer that is more than this gateway takes says nothing of its target.
  */
 export function restful(fault: Fault): boolean {
   const side = blames.get(fault)?.side;
   // Read by a hook, in a header of upstream's.
   if (fault.kind === "attestation") return true;
-  return side === "target" || (side === "answer" && fault.kind !== "upstream");
+  return side === "target" || (side === "answer" && !isExcess(fault));
 }
 
 /** Of the gateway's account with the provider, not of a client. */

@@ -5,8 +5,10 @@ import type { Body, HeadersIn, HeadersOut } from "../../model/values.ts";
 import type { Path, Protocol } from "../../plugin/protocol.ts";
 import type { WireEndpoint } from "../../plugin/provider.ts";
 import { ACCOUNTS, ROUTING } from "../../protocols/look/index.ts";
+import { telling } from "../accounts.ts";
+import { conversationOf } from "../choosing/conversation.ts";
 import type { HostCall } from "../call.ts";
-import { SECRET_HEADERS } from "../exchange.ts";
+import { SECRET_HEADERS } from "../secret-headers.ts";
 import { atOnce } from "../hook-failures.ts";
 import { prepare } from "../hooks.ts";
 import { formType } from "../form/head.ts";
@@ -56,11 +58,27 @@ export function encode(
   anonymous(call, out);
   atOnce(client.prepare?.(out, call));
   atOnce(endpoint.prepare?.(out, call));
+  if (call.unbound) atOnce(client.bound?.leave(out, call));
+  if (endpoint.affinity) tellConversation(call, out, endpoint.affinity);
   prepare(frontend.chain, out, call);
   const trace = traceHeaders(call);
   for (const name in trace) out.header(name, trace[name]);
   mayLeave(call, out);
   return out;
+}
+
+/** Only where requests are kept together anyhow: to a provider it says which of them belong together, and nothing else. */
+function tellConversation(
+  { exchange: x }: HostCall,
+  out: OutgoingRequest,
+  { field, header }: NonNullable<WireEndpoint["affinity"]>,
+): void {
+  const { resolution, frontend } = x["~"];
+  if (resolution?.pick !== "sticky" || x.privacy !== "off" || x.op !== "generate") return;
+  const conversation = conversationOf(x, frontend.server);
+  if (conversation === undefined) return;
+  if (field !== undefined && out.get(field) === undefined) out.set(field, conversation);
+  if (header !== undefined && out.headers[header] === undefined) out.header(header, conversation);
 }
 
 /** A body may not say where it goes or on which account. */
@@ -81,7 +99,10 @@ const NOT_FOR_A_BODY: ReadonlySet<string> = new Set([...ROUTING, ...ACCOUNTS]);
 function translate(call: HostCall, protocol: Protocol): Body {
   const x = call.exchange;
   const request = x["~"].rewritten ?? x.request;
-  const body: Record<string, Body[string]> = { ...protocol.client!.request(request, call) };
+  const said: unknown = protocol.client!.request(request, call);
+  // Spread, anything else would be a body without members, which leaves and is billed.
+  if (!isBody(said)) throw new TypeError(`${protocol.id}: request gave something that is no body`);
+  const body: Record<string, Body[string]> = { ...said };
   for (const [field, value] of Object.entries(request.rest)) {
     if (Object.hasOwn(body, field) || ROUTING.includes(field)) continue;
     if (protocol.id !== x.protocol && protocol.client!.knows?.(field))
@@ -91,6 +112,9 @@ function translate(call: HostCall, protocol: Protocol): Body {
   }
   return body;
 }
+
+const isBody = (said: unknown): said is Body =>
+  typeof said === "object" && said !== null && !Array.isArray(said) && !("then" in said);
 
 const pathOf = (path: Path, call: HostCall): string =>
   typeof path === "string" ? path : path(call);
@@ -133,7 +157,8 @@ export const answering = (
 /** Everything the client may know before the first byte of an answer. */
 export function headOf(call: HostCall, upstream: HeadersIn): HeadersOut {
   const x = call.exchange;
-  const { frontend, gen, limits } = x["~"];
+  const { frontend, gen, branch } = x["~"];
+  const limits = telling(x["~"].limits, branch);
   const head: Record<string, string | undefined> = {};
   const own = frontend.server?.head?.({ id: x.id, limits, now: wallClock() });
   for (const name in own) head[name] = own[name];

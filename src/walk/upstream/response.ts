@@ -1,12 +1,13 @@
 // One request to an upstream, on undici's dispatch: no streams, no promises per chunk, back-pressure by pause and resume.
 import type { Dispatcher } from "undici";
 import { BOUNDS, type BoundName } from "../../lib/bounds.ts";
-import { fault, faultOf, type ErrorKind } from "../../model/error.ts";
+import { fault, faultOf } from "../../model/error.ts";
 import { exceed } from "../../model/excess.ts";
 import type { CallStage } from "../../model/retry.ts";
 import type { HeadersIn } from "../../model/values.ts";
 import { blame } from "./blame.ts";
 import type { HintedTimes } from "./times.ts";
+import { broken } from "./broken-line.ts";
 import type { Wire } from "../mounted.ts";
 import type { Watchdog, Watchable } from "../bounds/watchdog.ts";
 
@@ -243,36 +244,4 @@ export function gather(response: UpstreamResponse, held: Held): Promise<Buffer> 
       },
     });
   });
-}
-
-function broken(cause: Error): Error {
-  const [kind, message, code] = meaning(cause);
-  return fault(kind, message, { code, cause });
-}
-
-/** What went wrong on the way, in words that name no address. */
-function meaning(cause: Error): [ErrorKind, string, string] {
-  const code = (cause as { code?: string }).code ?? "";
-  if (code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT")
-    return ["timeout", "The provider could not be reached in time.", "connect_timeout"];
-  if (
-    code === "ECONNREFUSED" ||
-    code === "ENOTFOUND" ||
-    code === "EAI_AGAIN" ||
-    code === "EHOSTUNREACH"
-  )
-    return ["upstream", `The provider cannot be reached (${code}).`, "connect_failed"];
-  if (
-    code.startsWith("ERR_TLS") ||
-    code.includes("CERT") ||
-    code === "ERR_SSL_WRONG_VERSION_NUMBER"
-  )
-    return ["upstream", `The provider's TLS certificate was refused (${code}).`, "tls_failed"];
-  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW")
-    return ["upstream", "The provider's answer is not HTTP that can be understood.", "bad_http"];
-  return [
-    "upstream",
-    "The provider closed the connection before its answer was complete.",
-    "upstream_disconnected",
-  ];
 }

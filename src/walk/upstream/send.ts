@@ -7,6 +7,7 @@ import { credentialed, renewed, tokenAge } from "./credential.ts";
 import type { HostCall } from "../call.ts";
 import type { Wire } from "../mounted.ts";
 import { flat, type OutgoingRequest } from "./outgoing-request.ts";
+import { ofProvider } from "./own-code.ts";
 import { timesOf } from "./times.ts";
 import { UpstreamResponse, glance } from "./response.ts";
 import { breath } from "../bounds/turn.ts";
@@ -74,15 +75,46 @@ interface UnsignedRequest {
 /** Signs and sends; resolves with the head, whatever its status. */
 function signed(call: HostCall, wire: Wire, unsigned: UnsignedRequest): Promise<UpstreamResponse> {
   const { out, path, body } = unsigned;
-  const signing = credentialed(wire.endpoint.auth, call.candidate["~"].credential, () => ({
-    method: out.method,
-    url: new URL(wire.origin + path),
-    headers: { ...out.headers },
-    body,
-    signal: call.exchange.signal,
-  }));
+  const failed = (problem: unknown): never => {
+    throw ofProvider(call, problem);
+  };
+  let signing: ReturnType<typeof credentialed>;
+  try {
+    signing = credentialed(wire.endpoint.auth, call.candidate["~"].credential, () => ({
+      method: out.method,
+      url: new URL(wire.origin + path),
+      headers: { ...out.headers },
+      body,
+      signal: call.exchange.signal,
+    }));
+  } catch (problem) {
+    return failed(problem);
+  }
   if (!isPromise(signing)) return onWire(call, wire, unsigned, signing);
-  return signing.then((own) => onWire(call, wire, unsigned, own));
+  return signedInTime(signing).then((own) => onWire(call, wire, unsigned, own), failed);
+}
+
+/** A scheme that asks for a token waits for another service, and no call waits for it longer than this. */
+const SIGN_MS = 30_000;
+
+async function signedInTime(signing: Promise<HeadersOut>): Promise<HeadersOut> {
+  let late: NodeJS.Timeout | undefined;
+  try {
+    return await Promise.race([
+      signing,
+      new Promise<never>((_, reject) => {
+        late = setTimeout(
+          () =>
+            reject(
+              fault("upstream_auth", "Its token did not come in time.", { code: "token_late" }),
+            ),
+          SIGN_MS,
+        );
+      }),
+    ]);
+  } finally {
+    clearTimeout(late);
+  }
 }
 
 async function onWire(

@@ -5,7 +5,7 @@ import type { AnswerContext, Relay, RelaySink } from "../../../plugin/protocol.t
 import { throwFailure } from "../../failure/failure.ts";
 import { list, object, parsed, text } from "../../json.ts";
 import { sniff, type ImageHead } from "../../sniff.ts";
-import { gather, needle, valueAt } from "../../sse/index.ts";
+import { endOfValue, gather, needle, valueAt } from "../../sse/index.ts";
 import { fault } from "../server/fault.ts";
 import { tokensOf, usageSeen } from "../usage.ts";
 
@@ -18,6 +18,7 @@ export function relayWhole(sink: RelaySink, to: AnswerContext): Relay {
     between: true,
     push(body) {
       const from = body.indexOf(123);
+      if (!isOneValue(body, from)) notJson();
       const counts = from < 0 ? undefined : valueAt(body, [USAGE], from);
       const said = counts && parsed(body.toString("utf8", counts.from, counts.to));
       const data = from < 0 ? undefined : valueAt(body, [DATA], from);
@@ -42,10 +43,19 @@ export function relayWhole(sink: RelaySink, to: AnswerContext): Relay {
   };
 }
 
+/** It begins, ends, and nothing follows. */
+function isOneValue(body: Buffer, from: number): boolean {
+  if (from < 0) return false;
+  const end = endOfValue(body, from);
+  return end >= 0 && body.toString("latin1", end).trim() === "";
+}
+
+const notJson = (): never =>
+  fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+
 function counted(body: Buffer, said: JsonObject | undefined): ReturnType<typeof usageSeen> {
   const answer = parsed(body.toString("utf8"));
-  if (!answer)
-    return fail("upstream", "The provider's answer is not a JSON object.", { code: "bad_answer" });
+  if (!answer) return notJson();
   if (object(answer["error"]) && !answer["data"]) throwFailure(answer);
   const pictures = list(answer["data"]).flatMap((item) => pictureIn(object(item)) ?? []);
   if (pictures.length === 0)

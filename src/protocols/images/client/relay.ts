@@ -34,6 +34,8 @@ function streamed(sink: RelaySink, to: AnswerContext): Relay {
   const events = frames((b, from, till) => {
     const bytes = b.subarray(from, till);
     const event = eventOf(bytes);
+    // No event belongs to an answer that has ended.
+    if (over && event && event.data !== "[DONE]") return;
     if (event && event.data !== "[DONE]") {
       // A partial image says nothing that is counted.
       if (event.event === PARTIAL) sink.content();

@@ -1,9 +1,10 @@
 import type { Fault } from "../../../model/error.ts";
-import type { ModelEvent, OpenBlock } from "../../../model/event.ts";
+import type { OpenBlock } from "../../../model/event.ts";
 import { mergeUsage, type Usage } from "../../../model/usage.ts";
 import type { Json, JsonObject } from "../../../model/values.ts";
 import type { AnswerContext, Encoder } from "../../../plugin/protocol.ts";
 import { wholeCharacters } from "../../characters.ts";
+import { InTurn, type EventOfBlock } from "../../in-turn.ts";
 import { usageTo } from "../usage.ts";
 import { isObject } from "../../json.ts";
 import { ending, namesOf } from "./content.ts";
@@ -19,14 +20,11 @@ import { writer, type Writer } from "./block-writers.ts";
 export function stream(write: (text: string) => void, to: AnswerContext): Encoder {
   const page = new MessageWriter(write, to);
   const named = namesOf(to);
-  /** Events of blocks that wait for the open one to close, in the order in which they were opened. */
-  const waiting = new Map<number, ModelEvent[]>();
-  let current: number | undefined;
   let block: Writer | undefined;
   let saidIn: OpenBlock["type"] | undefined;
   const held = { calls: false, refused: false };
 
-  const apply = (e: ModelEvent): void => {
+  const turns = new InTurn((e: EventOfBlock): void => {
     switch (e.type) {
       case "open":
         saidIn = e.block.type;
@@ -44,17 +42,7 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
         block?.close?.();
         block = undefined;
     }
-  };
-  const next = (): void => {
-    for (const [index, events] of waiting) {
-      waiting.delete(index);
-      for (const e of events) apply(e);
-      if (events.at(-1)?.type === "close") continue;
-      current = index;
-      return;
-    }
-    current = undefined;
-  };
+  });
 
   return wholeCharacters({
     event(e) {
@@ -68,20 +56,10 @@ export function stream(write: (text: string) => void, to: AnswerContext): Encode
           page.begin();
           page.event("message_delta", { delta: ending(e, held), usage: cumulative(page.usage) });
           return page.event("message_stop", {});
-        case "open":
-          if (current !== undefined) {
-            waiting.set(e.index, [e]);
-            return;
-          }
-          current = e.index;
-          return apply(e);
+        case "item":
+          return;
         default:
-          if (e.index !== current) {
-            waiting.get(e.index)?.push(e);
-            return;
-          }
-          apply(e);
-          if (e.type === "close") next();
+          turns.event(e);
       }
     },
     fail(f: Fault) {

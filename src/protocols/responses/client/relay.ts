@@ -23,7 +23,7 @@ import { failure } from "../server/fault.ts";
 import { responseObject } from "../server/object.ts";
 import { isFailure, reasonOf, relayWhole, report } from "./relay-whole.ts";
 import { usageTo } from "../usage.ts";
-import { number, object, parsed, text } from "../../json.ts";
+import { object, parsed, text } from "../../json.ts";
 
 export const relay = (sink: RelaySink, to: AnswerContext): Relay =>
   to.stream ? new StreamRelay(sink, to) : relayWhole(sink, to);
@@ -162,8 +162,8 @@ class StreamRelay implements Relay {
 
   #begin(event: Buffer): void {
     if (this.#first) return;
-    this.#first = event;
     const id = text(object(dataIn(event)["response"])?.["id"]);
+    this.#first = event;
     if (id !== undefined) this.#sink.start(id);
   }
 
@@ -248,9 +248,14 @@ function typeOf(event: Buffer, json: number): string {
 
 const dataIn = (event: Buffer): JsonObject => eventObject(eventOf(event)?.data ?? "");
 
+/** Looked for in the bytes: a failure is told of an event that cannot be read, too. */
 function sequenceIn(event: Buffer): number {
-  return number(parsed(eventOf(event)?.data ?? "")?.["sequence_number"]) ?? 0;
+  const at = valueAt(event, SEQUENCE, event.indexOf(BRACE));
+  const said = at ? Number(event.toString("latin1", at.from, at.to)) : NaN;
+  return Number.isSafeInteger(said) ? said : 0;
 }
+const SEQUENCE = [needle("sequence_number")];
+const BRACE = 123;
 
 /** Something of the answer itself, after which no other answer can take its place. */
 const isContent = (type: string): boolean =>

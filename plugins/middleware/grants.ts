@@ -1,0 +1,25 @@
+// What gateway.yaml may grant to a client, however the client is known: the part of the schema that is the same for all.
+
+const names = (description: string) =>
+  ({ type: "array", items: { type: "string", minLength: 1 }, description }) as const;
+
+export const GRANTS = {
+  models: names("Models it may use, with one star each; all when absent"),
+  frontends: names("Frontends it may use; all when absent"),
+  privacy: {
+    enum: ["off", "required", "strict"],
+    description: "The least privacy of its requests",
+  },
+  account: {
+    type: "string",
+    minLength: 1,
+    "x-account": true,
+    description: "The account that it draws on, by its name under accounts",
+  },
+} as const;
+
+export const LABELS = {
+  type: "object",
+  additionalProperties: { type: "string" },
+  description: "Kept with every ledger row of it",
+} as const;

@@ -1,0 +1,208 @@
+// Clients that present a token of an identity provider in place of a key: people, and programs of a cloud or a CI. Its claims say what
+// they may do.
+import { createHash } from "node:crypto";
+import {
+  defineMiddleware,
+  LIMIT,
+  limitFlaw,
+  limitOf,
+  type Context,
+  type Identity,
+} from "tollgate/plugin";
+import { identityOf, type Claims } from "./jwt/claims.ts";
+import { ALGORITHMS, type Holder, holderOf, invalid, issuerIn, type Issuer } from "./jwt/issuer.ts";
+import { fromFile, fromUrl, KeySet, noKeys } from "./jwt/key-set.ts";
+
+/** A head has no room for more. */
+const LONGEST = 16_384;
+/** Three parts, of which the first begins an object. A key of Tollgate's own has no dot. */
+const LOOKS = /^eyJ[\w-]*\.[\w-]*\.[\w-]*$/;
+/** What was revoked at its issuer is not taken at its word for longer. */
+const REMEMBERED_MS = 60_000;
+const MOST_REMEMBERED = 10_000;
+
+const claim = (description: string) => ({ type: "string", minLength: 1, description }) as const;
+const account = { type: "string", minLength: 1, "x-account": true } as const;
+
+export default defineMiddleware({
+  api: 1,
+  name: "jwt",
+  summary: "Clients by the tokens of identity providers",
+  stability: "beta",
+  sends: "nowhere",
+  needs: {
+    files: ({ issuers }) =>
+      Object.values(issuers).flatMap(({ jwks_file: file }) => (file === undefined ? [] : [file])),
+  },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    required: ["issuers"],
+    properties: {
+      issuers: {
+        type: "object",
+        minProperties: 1,
+        description: "Issuers by name; the ledger calls a client jwt:<name>:<subject>",
+        additionalProperties: {
+          type: "object",
+          additionalProperties: false,
+          required: ["issuer", "audience"],
+          properties: {
+            issuer: claim("What its tokens say in iss, to the letter"),
+            audience: {
+              type: "array",
+              items: { type: "string", minLength: 1 },
+              minItems: 1,
+              description: "What its tokens for this gateway say in aud: one of these",
+            },
+            jwks: {
+              type: "string",
+              pattern: "^https?://",
+              "x-expects": "an address such as https://login.example.com/jwks.json",
+              "x-origin": true,
+              description: "Where its public keys are",
+            },
+            jwks_file: claim("Or a file with them; relative to gateway.yaml"),
+            algorithms: {
+              type: "array",
+              items: { enum: ALGORITHMS },
+              minItems: 1,
+              uniqueItems: true,
+              default: [...ALGORITHMS],
+              description: "Signatures that are taken",
+            },
+            clock_skew_s: {
+              type: "integer",
+              minimum: 0,
+              maximum: 600,
+              default: 60,
+              description: "How far its clock may be off, in seconds",
+            },
+            map: {
+              type: "object",
+              additionalProperties: false,
+              default: {},
+              description: "Where a token says it: a claim, as in groups[0], or a JSON pointer",
+              properties: {
+                id: { ...claim("Its subject"), default: "sub" },
+                name: claim("What people call it"),
+                account: claim("Its account, or what `accounts` makes one of"),
+                models: claim("Models that it may use"),
+                privacy: claim("The least privacy of its requests: a word, or true for required"),
+                labels: {
+                  type: "object",
+                  additionalProperties: { type: "string", minLength: 1 },
+                  description: "Labels of its rows, each with its claim",
+                },
+              },
+            },
+            accounts: {
+              type: "object",
+              additionalProperties: account,
+              description:
+                "What the claim says, and the account that it means; of a list the first that is here",
+            },
+            account: {
+              ...account,
+              description: "The account of tokens that say none; they are refused when absent",
+            },
+            limits: {
+              type: "array",
+              items: LIMIT,
+              description: "What each of its clients may use",
+            },
+          },
+        },
+      },
+    },
+  },
+  *check({ issuers }) {
+    const seen = new Map<string, string>();
+    for (const [name, { issuer, jwks, jwks_file: file, limits }] of Object.entries(issuers)) {
+      const path = `/issuers/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+      if ((jwks === undefined) === (file === undefined))
+        yield { path, message: "needs one of jwks and jwks_file: where its public keys are" };
+      const twin = seen.get(issuer);
+      if (twin !== undefined)
+        yield { path: `${path}/issuer`, message: `is the issuer of ${twin} too` };
+      seen.set(issuer, name);
+      for (const [j, limit] of (limits ?? []).entries()) {
+        const flaw = limitFlaw(limit);
+        if (flaw) yield { ...flaw, path: `${path}/limits/${j}${flaw.path}` };
+      }
+    }
+  },
+  setup({ issuers }, ctx) {
+    const known = new Map(
+      Object.entries(issuers).map(([name, of]) => [of.issuer, issuerOf(name, of, ctx)]),
+    );
+    const holders = new Map<string, Holder>();
+    const remember = (digest: string, holder: Holder): void => {
+      if (holders.size >= MOST_REMEMBERED) holders.delete(holders.keys().next().value!);
+      holders.set(digest, holder);
+    };
+    const find = async (token: string, digest: string): Promise<Identity> => {
+      const issuer = known.get(issuerIn(token)) ?? fail("its issuer is not known here");
+      const now = Date.now();
+      const holder = await holderOf(token, issuer, now);
+      const until = Math.min(holder.until, now + REMEMBERED_MS);
+      remember(digest, { identity: holder.identity, until });
+      return holder.identity;
+    };
+    return {
+      admit(x, secret) {
+        if (x.identity || !secret?.startsWith("eyJ")) return undefined;
+        if (secret.length > LONGEST) return fail("it is too long");
+        // Another middleware may know what it is.
+        if (!LOOKS.test(secret)) return undefined;
+        // Of the whole of it: two tokens may differ in their last letter alone.
+        const digest = createHash("sha256").update(secret).digest("base64");
+        const holder = holders.get(digest);
+        const now = Date.now();
+        // A clock that was set back keeps nothing alive.
+        if (holder && holder.until > now && holder.until - now <= REMEMBERED_MS)
+          return x.identify(holder.identity);
+        if (holder) holders.delete(digest);
+        return find(secret, digest).then((who) => x.identify(who));
+      },
+    };
+  },
+});
+
+const fail = (why: string): never => {
+  throw invalid(why);
+};
+
+interface WrittenIssuer {
+  readonly issuer: string;
+  readonly audience: readonly string[];
+  readonly jwks?: string | undefined;
+  readonly jwks_file?: string | undefined;
+  readonly algorithms: Issuer["algorithms"];
+  readonly clock_skew_s: number;
+  readonly map: Omit<Parameters<typeof identityOf>[2], "id"> & { readonly id: string };
+  readonly accounts?: { readonly [said: string]: string } | undefined;
+  readonly account?: string | undefined;
+  readonly limits?: readonly Parameters<typeof limitOf>[0][] | undefined;
+}
+
+function issuerOf(
+  name: string,
+  of: WrittenIssuer,
+  ctx: Pick<Context, "fetch" | "readFile" | "shared" | "log">,
+): Issuer {
+  const { issuer, audience, algorithms, map, accounts, account: usual, limits } = of;
+  const source =
+    of.jwks === undefined ? fromFile(of.jwks_file!, ctx.readFile) : fromUrl(of.jwks, ctx.fetch);
+  const keys = ctx.shared(`${issuer}\n${of.jwks ?? of.jwks_file}`, noKeys);
+  const limitsOf = (id: string) => limits?.map((each) => limitOf(each, `key:${id}`));
+  return {
+    issuer,
+    audience,
+    algorithms,
+    skewMs: of.clock_skew_s * 1_000,
+    keys: new KeySet(keys, source, ctx.log),
+    identity: (claims: Claims) =>
+      identityOf(claims, name, map, { table: accounts, usual }, limitsOf),
+  };
+}

@@ -1,0 +1,115 @@
+// What a token says of its holder, as the operator reads it. A claim that is not what it should be refuses the request: what it was to
+// narrow is not known.
+import { fail, type Identity, type Limit } from "tollgate/plugin";
+
+export type Claims = { readonly [name: string]: unknown };
+
+export interface ClaimMap {
+  readonly id: string;
+  readonly name?: string | undefined;
+  readonly account?: string | undefined;
+  readonly models?: string | undefined;
+  readonly privacy?: string | undefined;
+  readonly labels?: { readonly [label: string]: string } | undefined;
+}
+
+export interface IssuerAccounts {
+  /** What a claim says, as the name of an account. Absent: it says the name itself. */
+  readonly table?: { readonly [said: string]: string } | undefined;
+  /** For tokens that say none that is known. Absent: they are refused. */
+  readonly usual?: string | undefined;
+}
+
+const LONGEST = 256;
+
+/** `groups`, `groups[0]`, or a JSON pointer: `/realm_access/roles`. */
+export function claimAt(claims: Claims, path: string): unknown {
+  if (path.startsWith("/")) {
+    let value: unknown = claims;
+    for (const step of path.slice(1).split("/"))
+      value = member(value, step.replaceAll("~1", "/").replaceAll("~0", "~"));
+    return value;
+  }
+  const [, name = path, index] = /^(.*)\[(\d+)\]$/.exec(path) ?? [];
+  const value = member(claims, name);
+  return index === undefined ? value : member(value, index);
+}
+
+const member = (of: unknown, name: string): unknown =>
+  typeof of === "object" && of !== null && Object.hasOwn(of, name)
+    ? (of as Claims)[name]
+    : undefined;
+
+const unfit = (claim: string): never =>
+  fail("forbidden", `The claim ${claim} of this token is not what it must be here.`, {
+    code: "invalid_claim",
+  });
+
+const isText = (value: unknown): value is string =>
+  typeof value === "string" && value !== "" && value.length <= LONGEST;
+
+function texts(claims: Claims, path: string): readonly string[] | undefined {
+  const value = claimAt(claims, path);
+  if (value === undefined || value === null) return undefined;
+  const all = Array.isArray(value) ? value : [value];
+  return all.every(isText) ? all : unfit(path);
+}
+
+function labelsOf(claims: Claims, map: NonNullable<ClaimMap["labels"]>): Record<string, string> {
+  const labels: Record<string, string> = {};
+  for (const [label, path] of Object.entries(map)) {
+    const value = claimAt(claims, path);
+    if (typeof value === "number" || typeof value === "boolean") labels[label] = String(value);
+    else if (isText(value)) labels[label] = value;
+    else if (value !== undefined && value !== null) unfit(path);
+  }
+  return labels;
+}
+
+function accountOf(claims: Claims, path: string | undefined, { table, usual }: IssuerAccounts) {
+  if (path === undefined) return usual;
+  const said = texts(claims, path) ?? [];
+  const found = table
+    ? said.find((one) => Object.hasOwn(table, one))
+    : said.length > 1
+      ? unfit(path)
+      : said[0];
+  const account = table && found !== undefined ? table[found] : found;
+  return (
+    account ??
+    usual ??
+    fail("forbidden", `This token says no account that is known here, in its claim ${path}.`, {
+      code: "unknown_account",
+    })
+  );
+}
+
+function privacyOf(claims: Claims, path: string): Identity["privacy"] {
+  const value = claimAt(claims, path);
+  if (value === undefined || value === null) return undefined;
+  if (value === "off" || value === "required" || value === "strict") return value;
+  if (typeof value === "boolean") return value ? "required" : "off";
+  return unfit(path);
+}
+
+/** `name`: of the issuer, as the operator calls it. */
+export function identityOf(
+  claims: Claims,
+  name: string,
+  map: ClaimMap,
+  accounts: IssuerAccounts,
+  limits: (id: string) => readonly Limit[] | undefined,
+): Identity {
+  const subject = claimAt(claims, map.id);
+  const id = `jwt:${name}:${isText(subject) ? subject : unfit(map.id)}`;
+  const called = map.name === undefined ? undefined : claimAt(claims, map.name);
+  return {
+    id,
+    name: isText(called) ? called : undefined,
+    account: accountOf(claims, map.account, accounts),
+    models: map.models === undefined ? undefined : (texts(claims, map.models) ?? unfit(map.models)),
+    privacy: map.privacy === undefined ? undefined : privacyOf(claims, map.privacy),
+    labels: map.labels && labelsOf(claims, map.labels),
+    limits: limits(id),
+  };
+}

@@ -1,0 +1,69 @@
+// One issuer: whether a token is its own, meant for this gateway and valid now.
+import { decodeJwt, errors, jwtVerify } from "jose";
+import { fault, type Identity } from "tollgate/plugin";
+import type { Claims } from "./claims.ts";
+import type { KeySet } from "./key-set.ts";
+
+export const ALGORITHMS = ["RS256", "ES256", "EdDSA"] as const;
+
+export interface Issuer {
+  readonly issuer: string;
+  readonly audience: readonly string[];
+  readonly algorithms: readonly (typeof ALGORITHMS)[number][];
+  readonly skewMs: number;
+  readonly keys: KeySet;
+  readonly identity: (claims: Claims) => Identity;
+}
+
+/** A token's holder, and until when it may be taken at its word without another look. */
+export interface Holder {
+  readonly identity: Identity;
+  /** Unix milliseconds. */
+  readonly until: number;
+}
+
+const WHY: { readonly [code: string]: string } = {
+  ERR_JWT_EXPIRED: "it has expired",
+  ERR_JWKS_NO_MATCHING_KEY: "no key of its issuer has signed it",
+  ERR_JWKS_MULTIPLE_MATCHING_KEYS: "it does not say which key has signed it",
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "its signature is not its issuer's",
+  ERR_JOSE_ALG_NOT_ALLOWED: "its algorithm is not taken here",
+};
+
+export async function holderOf(
+  token: string,
+  { issuer, audience, algorithms, skewMs, keys, identity }: Issuer,
+  now: number,
+): Promise<Holder> {
+  const options = {
+    issuer,
+    audience: [...audience],
+    algorithms: [...algorithms],
+    clockTolerance: skewMs / 1_000,
+    currentDate: new Date(now),
+    requiredClaims: ["exp"],
+  };
+  try {
+    const { payload } = await jwtVerify(token, keys.get, options);
+    if (typeof payload.iat === "number" && payload.iat * 1_000 > now + skewMs)
+      throw invalid("it is from the future");
+    return { identity: identity(payload), until: payload.exp! * 1_000 };
+  } catch (error) {
+    if (!(error instanceof errors.JOSEError)) throw error;
+    const claim = error instanceof errors.JWTClaimValidationFailed ? error.claim : undefined;
+    throw invalid(claim ? `its claim ${claim} does not fit` : WHY[error.code]);
+  }
+}
+
+/** A client is told what is wrong with its token; nothing in that helps to make another. */
+export const invalid = (why = "it cannot be read"): Error =>
+  fault("unauthenticated", `This token is not valid: ${why}.`, { code: "invalid_token" });
+
+/** Before anything of it is proved: which issuer's keys are to prove it. */
+export function issuerIn(token: string): string {
+  try {
+    return decodeJwt(token).iss ?? "";
+  } catch {
+    throw invalid();
+  }
+}

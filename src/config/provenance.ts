@@ -1,0 +1,86 @@
+// Where each value of the config that runs comes from: a line of a file, a variable or a file that such a line names, the command
+// line, or nothing at all.
+import { parseTemplate } from "./interpolate.ts";
+import type { Overrides } from "./resolve.ts";
+import type { Spot } from "./spot.ts";
+import { below, isMapping, pathOf, type Tree, valueAt } from "./tree.ts";
+
+/** A value as it may be shown. */
+export interface ShownValue {
+  /** "listen.port", "providers.openai.with.api_key" */
+  readonly path: string;
+  /** As the file writes it, where a variable is in it; "[secret]" in the place of one. */
+  readonly value: string | number | boolean | null;
+  readonly from: "file" | "variable" | "other file" | "command line" | "default";
+  /** "/etc/tollgate/gateway.yaml:3:5", of what stands in a file. */
+  readonly at?: string;
+}
+
+/** What a command line says in the place of a file. */
+const SAID: Readonly<Record<string, keyof Overrides>> = {
+  "/listen/host": "host",
+  "/listen/port": "port",
+  "/listen/0/host": "host",
+  "/listen/0/port": "port",
+  "/state_dir": "stateDir",
+  "/workers": "workers",
+  "/log/level": "logLevel",
+};
+
+export interface Provenances {
+  readonly tree: Tree;
+  readonly written: ReadonlyMap<string, string>;
+  readonly overrides: Overrides;
+  /** Where what stands at a pointer of the view stands in the file. */
+  source(pointer: string): string;
+}
+
+/** The leaves of the view, in its order. */
+export function shownValues(view: unknown, of: Provenances): ShownValue[] {
+  const values: ShownValue[] = [];
+  const walk = (value: unknown, pointer: string) => {
+    if (typeof value === "object" && value !== null) {
+      for (const [key, each] of Object.entries(value)) walk(each, below(pointer, key));
+      return;
+    }
+    values.push({
+      path: pathOf(view, pointer),
+      value: value as ShownValue["value"],
+      ...originOfValue(of.source(pointer), of),
+    });
+  };
+  walk(view, "");
+  return values;
+}
+
+function originOfValue(
+  pointer: string,
+  { tree, written, overrides }: Provenances,
+): Pick<ShownValue, "from" | "at"> {
+  const said = SAID[pointer];
+  if (said !== undefined && overrides[said] !== undefined) return { from: "command line" };
+  const place = placeOf(tree, pointer);
+  if (place === undefined) return { from: "default" };
+  const at = placeInWords(place);
+  const template = written.get(pointer);
+  if (template === undefined) return { from: "file", at };
+  const other = parseTemplate(template).parts.some(
+    ({ kind }) => kind === "file" || kind === "credential",
+  );
+  return { from: other ? "other file" : "variable", at };
+}
+
+/** Its own, or that of the short form that it is written in: "chat-completions" for `{ use: chat-completions }`. */
+function placeOf(tree: Tree, pointer: string): Spot | undefined {
+  const own = tree.places.get(pointer);
+  if (own) return own.value;
+  const around = pointer.slice(0, pointer.lastIndexOf("/"));
+  const place = tree.places.get(around);
+  if (!place || isMapping(valueAt(tree.value, around))) return undefined;
+  return pointer.endsWith("/use") ? place.value : undefined;
+}
+
+function placeInWords({ source, start }: Spot): string {
+  const { line, col } = source.lines.linePos(start);
+  return `${source.file}:${line}:${col}`;
+}

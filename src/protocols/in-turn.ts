@@ -1,0 +1,44 @@
+// Blocks that are open together, one after the other: the first as it comes, the others when it has closed. For wires that can
+// say one at a time.
+import type { ModelEvent } from "../model/event.ts";
+
+export type EventOfBlock = Extract<ModelEvent, { index: number }>;
+
+export class InTurn {
+  /** Events of blocks that wait for the open one to close, in the order in which they were opened. */
+  readonly #waiting = new Map<number, EventOfBlock[]>();
+  #current: number | undefined;
+  readonly #apply: (e: EventOfBlock) => void;
+
+  constructor(apply: (e: EventOfBlock) => void) {
+    this.#apply = apply;
+  }
+
+  event(e: EventOfBlock): void {
+    if (e.type === "open") {
+      if (this.#current !== undefined) {
+        this.#waiting.set(e.index, [e]);
+        return;
+      }
+      this.#current = e.index;
+      return this.#apply(e);
+    }
+    if (e.index !== this.#current) {
+      this.#waiting.get(e.index)?.push(e);
+      return;
+    }
+    this.#apply(e);
+    if (e.type === "close") this.#next();
+  }
+
+  #next(): void {
+    for (const [index, events] of this.#waiting) {
+      this.#waiting.delete(index);
+      for (const e of events) this.#apply(e);
+      if (events.at(-1)?.type === "close") continue;
+      this.#current = index;
+      return;
+    }
+    this.#current = undefined;
+  }
+}

@@ -1,0 +1,30 @@
+import type { Body, Field, Opt } from "../../../model/values.ts";
+import type { Conversation } from "../../../plugin/protocol.ts";
+import { isObject, list, parsed, text } from "../../json.ts";
+
+/** Claude Code writes its session into the user's id, among others: as `_session_` and an id, or as a JSON text. */
+const SESSION = /_session_([\w-]{8,64})$/;
+
+/** Its instructions, its tools and its first turn, which is the user's. */
+export function conversation(body: Body): Conversation {
+  const [first] = list(body["messages"]);
+  return {
+    name: sessionOf(body["metadata"]),
+    begins: [
+      blocks(body["system"]),
+      body["tools"],
+      isObject(first) ? blocks(first["content"]) : undefined,
+    ],
+  };
+}
+
+/** A text says what one block of text says: clients make it one when they put a cache mark on it. */
+const blocks = (content: Opt<Field>): Opt<Field> =>
+  typeof content === "string" ? [{ type: "text", text: content }] : content;
+
+function sessionOf(metadata: unknown): string | undefined {
+  const user = isObject(metadata) ? text(metadata["user_id"]) : undefined;
+  if (user === undefined || user.length > 1_024) return undefined;
+  if (!user.startsWith("{")) return SESSION.exec(user)?.[1];
+  return text(parsed(user)?.["session_id"]);
+}

@@ -1,0 +1,41 @@
+// A provider's own code on the way of a call: an endpoint that makes its answer itself, a scheme that signs. What it throws without
+// words is its provider's failure, as a broken line is: others may answer, and it rests where it keeps failing.
+import { fault, faultOf } from "../../model/error.ts";
+import type { ModelEvent } from "../../model/event.ts";
+import type { HostCall } from "../call.ts";
+import { checkEvent } from "../hook-results.ts";
+import { blame } from "./blame.ts";
+
+const BREATH = 512;
+
+export function ofProvider(call: HostCall, problem: unknown): unknown {
+  if (faultOf(problem)) return problem;
+  const { exchange: x, provider } = call;
+  x["~"].gen.log.error(
+    { request: x.id, plugin: `providers.${provider}`, err: problem },
+    "a provider's own code failed",
+  );
+  const failed = fault("upstream", "Its own code failed. The request id names it in the log.", {
+    code: "plugin_failed",
+    cause: problem,
+  });
+  return blame(failed, "target", provider);
+}
+
+/** The events of an endpoint that makes its answer itself, as far as they can be used. */
+export async function* usable(
+  call: HostCall,
+  events: AsyncIterable<ModelEvent>,
+): AsyncGenerator<ModelEvent> {
+  let made = 0;
+  try {
+    for await (const event of events) {
+      checkEvent(event);
+      yield event;
+      // What never waits for anything would let nothing else be done.
+      if (++made % BREATH === 0) await new Promise(setImmediate);
+    }
+  } catch (problem) {
+    throw ofProvider(call, problem);
+  }
+}
