@@ -5,6 +5,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { bundle } from "./bundle.ts";
+import { pages } from "./console.ts";
 
 const root = new URL("..", import.meta.url).pathname;
 const dist = join(root, "dist");
@@ -28,8 +29,13 @@ try {
   process.exitCode = made ? 0 : 1;
   if (made) {
     await bundle(fresh);
+    await pages(join(fresh, "console"));
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
+    // A package of its own, against what was just built, as others have it.
+    const beside = join(root, "plugins/stores/postgres");
+    rmSync(join(beside, "dist"), { recursive: true, force: true });
+    if (!run(tsc, "-p", beside)) process.exitCode = 1;
     // What was compiled of the last one.
     rmSync(join(root, "node_modules/.cache/tollgate"), { recursive: true, force: true });
     const files = readdirSync(dist, { recursive: true }).filter((name) =>

@@ -30,7 +30,7 @@ const INSTEAD: Readonly<Record<string, string>> = {
 };
 
 /** Stay packages: loaded when a config asks for what they do, if ever. */
-const APART = /^(ajv|jiti|untun|tinyclip|crossws|@parcel)(\/|$)/;
+const APART = /^(ajv|jiti|rolldown|untun|tinyclip|crossws|@parcel)(\/|$)/;
 
 /** `from`: what the compiler made, for whose own name it is taken, not the last build. */
 const names = (from: string): Plugin => ({

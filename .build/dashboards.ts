@@ -65,7 +65,7 @@ const OVERVIEW: Dashboard = {
         title: "Under way",
         unit: "short",
         shows: {
-          requests: "sum(tollgate_in_flight)",
+          "{{frontend}}": "sum by (frontend) (tollgate_in_flight)",
           "{{origin}} waiting": 'sum by (origin) (tollgate_pool_sockets{state="queued"}) > 0',
         },
       },
@@ -225,6 +225,19 @@ const INSIDE: Dashboard = {
         unit: "dateTimeFromNow",
         kind: "stat",
         shows: { oldest: "1000 * min(tollgate_ledger_oldest_timestamp_seconds)" },
+      },
+      {
+        title: "Gateways that share the store",
+        unit: "short",
+        shows: { "{{state}}": "max by (state) (tollgate_fleet_nodes)" },
+      },
+      {
+        title: "Beside the store's clock and keys",
+        unit: "s",
+        shows: {
+          "clock of {{instance}}": "tollgate_store_clock_ahead_seconds",
+          "keys of {{instance}}": "tollgate_store_lag_seconds",
+        },
       },
     ],
     Runtime: [

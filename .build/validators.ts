@@ -11,9 +11,14 @@ import { FACTS } from "../src/config/facts.ts";
 import { SKELETON } from "../src/config/skeleton.ts";
 import { BODIES } from "../src/gateway/generation/mounting.ts";
 import type { Definition } from "../src/plugin/define.ts";
+import { completions } from "../src/protocols/completions/index.ts";
+import { embeddings } from "../src/protocols/embeddings/index.ts";
+import { gemini } from "../src/protocols/gemini/index.ts";
 import { images } from "../src/protocols/images/index.ts";
 import { chatCompletions } from "../src/protocols/chat-completions/index.ts";
 import { messages } from "../src/protocols/messages/index.ts";
+import { moderations } from "../src/protocols/moderations/index.ts";
+import { rerank } from "../src/protocols/rerank/index.ts";
 import { responses } from "../src/protocols/responses/index.ts";
 
 /** Every schema with the rules it is compiled under. */
@@ -26,9 +31,17 @@ export async function schemas(): Promise<readonly (readonly [schema: object, rul
     each.options,
     "credential" in each ? each.credential : undefined,
   ]);
-  const bodies = [chatCompletions(), images(), messages(), responses()].map(
-    ({ server }) => server?.schema,
-  );
+  const bodies = [
+    chatCompletions(),
+    completions(),
+    embeddings(),
+    gemini(),
+    images(),
+    messages(),
+    moderations(),
+    rerank(),
+    responses(),
+  ].map(({ server }) => server?.schema);
   return [
     ...[SKELETON, FACTS, NOTHING, ...options].map((schema) => [schema, DIALECT] as const),
     ...bodies.map((schema) => [schema, BODIES] as const),

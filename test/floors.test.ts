@@ -189,7 +189,7 @@ describe("words", () => {
 describe("tests", () => {
   it("depend on no clock of a busy machine: each that reads one says why it may", () => {
     // What measures is no test, the kit is where the waiting is done, and the judge names what it looks for.
-    const other = /^test\/((rig|bench|clients|kit)\/|(run|floors)\.)/;
+    const other = /^test\/((rig|bench|clients|console|kit)\/|(run|floors)\.)/;
     const judged = tree("test").filter(
       (file) => file !== "test/floors.test.ts" && (file.endsWith(".test.ts") || !other.test(file)),
     );

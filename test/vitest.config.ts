@@ -1,23 +1,30 @@
 import { defineConfig } from "vitest/config";
 
+// What is compiled for one file of tests is kept for the next, and for the threads that it starts.
+process.env["NODE_COMPILE_CACHE"] ??= new URL(
+  "../node_modules/.cache/tests",
+  import.meta.url,
+).pathname;
+
 // The condition makes `tollgate/plugin` and friends mean the source, for built-ins and tests alike.
-const conditions = ["tollgate-source"];
+const CONDITION = "--conditions=tollgate-source";
 
 /** Folders of tests that leave their process as they found it. */
 const CLEAN = "protocols|unit|walk";
 
 export default defineConfig({
   root: new URL("..", import.meta.url).pathname,
-  resolve: { conditions },
-  ssr: { resolve: { conditions, externalConditions: conditions } },
   test: {
     // What hangs is told apart from what is slow: no test is given less.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     pool: "forks",
-    // Most files wait for a daemon of their own most of the time: two of them share two cores well.
-    maxWorkers: 2,
-    execArgv: ["--conditions=tollgate-source"],
+    // Node itself reads the source, as it does for the program: nothing is rewritten, and nothing is mocked by its path.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+    setupFiles: ["test/kit/compiled.ts"],
+    // Most files wait for a daemon of their own most of the time: three of them share two cores well.
+    maxWorkers: 3,
+    execArgv: [CONDITION],
     projects: [
       // One process plays many of them: a third of their time was making processes and reading the source anew.
       {

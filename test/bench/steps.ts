@@ -4,7 +4,16 @@ import { growth, type Grown } from "./growth.ts";
 import { type Length, type Lane, laneOf, lanes } from "./lanes.ts";
 import { measure, sample, type Result, type Side } from "./rounds.ts";
 import { begun, weighed, type Start } from "./start.ts";
-import { bare, direct, elsewhere, peer, tollgate, toward, type Target } from "./targets.ts";
+import {
+  bare,
+  collecting,
+  direct,
+  elsewhere,
+  peer,
+  tollgate,
+  toward,
+  type Target,
+} from "./targets.ts";
 
 /** The two checkouts of one comparison. */
 export const BEFORE = "before";
@@ -141,6 +150,20 @@ export function stepsOf(plan: Plan): Steps {
     await tollgate(mock, { name: "metrics", observers: "[metrics]" }),
   ];
 
+  /** All observers that a gateway may have in use, and one of them alone. */
+  const withEverything = async (mock: number) => {
+    const sink = await collecting();
+    const everything = await tollgate(mock, {
+      name: "everything",
+      observers: `[metrics, { use: access-log, with: { file: access.log } }, { use: otlp, with: { endpoint: "${sink.url}" } }]`,
+    });
+    const stop = async () => {
+      await everything.stop();
+      sink.stop();
+    };
+    return [...(await withMetrics(mock)), { ...everything, stop }];
+  };
+
   const stop = async () => {
     for (const target of shared.splice(0)) await target.stop();
   };
@@ -167,6 +190,14 @@ export function stepsOf(plan: Plan): Steps {
         ALIKE,
       ),
       pair("metrics-sse", "the same, SSE at full speed", "sse-full", withMetrics, ALIKE),
+      pair(
+        "everything",
+        "with metrics, otlp and access-log, with metrics, and without, JSON 1 KB",
+        "json-1k",
+        withEverything,
+        ALIKE,
+      ),
+      pair("everything-sse", "the same, SSE at full speed", "sse-full", withEverything, ALIKE),
       {
         name: "growth",
         about: "models in the file, keys in the store, rows in the ledger",

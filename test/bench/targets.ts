@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -115,6 +116,20 @@ export async function tollgate(mock: number, of: GateOptions = {}): Promise<Gate
       clearInterval(scraping);
       await ended(child);
       if (of.dir === undefined) await rm(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A collector that takes everything: what it costs is its own process's, not the gateway's. */
+export async function collecting(): Promise<{ readonly url: string; stop(): void }> {
+  const server = createHttpServer((req, res) => req.resume().once("end", () => res.end()));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop() {
+      server.closeAllConnections();
+      server.close();
     },
   };
 }

@@ -23,6 +23,7 @@ import counter from "../../examples/counter.ts";
 import fileStore from "../../examples/file-store.ts";
 import guard from "../../examples/guard.ts";
 import lines from "../../examples/lines.ts";
+import mail from "../../examples/mail.ts";
 import { lines as linesProtocol } from "../../examples/lines-protocol.ts";
 import receipts from "../../examples/receipts.ts";
 import uploads from "../../examples/uploads.ts";
@@ -42,6 +43,7 @@ const plugins: Readonly<Record<string, Definition>> = {
   "file-store": fileStore,
   guard,
   lines,
+  mail,
   receipts,
   redactor,
   uploads,
@@ -66,6 +68,9 @@ describe("every example", () => {
         fetch: async () => Response.json({ token: "t0" }),
       }),
       ...(definition === guard && { with: { words: ["tulip"] } }),
+      ...(definition === mail && {
+        with: { to: "ops@example.com", from: "gateway@example.com", sendmail: "/bin/true" },
+      }),
     }))
       it(name, run);
 

@@ -1,11 +1,13 @@
 // The admin listener: what plugins serve to operators' programs, to those that hold a token with the role for it, over several
 // processes too. Nothing of it is on the public port, and no key opens it.
-import { request as http } from "node:http";
+import { request as http, type IncomingHttpHeaders } from "node:http";
+import { request as https, type RequestOptions } from "node:https";
 import { existsSync, statSync, writeFileSync } from "node:fs";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { certificates } from "../rig/faults/certificates.ts";
 import { until } from "../kit/waits.ts";
 import { tollgate } from "../kit/command-line.ts";
 
@@ -232,6 +234,66 @@ describe("on a unix socket", () => {
         startGateway({ yaml: yaml(1, `socket: ${socket}`), files, env }),
       ).rejects.toThrow(/is in use/);
     expect(readFileSync(taken, "utf8")).toBe("mine");
+  });
+});
+
+describe("over TLS", () => {
+  const { good, root } = certificates("localhost");
+  const tls = "port: 0\n  tls: { cert: ./cert.pem, key: ./key.pem }";
+  const given = { ...files, "cert.pem": good.cert, "key.pem": good.key };
+
+  interface Told {
+    readonly status: number;
+    readonly headers: IncomingHttpHeaders;
+  }
+  const over = (at: string, path: string, more: RequestOptions, body?: string) =>
+    new Promise<Told>((resolve, reject) => {
+      const of = { ca: root, servername: "localhost", agent: false, ...more };
+      https(new URL(path, at), of, (res) =>
+        resolve({ status: res.resume().statusCode ?? 0, headers: res.headers }),
+      )
+        .on("error", reject)
+        .end(body);
+    });
+
+  it("it speaks nothing else and nothing older than 1.2, and a session's cookie is kept to it", async () => {
+    await using gateway = await startGateway({ yaml: yaml(1, tls), files: given, env });
+    const at = await adminOf(gateway);
+    expect(at).toMatch(/^https:[/][/]/);
+    const asked = { headers: bearer(secret("viewer")) };
+    expect((await over(at, "/levels/viewer", asked)).status).toBe(200);
+    expect((await over(at, "/admin/v1/status", asked)).status).toBe(200);
+    expect((await over(at, "/levels/viewer", {})).status).toBe(401);
+    await expect(over(at, "/levels/viewer", { ...asked, ca: good.cert })).rejects.toThrow();
+    const old = { ...asked, maxVersion: "TLSv1.1", minVersion: "TLSv1" } as const;
+    await expect(over(at, "/levels/viewer", old)).rejects.toThrow();
+    await expect(fetch(at.replace("https:", "http:"))).rejects.toThrow();
+    const { url, word } = (await gateway.ask("console")) as { url: string; word: string };
+    expect(url.startsWith(`${at}/#`)).toBe(true);
+    const page = { "content-type": "application/json", "x-tollgate-console": "1" };
+    const login = (origin: string) =>
+      over(
+        at,
+        "/admin/v1/session",
+        { method: "POST", headers: { ...page, origin } },
+        JSON.stringify({ word }),
+      );
+    expect((await login(at.replace("https:", "http:"))).status).toBe(403);
+    const { status, headers } = await login(at);
+    expect(status).toBe(200);
+    expect(String(headers["set-cookie"])).toMatch(/^__Host-tollgate=.*; Secure$/);
+  });
+
+  it("a key that is not there, or of another certificate, is told before any port is open", async () => {
+    const other = certificates("localhost").good.key;
+    for (const [wrong, told] of [
+      [{ "cert.pem": good.cert }, "tls_unreadable"],
+      [{ "cert.pem": good.cert, "key.pem": other }, "tls_unusable"],
+      [{ "cert.pem": "no certificate", "key.pem": good.key }, "tls_unusable"],
+    ] as const)
+      await expect(
+        startGateway({ yaml: yaml(1, tls), files: { ...files, ...wrong }, env }),
+      ).rejects.toThrow(told);
   });
 });
 

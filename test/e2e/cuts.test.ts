@@ -4,21 +4,20 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Cut, SpokenProtocol } from "tollgate/testing";
+import { ALL, clientsOf, SPEECH, type Clients } from "./clients.ts";
 import {
-  spokenAt,
-  type ScriptedAnswer,
-  type UpstreamRequest,
-  type Cut,
-  type Piece,
-  type SpokenProtocol,
-} from "tollgate/testing";
-import { ALL, clientsOf, SPEECH, type Client, type Clients, type Heard } from "./clients.ts";
-import { freshOn, house, modelOn, SPOKEN, type House } from "./house.ts";
-
-/** More than there are cuts of one protocol: what fails often is left alone. */
-const MODELS = 12_000;
-/** One failure is told to its client, and nothing is tried again. */
-const ONCE = "attempts: { target: 1, all: 1 }\n";
+  askedCut,
+  finishAt,
+  finishIn,
+  flaw,
+  MODELS,
+  ONCE,
+  pieces,
+  places,
+  type CutResult,
+} from "./cutting.ts";
+import { house, modelOn, SPOKEN, type House } from "./house.ts";
 
 let at: House;
 let clients: Clients;
@@ -27,82 +26,6 @@ beforeAll(async () => {
   clients = clientsOf(at.gateway);
 });
 afterAll(() => at[Symbol.asyncDispose]());
-
-const bytesOf = (piece: Piece): Buffer =>
-  Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
-const pieces = ({ body }: ScriptedAnswer) => ([body].flat() as Piece[]).map(bytesOf);
-
-/** Where an answer is all there but for what may be missing: after the event that says why it ended. */
-const ENDS: { readonly [spoken in SpokenProtocol]: RegExp } = {
-  "chat-completions": /"finish_reason":"/,
-  messages: /"stop_reason":"/,
-  responses: /^event: response\.completed/,
-};
-const finishIn = (parts: readonly Buffer[], spoken: SpokenProtocol): number =>
-  parts.findIndex((part) => ENDS[spoken].test(String(part)));
-function finishAt(parts: readonly Buffer[], spoken: SpokenProtocol): number {
-  return parts.slice(0, finishIn(parts, spoken) + 1).reduce((sum, part) => sum + part.length, 0);
-}
-
-/**
- * Every byte where nothing is translated, but that of events which say everything again, every seventh; elsewhere around
- * every event's edge, and some between.
- */
-function places(parts: readonly Buffer[], every: boolean): number[] {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  if (every) {
-    let from = 0;
-    return parts.flatMap((part) => {
-      const stride = part.length > 600 ? 7 : 1;
-      const begin = from;
-      from += part.length;
-      return Array.from({ length: Math.ceil(part.length / stride) }, (_, i) => begin + i * stride);
-    });
-  }
-  const found = new Set<number>();
-  let edge = 0;
-  for (const part of parts) {
-    for (const near of [-2, -1, 0, 1, 7])
-      if (edge + near >= 0 && edge + near < length) found.add(edge + near);
-    edge += part.length;
-  }
-  for (let at = 0; at < length; at += 61) found.add(at);
-  return [...found].toSorted((a, b) => a - b);
-}
-
-type Result = { readonly heard: Heard } | { readonly raised: true };
-
-/** One request after the other in each of a few lanes: the machine is small, and a port is not reused at once. */
-async function each(
-  cuts: readonly Cut[],
-  ask: Client,
-  spoken: SpokenProtocol,
-  stream: boolean,
-): Promise<Result[]> {
-  const results: Result[] = [];
-  let next = 0;
-  // Which cut a request is for travels in its words.
-  const lane = async () => {
-    while (next < cuts.length) {
-      const mine = next++;
-      results[mine] = await ask(freshOn(spoken, MODELS), `cut ${mine}.`).then(
-        (heard) => ({ heard }),
-        () => ({ raised: true }),
-      );
-    }
-  };
-  const reply = (asked: UpstreamRequest): ScriptedAnswer => {
-    const cut = cuts[Number(/cut (\d+)\./.exec(String(asked.body))?.[1])];
-    return { ...SPEECH.in(spoken, { stream, model: "model" }), ...(cut && { cut }) };
-  };
-  for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
-    at.up.script({ [`POST ${path}`]: reply });
-  at.up.forget();
-  await Promise.all(Array.from({ length: 8 }, lane));
-  expect(at.asked().length, "nobody tries again behind the client's back").toBe(cuts.length);
-  for (const { path } of at.asked()) expect(spokenAt(path)).toBe(spoken);
-  return results;
-}
 
 const pairs = SPOKEN.flatMap((client) =>
   SPOKEN.map((up): [SpokenProtocol, SpokenProtocol] => [client, up]),
@@ -113,12 +36,11 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   const finish = finishAt(parts, up);
   const all = places(parts, client === up);
 
-  const judge = (results: readonly Result[], cuts: readonly number[], how: string) => {
+  const judge = (results: readonly CutResult[], cuts: readonly number[], how: string) => {
     results.forEach((result, i) => {
-      const where = `${how} after ${cuts[i]} of ${finish} bytes`;
-      if ("raised" in result) return;
-      expect(cuts[i]!, `${where}: it did not raise`).toBeGreaterThanOrEqual(finish - 2);
-      expect(result.heard, where).toEqual({ all: ALL, ended: true });
+      expect(flaw(result, cuts[i]!, finish), `${how} after ${cuts[i]} of ${finish} bytes`).toBe(
+        undefined,
+      );
     });
   };
 
@@ -127,7 +49,8 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     async (how) => {
       const cuts = all.filter((at) => at < finish && (how === "reset" || at % 5 === 0));
       judge(
-        await each(
+        await askedCut(
+          at,
           cuts.map((after) => ({ after, how })),
           clients.streamed[client],
           up,
@@ -143,7 +66,8 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
   it("raises where the stream ends cleanly, but too soon", async () => {
     const cuts = all.filter((at) => at < finish && at % 3 === 0);
     judge(
-      await each(
+      await askedCut(
+        at,
         cuts.map((after) => ({ after, how: "end" })),
         clients.streamed[client],
         up,
@@ -156,7 +80,8 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
 
   it("has all of it where the stream ends cleanly after its finish", async () => {
     const cuts = [...all.filter((at) => at >= finish), finish];
-    const results = await each(
+    const results = await askedCut(
+      at,
       cuts.map((after) => ({ after, how: "end" })),
       clients.streamed[client],
       up,
@@ -169,7 +94,8 @@ describe.each(pairs)("a client of %s, an upstream of %s", (client, up) => {
     const [body] = pieces(SPEECH.in(up, { model: "model" }));
     const cuts = places([body!], false);
     for (const how of ["reset", "close"] as const) {
-      const results = await each(
+      const results = await askedCut(
+        at,
         cuts.map((after) => ({ after, how })),
         clients.whole[client],
         up,

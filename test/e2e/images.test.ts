@@ -245,10 +245,14 @@ describe("the catalogue", () => {
       ]),
     );
     expect(await ids("bob")).toEqual([
+      "demo/complete",
       "demo/echo",
+      "demo/embed",
       "demo/fail",
       "demo/image",
       "demo/lorem",
+      "demo/moderate",
+      "demo/rerank",
       "demo/slow",
       "demo/think",
       "demo/tools",

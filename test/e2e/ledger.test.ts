@@ -147,7 +147,9 @@ describe("what was used", () => {
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
-    expect(rows.map((row) => row.seq)).toEqual(rows.map((_, i) => i + 1));
+    // What operators changed stands in the same chain, and is no row of a call.
+    const seqs = rows.map((row): number => row.seq);
+    expect(seqs).toEqual([...new Set(seqs)].sort((a, b) => a - b));
     expect(rows.filter((row) => row.kind === "settle")).toHaveLength(5);
     expect(err).toContain(`${rows.length} rows`);
     const { code, out: verified } = await tollgate(at, ["ledger", "verify"]);

@@ -7,36 +7,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { startGateway } from "../kit/daemon.ts";
-
-const WITNESS = `
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
-import { defineMiddleware } from "tollgate/plugin";
-
-setFlagsFromString("--expose-gc");
-const gc = runInNewContext("gc");
-const seen = [];
-
-export default defineMiddleware({
-  api: 1,
-  name: "witness",
-  summary: "How many of the finished requests are still in memory",
-  sends: "nowhere",
-  options: { type: "object", additionalProperties: false, properties: {} },
-  setup: () => ({
-    admit(x) {
-      if (x.headers["x-begin"]) {
-        seen.length = 0;
-        gc({ type: "major" });
-      }
-      if (x.headers["x-count"]) {
-        for (let i = 0; i < 4; i++) gc({ type: "minor" });
-        x.header("x-alive", seen.filter((ref) => ref.deref()).length + " of " + seen.length);
-      } else seen.push(new WeakRef(x));
-    },
-  }),
-});
-`;
+import { WITNESS } from "./witness.ts";
 
 test.each([["whole"], ["stream"]])("%s", async (form) => {
   const upstream = createServer((req, res) => {

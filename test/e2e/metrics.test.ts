@@ -97,6 +97,8 @@ it("after a worker was killed among its calls they still are, and after a reload
   const before = up.requests.length;
   const asking = Array.from({ length: 12 }, () => askAnew(at, "up/m").catch(() => 0));
   await until(() => up.requests.length === before + 12);
+  const under = (all: string) => sumOf(all, "tollgate_in_flight", 'frontend="chat-completions"');
+  await settled((all) => under(all) === 12);
   const { workers } = (await at.ask("status")) as unknown as { workers: { pid: number }[] };
   process.kill(workers[0]!.pid, "SIGKILL");
   await at.line(({ msg }) => msg === "a worker has been replaced");

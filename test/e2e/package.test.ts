@@ -255,6 +255,7 @@ test("an old Node is told what to do, and nothing else happens", () => {
 test("nothing of the build is left beside it", () => {
   expect(readdirSync(join(clone, "dist")).sort()).toEqual([
     "THIRD_PARTY_LICENSES",
+    "console",
     "plugins",
     "schemas",
     "src",

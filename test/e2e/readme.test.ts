@@ -1,7 +1,7 @@
 // What the README shows is run: its YAML is checked, its requests are sent, its provider answers.
 import { execFile } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,6 +16,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { printProblems } from "../../src/config/report.ts";
 import { createLoader } from "../../src/loader/load.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
+import { KEPT } from "../kit/program.ts";
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, "../..");
@@ -47,10 +48,13 @@ const of = (language: string) => blocks.filter((b) => b.language === language);
 const named = (b: Block) => `${b.page}:${b.line}`;
 
 /** Keys that the examples ask for. */
-const exampleOf = (name: string | symbol) =>
-  typeof name === "string" && /_(KEY|TOKEN)$/.test(name)
-    ? `sk-example-${name}-0000-0000`
-    : undefined;
+function exampleOf(name: string | symbol): string | undefined {
+  if (typeof name !== "string") return undefined;
+  if (name === "ALERTS_SECRET") return `whsec_${"example+".repeat(4)}`;
+  if (name.startsWith("TOLLGATE_") && name.endsWith("_URL"))
+    return "postgres://db.internal/tollgate";
+  return /_(KEY|TOKEN)$/.test(name) ? `sk-example-${name}-0000-0000` : undefined;
+}
 const ENV = new Proxy({} as Record<string, string>, {
   get: (_t, name) => exampleOf(name),
   has: () => true,
@@ -144,21 +148,32 @@ describe("every request", () => {
       .map((b) => [named(b), b] as const),
   )("%s answers", async (_name, block) => {
     const { stdout } = await run("bash", ["-c", here(block.text)], {
-      env: { ...process.env, KEY: gateway.key },
+      env: { ...process.env, ...KEPT, KEY: gateway.key },
     });
     const answer = JSON.parse(stdout);
     expect(answer).not.toHaveProperty("error");
-    if (!block.text.includes("/images/")) return expect(stdout).toContain("Hello, gate.");
+    const [, path = ""] =
+      /127\.0\.0\.1:8787\/\S+?\/(embeddings|rerank|moderations|images|(?<!chat\/)completions)\b/.exec(
+        block.text,
+      ) ?? [];
+    if (path === "") return expect(stdout).toContain("Hello, gate.");
+    if (path === "embeddings") return expect(answer.data[0].embedding.length).toBeGreaterThan(100);
+    if (path === "completions") return expect(answer.choices[0].text).toMatch(/\w/);
+    if (path === "moderations") return expect(answer.results[0]).toHaveProperty("flagged");
+    if (path === "rerank") return expect(answer.results[0].index).toBe(1);
     const picture = await fetch(answer.data[0].url);
     return expect(picture.headers.get("content-type")).toBe("image/png");
   });
 
   it.each(of("js").map((b) => [named(b), b] as const))("%s answers", async (_name, block) => {
-    const file = join(ROOT, "test", `.readme-${process.pid}.mjs`);
+    // In reach of the packages, and of no tool that looks at the tree meanwhile.
+    const folder = join(ROOT, "node_modules/.cache/tests");
+    const file = join(folder, `readme-${process.pid}.mjs`);
+    await mkdir(folder, { recursive: true });
     await writeFile(file, here(block.text));
     try {
       const { stdout } = await run(join(ROOT, "node_modules/.bin/node"), [file], {
-        env: { ...process.env, KEY: gateway.key },
+        env: { ...process.env, ...KEPT, KEY: gateway.key },
       });
       expect(stdout).toContain("Hello, gate.");
     } finally {
@@ -172,11 +187,19 @@ const OURS = /^npx tollgate(?= )/;
 /** Those that docs/money.md speaks of. */
 const ACCOUNTS = "accounts:\n  acme: {}\n  research: { parent: acme }\n";
 
+/** Its receiver is not there, which a test of it says. */
+const ALERTS = `observers:
+  - console
+  - { use: alerts, with: { to: { chat: { url: "http://127.0.0.1:9/", format: slack } } } }
+`;
+
 describe("every command of ours", () => {
   let gateway: Daemon;
   beforeAll(async () => {
     const yaml = await readFile(join(ROOT, "gateway.yaml"), "utf8");
-    gateway = await startGateway({ yaml: yaml + ACCOUNTS });
+    gateway = await startGateway({
+      yaml: yaml.replace("port: 9787", "port: 0").replace(/^observers: .*$/m, ALERTS) + ACCOUNTS,
+    });
   });
   afterAll(() => gateway[Symbol.asyncDispose]());
   // What npx finds in a checkout, on whatever Node this machine has.
@@ -192,7 +215,7 @@ describe("every command of ours", () => {
       .replaceAll("http://127.0.0.1:8787", gateway.url);
     const { stdout } = await run("bash", ["-ec", text], {
       cwd: gateway.dir,
-      env: { ...process.env, KEY: gateway.key },
+      env: { ...process.env, ...KEPT, KEY: gateway.key },
     });
     expect(stdout).not.toContain('"error"');
   });

@@ -6,7 +6,7 @@ import { startGateway } from "../kit/daemon.ts";
 import { compiled, objections, packaged, removed } from "../kit/package.ts";
 
 let folder: string;
-beforeAll(() => void (folder = packaged("embedding", "tollgate-embedding")));
+beforeAll(() => void (folder = packaged("fingerprint", "tollgate-fingerprint")));
 afterAll(() => removed(folder));
 
 describe("a kind from a package", () => {
@@ -22,8 +22,8 @@ describe("a kind from a package", () => {
     const body = JSON.stringify({
       object: "list",
       data: [
-        { object: "embedding", index: 0, embedding: [0.25, -1] },
-        { object: "embedding", index: 1, embedding: [1, 0.5] },
+        { object: "fingerprint", index: 0, fingerprint: [0.25, -1] },
+        { object: "fingerprint", index: 1, fingerprint: [1, 0.5] },
       ],
       usage: { prompt_tokens: 7, total_tokens: 7 },
     });
@@ -54,7 +54,7 @@ providers:
       return { status: res.status, body: (await res.json()) as any };
     };
     for (const provider of ["passing", "turned"]) {
-      const got = await ask("/v1/embeddings", {
+      const got = await ask("/v1/fingerprints", {
         model: `${provider}/small`,
         input: ["one", "two"],
       });
@@ -62,8 +62,8 @@ providers:
         status: 200,
         body: {
           data: [
-            { index: 0, embedding: [0.25, -1] },
-            { index: 1, embedding: [1, 0.5] },
+            { index: 0, fingerprint: [0.25, -1] },
+            { index: 1, fingerprint: [1, 0.5] },
           ],
           usage: { prompt_tokens: 7 },
         },
@@ -82,14 +82,14 @@ providers:
       const res = await fetch(`${gateway.url}/v1/models${query}`, { headers });
       return ((await res.json()) as any).data as any[];
     };
-    const listed = await models("?kind=embedding");
+    const listed = await models("?kind=fingerprint");
     expect(listed.map(({ id, kind }) => [id, kind])).toEqual([
-      ["passing/small", "embedding"],
-      ["turned/small", "embedding"],
+      ["passing/small", "fingerprint"],
+      ["turned/small", "fingerprint"],
     ]);
 
     // Each kind is told where to go, and a name that no list has is not forwarded.
-    expect(await ask("/v1/embeddings", { model: "demo/echo", input: "x" })).toMatchObject({
+    expect(await ask("/v1/fingerprints", { model: "demo/echo", input: "x" })).toMatchObject({
       status: 400,
       body: {
         error: { message: "demo/echo is a chat model: ask for it at /v1/chat/completions." },
@@ -97,19 +97,19 @@ providers:
     });
     const chat = { messages: [{ role: "user", content: "hi" }], model: "passing/small" };
     expect((await ask("/v1/chat/completions", chat)).body.error.message).toBe(
-      "passing/small is an embedding model: ask for it at /v1/embeddings.",
+      "passing/small is a fingerprint model: ask for it at /v1/fingerprints.",
     );
     // A frontend may speak another protocol at one of its routes, errors and all.
     const asked = { model: "turned/small", input: "x", messages: chat.messages };
-    expect((await ask("/both/vectors", asked)).body.data[0].embedding).toEqual([0.25, -1]);
+    expect((await ask("/both/prints", asked)).body.data[0].fingerprint).toEqual([0.25, -1]);
     expect((await ask("/both/chat", { ...asked, model: "demo/echo" })).body.object).toBe(
       "chat.completion",
     );
-    expect((await ask("/both/vectors", { model: "turned/small" })).body.error).toMatchObject({
+    expect((await ask("/both/prints", { model: "turned/small" })).body.error).toMatchObject({
       message: "/input is required.",
       type: "invalid",
     });
-    const strange = await ask("/v1/embeddings", { model: "passing/unheard-of", input: "x" });
+    const strange = await ask("/v1/fingerprints", { model: "passing/unheard-of", input: "x" });
     expect(strange.status).toBe(404);
   });
 });

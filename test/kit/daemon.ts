@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import type { Json, JsonObject } from "tollgate/plugin";
 import { upstream, type ScriptedRoutes, type TestUpstream } from "tollgate/testing";
 import { askControl } from "../../src/gateway/control/asking.ts";
+import { inStore } from "./other-store.ts";
 import { serve, type Served } from "./program.ts";
 
 export interface Daemon extends Served, AsyncDisposable {
@@ -35,8 +36,10 @@ export interface DaemonOptions {
 export async function startGateway(of: DaemonOptions): Promise<Daemon> {
   const dir = of.dir ?? (await mkdtemp(join(tmpdir(), "tollgate-")));
   const file = join(dir, "gateway.yaml");
-  const write = (yaml: string) =>
-    writeFile(file, of.listen ? `listen: { ${of.listen} }\n${yaml}` : yaml);
+  const write = async (yaml: string) => {
+    const text = await inStore(yaml, dir);
+    await writeFile(file, of.listen ? `listen: { ${of.listen} }\n${text}` : text);
+  };
   await write(of.yaml);
   for (const [name, text] of Object.entries(of.files ?? {})) {
     await mkdir(dirname(join(dir, name)), { recursive: true });

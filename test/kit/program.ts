@@ -16,6 +16,9 @@ const PROGRAMS = {
   built: ["dist/src/cli/bin.js"],
 } as const;
 
+/** What V8 has compiled of it is kept for the next one. It is told other things there than where tests run, so it has a place of its own. */
+export const KEPT = { NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests/programs") };
+
 export interface ProgramOptions {
   cwd: string;
   args: readonly string[];
@@ -29,7 +32,13 @@ export function program({ cwd, args, env, built }: ProgramOptions): ChildProcess
   );
   return spawn(join(root, "node_modules/.bin/node"), [...words, ...args], {
     cwd,
-    env: { PATH: process.env["PATH"] ?? "", HOME: cwd, TMPDIR: process.env["TMPDIR"], ...env },
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      HOME: cwd,
+      TMPDIR: process.env["TMPDIR"],
+      ...KEPT,
+      ...env,
+    },
   });
 }
 
@@ -87,7 +96,11 @@ export async function serve({ args, ...of }: ProgramOptions): Promise<Served> {
     kill(signal);
     return (await exit).code;
   };
-  const { url } = await line(/^listening$/);
+  const { url } = await line(/^listening$/).catch((problem: unknown) => {
+    // What does not come up is not left behind.
+    kill("SIGKILL");
+    throw problem;
+  });
   const seen = { url: String(url), pid: child.pid!, log, line, exit, kill, stop };
   return { ...seen, output: () => output };
 }

@@ -6,6 +6,7 @@ import type {
   AccountConfig,
   GatewayConfig,
   MiddlewareConfig,
+  ModelRoute,
   ProviderConfig,
 } from "../../src/config/types.ts";
 import { toHandler } from "../../src/gateway/http/adapter.ts";
@@ -20,11 +21,13 @@ import { Repeats } from "../../src/lib/repeats.ts";
 import { Mask } from "../../src/lib/mask.ts";
 import { createUsual } from "../../src/money/usual.ts";
 import { Shared } from "../../src/lib/scope.ts";
+import { Conducts } from "../../src/walk/conduct.ts";
 import { RestingTargets } from "../../src/walk/candidates/resting.ts";
 import { Gate, type GateLimits } from "../../src/walk/bounds/gate.ts";
 import { Room } from "../../src/walk/bounds/room.ts";
 import { Strain } from "../../src/walk/bounds/strain.ts";
 import { Turnstile } from "../../src/walk/bounds/turnstile.ts";
+import { UnderWay } from "../../src/gateway/requests/under-way.ts";
 import { Watchdog } from "../../src/walk/bounds/watchdog.ts";
 import {
   defineFrontend,
@@ -80,6 +83,10 @@ export interface Scene {
       lent?: (ctx: Context) => void;
     })[];
   models?: Record<string, string[]>;
+  /** Which of their candidates is asked first: as they are written unless told. */
+  pick?: ModelRoute["pick"];
+  /** Of candidates of `models`. */
+  weights?: Record<string, number>;
   /** After which failures the routes of `models` go on. */
   on?: readonly ErrorKind[];
   /** One of each target unless told: a test of something else counts calls. */
@@ -130,6 +137,7 @@ export async function scene(of: Scene) {
     secrets() {},
     flush() {},
   };
+  const notices: { type: "quarantined" | "released"; plugin: string; hook: string }[] = [];
   const strain = new Strain();
   const house = {
     log,
@@ -138,12 +146,17 @@ export async function scene(of: Scene) {
     shared: new Shared(),
     pools: new Pools(),
     rests: new RestingTargets(),
+    conducts: new Conducts({
+      quarantined: (of) => void notices.push({ type: "quarantined", ...of }),
+      released: (of) => void notices.push({ type: "released", ...of }),
+    }),
     repeats: new Repeats(),
     usual: createUsual(),
     watchdog: new Watchdog(),
     gate: new Gate(of.overload ?? { most: 10_000, waitMs: 1_000 }, strain),
     room: new Room(of.room ?? BOUNDS.inFlight.most),
     turnstile: new Turnstile(),
+    underWay: new UnderWay(),
     claims: new ClaimTable(),
     lists: createLists(),
     pictures: {
@@ -201,7 +214,8 @@ export async function scene(of: Scene) {
         {
           name,
           candidates,
-          pick: "ordered",
+          weights: new Map(Object.entries(of.weights ?? {})),
+          pick: of.pick ?? "ordered",
           on: of.on ?? ["overloaded", "rate_limited", "timeout", "upstream", "upstream_auth"],
         },
       ]),
@@ -323,6 +337,8 @@ export async function scene(of: Scene) {
     url,
     journal,
     log: lines,
+    /** Which hooks are not asked, and are asked again. */
+    notices,
     built,
     house,
     ask: (

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** What hangs is told apart from what is slow: no machine that is still of use takes so long. */
-const HANGS_MS = 40_000;
+const HANGS_MS = 100_000;
 
 /** Looks until it is so, and fails with these words where it never is. */
 export async function until(

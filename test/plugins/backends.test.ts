@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { all } from "../../plugins/providers/rows.ts";
 import type { Errors, Limits } from "../../plugins/providers/row-backend.ts";
-import { endpointsOf, modelsIn, type Row } from "../../src/protocols/compatible/index.ts";
+import { endpointsOf, kindsOf, modelsIn, type Row } from "../../src/protocols/compatible/index.ts";
 import type { HeadersIn, Json, WireEndpoint } from "../../src/plugin/index.ts";
 import {
   json,
@@ -26,6 +26,9 @@ const whereOf = (row: string, protocol: string) => {
   const [auth, address] = ADDRESSES[row]![protocol]!.split(" ") as [string, string];
   return { auth, url: new URL(address) };
 };
+const EMBEDDED = { path: "/v1/embeddings", body: { input: "A fjord" } };
+const GOES_ON = { path: "/v1/completions", body: { prompt: "A fjord" } };
+const RANKED = { path: "/v1/rerank", body: { query: "Which?", documents: ["A fjord"] } };
 const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
   "chat-completions": {
     path: "/v1/chat/completions",
@@ -37,12 +40,35 @@ const ASKED: { readonly [protocol: string]: { path: string; body: object } } = {
   },
   responses: { path: "/v1/responses", body: { input: "Hi" } },
   images: { path: "/v1/images/generations", body: { prompt: "A fjord" } },
+  embeddings: EMBEDDED,
+  "cohere-embed": EMBEDDED,
+  "ollama-embed": EMBEDDED,
+  rerank: RANKED,
+  "voyage-rerank": RANKED,
+  completions: GOES_ON,
+  "mistral-fim": GOES_ON,
+  "ollama-generate": GOES_ON,
+  moderations: { path: "/v1/moderations", body: { input: "A fjord" } },
+};
+
+/** What its models are listed as; one that chats need not be listed. */
+const KIND: { readonly [protocol: string]: readonly [kind: string, model: string] } = {
+  images: ["image", "pic-*"],
+  embeddings: ["embedding", "embed-*"],
+  "cohere-embed": ["embedding", "embed-*"],
+  "ollama-embed": ["embedding", "embed-*"],
+  rerank: ["rerank", "rank-*"],
+  "voyage-rerank": ["rerank", "rank-*"],
+  moderations: ["moderation", "judge-*"],
+  completions: ["completion", "goes-on-*"],
+  "mistral-fim": ["completion", "goes-on-*"],
+  "ollama-generate": ["completion", "goes-on-*"],
 };
 
 /** A model that this endpoint serves. */
 function modelOf(row: Row, protocol: string): string {
   const { serves } = row.speaks[protocol as "images"] ?? {};
-  return (serves?.[0] ?? (protocol === "images" ? "pic-*" : "talk-*")).replace("*", "x");
+  return (serves?.[0] ?? KIND[protocol]?.[1] ?? "talk-*").replace("*", "x");
 }
 
 const spoken = all.flatMap((row) =>
@@ -66,17 +92,27 @@ beforeAll(async () => {
     "POST *": (asked: UpstreamRequest) =>
       spokenAt(asked.path)
         ? say("Hi").to(asked)
-        : json({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }),
+        : json({
+            created: 1,
+            data: [{ b64_json: "iVBORw0KGgo=", embedding: [1] }],
+            embeddings: [[1]],
+            choices: [{ index: 0, text: "x", message: { content: "x" }, finish_reason: "stop" }],
+            done: true,
+            response: "x",
+            results: [{ index: 0, relevance_score: 1 }],
+          }),
     "GET *": json({ data: [{ id: "listed-1" }] }),
   });
   const providers = all.map((row) => {
-    const pictures = row.speaks.images
-      ? `, models: { "${modelOf(row, "images")}": { kind: image } }`
-      : "";
-    return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${pictures} }`;
+    const known = Object.keys(row.speaks).flatMap((protocol) => {
+      const [kind] = KIND[protocol] ?? [];
+      return kind ? [`"${modelOf(row, protocol)}": { kind: ${kind} }`] : [];
+    });
+    const listed = known.length > 0 ? `, models: { ${known.join(", ")} }` : "";
+    return `  ${row.name}: { use: ${row.name}, with: { api_key: key-of-${row.name}, base_url: "${up.url}/${row.name}${pathOf(row)}" }${listed} }`;
   });
   gateway = await startGateway({
-    yaml: `frontends: [chat-completions, messages, responses, images, models]
+    yaml: `frontends: [chat-completions, messages, responses, completions, images, embeddings, rerank, moderations, models]
 middleware: [auth]
 store: memory
 providers:
@@ -176,6 +212,7 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
     models: [
       { model: "Qwen/Qwen3", kind: "chat", limits: { context: 262_144 } },
       { model: "black-forest-labs/FLUX.2", kind: "image" },
+      { model: "BAAI/bge", kind: "embedding" },
     ],
   },
   openrouter: {
@@ -205,11 +242,26 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
     body: {
       data: [{ id: "mistral-large-4", max_context_length: 262_144 }, { id: "mistral-embed" }],
     },
-    models: [{ model: "mistral-large-4", limits: { context: 262_144 } }],
+    models: [
+      { model: "mistral-large-4", limits: { context: 262_144 } },
+      { model: "mistral-embed", kind: "embedding" },
+    ],
   },
   cohere: {
-    body: { models: [{ name: "command-a", endpoints: ["chat"], context_length: 256_000 }] },
-    models: [{ model: "command-a", kind: "chat", limits: { context: 256_000 } }],
+    body: {
+      models: [
+        { name: "command-a", endpoints: ["chat"], context_length: 256_000 },
+        { name: "c4ai-aya", endpoints: ["generate", "chat", "summarize"] },
+        { name: "embed-v4.0", endpoints: ["embed", "embed_image"] },
+        { name: "rerank-v3.5", endpoints: ["rerank"] },
+      ],
+    },
+    models: [
+      { model: "command-a", kind: "chat", limits: { context: 256_000 } },
+      { model: "c4ai-aya", kind: "chat" },
+      { model: "embed-v4.0", kind: "embedding" },
+      { model: "rerank-v3.5", kind: "rerank" },
+    ],
   },
   vllm: {
     body: { object: "list", data: [{ id: "Qwen/Qwen3-8B", max_model_len: 40_960 }] },
@@ -223,7 +275,10 @@ const LISTS: { readonly [row: string]: { body: Json; models: readonly object[] }
     body: {
       data: [{ id: "qwen3-8b", max_context_length: 32_768 }, { id: "text-embedding-nomic" }],
     },
-    models: [{ model: "qwen3-8b", limits: { context: 32_768 } }],
+    models: [
+      { model: "qwen3-8b", limits: { context: 32_768 } },
+      { model: "text-embedding-nomic", kind: "embedding" },
+    ],
   },
   sambanova: {
     body: {
@@ -250,7 +305,7 @@ describe("lists", () => {
   it.each(Object.keys(LISTS))("of %s", (name) => {
     const row = all.find((one) => one.name === name)!;
     const { body, models } = LISTS[name]!;
-    expect(modelsIn(body, row.models || {})).toMatchObject(models as object[]);
+    expect(modelsIn(body, row.models || {}, kindsOf(row))).toMatchObject(models as object[]);
   });
 });
 

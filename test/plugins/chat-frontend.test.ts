@@ -45,6 +45,11 @@ test("it is served with the version, without it, and with it twice", async () =>
     "/v1/chat/completions",
     "/chat/completions",
     "/v1/v1/chat/completions",
+    "/openai/v1/chat/completions",
+    "/openai/chat/completions",
+    "/openai/deployments/:model/chat/completions",
+    "/openai/deployments/:provider/:model/chat/completions",
+    "/openai/deployments/:provider/:vendor/:model/chat/completions",
   ]);
   expect(protocol!.id).toBe("chat-completions");
 });

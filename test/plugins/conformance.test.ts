@@ -8,7 +8,12 @@ import { conformance } from "tollgate/testing";
 import { builtin } from "../../plugins/index.ts";
 
 /** Options that have no default; everything else is what a bare `use:` gives. */
-const WITH: Readonly<Record<string, unknown>> = { base_url: "http://127.0.0.1:9/v1" };
+const WITH: Readonly<Record<string, unknown>> = {
+  base_url: "http://127.0.0.1:9/v1",
+  to: { chat: { url: "http://127.0.0.1:9", format: "slack" } },
+  names: { "batch.example": { models: ["demo/*"] } },
+  issuers: { corp: { issuer: "https://x", audience: ["a"], jwks: "http://127.0.0.1:9/jwks" } },
+};
 
 const PLUGINS = Object.entries(builtin).flatMap(([kind, all]) =>
   Object.entries(all).map(([name, load]): [string, string, () => Promise<unknown>] => [
@@ -25,7 +30,15 @@ const PLUGINS = Object.entries(builtin).flatMap(([kind, all]) =>
 const RECORDED = mkdtempSync(join(tmpdir(), "tollgate-recorded-"));
 const recorded = (protocol: string, as = protocol) =>
   symlinkSync(join(import.meta.dirname, "../fixtures/recordings", protocol), join(RECORDED, as));
-for (const protocol of ["gemini", "gemini-image", "images"]) recorded(protocol);
+for (const protocol of [
+  "gemini",
+  "gemini-image",
+  "gemini-embedding",
+  "images",
+  "embeddings",
+  "moderations",
+])
+  recorded(protocol);
 // Several pictures of Google's are asked for one by one, each answered whole, by code of the provider's own.
 mkdirSync(join(RECORDED, "native/whole"), { recursive: true });
 for (const file of ["request.json", "upstream.http"])

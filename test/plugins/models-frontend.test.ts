@@ -301,6 +301,11 @@ describe("the key", () => {
       "/v1/images/generations",
       "/images/generations",
       "/v1/v1/images/generations",
+      "/openai/v1/images/generations",
+      "/openai/images/generations",
+      "/openai/deployments/:model/images/generations",
+      "/openai/deployments/:provider/:model/images/generations",
+      "/openai/deployments/:provider/:vendor/:model/images/generations",
     ]);
   });
 });

@@ -40,6 +40,8 @@ const ROUTES: readonly (readonly [method: string, path: string])[] = [
   ["GET", "/usage"],
 ];
 
+const AZURE = /^POST \/openai\/deployments\//;
+
 const keyFor = (path: string, key: string): Record<string, string> =>
   path.startsWith("/messages") ? { "x-api-key": key } : { authorization: `Bearer ${key}` };
 
@@ -107,6 +109,11 @@ it("these are all routes that there are", async () => {
     `${method} ${path}`.replace("resp_nobody", ":id").replace(MODEL, "**:id"),
   );
   expect(new Set(tried)).toEqual(
-    new Set(served.filter((route) => !route.startsWith("HEAD") && route !== "GET /")),
+    new Set(
+      // Azure's paths have no other form: they are tried by its clients.
+      served.filter(
+        (route) => !route.startsWith("HEAD") && route !== "GET /" && !AZURE.test(route),
+      ),
+    ),
   );
 });

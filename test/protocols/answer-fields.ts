@@ -1,7 +1,7 @@
 // What upstreams can say in an answer, and what becomes of it for clients of each protocol: the README's tables of answers.
 import { faultOf, fold, type ClientHalf, type Kind, type ModelEvent } from "tollgate/plugin";
 import { answering, asking } from "tollgate/testing";
-import { chats, upstreams } from "./codecs.ts";
+import { chats, TELL_ALL, upstreams } from "./codecs.ts";
 import { inGemini, inMessages, inResponses, inChat, type Row } from "./answer-rows.ts";
 
 const ROWS: { readonly [upstream: string]: readonly Row[] } = {
@@ -18,7 +18,7 @@ function heard(from: string, into: string, answer: object): string | { refused: 
     const { client } = upstreams[from]!;
     const body = Buffer.from(JSON.stringify(answer));
     (client as ClientHalf<Kind>).whole(body, (e) => events.push(e), asking(), {});
-    return JSON.stringify(chats[into]!.server!.whole(fold(events), answering()));
+    return JSON.stringify(chats[into]!.server!.whole(fold(events), answering({ body: TELL_ALL })));
   } catch (error) {
     const fault = faultOf(error);
     if (!fault) throw error;

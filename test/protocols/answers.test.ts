@@ -6,9 +6,10 @@ import { fold, type ModelEvent, type Protocol } from "tollgate/plugin";
 import { answering, asking, cut, decode, decodeWhole, encode } from "tollgate/testing";
 import { anyAnswers } from "./any-answer.ts";
 import { answers, chunking } from "./arbitrary.ts";
-import { chats, upstreams } from "./codecs.ts";
+import { chats, TELL_ALL, upstreams } from "./codecs.ts";
 import { said } from "./essence.ts";
 import * as chat from "./wire/chat-completions.ts";
+import * as gemini from "./wire/gemini.ts";
 import * as messages from "./wire/messages.ts";
 import * as responses from "./wire/responses.ts";
 
@@ -25,12 +26,12 @@ const WIRES: { readonly [id: string]: { stream(text: string): void; whole(body: 
     stream: (text) => responses.checkStream(text, "complete"),
     whole: responses.checkWhole,
   },
+  gemini: { stream: (text) => gemini.checkStream(text, "complete"), whole: gemini.checkWhole },
 };
 const names = Object.keys(upstreams);
 const pairs = names.flatMap((a) => Object.keys(chats).map((b): [string, string] => [a, b]));
 
-const to = (stream: boolean) =>
-  answering({ stream, body: { stream_options: { include_usage: true } } });
+const to = (stream: boolean) => answering({ stream, body: TELL_ALL });
 const streamed = ({ server }: Protocol<"chat">, events: readonly ModelEvent[]) =>
   encode(server as never, events, to(true));
 const heard = (

@@ -104,6 +104,28 @@ const CLIENTS: {
       ],
     }),
   },
+  gemini: {
+    first: () => ({
+      model: "m",
+      contents: [{ role: "user", parts: [{ text: ASKED }] }],
+      tools: [{ functionDeclarations: [{ name: "get_weather", parametersJsonSchema: SCHEMA }] }],
+    }),
+    next: (first, { candidates: [{ content }] }) => ({
+      ...first,
+      contents: [
+        ...first.contents,
+        content,
+        {
+          role: "user",
+          parts: content.parts
+            .filter((part: any) => part.functionCall)
+            .map(({ functionCall: { id, name } }: any) => ({
+              functionResponse: { id, name, response: { output: "Rain." } },
+            })),
+        },
+      ],
+    }),
+  },
 };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } } };
 
@@ -186,6 +208,7 @@ describe.each(Object.keys(CLIENTS))("through a client of %s", (spoken) => {
         const sent = JSON.stringify(leaving(other, request));
         expect(sent, id).not.toContain(JSON.stringify(SIGNATURE).slice(1, -1));
         expect(sent, id).not.toContain("tg1.");
+        expect(sent, id).not.toContain("WyJ0ZzEi");
       }
     });
   });

@@ -5,6 +5,8 @@ import { table as answersFrom } from "./answer-fields.ts";
 import { table as fromAny } from "./canonical.ts";
 import { upstreams } from "./codecs.ts";
 import { table as fromChat } from "./chat-completions/fields.ts";
+import { table as fromEmbeddings } from "./embeddings/fields.ts";
+import { table as fromGemini } from "./gemini/fields.ts";
 import { table as fromMessages } from "./messages/fields.ts";
 import { table as fromResponses } from "./responses/fields.ts";
 
@@ -15,6 +17,8 @@ const TABLES: readonly (readonly [name: string, table: () => string])[] = [
   ["chat-completions", fromChat],
   ["messages", fromMessages],
   ["responses", fromResponses],
+  ["embeddings", fromEmbeddings],
+  ["gemini", fromGemini],
   ...Object.keys(upstreams).map((id) => [`answers of ${id}`, answersFrom(id)] as const),
 ];
 

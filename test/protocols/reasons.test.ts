@@ -114,7 +114,7 @@ describe.each(WIRES)("%s", (_id, wire) => {
 describe("OpenAI's own models", () => {
   const endpoints = (openai.setup as never as (o: object) => { endpoints: WireEndpoint[] })({
     base_url: "https://api.openai.com/v1",
-  }).endpoints.filter((e) => e.protocol.id !== "images");
+  }).endpoints.filter((e) => e.protocol.work.kind === "chat");
 
   test.each([
     ["gpt-4o", "high", undefined],

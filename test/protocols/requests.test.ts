@@ -27,11 +27,14 @@ interface Sent {
 }
 
 /** What leaves for upstream; undefined when this wire refuses to say it. */
-function sent({ client }: Protocol<"chat">, request: ChatRequest): Sent | undefined {
+function sent({ id, client }: Protocol<"chat">, request: ChatRequest): Sent | undefined {
   const of = asking({ model: request.model, stream: request.stream });
   try {
     const { body } = sending(client as ClientHalf<Kind>, freeze(structuredClone(request)), of);
-    return { body: JSON.parse(JSON.stringify(body)), losses: of.losses };
+    // Where they stand in the path, a frontend puts them beside the body.
+    const { model, stream } = request;
+    const beside = id === "gemini" ? { model, stream } : {};
+    return { body: JSON.parse(JSON.stringify({ ...body, ...beside })), losses: of.losses };
   } catch (error) {
     if (faultOf(error)?.kind === "unsupported") return undefined;
     throw error;

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type ClientHalf, type Kind } from "tollgate/plugin";
 import { asking, freeze, sending } from "tollgate/testing";
 import { requests } from "./arbitrary.ts";
+import { bodies as geminiBodies } from "./gemini/fields.ts";
 import { bodies as chatBodies } from "./chat-completions/fields.ts";
 import { chats, upstreams } from "./codecs.ts";
 import { bodies as messagesBodies } from "./messages/fields.ts";
@@ -25,6 +26,7 @@ const WRITTEN: { readonly [protocol: string]: readonly object[] } = {
   "chat-completions": chatBodies,
   messages: messagesBodies,
   responses: responsesBodies,
+  gemini: geminiBodies,
 };
 const pairs = Object.keys(chats).flatMap((a) =>
   Object.keys(upstreams).map((b): [string, string] => [a, b]),
@@ -35,6 +37,7 @@ const WRITING: { readonly [protocol: string]: fc.Arbitrary<object> } = {
   "chat-completions": spoken("chat-completions"),
   messages: fc.oneof(spoken("messages"), anyMessages),
   responses: spoken("responses"),
+  gemini: spoken("gemini"),
 };
 
 function spoken(protocol: string): fc.Arbitrary<object> {

@@ -76,7 +76,8 @@ function isOf({ field, code }: ReportedLoss, body: object, at: Path, name: strin
   const types = around.flatMap((place) => place?.type ?? []);
   // A call that hosted code has made belongs to what that code did.
   const hosted =
-    types.some((type) => HOSTED.has(type)) || around.some((place) => place?.caller?.tool_id);
+    types.some((type) => HOSTED.has(type)) ||
+    around.some((place) => place?.caller?.tool_id || place?.executableCode);
   return types.includes(last) || (WHOLE.has(code ?? "") && hosted);
 }
 
@@ -98,7 +99,11 @@ const HOSTED: ReadonlySet<unknown> = new Set([
 /** Where another wire need not say a word: what a tool takes is the tool's own, and one field is between a client and its vendor. */
 export const isPrivate = (at: Path): boolean =>
   at.some((key) => SCHEMAS.has(key)) || at[0] === "client_metadata";
-const SCHEMAS: ReadonlySet<unknown> = new Set(["parameters", "input_schema"]);
+const SCHEMAS: ReadonlySet<unknown> = new Set([
+  "input_schema",
+  "parameters",
+  "parametersJsonSchema",
+]);
 
 /** As after a hook that has touched all of the conversation: no words of its own protocol are remembered. */
 export const touched = (request: ChatRequest): ChatRequest => ({

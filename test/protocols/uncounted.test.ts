@@ -24,6 +24,7 @@ import {
 } from "tollgate/testing";
 import { chunking } from "./arbitrary.ts";
 import { chats } from "./codecs.ts";
+import { inGemini } from "./gemini/speech.ts";
 
 const SETTLED: Usage = { input: 321, output: 45 };
 const ASKED = { stream_options: { include_usage: true }, input: "?" };
@@ -71,8 +72,11 @@ describe.each(Object.keys(chats))("an upstream of %s", (spoken) => {
     "%s without counts: the client reads what was settled, however the bytes are cut",
     (_, stream) => {
       for (const speech of SPEECHES) {
+        const unsaid = speech.usage(null);
         const silent = pieces(
-          speech.usage(null).in(spoken as SpokenProtocol, { stream, body: ASKED } as never),
+          spoken === "gemini"
+            ? inGemini(unsaid, { stream })
+            : unsaid.in(spoken as SpokenProtocol, { stream, body: ASKED } as never),
         );
         const bytes = relayed(spoken, silent, stream, SETTLED);
         expect(read(spoken, bytes, stream)).toEqual({ input: 321, output: 45 });

@@ -6,6 +6,9 @@ import {
   type ChatRequest,
   type ClientHalf,
   type JsonObject,
+  type Kind,
+  type ModelRequest,
+  type Protocol,
 } from "tollgate/plugin";
 import { asking, sending } from "tollgate/testing";
 import { upstreams } from "./codecs.ts";
@@ -19,10 +22,15 @@ interface Sent {
   losses: readonly { how: string; code: string | undefined; field: string }[];
 }
 
-function sent(target: string, request: ChatRequest): Sent | { refused: string } {
+/** Codecs of one kind, by what their column is called. */
+export interface Wires {
+  readonly [name: string]: Protocol<any>;
+}
+
+function sent(wire: Protocol<any>, request: ModelRequest): Sent | { refused: string } {
   const of = asking({ model: "m" });
   try {
-    const { body } = sending(upstreams[target]!.client as ClientHalf<"chat">, request, of);
+    const { body } = sending(wire.client as ClientHalf<Kind>, request, of);
     return { text: JSON.stringify(body), losses: of.losses };
   } catch (error) {
     const fault = faultOf(error);
@@ -32,11 +40,11 @@ function sent(target: string, request: ChatRequest): Sent | { refused: string } 
 }
 
 /** In one word, and the code where there is one: what differs from the same request without it. */
-function verdict(target: string, request: ChatRequest, plain: ChatRequest): string {
-  const now = sent(target, request);
+function verdict(wire: Protocol<any>, request: ModelRequest, plain: ModelRequest): string {
+  const now = sent(wire, request);
   if ("refused" in now) return `refused (${now.refused})`;
-  const before = sent(target, plain);
-  if ("refused" in before) throw new Error(`without it, ${target} refuses: ${before.refused}`);
+  const before = sent(wire, plain);
+  if ("refused" in before) throw new Error(`without it, ${wire.id} refuses: ${before.refused}`);
   const lost = now.losses.filter(
     (l) => !before.losses.some((b) => b.field === l.field && b.code === l.code),
   );
@@ -49,16 +57,17 @@ function verdict(target: string, request: ChatRequest, plain: ChatRequest): stri
 
 const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
 
-function table(
+export function table(
   from: string,
-  targets: readonly string[],
-  rows: readonly { name: string; request: ChatRequest; plain: ChatRequest }[],
+  wires: Wires,
+  rows: readonly { name: string; request: ModelRequest; plain: ModelRequest }[],
 ): string {
+  const targets = Object.keys(wires);
   return [
     line([`from ${from}`, ...targets.map((t) => `to ${t}`)]),
     line(["---", ...targets.map(() => "---")]),
     ...rows.map(({ name, request, plain }) =>
-      line([name, ...targets.map((t) => verdict(t, request, plain))]),
+      line([name, ...targets.map((t) => verdict(wires[t]!, request, plain))]),
     ),
   ].join("\n");
 }
@@ -78,7 +87,7 @@ export function fromClients(protocol: string, least: object, rows: readonly Row<
     anew(server!.request({ ...least, ...more } as JsonObject as Body, "generate") as ChatRequest);
   return table(
     protocol,
-    Object.keys(upstreams),
+    upstreams,
     rows.map(([name, more, plain = {}]) => ({ name, request: read(more), plain: read(plain) })),
   );
 }
@@ -87,7 +96,7 @@ export function fromClients(protocol: string, least: object, rows: readonly Row<
 export const fromAny = (rows: readonly Row<Partial<ChatRequest>>[]): string =>
   table(
     "any protocol",
-    Object.keys(upstreams),
+    upstreams,
     rows.map(([name, more, plain]) => ({
       name,
       request: asked(more),

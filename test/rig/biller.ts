@@ -21,6 +21,8 @@ export const PICTURE = 40_000_000n;
 export const PRICED = `models: { model: { price: { input: 3, cache_read: 0.3, output: 15 }, limits: { context: 200000, output: 4096 } } }`;
 export const DRAWN = `models: { draw: { kind: image, price: { images: 0.04 } } }`;
 
+export const EMBEDDED = `models: { vec: { kind: embedding, price: { input: 3 } } }`;
+
 export const priced = (usage: Usage): bigint =>
   BigInt(usage.input ?? 0) * RATES.input +
   BigInt(usage.cache_read ?? 0) * RATES.cache_read +
@@ -90,6 +92,15 @@ export async function biller(): Promise<Biller> {
     if (asked.path.endsWith("/images/generations")) {
       bill.push({ tag, of, asked, usage: () => ({ images: 1 }) });
       return { ...json({ created: 1, data: [{ b64_json: PNG }] }), waitMs: Number(gap) };
+    }
+    if (asked.path.endsWith("/embeddings")) {
+      const input = 20 + Number(gap);
+      bill.push({ tag, of, asked, usage: () => ({ input }) });
+      const said = {
+        data: [{ index: 0, embedding: [0.5] }],
+        usage: { prompt_tokens: input, total_tokens: input },
+      };
+      return { ...json(said), waitMs: Number(gap) };
     }
     const count = Number(words);
     const reasoning = Number(thought);

@@ -4,9 +4,24 @@ import { budget } from "./budget.ts";
 const worth = { requests: 500, worth: 50, seed: 7 };
 
 it("500 at once on a budget worth 50: exactly 50", async () => {
-  const verdict = await budget({ ...worth, rounds: 2, kills: false });
+  const verdict = await budget({ ...worth, rounds: 3, kills: false });
   expect(verdict.wrong).toEqual([]);
-  expect(verdict.counts["served"]).toBe(100);
+  expect(verdict.counts["served"]).toBe(150);
+  expect(verdict.counts["moves"]).toBeGreaterThan(0);
+});
+
+it("500 at once of twenty keys on a team's budget of 50 under an organisation's of 40, moved meanwhile: exactly 40", async () => {
+  const verdict = await budget({
+    requests: 500,
+    worth: 40,
+    seed: 7,
+    rounds: 1,
+    from: 2,
+    kills: false,
+  });
+  expect(verdict.wrong).toEqual([]);
+  expect(verdict.counts["served"]).toBe(40);
+  expect(verdict.counts["moves"]).toBeGreaterThan(0);
 });
 
 it("with the plug pulled meanwhile, never more", async () => {

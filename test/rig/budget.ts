@@ -1,9 +1,11 @@
-// Many requests at once on a budget that is worth a few, a key's own or one that keys of nested accounts share: exactly so many are served. With the plug pulled meanwhile, never
-// more than that.
+// Many requests at once on a budget that is worth a few: a key's own, one that keys of nested accounts of gateway.yaml share, or one of a
+// team's twenty keys under its organisation's smaller one, which commands made and moved. Exactly so many are served. With the plug
+// pulled meanwhile, never more than that.
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { JsonObject } from "tollgate/plugin";
 import { json, upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
@@ -11,12 +13,19 @@ import { chance, type Rig, type Verdict } from "./rig.ts";
 /** What one answer costs, in nano-dollars, held and billed alike: a picture has one price. */
 const EACH = 40_000_000;
 
-/** Every second round has accounts: what the outer one is worth, and inside it one that may not even have that. */
+/** What a round's keys draw on. */
+type Shape = "own" | "file" | "store";
+const SHAPES: readonly Shape[] = ["own", "file", "store"];
+const shapeOf = (round: number): Shape => SHAPES[round % SHAPES.length]!;
+/** Keys of a team. */
+const KEYS = 20;
+
+/** In the file: what the outer account is worth, and inside it one that may not even have that. */
 const accountsOf = (rounds: number, worth: number): string =>
   Array.from({ length: rounds }, (_, i) => {
     const limits = (most: number) =>
       `limits: [{ unit: nano_usd, max: ${most * EACH}, per: total }]`;
-    return i % 2 === 0
+    return shapeOf(i) !== "file"
       ? ""
       : `
   house-${i}: { ${limits(worth)} }
@@ -28,28 +37,77 @@ const yaml = (url: string, accounts: string) => `
 frontends: [images]
 middleware: [auth, { use: limits, with: { hold: hard } }, usage]
 store: { use: sqlite, with: { durability: process, ballast_mb: 0 } }
+workers: 2
 providers:
   pictures: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, images: ["draw"] }, models: { draw: { kind: image, price: { images: 0.04 } } } }
 accounts:${accounts || " {}"}
 `;
 
-/** One key with a budget of its own, or one of each account, which have none. */
-async function made(daemon: Daemon, round: number, worth: number): Promise<string[]> {
-  const own = { limits: [{ unit: "nano_usd", max: worth * EACH, per: "total" }] };
-  const grants =
-    round % 2 === 0
-      ? [own]
-      : [`house-${round}`, `team-${round}`, `desk-${round}`].map((account) => ({ account }));
-  return Promise.all(
-    grants.map(async (grant) => {
-      const name = `round ${Math.random()}`;
-      const made = await daemon.ask("keys.create", { name, ...grant });
-      return (made as { secret: string }).secret;
-    }),
-  );
+/** Keys that together are worth so much, and what may be done to their accounts meanwhile without changing that. */
+interface Made {
+  readonly secrets: readonly string[];
+  move?(turn: number): Promise<unknown>;
 }
 
+async function made(daemon: Daemon, round: number, worth: number): Promise<Made> {
+  const shape = shapeOf(round);
+  if (shape === "store") return team(daemon, round, worth);
+  const own = { limits: [{ unit: "nano_usd", max: worth * EACH, per: "total" }] };
+  const grants =
+    shape === "own"
+      ? [own]
+      : [`house-${round}`, `team-${round}`, `desk-${round}`].map((account) => ({ account }));
+  return { secrets: await Promise.all(grants.map((grant) => key(daemon, grant))) };
+}
+
+/** The team may spend a quarter more than its organisation; wherever in that it stands, the organisation's budget counts. */
+async function team(daemon: Daemon, round: number, worth: number): Promise<Made> {
+  const [org, wing, crew] = ["org", "wing", "crew"].map((id) => `${id}-${round}`) as [
+    string,
+    string,
+    string,
+  ];
+  const limits = (most: number) => [{ unit: "nano_usd", max: most * EACH, per: "total" }];
+  const more = Math.ceil(worth * 1.25);
+  await daemon.ask("accounts.create", { id: org, limits: limits(worth) });
+  await daemon.ask("accounts.create", { id: wing, parent: org });
+  await daemon.ask("accounts.create", { id: crew, parent: org, limits: limits(more) });
+  return {
+    secrets: await Promise.all(Array.from({ length: KEYS }, () => key(daemon, { account: crew }))),
+    move: (turn) =>
+      daemon.ask("accounts.update", { id: crew, parent: turn % 2 === 0 ? wing : org }),
+  };
+}
+
+async function key(daemon: Daemon, grant: JsonObject): Promise<string> {
+  const name = `round ${Math.random()}`;
+  return ((await daemon.ask("keys.create", { name, ...grant })) as { secret: string }).secret;
+}
+
+/** Again and again until the requests are over; what a killed gateway cannot be asked is not done. */
+async function moving(of: Made, going: () => boolean): Promise<number> {
+  let moves = 0;
+  while (of.move && going()) {
+    await of.move(moves).then(
+      () => moves++,
+      () => {},
+    );
+    await sleep(20);
+  }
+  return moves;
+}
+
+/** What the gateway is too busy for at this moment is asked again: it is refused before its budget is looked at. */
 async function ask(url: string, key: string): Promise<number> {
+  for (;;) {
+    const { status, text } = await once(url, key);
+    if (status !== 503 || !text.includes("gateway_overloaded"))
+      return status === 200 && !text.includes("b64_json") ? 0 : status;
+    await sleep(50);
+  }
+}
+
+async function once(url: string, key: string): Promise<{ status: number; text: string }> {
   try {
     const answer = await fetch(`${url}/v1/images/generations`, {
       method: "POST",
@@ -60,15 +118,16 @@ async function ask(url: string, key: string): Promise<number> {
         response_format: "b64_json",
       }),
     });
-    const text = await answer.text();
-    return answer.status === 200 && !text.includes("b64_json") ? 0 : answer.status;
+    return { status: answer.status, text: await answer.text() };
   } catch {
-    return 0;
+    return { status: 0, text: "" };
   }
 }
 
 export async function budget(of: {
   rounds: number;
+  /** The first round's number, which says what its keys draw on. */
+  from?: number;
   requests: number;
   worth: number;
   kills: boolean;
@@ -78,6 +137,7 @@ export async function budget(of: {
   const wrong: string[] = [];
   let served = 0;
   let refused = 0;
+  let moves = 0;
   await using up = await upstream({
     "POST /v1/images/generations": () => ({
       ...json({ created: 1, data: [{ b64_json: "aGk=" }] }),
@@ -87,23 +147,30 @@ export async function budget(of: {
     "GET /v1/models": json({ object: "list", data: [] }),
   });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-budget-"));
-  const text = yaml(up.url, accountsOf(of.rounds, of.worth));
+  const { from = 0 } = of;
+  const text = yaml(up.url, accountsOf(from + of.rounds, of.worth));
   let daemon = await startGateway({ yaml: text, dir });
   try {
-    for (let round = 0; round < of.rounds; round++) {
+    for (let round = from; round < from + of.rounds; round++) {
       up.forget();
       const keys = await made(daemon, round, of.worth);
-      const asking = (_: unknown, i: number) => ask(daemon.url, keys[i % keys.length]!);
+      const { secrets } = keys;
+      const asking = (_: unknown, i: number) => ask(daemon.url, secrets[i % secrets.length]!);
       const all = Array.from({ length: of.requests }, asking);
+      let going = true;
+      const moved = moving(keys, () => going);
       if (of.kills) {
         await sleep(200 + chanced.below(1_500));
         daemon.kill("SIGKILL");
+        going = false;
         await Promise.all([...all, daemon.exit]);
         daemon = await startGateway({ yaml: text, dir });
         // What is left of it, to the last picture.
         all.push(...Array.from({ length: of.worth + 10 }, asking));
       }
       const answers = await Promise.all(all);
+      going = false;
+      moves += await moved;
       const count = (status: number) => answers.filter((each) => each === status).length;
       served += count(200);
       refused += count(429);
@@ -111,7 +178,7 @@ export async function budget(of: {
       if (up.bill.length > of.worth || count(200) > of.worth)
         wrong.push(`${said}: more than ${of.worth}`);
       if (!of.kills && (count(200) !== of.worth || count(200) + count(429) !== of.requests))
-        wrong.push(`${said}, ${count(429)} refused: not exactly ${of.worth}`);
+        wrong.push(`${said}, ${tally(answers)}: not exactly ${of.worth}`);
     }
   } finally {
     await daemon.stop();
@@ -119,13 +186,19 @@ export async function budget(of: {
   }
   return {
     wrong,
-    counts: { rounds: of.rounds, served, refused, kills: of.kills ? of.rounds : 0 },
+    counts: { rounds: of.rounds, served, refused, moves, kills: of.kills ? of.rounds : 0 },
     seed: of.seed,
   };
 }
 
+/** "50 × 200, 450 × 429"; 0: no whole answer. */
+const tally = (answers: readonly number[]): string =>
+  [...Map.groupBy(answers, (status) => status)]
+    .map(([status, all]) => `${all.length} × ${status}`)
+    .join(", ");
+
 export const rig: Rig = {
-  options: { rounds: 5, requests: 500, worth: 50, kills: 0, seed: Date.now() % 1e6 },
+  options: { rounds: 6, requests: 500, worth: 50, kills: 0, seed: Date.now() % 1e6 },
   run: ({ rounds, requests, worth, kills, seed }) =>
     budget({
       rounds: Number(rounds),

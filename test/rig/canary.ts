@@ -105,6 +105,8 @@ const answers =
     if (fate === "page") return { headers: { "content-type": "text/html" }, body: `<p>${quoted}` };
     if (asked.path.endsWith("/images/generations"))
       return json({ created: 1, data: [{ b64_json: PNG, revised_prompt: words.answer }] });
+    if (asked.path.endsWith("/embeddings"))
+      return json({ data: [{ index: 0, embedding: [1] }], said: words.answer });
     if (!spokenAt(asked.path)) return json({ input_tokens: 42 });
     const speech = say(words.answer).usage({ input: 10, output: 5 });
     if (fate === "fail") return speech.fail(quoted).to(asked);
@@ -136,7 +138,7 @@ export async function canary(of: {
   await using collector = await upstream({ "POST /*": json({}) });
   const dir = await mkdtemp(join(tmpdir(), "tollgate-canary-"));
   const leak = of.plant === "leak" ? ", { use: ./leak.ts }" : "";
-  const yaml = `frontends: [chat-completions, messages, responses, images, models, usage]
+  const yaml = `frontends: [chat-completions, messages, responses, images, embeddings, models, usage]
 middleware: [auth, zdr, limits, { use: usage, with: { label_headers: [x-team] } }${leak}]
 observers:
   - { use: metrics, with: { keys: true, labels: [x-team] } }
@@ -182,7 +184,15 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
       after = page.next;
       more = after !== undefined;
     }
-    for (const command of ["status", "models.list", "keys.list", "ledger.totals", "ledger.verify"])
+    for (const command of [
+      "status",
+      "models.list",
+      "keys.list",
+      "ledger.totals",
+      "ledger.verify",
+      "config.show",
+      "providers.list",
+    ])
       look(`control: ${command}`, JSON.stringify(await gateway.ask(command)));
     const { items } = (await gateway.ask("requests.list", { limit: 500 })) as {
       items: readonly { id: string }[];
@@ -209,6 +219,8 @@ ${providersOf({ keeps: up, clean: up } as never, '"${env:CANARY_KEY}"').replaceA
     }
     for (const argv of [
       ["status"],
+      ["providers"],
+      ["config", "show"],
       ["models"],
       ["usage"],
       ["print"],
@@ -344,6 +356,15 @@ function* scenarios(words: Words, [key = "", other = ""]: readonly string[]): Ge
     messages: [{ role: "user", content: words.prompt }],
   };
   yield one("messages", count, { path: "/v1/messages/count_tokens" });
+  for (const zdr of [undefined, "required"])
+    for (const fate of ["none", "quote", "overloaded", "garbage"])
+      for (const model of ["clean-embeddings/vectors", "keeps-embeddings/vectors", "demo/embed"])
+        yield one(
+          "embeddings",
+          DOORS.embeddings.body(model, `${words.prompt} fate=${fate}`, false),
+          {},
+          zdr === undefined ? {} : { "service-zdr": zdr },
+        );
   for (const [format, zdr] of [
     ["b64_json"],
     ["url"],

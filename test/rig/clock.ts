@@ -12,15 +12,18 @@ import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
 
 const FIRST_BYTE_MS = 2_000;
 const IDLE_MS = 1_500;
-const GAP_MS = 300;
-const WORDS = 10;
+/** What is silent speaks when the gateway must have given it up by far: one that has not is seen by then. */
+const SILENT_MS = 10_000;
+/** A machine that gives its time to others for a while is no silence. */
+const GAP_MS = 100;
+const WORDS = 30;
 /** Of a watchdog that looks four times a second, on a machine that is busy. */
-const SLACK_MS = 2_000;
+const SLACK_MS = 5_000;
 const DAY_MS = 86_400_000;
 const JUMPS = [1_000, 60_000, 3_600_000, DAY_MS, 40 * DAY_MS];
 /** A rate: so many at once, and one more in so long. */
 const RATE = { max: 60, everyMs: 1_000 };
-const STARVES_MS = 5_000;
+const STARVES_MS = 10_000;
 
 const yaml = (url: string) => `
 frontends: [chat-completions]
@@ -40,7 +43,7 @@ export async function clock(of: { jumps: number; seed: number; plant?: string })
     "POST /*": (asked) => {
       const { model } = asked.json() as { model: string };
       const words = Array.from({ length: WORDS }, (_, i) => `word${i}`).join(" ");
-      if (model.startsWith("silent")) return { ...say(words).to(asked), waitMs: 60_000 };
+      if (model.startsWith("silent")) return { ...say(words).to(asked), waitMs: SILENT_MS };
       return { ...say(words).to(asked), ...(model === "slow" && { gapMs: GAP_MS }) };
     },
   });

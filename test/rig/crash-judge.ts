@@ -6,8 +6,8 @@ import type { Entry } from "tollgate/plugin";
 import { priced, type Charged } from "./biller.ts";
 import type { Heard } from "./traffic.ts";
 
-/** Words that may be on the way when a client leaves: upstream writes on until it has noticed. */
-const ON_THE_WAY = priced({ output: 60 });
+/** Words that may be on the way when a client leaves: upstream writes on until it has noticed. On a busy machine all that it has not heard. */
+const ON_THE_WAY = 60;
 
 export function judged(
   entries: readonly Entry[],
@@ -29,6 +29,9 @@ export function judged(
     if (book?.has(entry.attempt)) wrong.push(`${entry.attempt}: ${entry.kind} twice`);
     book?.set(entry.attempt, entry);
   }
+  const told = new Map(
+    heard.map(({ request, text }) => [request.tag, text.match(/word\d/g)?.length ?? 0]),
+  );
   const rows = new Map<string, Entry>();
   for (const [attempt, reserve] of reserves) {
     const settle = settles.get(attempt);
@@ -36,10 +39,12 @@ export function judged(
       wrong.push(`${attempt}: left open`);
       continue;
     }
-    const name = `${reserve.labels["x-rig"]} ${reserve.target.provider}`;
+    const tag = reserve.labels["x-rig"]!;
+    const name = `${tag} ${reserve.target.provider}`;
     if (rows.has(name)) wrong.push(`${name}: two calls of one request to one provider`);
     rows.set(name, settle);
-    wrong.push(...against(settle, billOf.get(name)).map((problem) => `${name}: ${problem}`));
+    const problems = against(settle, billOf.get(name), told.get(tag) ?? 0);
+    wrong.push(...problems.map((problem) => `${name}: ${problem}`));
   }
   for (const attempt of settles.keys())
     if (!reserves.has(attempt)) wrong.push(`${attempt}: settled without a reserve`);
@@ -48,8 +53,8 @@ export function judged(
   return [...wrong, ...heard.flatMap((one) => delivered(one, rows))];
 }
 
-/** One row beside what upstream charges for it. */
-function against(settle: Entry, billed: Charged | undefined): string[] {
+/** One row beside what upstream charges for it. `told`: how many words its client has heard. */
+function against(settle: Entry, billed: Charged | undefined, told: number): string[] {
   const owed = billed ? priced(billed.usage()) : 0n;
   const cost = settle.costNano ?? -1n;
   const said = JSON.stringify(settle.usage);
@@ -59,7 +64,8 @@ function against(settle: Entry, billed: Charged | undefined): string[] {
     case "void":
       return owed === 0n ? [] : [`void, billed ${owed}`];
     case "estimated": {
-      const least = settle.outcome === "presumed" ? owed : owed - ON_THE_WAY;
+      const onTheWay = Math.max(ON_THE_WAY, (billed?.usage().output ?? 0) - told);
+      const least = settle.outcome === "presumed" ? owed : owed - priced({ output: onTheWay });
       return cost >= least ? [] : [`${settle.outcome} ${cost}, billed ${owed} ${said}`];
     }
     default:

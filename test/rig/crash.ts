@@ -10,7 +10,7 @@ import type { Entry, Store } from "tollgate/plugin";
 import sqlite from "../../plugins/stores/sqlite.ts";
 import { context } from "../../src/testing/context.ts";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
-import { biller, DRAINED, DRAWN, PRICED } from "./biller.ts";
+import { biller, DRAINED, DRAWN, EMBEDDED, PRICED } from "./biller.ts";
 import { judged } from "./crash-judge.ts";
 import naive from "./plants/naive.ts";
 import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
@@ -19,6 +19,8 @@ import { ask, nextRequest, TARGETS, type Heard } from "./traffic.ts";
 const CLIENTS = 6;
 const KILLS_A_WORLD = 25;
 const SIDE_BY_SIDE = 2;
+/** What has not answered in this time is killed as it is. */
+const LAZY_MS = 5_000;
 
 /** What stands in for the store: our own, a naive one without a fault, or one with a fault planted in it. */
 const storeOf = (plant: string): string =>
@@ -27,7 +29,7 @@ const storeOf = (plant: string): string =>
     : `{ use: "${join(import.meta.dirname, "plants/naive.ts")}", with: { bug: ${plant} } }`;
 
 const yaml = (url: string, plant: string) => `
-frontends: [chat-completions, messages, responses, images]
+frontends: [chat-completions, messages, responses, images, embeddings]
 attempts: { target: 1 }
 middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
 store: ${storeOf(plant)}
@@ -38,6 +40,7 @@ providers:
   responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
   gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
   pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
+  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
 models:
 ${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
 `;
@@ -146,6 +149,7 @@ async function world(of: {
 async function life(daemon: Daemon, key: string, n: number, chanced: Chance, heard: Heard[]) {
   let dead = false;
   let count = 0;
+  const before = heard.length;
   const client = async () => {
     while (!dead) {
       const request = nextRequest(chanced, `${n}.${count++}`);
@@ -153,8 +157,11 @@ async function life(daemon: Daemon, key: string, n: number, chanced: Chance, hea
     }
   };
   const clients = Array.from({ length: CLIENTS }, client);
-  // Mostly in the thick of it; now and then after streams have told how far they are.
-  await sleep(chanced.often(0.1) ? 1_200 + chanced.below(800) : 40 + chanced.below(400));
+  // Mostly in the thick of it, however fast the machine is; now and then before any answer, or after streams have told how far they are.
+  const answers = chanced.often(0.1) ? 0 : 4 + chanced.below(40);
+  for (const end = performance.now() + LAZY_MS; heard.length - before < answers; await sleep(5))
+    if (performance.now() > end) break;
+  await sleep(chanced.often(0.1) ? 1_200 + chanced.below(800) : chanced.below(100));
   daemon.kill("SIGKILL");
   dead = true;
   await Promise.all([...clients, daemon.exit]);

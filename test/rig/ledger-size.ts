@@ -21,6 +21,8 @@ const ALLOWED_COMMIT_MS = 50;
 const KEYS = 40;
 const MODELS = 12;
 const TEAMS = ["core", "web", "data", "sales"] as const;
+/** Commits that are under way while a ledger is filled. */
+const AHEAD = 16;
 /** Commits of the part that is timed, and how far they are apart, in milliseconds. */
 const TIMED = 600;
 const APART_MS = 5;
@@ -32,7 +34,7 @@ interface Of {
 type Say = (line: string) => void;
 
 /** Calls as a gateway writes them: of one batch, some begin and some end. */
-class Traffic {
+export class Traffic {
   readonly #chance: Chance;
   readonly #open: string[] = [];
   readonly #prefix: string;
@@ -116,18 +118,29 @@ class Traffic {
   }
 }
 
-async function fill(store: Store, traffic: Traffic, { rows }: Of, chanced: Chance, say: Say) {
+export async function fill(
+  store: Store,
+  traffic: Traffic,
+  { rows }: Of,
+  chanced: Chance,
+  say: Say,
+) {
   const began = performance.now();
   const { from } = traffic;
   let written = 0;
+  const underWay: Promise<unknown>[] = [];
   for (let told = 0; written < rows;) {
     const size = Math.min(rows - written, 2 + chanced.below(48));
-    await store.apply(traffic.batch(size, from + Math.floor((written / rows) * (MONTH - 120_000))));
+    const at = from + Math.floor((written / rows) * (MONTH - 120_000));
+    underWay.push(store.apply(traffic.batch(size, at)));
+    // Each is a commit of its own; while some are written the next ones are put together.
+    if (underWay.length >= AHEAD) await underWay.shift();
     written += size;
     if (written - told < 1_000_000) continue;
     told = written;
     say(`${written} rows in ${seconds(began)} s`);
   }
+  await Promise.all(underWay);
   say(`${written} rows written in ${seconds(began)} s`);
 }
 
@@ -197,7 +210,9 @@ async function judge(ask: Ask, traffic: Traffic, wrong: string[]): Promise<void>
   }
 }
 
-export async function largeLedger(of: Of & { readonly say: Say }): Promise<Verdict> {
+export async function largeLedger(
+  of: Of & { readonly patience: number; readonly say: Say },
+): Promise<Verdict> {
   const { say } = of;
   const chanced = chance(of.seed);
   const wrong: string[] = [];
@@ -234,8 +249,8 @@ export async function largeLedger(of: Of & { readonly say: Say }): Promise<Verdi
       say(`usage --since 30d --by ${name}: ${took.map((ms) => Math.round(ms)).join(", ")} ms`);
     // The shortest of five: what the machine did beside it is no part of the report.
     const month = Math.round(Math.min(...times.get("day,model")!));
-    if (month > ALLOWED_MS) wrong.push(`the month by day and model took ${month} ms`);
-    if (beside.p99 > 2 * alone.p99 + ALLOWED_COMMIT_MS)
+    if (month > ALLOWED_MS * of.patience) wrong.push(`the month by day and model took ${month} ms`);
+    if (beside.p99 > (2 * alone.p99 + ALLOWED_COMMIT_MS) * of.patience)
       wrong.push(`commits took ${alone.p99} ms at p99, and ${beside.p99} ms beside reports`);
     await judge(ask, traffic, wrong);
     const began = performance.now();
@@ -259,6 +274,7 @@ export async function largeLedger(of: Of & { readonly say: Say }): Promise<Verdi
 }
 
 export const rig: Rig = {
-  options: { rows: 200_000, seed: Date.now() % 1e6 },
-  run: ({ rows, seed }, say) => largeLedger({ rows: Number(rows), seed: Number(seed), say }),
+  options: { rows: 200_000, patience: 1, seed: Date.now() % 1e6 },
+  run: ({ rows, seed, patience }, say) =>
+    largeLedger({ rows: Number(rows), seed: Number(seed), patience: Number(patience), say }),
 };

@@ -1,11 +1,21 @@
 // Three times as many requests as can be served: the gateway serves as many as ever, as fast as ever, and refuses the rest at
 // once. Then one key asks a hundred times as often as it may, and another notices nothing of it.
+import { execFile } from "node:child_process";
+import { loadavg } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { say, upstream } from "tollgate/testing";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import type { Rig, Verdict } from "./rig.ts";
 import { chance } from "./rig.ts";
-import { askOnce, closedLoop, isGood, openLoop, percentile, type Answered } from "./swarm.ts";
+import {
+  askHealth,
+  askOnce,
+  closedLoop,
+  isGood,
+  openLoop,
+  percentile,
+  type Answered,
+} from "./swarm.ts";
 
 /** How long upstream takes. */
 const UPSTREAM_MS = 200;
@@ -16,10 +26,9 @@ const SLOWER = 2;
 const SHED_MS = 5;
 const RECOVERY_MS = 2_000;
 const APART = 1.2;
-/** No difference of two times is smaller: timers have whole milliseconds. */
-const LEAST_NOISE_MS = 5;
+const HEALTH_EVERY_MS = 20;
 
-/** What this machine and this process add to any answer: mostly, and at worst in a hundred. */
+/** What this machine adds to any answer of the gateway: mostly, and at worst in a hundred. */
 interface Noise {
   readonly usual: number;
   readonly worst: number;
@@ -30,7 +39,12 @@ export interface OverloadOptions {
   /** Calls at once that gateway.yaml allows. */
   concurrent: number;
   seed: number;
-  /** Milliseconds that a planted middleware thinks about each head before the gateway sees whether there is room. */
+  /** The gateway gets a processor of its own: for a machine that runs nothing else. */
+  pin?: boolean;
+  /**
+   * Milliseconds that a planted middleware thinks about each head before the gateway sees whether there is room. Refusals tell of
+   * it, and nothing else is tried then.
+   */
   thinks?: number;
   say?: (line: string) => void;
 }
@@ -61,26 +75,38 @@ export async function overload(of: OverloadOptions): Promise<Verdict> {
     yaml: yaml(up.url, of),
     files: { "thinks.mjs": THINKS(of.thinks ?? 0) },
   });
+  const pinned = of.pin === true && (await pin(daemon.pid));
   try {
     const words = () => Array.from({ length: 5 + chanced.below(50) }, () => "word").join(" ");
     const body = () =>
       JSON.stringify({ model: "up/model", messages: [{ role: "user", content: words() }] });
     const ask = (key = daemon.key) => askOnce(daemon.url, key, body());
     await closedLoop({ clients: 8, ms: 1_000, ask });
-    const flood = await flooded(of, ask, wrong, tell);
+    const flood = await flooded(of, daemon.url, ask, wrong, tell);
     const calls = up.requests.filter(({ method }) => method === "POST").length;
     const rows = await rowsOf(daemon, calls);
     if (rows !== calls) wrong.push(`${rows} rows for ${calls} calls: what is refused has none`);
-    const fair = await apart(of, daemon, ask, wrong, tell);
-    return { wrong, counts: { ...flood, ...fair, rows }, seed: of.seed };
+    const fair = of.thinks === undefined ? await apart(of, daemon, ask, wrong, tell) : {};
+    const machine = { load: loadavg()[0]!.toFixed(1), pinned: pinned ? "yes" : "no" };
+    return { wrong, counts: { ...flood, ...fair, rows, ...machine }, seed: of.seed };
   } finally {
     await daemon[Symbol.asyncDispose]();
     await up.close();
   }
 }
 
+/** The gateway on one processor, those that ask it on another, where there are two. */
+async function pin(pid: number): Promise<boolean> {
+  const put = (which: number, cpu: number) =>
+    new Promise<boolean>((resolve) => {
+      execFile("taskset", ["-a", "-pc", String(cpu), String(which)], (error) => resolve(!error));
+    });
+  return (await put(pid, 0)) && (await put(process.pid, 1));
+}
+
 async function flooded(
   { seconds, concurrent }: OverloadOptions,
+  url: string,
   ask: () => Promise<Answered>,
   wrong: string[],
   tell: (line: string) => void,
@@ -94,6 +120,7 @@ async function flooded(
   const peak = best.filter(isGood).length / 3;
   tell(`unloaded p99 ${unloaded.toFixed(0)} ms, at best ${peak.toFixed(0)} a second`);
   const [all, noise] = await beside(
+    url,
     openLoop({ perSecond: ((concurrent * 1_000) / UPSTREAM_MS) * TIMES, ms: seconds * 1_000, ask }),
   );
   const ended = performance.now();
@@ -133,30 +160,28 @@ async function flooded(
     goodput: Math.round(goodput),
     unloaded: Math.round(unloaded),
     p99: Math.round(p99),
-    noise: Math.round(noise.worst),
+    noise: `${noise.usual.toFixed(1)}-${noise.worst.toFixed(0)}`,
     shed: shed.length,
+    shedP50: Math.round(shedP50 * 10) / 10,
     shedP99: Math.round(shedP99 * 10) / 10,
     recovery: Math.round(recovery),
   };
 }
 
-/** How late a timer and a look at the sockets are here meanwhile. */
-async function beside<T>(work: Promise<T>): Promise<[T, Noise]> {
-  const late: number[] = [];
+/** How long an answer takes meanwhile that asks nothing of the gateway: other programs on the machine delay it as much as any. */
+async function beside<T>(url: string, work: Promise<T>): Promise<[T, Noise]> {
+  const took: number[] = [];
   let over = false;
   const looking = (async () => {
     while (!over) {
-      const began = performance.now();
-      await sleep(5);
-      await new Promise(setImmediate);
-      late.push(performance.now() - began - 5);
+      took.push(await askHealth(url));
+      await sleep(HEALTH_EVERY_MS);
     }
   })();
   const done = await work;
   over = true;
   await looking;
-  const noise = (share: number) => Math.max(LEAST_NOISE_MS / 2, 2 * percentile(late, share));
-  return [done, { usual: noise(0.5), worst: noise(0.99) }];
+  return [done, { usual: percentile(took, 0.5), worst: percentile(took, 0.99) }];
 }
 
 /** When twenty in a row are served. */
@@ -172,7 +197,7 @@ async function recovered(ask: () => Promise<Answered>, from: number): Promise<nu
 const LIMIT = 5;
 
 async function apart(
-  { seconds }: OverloadOptions,
+  of: OverloadOptions,
   daemon: Daemon,
   ask: (key?: string) => Promise<Answered>,
   wrong: string[],
@@ -180,11 +205,17 @@ async function apart(
 ) {
   const greedy = await keyOf(daemon, [{ unit: "requests", max: LIMIT * 60, per: "minute" }]);
   const modest = await keyOf(daemon, []);
-  const ms = Math.max(5, seconds / 2) * 1_000;
+  const ms = Math.max(5, of.seconds / 2) * 1_000;
   const alone = await openLoop({ perSecond: 5, ms, ask: () => ask(modest) });
+  const began = performance.now();
   const flood = openLoop({ perSecond: LIMIT * 100, ms, ask: () => ask(greedy) });
-  const [both, noise] = await beside(openLoop({ perSecond: 5, ms, ask: () => ask(modest) }));
+  const [both, noise] = await beside(
+    daemon.url,
+    openLoop({ perSecond: 5, ms, ask: () => ask(modest) }),
+  );
   const greed = await flood;
+  // Until the last of them was answered its bucket was filled.
+  const seconds = (performance.now() - began) / 1_000;
   const failed = both.filter((each) => !isGood(each));
   if (failed.length > 0)
     wrong.push(`the modest key had ${failed.length} errors: ${failed[0]!.status}`);
@@ -199,7 +230,7 @@ async function apart(
     wrong.push(
       `the modest key: p99 ${before!.toFixed(0)} ms alone, ${after!.toFixed(0)} ms beside`,
     );
-  if (greed.filter(isGood).length > (LIMIT * ms) / 1_000 + LIMIT * 60 + 1)
+  if (greed.filter(isGood).length > LIMIT * (seconds + 60) + 1)
     wrong.push("the greedy key was served more than its limit");
   return { alone: Math.round(before!), beside: Math.round(after!) };
 }
@@ -223,9 +254,10 @@ async function rowsOf(daemon: Daemon, expected: number): Promise<number> {
 }
 
 export const rig: Rig = {
-  options: { seconds: 60, concurrent: 64, seed: Date.now() % 1e6 },
-  run: ({ seconds, concurrent, seed }, tell) =>
+  options: { seconds: 60, concurrent: 64, seed: Date.now() % 1e6, pin: false },
+  run: ({ seconds, concurrent, seed, pin }, tell) =>
     overload({
+      pin: pin === "true",
       seconds: Number(seconds),
       concurrent: Number(concurrent),
       seed: Number(seed),

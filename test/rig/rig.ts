@@ -10,8 +10,8 @@ export interface Verdict {
 }
 
 export interface Rig {
-  /** Its options, all of them numbers or words. */
-  readonly options: { readonly [name: string]: number | string };
+  /** Its options: numbers, words, and what is said by its name alone. */
+  readonly options: { readonly [name: string]: number | string | boolean };
   run(of: Readonly<Record<string, string>>, say: (line: string) => void): Promise<Verdict>;
 }
 
@@ -20,7 +20,10 @@ export function optionsOf(rig: Rig, argv: readonly string[]): Record<string, str
   const { values } = parseArgs({
     args: [...argv],
     options: Object.fromEntries(
-      Object.keys(rig.options).map((name) => [name, { type: "string" as const }]),
+      Object.entries(rig.options).map(([name, value]) => [
+        name,
+        { type: typeof value === "boolean" ? ("boolean" as const) : ("string" as const) },
+      ]),
     ),
   });
   return Object.fromEntries(
@@ -39,6 +42,9 @@ export function lastLine(name: string, { wrong, counts, seed }: Verdict): string
     `seed=${seed}`,
   ].join(" ");
 }
+
+/** Laws of speed hold on a machine that runs nothing else: beside other work what they allow is stretched so far. */
+export const BESIDE_OTHERS = 10;
 
 export interface Chance {
   (): number;

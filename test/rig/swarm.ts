@@ -46,6 +46,20 @@ export function askOnce(
   });
 }
 
+/** An answer that asks nothing of a gateway but to be there: what machine and connection cost, and no more. */
+export function askHealth(url: string): Promise<number> {
+  const began = performance.now();
+  return new Promise((resolve) => {
+    const over = () => resolve(performance.now() - began);
+    request(`${url}/healthz`, { agent }, (res) => {
+      res.resume();
+      res.on("close", over);
+    })
+      .on("error", over)
+      .end();
+  });
+}
+
 /** So many a second, for so long. */
 export async function openLoop(of: {
   perSecond: number;

@@ -36,15 +36,23 @@ const THINK = {
 export const PROVIDERS = ["chat", "messages", "responses"] as const;
 export const TARGETS = [...PROVIDERS, "gemini", DRAINED] as const;
 
-export function nextRequest(chance: Chance, tag: string): Request {
+/** How many leave early, and how many need a second provider. */
+const USUAL = { leave: 0.15, retried: 0.25 };
+
+export function nextRequest(chance: Chance, tag: string, shares = USUAL): Request {
   if (chance.often(0.08)) {
     const prompt = wished({ tag, words: 0, gap: chance.below(30) });
     const body = { model: "pictures/draw", prompt, response_format: "b64_json" };
     return { tag, path: "/v1/images/generations", body, stream: false, leaves: undefined };
   }
+  if (chance.often(0.08)) {
+    const input = [wished({ tag, words: 0, gap: chance.below(30) })];
+    const body = { model: "vectors/vec", input };
+    return { tag, path: "/v1/embeddings", body, stream: false, leaves: undefined };
+  }
   const { path } = chance.one(CLIENTS);
   const stream = chance.often(0.6);
-  const retried = chance.often(0.25);
+  const retried = chance.often(shares.retried);
   const first = chance.one(TARGETS);
   const thought = chance.often(0.3) ? 1 + chance.below(500) : 0;
   const words = wished({
@@ -62,11 +70,17 @@ export function nextRequest(chance: Chance, tag: string): Request {
     ...(path.endsWith("responses") ? { input: words } : { max_tokens: 1_000, messages }),
     ...(thought > 0 && THINK[path]),
   };
-  const leaves = chance.often(0.15) ? chance.below(4_000) : undefined;
+  const leaves = chance.often(shares.leave) ? chance.below(4_000) : undefined;
   return { tag, path, body, stream, leaves };
 }
 
-export async function ask(url: string, key: string, request: Request): Promise<Heard> {
+/** `given`: how long its client waits at most. */
+export async function ask(
+  url: string,
+  key: string,
+  request: Request,
+  given?: AbortSignal,
+): Promise<Heard> {
   const away = new AbortController();
   let text = "";
   let status = 0;
@@ -81,7 +95,7 @@ export async function ask(url: string, key: string, request: Request): Promise<H
           : { authorization: `Bearer ${key}` }),
       },
       body: JSON.stringify(request.body),
-      signal: away.signal,
+      signal: given ? AbortSignal.any([away.signal, given]) : away.signal,
     });
     status = answer.status;
     for await (const chunk of answer.body!) {

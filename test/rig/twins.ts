@@ -31,6 +31,14 @@ const answers =
     const attested = { "x-zero-data-retention": text.includes("lie=") ? "false" : "true" };
     if (asked.path.endsWith("/images/generations"))
       return { ...json({ created: 1, data: [{ b64_json: PNG }] }), bill: { images: 1 } };
+    if (asked.path.endsWith("/embeddings"))
+      return {
+        ...json({
+          data: [{ index: 0, embedding: [1] }],
+          usage: { prompt_tokens: 5, total_tokens: 5 },
+        }),
+        bill: { input: 5 },
+      };
     if (asked.path.endsWith("count_tokens")) return json({ input_tokens: 42 });
     if (!spokenAt(asked.path)) return json({ input_tokens: 42, object: "response.input_tokens" });
     const made = say(`Hello from ${name}`).to(asked);
@@ -67,10 +75,16 @@ const provider = (of: {
   more?: string;
   key?: string;
 }): string =>
-  `  ${of.name}: { use: ${of.use}, ${of.more ?? ""} credentials: [{ name: main, with: { api_key: ${of.key ?? "sk-rig-0000"} }${of.zdr ? `, ${of.zdr}` : ""} }], with: { base_url: "${of.url}/${of.name}/v1"${of.name.endsWith("images") ? `, images: ["draw"]` : ""} } }`;
+  `  ${of.name}: { use: ${of.use}, ${of.more ?? ""} credentials: [{ name: main, with: { api_key: ${of.key ?? "sk-rig-0000"} }${of.zdr ? `, ${of.zdr}` : ""} }], with: { base_url: "${of.url}/${of.name}/v1"${OFFERS[of.name.slice(of.name.indexOf("-") + 1)] ?? ""} } }`;
+
+const OFFERS: Readonly<Record<string, string>> = {
+  images: ', images: ["draw"]',
+  embeddings: ', embeddings: ["vectors"]',
+};
 
 const RESPONSES = "models: { model: { protocols: [responses] } },";
 const DRAWS = "models: { draw: { kind: image } },";
+const EMBEDS = "models: { vectors: { kind: embedding } },";
 
 /** `keeps-chat/model`, `clean-messages/model`, …; `lapsed-*`: declared, until yesterday; `memory-chat` keeps a prompt cache. */
 export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): string =>
@@ -86,6 +100,14 @@ export const providersOf = ({ keeps, clean }: Twins, key = "sk-rig-0000"): strin
       provider({ name: `${prefix}-messages`, use: "anthropic-compatible", url, zdr, key }),
       provider({ name: `${prefix}-responses`, use: "openai", url, zdr, key, more: RESPONSES }),
       provider({ name: `${prefix}-images`, use: "openai-compatible", url, zdr, key, more: DRAWS }),
+      provider({
+        name: `${prefix}-embeddings`,
+        use: "openai-compatible",
+        url,
+        zdr,
+        key,
+        more: EMBEDS,
+      }),
     ]),
     provider({
       name: "attests-chat",
@@ -136,6 +158,10 @@ export const DOORS = {
       prompt: text,
       response_format: "b64_json",
     }),
+  },
+  embeddings: {
+    path: "/v1/embeddings",
+    body: (model: string, text: string, _stream: boolean) => ({ model, input: [text] }),
   },
 } as const;
 export type Door = keyof typeof DOORS;

@@ -160,6 +160,7 @@ const ALIASES: Readonly<Record<string, readonly string[]>> = {
 };
 const DRAWN: Readonly<Record<string, readonly string[]>> = {
   pictures: ["keeps-images/draw", "clean-images/draw"],
+  vectors: ["keeps-embeddings/vectors", "clean-embeddings/vectors"],
 };
 
 function yaml(up: Twins, generation: number, plant: Plant): string {
@@ -175,7 +176,7 @@ function yaml(up: Twins, generation: number, plant: Plant): string {
     store: `, { use: "${join(import.meta.dirname, "plants/forge.ts")}", with: { store: true } }`,
   }[plant];
   return `# generation ${generation}
-frontends: [chat-completions, messages, responses, images]
+frontends: [chat-completions, messages, responses, images, embeddings]
 middleware: [auth, zdr, limits, usage${planted}]
 store: memory
 ${
@@ -206,12 +207,17 @@ const CHATS = [
   ...Object.keys(ALIASES),
   ...Object.keys(ALIASES),
 ];
-const IMAGES = [
-  "keeps-images/draw",
-  "clean-images/draw",
-  "lapsed-images/draw",
-  ...Object.keys(DRAWN),
-];
+/** Doors that answer in one piece, and what is asked there. */
+const WHOLE: { readonly [D in Door]?: readonly string[] } = {
+  images: ["keeps-images/draw", "clean-images/draw", "lapsed-images/draw", "pictures"],
+  embeddings: [
+    "keeps-embeddings/vectors",
+    "clean-embeddings/vectors",
+    "lapsed-embeddings/vectors",
+    "vectors",
+    "demo/embed",
+  ],
+};
 /** What a request asks of the upstreams: to fail, to break off, to quote it in an error. */
 const FATES = [
   "",
@@ -230,24 +236,21 @@ const STATE: readonly object[] = [
 ];
 
 function nextCase(c: Chance, n: number, keys: ReadonlyMap<Privacy, string>): Case {
-  const door: Door = c.often(0.1) ? "images" : c.one(PROTOCOLS);
-  const model = c.one(door === "images" ? IMAGES : CHATS);
+  const door: Door = c.often(0.15) ? c.one(Object.keys(WHOLE) as Door[]) : c.one(PROTOCOLS);
+  const whole = WHOLE[door];
+  const model = c.one(whole ?? CHATS);
   const byKey = c.one(LEVELS);
   const header = c.one([undefined, undefined, "required", "required", "strict", "true", "off"]);
   const asked = header === undefined ? "off" : header === "true" ? "required" : (header as Privacy);
   const level = LEVELS[Math.max(LEVELS.indexOf(byKey), LEVELS.indexOf(asked))]!;
-  const body = DOORS[door].body(
-    model,
-    `case=${n}. ${c.one(FATES)}`,
-    door !== "images" && c.often(0.5),
-  );
+  const body = DOORS[door].body(model, `case=${n}. ${c.one(FATES)}`, !whole && c.often(0.5));
   return {
     n,
     door,
     model,
     level,
     headers: { ...headersOf(door, keys.get(byKey)!), ...(header && { "service-zdr": header }) },
-    body: { ...body, ...(door !== "images" && c.often(0.08) && c.one(STATE)) },
+    body: { ...body, ...(!whole && c.often(0.08) && c.one(STATE)) },
   };
 }
 
@@ -301,8 +304,11 @@ async function traffic(of: { requests: number; chanced: Chance; plant: Plant }) 
       while (at < all.length) {
         const one = all[at++]!;
         // In the thick of it another config is swapped in, and back again.
-        if (one.n % Math.ceil(of.requests / 5) === 0 && one.n > 0)
+        if (one.n % Math.ceil(of.requests / 5) === 0 && one.n > 0) {
           await gateway!.write(yaml(up, ++generation, of.plant));
+          // The others ask on meanwhile.
+          await gateway!.ask("reload");
+        }
         came.push(await ask(url, one));
       }
     };

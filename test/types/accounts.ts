@@ -7,6 +7,7 @@ import {
   type Entry,
   type Identity,
   type Limit,
+  type LimitCount,
   type LedgerQuery,
   type Problem,
   type RequestRecord,
@@ -46,6 +47,26 @@ export const tokens = defineMiddleware({
       x.identify({ id, account: { id: "research" } });
       // @ts-expect-error  a limit is counted for a key or an account
       limitOf(limits[0]!);
+    },
+  }),
+});
+
+// ── what a client may be shown of its limits ──
+export const shown = defineMiddleware({
+  api: 1,
+  name: "shown",
+  summary: "Tells what is left",
+  sends: "nowhere",
+  setup: (_, ctx) => ({
+    async admit(x) {
+      is<Same<typeof x.limits, readonly Limit[]>>();
+      const counted = await ctx.ledger.counted?.(x.limits, Date.now());
+      is<Same<typeof counted, readonly LimitCount[] | undefined>>();
+      // @ts-expect-error  money is not a float
+      const used: number | undefined = counted?.[0]?.used;
+      // @ts-expect-error  what a client may be shown is not a plugin's to change
+      x.limits = [];
+      return void used;
     },
   }),
 });

@@ -2,6 +2,7 @@
 import type { KeyRecord, Store, StoreCommand, Verdict } from "tollgate/plugin";
 import {
   checkCommand,
+  claimed,
   createBook,
   createMemoryJournal,
   createSubtotals,
@@ -13,12 +14,14 @@ import {
   openRow,
   presumed,
   readSubtotals,
+  taking,
   zoneClock,
   type Depth,
   type Journal,
   type LedgerRow,
   type OpenRow,
   type RowJournal,
+  type Taken,
 } from "tollgate/store";
 import { is, type Same } from "./same.ts";
 
@@ -78,3 +81,11 @@ createSubtotals("deeper");
 sums.take(...groupsOf(day.text()).next().value!, 0);
 // @ts-expect-error  a clock is of one zone
 zoneClock(["UTC"]);
+
+// ── meters that a database keeps ──
+for (const claim of claimed([], 0, book.meters)) {
+  const taken = taking(claim);
+  is<Same<typeof taken, Taken>>();
+}
+// @ts-expect-error  which window a claim meets depends on when it is asked for
+claimed([]);

@@ -361,8 +361,11 @@ export const slow = defineMiddleware({
   sends: "nowhere",
   setup: async (_options, ctx) => {
     ctx.every(1000, async (signal) => signal.throwIfAborted());
-    const { refusals, resting, inFlight } = await ctx.readings();
+    const { refusals, resting, inFlight, inFlightOf } = await ctx.readings();
     is<Same<typeof inFlight, number>>();
+    is<Same<(typeof inFlightOf)[string], number>>();
+    // @ts-expect-error  what was read is not changed
+    inFlightOf["messages"] = 0;
     is<Same<(typeof resting)[number]["until"], number>>();
     // @ts-expect-error  what was read is not changed
     refusals["tls"] = 0;

@@ -284,6 +284,24 @@ export const routes = defineFrontend({
     ],
   }),
 });
+export const proved = defineMiddleware({
+  api: 1,
+  name: "x",
+  summary: "x",
+  sends: "nowhere",
+  setup: () => ({
+    admit(x) {
+      // @ts-expect-error  a client may have proved nothing
+      const all: readonly string[] = x.certificate.names;
+      // @ts-expect-error  a certificate need not name its subject
+      const name: string = x.certificate?.commonName;
+      // @ts-expect-error  what was proved is read-only
+      if (x.certificate) x.certificate.until = 0;
+      const [first] = x.certificate?.names ?? all;
+      if (first !== undefined) x.identify({ id: `cert:${first}`, name });
+    },
+  }),
+});
 export const addressed = defineFrontend({
   api: 1,
   name: "x",

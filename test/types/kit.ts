@@ -1,6 +1,12 @@
 // What a test of a plugin writes with the kit: what must compile and, below `@ts-expect-error`, what must not.
-import { defineObserver } from "tollgate/plugin";
-import { gateway, type GatewayOf, type TestGateway } from "tollgate/testing";
+import { defineObserver, type Store } from "tollgate/plugin";
+import {
+  fleetConformance,
+  gateway,
+  type FleetUnderTest,
+  type GatewayOf,
+  type TestGateway,
+} from "tollgate/testing";
 
 const own = defineObserver({
   api: 1,
@@ -19,3 +25,19 @@ export const started = (): Promise<TestGateway> => gateway(both);
 export const silent: GatewayOf = { plugins: { own } };
 // @ts-expect-error  a plugin is what a define… has made
 export const unmade: GatewayOf = { yaml: "", plugins: { own: { api: 1, name: "own" } } };
+
+// ── several instances of one store ──
+declare const store: Store;
+export const laws = fleetConformance(async () => ({ stores: [store], end: async () => {} }));
+export const several: FleetUnderTest = {
+  stores: [store, store, store],
+  ownClock: true,
+  bury: async (instance) => void instance.length,
+  away: async () => {},
+  back: async () => {},
+  end: async () => {},
+};
+// @ts-expect-error  what was made is ended
+export const leaky: FleetUnderTest = { stores: [] };
+// @ts-expect-error  whose lease is over has to be said by its name
+export const grave: Pick<FleetUnderTest, "bury"> = { bury: async (_: number) => {} };

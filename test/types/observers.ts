@@ -1,7 +1,9 @@
 // What an observer's author may say and read, and what must not compile.
 import {
   defineObserver,
+  isJournal,
   type Observer,
+  type QuarantinedHook,
   type RequestOutcome,
   type RequestRecord,
   type RequestRecordHook,
@@ -18,6 +20,14 @@ export const book = defineObserver({
     clients: "prefix",
     told(notice) {
       if (notice.type === "reload_asked") is<Same<typeof notice.why, "signal" | "command">>();
+      if (notice.type === "quarantined") {
+        is<Same<typeof notice.why, QuarantinedHook["why"]>>();
+        is<Same<typeof notice.failures, number>>();
+        // @ts-expect-error  it is told, and decides nothing
+        notice.until = 0;
+      }
+      // @ts-expect-error  what is over has no reason any more
+      if (notice.type === "released") void notice.why;
     },
     seen(batch) {
       for (const record of batch) {
@@ -46,3 +56,9 @@ export const passed: RequestRecordPassedOver = {
 };
 // @ts-expect-error  a hook that let it pass and was not waited for is not told of
 export const idle: RequestRecordHook = { plugin: "middleware.x", hook: "admit", did: "nothing" };
+
+// ── one that writes lines asks where they go ──
+is<Same<ReturnType<typeof isJournal>, boolean>>();
+is<Same<Parameters<typeof isJournal>[0], string | undefined>>();
+// @ts-expect-error  a file is its number
+isJournal("1:2", "/dev/stdout");

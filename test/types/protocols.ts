@@ -2,6 +2,7 @@
 import {
   chatWork,
   defineProvider,
+  type AnswerContext,
   type CallContext,
   type ChatRequest,
   type ClientHalf,
@@ -10,6 +11,7 @@ import {
   type ImageRequest,
   type Json,
   type JsonObject,
+  type ModelInfo,
   type ModelRequest,
   type Protocol,
   type Relay,
@@ -31,6 +33,37 @@ export const onlyClient: Protocol<"chat"> = { id: "x", work: chatWork, client };
 // @ts-expect-error  a kind is one of those there are
 export const wrongKind: Protocol = { id: "x", work: { ...chatWork, kind: "video" } };
 is<Same<ModelRequest<"image">, ImageRequest>>();
+
+// ── a conversation is what its turns have in common ──
+export const conversing: ServerHalf<"chat"> = {
+  ...server,
+  conversation: (body) => ({ name: "a", begins: [body["system"], undefined, "x"] }),
+};
+// @ts-expect-error  its beginning is a list of parts
+export const partless: ServerHalf<"chat"> = { ...server, conversation: () => ({ begins: "x" }) };
+// @ts-expect-error  a name alone is no beginning
+export const nameOnly: ServerHalf<"chat"> = { ...server, conversation: () => ({ name: "a" }) };
+
+// ── an error's end is a cut, or it is any other end ──
+export const cutting: ServerHalf<"chat"> = { ...server, cuts: true };
+// @ts-expect-error  absent says that it is none
+export const uncut: ServerHalf<"chat"> = { ...server, cuts: false };
+// ── what is known of a model may be unknown ──
+declare const answering: AnswerContext;
+// @ts-expect-error  it is looked for first
+export const unseen = answering.info.pricing;
+is<Same<AnswerContext["info"], ModelInfo | undefined>>();
+
+// ── what only one account can read ──
+export const binding: ClientHalf<"chat"> = {
+  ...client,
+  bound: { codes: ["foreign"], leave: (out, call) => (out.drop("x"), call.lose("x", "dropped")) },
+};
+const later = async () => {};
+// @ts-expect-error  nothing waits for it
+export const bindsLater: ClientHalf<"chat">["bound"] = { codes: [], leave: later };
+// @ts-expect-error  it says how it is left out
+export const bindsOnly: ClientHalf<"chat">["bound"] = { codes: ["foreign"] };
 
 // ── a half makes what its kind is ──
 client.request(request, of);

@@ -1,11 +1,18 @@
 // What a store may be, and what must not compile.
 import {
   defineStore,
+  type AccountRecord,
+  type AuditEntry,
+  type AuditLog,
   type Erasure,
   type InstanceState,
+  type KeyLimit,
   type KeyRecord,
+  type KeptCrossings,
   type LedgerKeeping,
+  type PluginCommand,
   type Store,
+  type StoreCommand,
   type StoreNews,
   type StoreOwner,
   type Total,
@@ -35,6 +42,9 @@ export const several = defineStore({
       hear?.({ type: "keys" });
       hear?.({ type: "presumed", instance: "a", calls: 3 });
       hear?.({ type: "lost", instance: "a", from: 1, to: 9 });
+      hear?.({ type: "away", why: "connection refused" });
+      // @ts-expect-error  an operator has to know why
+      hear?.({ type: "away" });
       // @ts-expect-error  no such news
       hear?.({ type: "rained" });
       // @ts-expect-error  whose, and how many
@@ -61,6 +71,21 @@ export const texts = defineStore({
     shared: async () => "text",
   }),
 });
+export const off: InstanceState = {
+  instance: "a",
+  state: "live",
+  heard: 1,
+  aheadMs: -5,
+  lagMs: 0,
+  open: 2,
+};
+export const beat: StoreCommand = {
+  do: "alive",
+  at: 1,
+  about: { version: "1", host: "h", pid: 1, url: "http://127.0.0.1:1", generation: 2, config: "c" },
+};
+// @ts-expect-error  what an instance says of itself it says whole
+export const nameless: StoreCommand = { do: "alive", at: 1, about: { version: "1" } };
 // @ts-expect-error  an instance lives, has left or is dead
 export const ill: InstanceState = { instance: "a", state: "ill", heard: 1 };
 
@@ -71,6 +96,32 @@ export function heard(news: StoreNews): number {
   return news.type === "lost" ? news.to - news.from : 0;
 }
 is<Same<NonNullable<KeyRecord["account"]>, string>>();
+
+// ── accounts that commands make, and what limits have counted: a store may have neither ──
+export const rooms = defineStore({
+  ...plain,
+  setup: () => ({
+    ...rest,
+    open: async () => ({ epoch: 1, presumed: 0 }),
+    accounts: async () => ({ items: [{ id: "acme", created: 1, version: 1 }] }),
+    counted: async (limits, at) => {
+      is<Same<typeof at, number>>();
+      return limits.map((limit) => ({ ...limit, left: 0, resetsAt: at, used: 1n, held: 0n }));
+    },
+  }),
+});
+// @ts-expect-error  each change of an account has its version
+export const unversioned: AccountRecord = { id: "acme", created: 1 };
+// @ts-expect-error  numbers, or nothing
+export const halves: AccountRecord = { id: "acme", created: 1, version: 1, tells: "some" };
+export const change: StoreCommand = {
+  do: "account",
+  at: 1,
+  // @ts-expect-error  an account is said whole
+  account: { id: "acme", parent: "house" },
+};
+// @ts-expect-error  a limit of a key does not say whose it is
+export const limited: KeyLimit = { scope: "key:x", unit: "requests", max: 1, per: "minute" };
 
 // ── what is asked, and what may be left out of the answer ──
 declare const store: Store;
@@ -131,3 +182,47 @@ export const blind: LedgerKeeping = {
 };
 // @ts-expect-error  a label or a key, not both
 export const both: Erasure = { key: "k", label: { name: "a", value: "b" }, values: 1 };
+
+// ── crossings that are kept until they are told ──
+export const crosses: KeptCrossings = {
+  untold: async () => [],
+  async told(crossings) {
+    is<Same<(typeof crossings)[number]["percent"], 50 | 80 | 95 | 100>>();
+    // @ts-expect-error  a key's name may be a person
+    void crossings[0]?.name;
+  },
+};
+// @ts-expect-error  what was told has to be kept too
+export const forgetful: KeptCrossings = { untold: async () => [] };
+
+// ── what operators did ──
+export const audits: AuditLog = {
+  async begin(entry) {
+    is<Same<typeof entry, AuditEntry>>();
+    // @ts-expect-error  how it ends is not known before it is done
+    void entry.outcome;
+  },
+  async end({ outcome }) {
+    is<Same<typeof outcome, "done" | "failed">>();
+  },
+  list: async () => ({ items: [] }),
+};
+// @ts-expect-error  what was begun has to be told of
+export const endless: AuditLog = { begin: async () => {}, end: async () => {} };
+export const token: Pick<KeyRecord, "admin"> = {
+  // @ts-expect-error  there is no such role
+  admin: "root",
+};
+
+// ── commands that are run before it is opened ──
+export const migrate: PluginCommand = {
+  summary: "Makes the tables",
+  unopened: true,
+  run: async () => ({ made: 1 }),
+};
+export const vague: PluginCommand = {
+  summary: "Makes the tables",
+  // @ts-expect-error  it is, or it is not
+  unopened: "before",
+  run: async () => null,
+};

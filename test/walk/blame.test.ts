@@ -3,6 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { fail, fault, type ErrorKind, type Fault, type JsonObject } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { messages } from "tollgate/protocols/messages";
 import { quiet } from "../kit/waits.ts";
 import { backend, scene, type Scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
@@ -86,6 +88,51 @@ describe("what an upstream, a codec or a plugin puts into a fault", () => {
   });
 });
 
+describe("an answer that cannot be read", () => {
+  const lane = fc.constantFrom("verbatim", "translated");
+  const after = async (body: string, type: string, of: string, asks: number) => {
+    await using up = await backend((_req, res) => {
+      res.writeHead(200, { "content-type": type });
+      res.end(body);
+    });
+    const into = of === "verbatim" ? chatCompletions() : messages();
+    await using s = await scene({
+      frontend: chatCompletions(),
+      providers: { a: { endpoints: [{ protocol: into, base: up.base, auth: "none" }] } },
+      bounds: { answerBytes: 1 << 16 },
+    });
+    const least = { model: "a/m", messages: [{ role: "user", content: "Hi" }] };
+    const stream = type === "text/event-stream";
+    for (let i = 0; i < asks; i++) await (await s.ask({ ...least, stream })).text().catch(() => "");
+    await quiet(20);
+    return s.house.rests.list().map(({ state }) => state);
+  };
+
+  it("is a failure of its target: so many in a row open its breaker, and one does not", async () => {
+    const garbage = fc.constantFrom(
+      ["\0\0\0", "text/event-stream"],
+      ["{nothing", "application/json"],
+      ["<html>", "text/html"],
+      ["", "application/json"],
+    );
+    await fc.assert(
+      fc.asyncProperty(garbage, lane, async ([body, type], of) => {
+        expect(await after(body!, type!, of, IN_A_ROW - 1)).toEqual([]);
+        expect(await after(body!, type!, of, IN_A_ROW)).toEqual(["open"]);
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  it("is none where it is more than this gateway takes", async () => {
+    const text = "Hello".repeat(30_000);
+    const much = { type: "message", role: "assistant", content: [{ type: "text", text }] };
+    expect(
+      await after(JSON.stringify(much), "application/json", "translated", IN_A_ROW + 1),
+    ).toEqual([]);
+  });
+});
+
 describe("nobody is kept away from a target", () => {
   const unmoved = async (of: Omit<Scene, "frontend">, ask: object, headers = {}) => {
     await using s = await scene({ frontend: toy(), ...of });
@@ -118,7 +165,7 @@ describe("nobody is kept away from a target", () => {
     },
   );
 
-  it.each(["verbatim", "translated"])("by an answer that cannot be read, %s", async (lane) => {
+  it.each(["verbatim", "translated"])("by one answer that cannot be read, %s", async (lane) => {
     await using up = await backend((_req, res) => {
       res.writeHead(200, { "content-type": "text/event-stream" });
       res.end('{"error":"the model made no sense of this"}\n');

@@ -223,6 +223,69 @@ const compatible = {
   thinking: { type: "enabled" },
 };
 
+/** As Gemini CLI writes it: types in upper case, calls and their results with ids, its own stand-in for a signature. */
+const geminiCli = {
+  contents: [
+    { role: "user", parts: [{ text: "Look." }] },
+    {
+      role: "model",
+      parts: [
+        {
+          functionCall: { id: "c1", name: "read_file", args: { tools: [1] } },
+          thoughtSignature: "skip_thought_signature_validator",
+        },
+      ],
+    },
+    {
+      role: "user",
+      parts: [{ functionResponse: { id: "c1", name: "read_file", response: { output: "x" } } }],
+    },
+  ],
+  systemInstruction: { role: "user", parts: [{ text: "You are an agent." }] },
+  tools: [
+    {
+      functionDeclarations: [
+        {
+          name: "read_file",
+          description: "Reads.",
+          parametersJsonSchema: { type: "OBJECT", properties: { a: { type: "STRING" } } },
+        },
+      ],
+    },
+  ],
+  generationConfig: {
+    temperature: 1,
+    topP: 0.95,
+    topK: 64,
+    thinkingConfig: { includeThoughts: true, thinkingLevel: "HIGH" },
+  },
+};
+
+const google = {
+  contents: [
+    {
+      role: "user",
+      parts: [
+        { text: "Look." },
+        { inlineData: { mimeType: "image/png", data: "AAAA" } },
+        { inlineData: { mimeType: "application/pdf", data: "AA==" } },
+      ],
+    },
+  ],
+  systemInstruction: { parts: [{ text: "Be kind." }] },
+  tools: [{ functionDeclarations: [{ name: "f", description: "d", parameters: SCHEMA }] }],
+  toolConfig: { functionCallingConfig: { mode: "AUTO" } },
+  generationConfig: {
+    maxOutputTokens: 100,
+    stopSequences: ["END"],
+    candidateCount: 1,
+    responseMimeType: "application/json",
+    responseJsonSchema: SCHEMA,
+    seed: 1,
+  },
+  safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }],
+};
+
 /** Name, protocol, body. */
 export const SENT: readonly (readonly [name: string, protocol: string, body: object])[] = [
   ["Claude Code", "messages", claudeCode],
@@ -231,4 +294,6 @@ export const SENT: readonly (readonly [name: string, protocol: string, body: obj
   ["the OpenAI SDK's responses", "responses", openai],
   ["the Anthropic SDK", "messages", anthropic],
   ["what imitators add", "chat-completions", compatible],
+  ["Gemini CLI", "gemini", geminiCli],
+  ["Google's SDKs", "gemini", google],
 ];

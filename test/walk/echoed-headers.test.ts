@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Protocol } from "tollgate/plugin";
 import { images } from "tollgate/protocols/images";
-import { chats } from "../protocols/codecs.ts";
+import { chats, LEAST } from "../protocols/codecs.ts";
 import { upstreamAnswers } from "../protocols/linear/answers.ts";
 import { backend, scene } from "../kit/scene.ts";
 import { toy } from "./toy.ts";
@@ -10,12 +10,7 @@ import { toy } from "./toy.ts";
 /** As the scene has it for a provider named p. */
 const KEY = "secret-p";
 
-const BODIES: { readonly [id: string]: object } = {
-  "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
-  messages: { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 },
-  responses: { input: "Hi" },
-  images: { prompt: "a harbour" },
-};
+const BODIES: { readonly [id: string]: object } = { ...LEAST, images: { prompt: "a harbour" } };
 const protocols: { readonly [id: string]: Protocol } = { ...chats, images: images() };
 
 /** Lets through whatever there is. */

@@ -2,7 +2,7 @@
 // small, and what was used is billed, as a guess where nothing better is known.
 import { describe, expect, it } from "vitest";
 import type { Price, Reserve, Settle } from "tollgate/plugin";
-import { chats } from "../protocols/codecs.ts";
+import { chats, LEAST } from "../protocols/codecs.ts";
 import { HOSTILE } from "../rig/attack/upstream.ts";
 import { backend, scene } from "../kit/scene.ts";
 
@@ -13,11 +13,6 @@ const price: Price = {
   ],
 };
 const facts = { price, limits: { context: 10_000, output: 1_000 } };
-const LEAST: { readonly [id: string]: object } = {
-  "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
-  messages: { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 },
-  responses: { input: "Hi" },
-};
 const usage = { prompt_tokens: 1, completion_tokens: 1 };
 const event = (more: object) =>
   `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [], ...more })}\n\n`;
@@ -60,7 +55,8 @@ describe.each(Object.keys(SAYS))("an upstream that says %s", (what) => {
         },
       },
     });
-    await (await s.ask({ model: "p/m", stream, ...LEAST[from] })).text();
+    // A stream that failed may be cut off.
+    await (await s.ask({ model: "p/m", stream, ...LEAST[from] })).text().catch(() => "");
     const reserve = s.journal.find((c) => c.do === "reserve") as Reserve;
     const settles = s.journal.filter((c) => c.do === "settle") as Settle[];
     expect(settles).toHaveLength(1);

@@ -2,10 +2,18 @@
 // with another candidate and without one. What was sent upstream, what the client got and what stands in the ledger is read off it.
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { ERRORS, type ErrorKind } from "tollgate/plugin";
-import { failing, say, upstream, type Reaction, type TestUpstream } from "tollgate/testing";
+import {
+  failing,
+  upstream,
+  type Reaction,
+  type ScriptedAnswer,
+  type TestUpstream,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import { goodAnswer } from "../rig/faults/roads.ts";
 import { againAfter, STAGES, type CallStage } from "../../src/model/retry.ts";
 import { backend, scene, TIMEOUTS, type Scene } from "../kit/scene.ts";
-import { CLIENTS, TARGETS } from "./roads.ts";
+import { CLIENTS, isImage, TARGETS } from "./roads.ts";
 
 interface Failure {
   readonly name: string;
@@ -25,11 +33,18 @@ const refused = (status: number, kind: ErrorKind, more: object = {}, untold?: tr
   ...(untold && { untold }),
 });
 
-const hello = say("Hello, how do you do?").usage({ input: 10, output: 8 });
+/** What a model says that is well, in whatever protocol it is asked. */
+const hello = (asked: UpstreamRequest): ScriptedAnswer => {
+  const { type, stream, pieces, bytes } = goodAnswer(asked);
+  return {
+    headers: { "content-type": type },
+    body: stream ? pieces.map(String) : bytes.toString(),
+  };
+};
 const broken =
   (cut: "nothing" | "head" | "content", how: "reset" | "close" | "stall"): Reaction =>
   (asked) => {
-    const answer = hello.to(asked);
+    const answer = hello(asked);
     const { body } = answer;
     const pieces = Array.isArray(body) ? body.length : 1;
     const after = cut === "content" ? { pieces: pieces - 1 } : cut;
@@ -102,20 +117,28 @@ const ON: readonly ErrorKind[] = [
   "upstream_quota",
 ];
 const PROTOCOLS = ["chat-completions", "messages", "responses"] as const;
-const LANES = PROTOCOLS.flatMap((into, i) =>
-  [into, PROTOCOLS[(i + 1) % PROTOCOLS.length]!].map((from) => [from, into] as const),
-);
+const LANES: readonly (readonly [from: string, into: string])[] = [
+  ...PROTOCOLS.flatMap((into, i) =>
+    [into, PROTOCOLS[(i + 1) % PROTOCOLS.length]!].map((from) => [from, into] as const),
+  ),
+  ["chat-completions", "gemini"],
+  ["images", "images"],
+  ["images", "gemini-image"],
+];
 
 let up: TestUpstream;
 beforeAll(async () => {
-  up = await upstream({ "POST /b/*": (asked) => hello.to(asked) });
+  up = await upstream({ "POST /b/*": hello });
 });
 afterAll(() => up?.close());
 
 const provider = (base: string, into: string, more: object = {}): Scene["providers"][string] => ({
   endpoints: [{ protocol: TARGETS[into]!, base, auth: "none" }],
   timeouts: { ...TIMEOUTS, ...more },
+  ...(isImage(into) && { facts: new Map([[modelOf(into), { kind: "image" }]]) }),
 });
+/** By its name an answer is known to be a picture. */
+const modelOf = (into: string) => (into === "gemini-image" ? "m-image" : "m");
 
 const SILENT: { readonly [S in CallStage]?: object } = {
   unanswered: { firstByteMs: 400 },
@@ -156,26 +179,29 @@ describe.each(LANES)("from %s into %s", (from, into) => {
     // The shortest pauses that there may be.
     const dice = vi.spyOn(Math, "random").mockReturnValue(0.01);
     onTestFinished(() => void dice.mockRestore());
+    const m = modelOf(into);
+    // What draws and streams sends pieces of its own that are no content.
+    const all = CASES.filter(({ stream }) => !stream || !isImage(into));
     await using s = await scene({
       frontend: CLIENTS[from]!.protocol,
       providers: {
         ...Object.fromEntries(
-          CASES.map(({ at, kind, stage }) => [
+          all.map(({ at, kind, stage }) => [
             at,
             provider(`${up.url}/${at}/v1`, into, kind === "timeout" ? SILENT[stage] : undefined),
           ]),
         ),
         b: provider(`${up.url}/b/v1`, into),
       },
-      models: Object.fromEntries(CASES.map(({ at }) => [`any-${at}`, [`${at}/m`, "b/m"]])),
+      models: Object.fromEntries(all.map(({ at }) => [`any-${at}`, [`${at}/${m}`, `b/${m}`]])),
       on: ON,
       attempts: { target: 2, all: 3 },
     });
     const ask = async (one: Case) => {
       const { at, other, stream } = one;
       const before = up.requests.length;
-      up.script({ [`POST /${at}/*`]: [one.reaction, (asked) => hello.to(asked)] });
-      const model = other ? `any-${at}` : `${at}/m`;
+      up.script({ [`POST /${at}/*`]: [one.reaction, hello] });
+      const model = other ? `any-${at}` : `${at}/${m}`;
       const res = await s.ask({ ...CLIENTS[from]!.least, model, stream });
       const text = await res.text().catch(() => "broken off");
       const id = res.headers.get("x-request-id") ?? res.headers.get("request-id")!;
@@ -188,14 +214,14 @@ describe.each(LANES)("from %s into %s", (from, into) => {
         again: res.headers.get("x-should-retry"),
         told: Number(res.headers.get("retry-after-ms")) > 0,
       };
-      if (got.ok) expect(text).toContain("Hello");
+      if (got.ok) expect(text).toMatch(/Hello|b64_json/);
       expect({ ...got, of: `${one.name} ${at}` }).toEqual({
         ...expected(one),
         of: `${one.name} ${at}`,
       });
     };
-    for (let i = 0; i < CASES.length; i += 12)
-      await Promise.all(CASES.slice(i, i + 12).map((one) => ask(one)));
+    for (let i = 0; i < all.length; i += 12)
+      await Promise.all(all.slice(i, i + 12).map((one) => ask(one)));
   });
 });
 

@@ -5,8 +5,9 @@ import { gemini, geminiImage } from "tollgate/protocols/gemini";
 import { images } from "tollgate/protocols/images";
 import { messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
-import { json, say, spokenAt, upstream, type TestUpstream } from "tollgate/testing";
+import { json, say, upstream, type TestUpstream } from "tollgate/testing";
 import type { DataPolicy, Hooks, Identity, Protocol, WalkRoute } from "tollgate/plugin";
+import { inAny } from "../protocols/gemini/speech.ts";
 import { mark } from "./foreign.ts";
 import { scene } from "../kit/scene.ts";
 
@@ -16,6 +17,7 @@ export const CLIENTS: { readonly [id: string]: { protocol: Protocol<any>; least:
   "chat-completions": { protocol: chatCompletions(), least: { messages: [hi] } },
   messages: { protocol: messages(), least: { max_tokens: 10, messages: [hi] } },
   responses: { protocol: responses(), least: { input: "Hi" } },
+  gemini: { protocol: gemini(), least: { contents: [{ role: "user", parts: [{ text: "Hi" }] }] } },
   images: { protocol: images(), least: { prompt: "A gate" } },
 };
 export const TARGETS: { readonly [id: string]: Protocol<any> } = {
@@ -80,10 +82,17 @@ export interface Road extends AsyncDisposable {
 
 export async function roads(): Promise<Roads> {
   const up = await upstream({
-    "POST /*": (asked) =>
-      spokenAt(asked.path) ? say("Hello").to(asked) : json({ error: { message: "no" } }, 400),
+    "POST /*": (asked) => inAny(say("Hello"), asked) ?? json({ error: { message: "no" } }, 400),
   });
   return { up, open: (from, ways = {}) => open(up, from, ways), [Symbol.asyncDispose]: up.close };
+}
+
+/** Google's errors have their code and their field among the details. */
+// oxlint-disable-next-line typescript/no-explicit-any
+function errorOf({ error }: any): any {
+  if (!Array.isArray(error.details)) return error;
+  const { reason, metadata } = error.details[0];
+  return { ...error, code: reason, param: metadata?.param, details: undefined };
 }
 
 function provider(up: TestUpstream, id: string, { state, zdrFields, data }: Ways) {
@@ -128,7 +137,7 @@ async function open(up: TestUpstream, from: string, ways: Ways): Promise<Road> {
       return {
         text: up.requests.map((asked) => asked.body.toString()).join("\n"),
         status: got.status,
-        error: refused ? JSON.parse(said).error : undefined,
+        error: refused ? errorOf(JSON.parse(said)) : undefined,
         warnings: got.headers.get("x-tollgate-warnings") ?? "",
       };
     },

@@ -226,6 +226,7 @@ describe("a tool that the client runs", () => {
       messages: { ...described, input_schema: { type: "object" } },
       responses: { ...described, type: "function", parameters: { type: "object" } },
       "chat-completions": { type: "function", function: described },
+      gemini: { functionDeclarations: [described] },
     }[from];
     await using gate = await all.open(from);
     const { text } = await gate.send(into, { tools: [tool] });

@@ -83,8 +83,13 @@ it("the plug is pulled twenty times: nothing acknowledged is lost, nothing is th
 });
 
 it("and would be seen to be lost: `relaxed` acknowledges before it commits", async () => {
-  const found = await pull(5, "relaxed");
-  expect(found.lost + found.unpaid).toBeGreaterThan(0);
-  // Even so the books balance.
-  expect(found).toMatchObject({ twice: 0, open: 0, wrong: [] });
+  let seen = 0;
+  // In which kill it shows is a matter of chance.
+  for (let tries = 0; tries < 10 && seen === 0; tries++) {
+    const found = await pull(5, "relaxed");
+    seen = found.lost + found.unpaid;
+    // Even so the books balance.
+    expect(found).toMatchObject({ twice: 0, open: 0, wrong: [] });
+  }
+  expect(seen).toBeGreaterThan(0);
 });

@@ -67,6 +67,43 @@ it("text that was erased is in no byte of the ledger, its log of writes or its f
   expect(await store.verify!()).toEqual([]);
 });
 
+it("what an account is called and labelled is erased like a key's, and verify finds a record that no command wrote", async () => {
+  const { store, file, keeping } = await opened();
+  const limits = [{ scope: "account:a", unit: "nano_usd", max: 5n, per: "month" }] as const;
+  const account = {
+    id: "a",
+    created: NOON,
+    name: "canary-anna",
+    labels: { user: "canary-4711" },
+    limits,
+  };
+  await store.apply([{ do: "account", at: NOON, account: { ...account, version: 1 } }]);
+  await store.apply([
+    { do: "account", at: NOON, account: { ...account, version: 2, name: "canary-berta" } },
+  ]);
+  expect(await store.verify!()).toEqual([]);
+  const { values } = await keeping.erase({ label: { name: "user", value: "canary-4711" } });
+  expect(values).toHaveLength(1);
+  expect(found(file, "canary-4711")).toEqual([]);
+  expect((await store.accounts!()).items).toMatchObject([
+    { id: "a", version: 3, name: "canary-berta", labels: { user: "erased" }, limits },
+  ]);
+  expect(await store.verify!()).toEqual([]);
+  const db = new DatabaseSync(file);
+  for (const change of [
+    `UPDATE account SET record = replace(record, '"5"', '"500"')`,
+    "UPDATE account SET record = replace(record, 'berta', 'clara')",
+    "UPDATE account SET id = 'b'",
+    "DELETE FROM account",
+  ]) {
+    db.exec(`CREATE TABLE x AS SELECT * FROM account; ${change}`);
+    expect((await store.verify!()).length, change).toBeGreaterThan(0);
+    db.exec("DELETE FROM account; INSERT INTO account SELECT * FROM x; DROP TABLE x");
+    expect(await store.verify!()).toEqual([]);
+  }
+  db.close();
+});
+
 it("neither is what a key was called before, nor a hash that tells it to who guesses", async () => {
   const { store, file, keeping } = await opened();
   for (const name of ["canary-ann", "canary-bob"])
@@ -159,7 +196,7 @@ it("a copy is put where no ledger is, whole and verified, and erasures are repla
   const other = next.store.keeping as typeof keeping;
   const db = new DatabaseSync(copy);
   db.exec(
-    "UPDATE meter SET level = '9' WHERE 1; INSERT INTO meter VALUES ('requests|total|0|x', '4', 0, '9')",
+    "UPDATE meter SET level = '9' WHERE 1; INSERT INTO meter (id, level, at, max) VALUES ('requests|total|0|x', '4', 0, '9')",
   );
   await expect(other.restore(copy)).rejects.toThrow(/not as it was written.*meter/);
   expect(existsSync(at)).toBe(false);

@@ -12,6 +12,7 @@ interface Instance extends StoreOwner {
   hear: (news: StoreNews) => void;
   state: "live" | "left" | "dead";
   heard: number;
+  aheadMs?: number;
 }
 
 export interface SharedLedger {
@@ -76,11 +77,17 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
             return fail("conflict", "This instance was taken for dead.", { code: "fenced" });
           batch.forEach(checkCommand);
           mine.heard = Date.now();
+          for (const command of batch)
+            if (command.do === "alive") {
+              mine.aheadMs = command.at - mine.heard;
+              mine.about = command.about ?? mine.about;
+            }
           writing = me;
           const verdicts = commit(() =>
             structuredClone(batch).map((command) => book.apply(command)),
           );
           if (batch.some(({ do: kind }) => kind === "key")) tell({ type: "keys" }, me);
+          if (batch.some(({ do: kind }) => kind === "account")) tell({ type: "accounts" }, me);
           if (batch.some(({ do: kind }) => kind === "alive")) recover(me);
           return verdicts;
         },
@@ -92,7 +99,14 @@ export function sharedLedger(lease = { ms: 15_000, beatMs: 5_000 }): SharedLedge
           made.catch(() => decided.delete(name));
           return made;
         },
-        instances: async () => [...instances.values()].map(({ hear: _, ...each }) => ({ ...each })),
+        instances: async () =>
+          [...instances.values()].map(({ hear: _, ...each }) => ({
+            ...each,
+            lagMs: 0,
+            open: [...book.open.values()].filter(({ row }) => row.instance === each.instance)
+              .length,
+          })),
+        counted: async (limits, at) => book.counted(limits, at),
         ...journalReads(journal),
       };
     },

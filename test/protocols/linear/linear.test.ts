@@ -28,6 +28,7 @@ const chats: { readonly [id: string]: Protocol<"chat"> } = {
   "chat-completions": chatCompletions(),
   messages: messages(),
   responses: responses(),
+  gemini: gemini(),
 };
 
 /** A backend that wants everything else than usual: each of its traits is a walk over the request. */
@@ -45,7 +46,6 @@ const odd = chatCompletions({
 const targets: readonly (readonly [name: string, Protocol<"chat">, Partial<CallContext>])[] = [
   ...Object.entries(chats).map(([id, protocol]) => [id, protocol, {}] as const),
   ["an odd imitator", odd, {}],
-  ["gemini", gemini(), { model: "gemini-3-pro" }],
   ["an early gemini", gemini(), { model: "gemini-2.0-flash" }],
 ];
 
@@ -169,6 +169,10 @@ const declaring: { readonly [id: string]: (n: number) => Body } = {
   }),
   messages: (n) => ({ tools: times(n, (i) => ({ name: `f${i}` })) }),
   responses: (n) => ({ tools: times(n, (i) => ({ type: "function", name: `f${i}` })), input: "x" }),
+  gemini: (n) => ({
+    tools: [{ functionDeclarations: times(n, (i) => ({ name: `f${i}` })) }],
+    generationConfig: { thinkingConfig: { includeThoughts: true } },
+  }),
 };
 
 describe.each(Object.keys(chats))("an answer for %s", (id) => {

@@ -179,7 +179,73 @@ const chat = wires["chat-completions"]!;
 const hi = chat.says("user", [chat.text("Hi")]);
 const said = (more: JsonObject): Json => ({ role: "assistant", content: "x", ...more });
 
+/** As a client of gemini gets it. */
+const enveloped = (n: number): string =>
+  Buffer.from(
+    JSON.stringify([
+      "tg1",
+      ...times(n, () => ({ o: "messages", k: "signature", d: "c2ln", t: "x" })),
+    ]),
+  ).toString("base64");
+const google = wires["gemini"]!;
+const hello = google.says("user", [google.text("Hi")]);
+const called = (thoughtSignature: string) => ({
+  functionCall: { name: "f", args: {} },
+  thoughtSignature,
+});
+
 const OWN: { readonly [protocol: string]: Bodies } = {
+  gemini: {
+    "calls in envelopes": (n) =>
+      google.body([
+        ...hello,
+        ...google.says(
+          "assistant",
+          times(n, () => called(enveloped(1))),
+        ),
+        ...hello,
+      ]),
+    "an envelope of many": (n) =>
+      google.body([...hello, ...google.says("assistant", [called(enveloped(n))]), ...hello]),
+    "words, and envelopes after them": (n) =>
+      google.body([
+        ...hello,
+        ...google.says("assistant", [
+          ...times(n, () => google.text("x")),
+          ...times(n, () => ({ text: "", thoughtSignature: enveloped(1) })),
+        ]),
+        ...hello,
+      ]),
+    "members by their other names": (n) =>
+      google.body([
+        {
+          role: "user",
+          parts: times(n, () => ({ inline_data: { mime_type: "image/png", data: "AAAA" } })),
+        },
+      ]),
+    "a schema in other words": (n) =>
+      google.body(hello, {
+        tools: [
+          google.tool("f", {
+            type: "OBJECT",
+            properties: Object.fromEntries(
+              times(n, (i) => [`a${i}`, { type: "STRING", nullable: true }]),
+            ),
+          }),
+        ],
+      }),
+    "many hosted tools": (n) =>
+      google.body(hello, { tools: times(n, () => ({ googleSearch: {} })) }),
+    "calls that no id leads to": (n) =>
+      google.body([
+        ...hello,
+        { role: "model", parts: times(n, () => ({ functionCall: { name: "f", args: {} } })) },
+        {
+          role: "user",
+          parts: times(n, () => ({ functionResponse: { name: "f", response: { a: 1 } } })),
+        },
+      ]),
+  },
   "chat-completions": {
     "many of many tools allowed": (n) =>
       chat.body(hi, {

@@ -79,8 +79,46 @@ const responses: Wire = {
   body: (input, more) => ({ model: "m", input, ...more }),
 };
 
+const inline = (url: string): JsonObject => {
+  const [, mimeType, data] = /^data:([^;]+);base64,(.*)$/.exec(url) ?? [];
+  return data === undefined
+    ? { fileData: { mimeType: "image/png", fileUri: url } }
+    : { inlineData: { mimeType, data } };
+};
+
+const gemini: Wire = {
+  text: (text) => ({ text }),
+  image: inline,
+  says: (role, parts) => [{ role: role === "assistant" ? "model" : "user", parts }],
+  calls: (all) => [
+    {
+      role: "model",
+      parts: all.map(({ id, name, args }) => ({
+        functionCall: { id, name, args: args.length < 1000 ? JSON.parse(args) : { a: args } },
+      })),
+    },
+  ],
+  results: (all) => [
+    {
+      role: "user",
+      // Half of the clients name no id.
+      parts: all.map(({ id, parts }, i) => ({
+        functionResponse: {
+          ...(i % 2 && { id }),
+          name: `f${i % 7}`,
+          response: { output: "ok" },
+          parts: parts.filter((part) => !(part as JsonObject)["text"]),
+        },
+      })),
+    },
+  ],
+  tool: (name, parameters) => ({ functionDeclarations: [{ name, parameters }] }),
+  body: (contents, more) => ({ model: "m", contents, ...more }),
+};
+
 export const wires: { readonly [protocol: string]: Wire } = {
   "chat-completions": chat,
   messages,
   responses,
+  gemini,
 };

@@ -74,7 +74,7 @@ describe("defaults and forms", () => {
     for (const text of ["{}", "# nothing\n{}", "providers:\nmodels:\nlisten:\n"]) {
       const config = await good(text);
       expect(config).toMatchObject({
-        listen: { host: "127.0.0.1", port: 8787, hosts: [], origins: [] },
+        listen: [{ host: "127.0.0.1", port: 8787, hosts: [], origins: [] }],
         workers: 1,
         drainMs: 300_000,
         strict: false,
@@ -246,7 +246,7 @@ providers:
     } as const;
     const config = await good({ listen: { port: 1, origins: ["https://a.test"] } }, { overrides });
     expect(config).toMatchObject({
-      listen: { host: "::1", port: 0, origins: ["https://a.test"] },
+      listen: [{ host: "::1", port: 0, origins: ["https://a.test"] }],
       stateDir: "/tmp/s",
       workers: "auto",
       log: { level: "debug" },
@@ -313,7 +313,7 @@ providers:
 `.replace('"${env:N:-}"', '"${env:M:-4096}"'),
       { env },
     );
-    expect([config.listen.port, config.strict, config.workers, config.maxBodyBytes]).toEqual([
+    expect([config.listen[0]!.port, config.strict, config.workers, config.maxBodyBytes]).toEqual([
       123,
       true,
       "auto",
@@ -363,7 +363,11 @@ describe("include", () => {
     expect([...config!.providers.keys()]).toEqual(["demo", "a", "b"]);
     // A path is relative to the file it stands in.
     const stateDir = join(main, "../providers/s");
-    expect(config).toMatchObject({ workers: 2, stateDir, listen: { host: "localhost", port: 1 } });
+    expect(config).toMatchObject({
+      workers: 2,
+      stateDir,
+      listen: [{ host: "localhost", port: 1 }],
+    });
   });
   it("says where in which file, in the order read, and where a key stood first", async () => {
     const main = write({

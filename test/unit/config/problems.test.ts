@@ -32,6 +32,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/admin-exposed
     config/alias-cycle
     config/alias-inside
+    config/bad-certificate
     config/bad-name
     config/bad-reference
     config/bad-value
@@ -46,6 +47,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/file-too-large
     config/file-unreadable
     config/forbidden-key
+    config/idle-weight
     config/include-folder
     config/include-nested
     config/include-path
@@ -55,6 +57,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/keep
     config/look-alike
     config/missing-key
+    config/mode-without-socket
     config/nested-reference
     config/no-admin-listener
     config/no-provider-left
@@ -64,6 +67,7 @@ it("ids are slugs with a stable place in CI scripts: a changed one shows here", 
     config/not-utf8
     config/number
     config/same-credential
+    config/same-listener
     config/same-token
     config/star-carries-nothing
     config/syntax

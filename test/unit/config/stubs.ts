@@ -1,5 +1,6 @@
 // Definitions with the names of real plugins and just enough options to be wrong about, behind the real loader.
 import { createLoader } from "../../../src/loader/load.ts";
+import { DEFAULT_FRONTENDS } from "../../../src/config/skeleton.ts";
 import type { Builtin } from "../../../src/loader/find.ts";
 import auth from "../../../plugins/middleware/auth.ts";
 import {
@@ -134,10 +135,7 @@ export const builtin: Builtin = {
     anthropic: module(definitions.anthropic),
   },
   frontend: Object.fromEntries(
-    ["chat-completions", "messages", "responses", "images", "models", "usage"].map((n) => [
-      n,
-      frontend(n),
-    ]),
+    [...DEFAULT_FRONTENDS, "gemini", "usage"].map((n) => [n, frontend(n)]),
   ),
   middleware: {
     // Its keys name accounts.
@@ -145,7 +143,12 @@ export const builtin: Builtin = {
     ...Object.fromEntries(["zdr", "limits", "usage"].map((n) => [n, middleware(n)])),
     guard: module(guard),
   },
-  observer: { watch: module(watch) },
+  observer: {
+    watch: module(watch),
+    console: module(
+      defineObserver({ api: 1, name: "console", summary: "Pages", sends: "nowhere", setup: never }),
+    ),
+  },
   store: { sqlite: module(sqlite) },
 };
 

@@ -1,8 +1,25 @@
 // Sums of sums are the sums of their rows, whatever their order, and their text is one.
 import { expect, it } from "vitest";
 import * as fc from "fast-check";
-import { createSubtotals, createTotals, DEPTHS, groupsOf, readSubtotals } from "tollgate/store";
-import type { Summand } from "tollgate/store";
+import {
+  createSubtotals,
+  createTotals,
+  type Depth,
+  depthOf,
+  DEPTHS,
+  groupsOf,
+  readSubtotals,
+} from "tollgate/store";
+import type { Summand, TotalsQuery } from "tollgate/store";
+
+/** What each depth must be able to say. */
+const SAYS: Readonly<Record<Depth, TotalsQuery["by"]>> = {
+  calls: ["provider", "model", "credential", "outcome", "price", "state"],
+  holders: ["key", "accounts", "state"],
+  tags: ["key", "account", "label", "state"],
+  keys: ["provider", "model", "key", "accounts", "state"],
+  labels: ["provider", "model", "key", "labels", "state"],
+};
 
 const row: fc.Arbitrary<Summand> = fc.record({
   kind: fc.constantFrom("settle" as const, "settle" as const, "adjust" as const),
@@ -43,8 +60,8 @@ it("are the same in any order and in any parts, at every depth", () => {
         }
         expect(parts.text()).toBe(whole.text());
         expect(readSubtotals(whole.text()).text()).toBe(whole.text());
-        const plain = createTotals(["provider", "model", "state"]);
-        const fast = createTotals(["provider", "model", "state"]);
+        const plain = createTotals(SAYS[depth]);
+        const fast = createTotals(SAYS[depth]);
         for (const each of rows)
           if (each.kind === "adjust" || each.state !== "void") plain.add(each);
         for (const [facts, amounts] of groupsOf(parts.text())) fast.take(facts, amounts, 0, {});
@@ -53,6 +70,15 @@ it("are the same in any order and in any parts, at every depth", () => {
     ),
     { numRuns: 300 },
   );
+});
+
+it("the least depth that can answer is taken", () => {
+  for (const depth of DEPTHS) expect(depthOf(SAYS[depth], {})).toBe(depth);
+  expect(depthOf(["state", "day", "hour"], {})).toBeUndefined();
+  expect(depthOf(["state"], { account: "a" })).toBe("holders");
+  expect(depthOf(["key"], { outcome: "ok" })).toBe("keys");
+  expect(depthOf([], { label: "a=b" })).toBe("tags");
+  expect(depthOf(["model"], { label: "a=b" })).toBe("labels");
 });
 
 it("fractions add up to what a person would write", () => {

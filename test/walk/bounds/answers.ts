@@ -5,7 +5,7 @@ import { imageWork } from "../../../src/model/image-work.ts";
 import { HeldBytes } from "../../../src/walk/answer/held-bytes.ts";
 import { backend, scene, type Scene } from "../../kit/scene.ts";
 import { until } from "../../kit/waits.ts";
-import { chats } from "../../protocols/codecs.ts";
+import { chats, LEAST } from "../../protocols/codecs.ts";
 import { toy } from "../toy.ts";
 import { faultIn, type Driver, type Outcome, type Way } from "./way.ts";
 
@@ -196,11 +196,6 @@ const SAID =
   event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) +
   event({ usage: { prompt_tokens: 1, completion_tokens: 1 } }) +
   "data: [DONE]\n\n";
-const LEAST: { readonly [id: string]: object } = {
-  "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
-  messages: { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 },
-  responses: { input: "Hi" },
-};
 
 /** A stream that begins with these bytes, to a client of another protocol or of the same one. */
 const begun = (from: string, stream: boolean, begin: (n: number) => string): Way => ({

@@ -79,6 +79,25 @@ describe("the gate", () => {
     expect(gate.waiting).toBe(0);
   });
 
+  it("refuses none for time in which the process itself did not run", () => {
+    let now = 0;
+    const gate = new Gate({ most: 1, waitMs: 500 }, EASY, undefined, () => now);
+    void gate.enter("a");
+    let refused = 0;
+    gate.enter("a")!.catch(() => refused++);
+    for (let i = 0; i < 20; i++) {
+      // Its timer is due after some milliseconds, and comes seconds later.
+      now += 3_000;
+      vi.advanceTimersByTime(3);
+    }
+    expect(gate.waiting).toBe(1);
+    for (let i = 0; i < 200; i++) {
+      now += 3;
+      vi.advanceTimersByTime(3);
+    }
+    expect(gate.waiting).toBe(0);
+  });
+
   it("a queue that stands is served from its end, and refuses within milliseconds", async () => {
     const { gate, enter } = scene(10, 100);
     for (let i = 0; i < 10; i++) enter("a");
@@ -99,6 +118,39 @@ describe("the gate", () => {
     const served = late.filter(({ state }) => state === "in");
     expect(served.length).toBeGreaterThan(190);
     expect(Math.max(...served.map(({ after }) => after))).toBeLessThanOrEqual(5);
+  });
+
+  // Calls that take as long as each other come and go together: the queue is empty for a moment, and too much all the same.
+  it("goes on refusing within milliseconds while there is too much, whatever empties the queue", async () => {
+    const [most, takes] = [64, 200];
+    const { gate, enter, came } = scene(most, 250);
+    const ends: number[] = [];
+    const refused: number[] = [];
+    let [served, looked] = [0, 0];
+    for (let ms = 0; ms < 6_000; ms++) {
+      while (ends[0] === ms) {
+        ends.shift();
+        gate.leave("a");
+      }
+      for (let i = 0; i < 1 + Number(ms % 24 !== 0); i++) enter("a");
+      await vi.advanceTimersByTimeAsync(1);
+      for (; came[looked] && came[looked]!.state === "in"; looked++) {
+        ends.push(ms + takes);
+        if (ms > 1_000) served++;
+      }
+      for (let i = looked; i < came.length; i++) {
+        const { state, after } = came[i]!;
+        if (state === "waits") continue;
+        came.splice(i--, 1);
+        if (state === "in") {
+          ends.push(ms + takes);
+          if (ms > 1_000) served++;
+        } else if (ms > 1_000) refused.push(after);
+      }
+    }
+    expect(served).toBeGreaterThan(0.95 * 5 * ((most * 1_000) / takes));
+    expect(refused.length).toBeGreaterThan(1_000);
+    expect(Math.max(...refused)).toBeLessThanOrEqual(5);
   });
 
   it("a key with little goes before one with much, and is not refused for it", async () => {
@@ -156,7 +208,16 @@ describe("the gate", () => {
 
   it("takes nothing while the process is late with everything", () => {
     const gate = new Gate({ most: 10, waitMs: 100 }, { ...EASY, over: true });
+    void gate.enter("a");
     expect(() => gate.arrive()).toThrow("more to do");
+  });
+
+  it("takes what comes when it has nothing else to do, however late it was just now", () => {
+    const gate = new Gate({ most: 10, waitMs: 100 }, { ...EASY, over: true });
+    gate.arrive();
+    expect(gate.enter("a")).toBeUndefined();
+    gate.leave("a");
+    gate.arrive();
   });
 });
 
@@ -187,13 +248,23 @@ describe("the limit", () => {
   it("falls while they take longer, never below what is always possible, and comes back", () => {
     const limit = new AdaptiveLimit(1_000, 0);
     let now = pass(limit, 0, 10, 2, 900);
-    now = pass(limit, now, 3, 300, 900);
+    now = pass(limit, now, 13, 300, 900);
     expect(limit.now).toBeLessThan(600);
     now = pass(limit, now, 50, 300, 900);
     expect(limit.now).toBe(LEAST);
     // It is in the way, and calls are as fast as ever: within two seconds it is where it was.
     now = pass(limit, now, 20, 2, 1_000);
     expect(limit.now).toBe(1_000);
+  });
+
+  it("stays where it is for a burst that is through within a second, however slow it was", () => {
+    const limit = new AdaptiveLimit(1_000, 0);
+    let now = pass(limit, 0, 10, 2, 100);
+    for (let i = 0; i < 5; i++) {
+      now = pass(limit, now, 9, 900, 900);
+      expect(limit.now).toBe(1_000);
+      now = pass(limit, now, 1, 2, 100);
+    }
   });
 
   it("falls when the process is late though no call is measured, and an operator's own number holds", () => {

@@ -1,10 +1,9 @@
 // An answer under an id of 10 MB: neither the ledger nor the log has any of it, and the client has its answer.
 import { describe, expect, it } from "vitest";
 import type { Settle } from "tollgate/plugin";
-import { gemini } from "tollgate/protocols/gemini";
 import { beyond } from "../../../src/lib/bounds.ts";
 import { backend, scene } from "../../kit/scene.ts";
-import { chats } from "../../protocols/codecs.ts";
+import { chats, LEAST } from "../../protocols/codecs.ts";
 
 const ID = "i".repeat(10_000_000);
 const event = (data: object, name = "") =>
@@ -106,12 +105,6 @@ const SAYS: { readonly [wire: string]: readonly [whole: () => string, streamed: 
   ],
   gemini: [() => JSON.stringify(generated), () => event(generated)],
 };
-const PROTOCOLS: typeof chats = { ...chats, gemini: gemini() };
-const LEAST: { readonly [id: string]: object } = {
-  "chat-completions": { messages: [{ role: "user", content: "Hi" }] },
-  messages: { messages: [{ role: "user", content: "Hi" }], max_tokens: 100 },
-  responses: { input: "Hi" },
-};
 const NAMES = Object.keys(SAYS).flatMap((wire) =>
   Object.keys(chats).flatMap((from) =>
     [true, false].map((stream) => [wire, from, stream] as const),
@@ -127,7 +120,7 @@ describe("an id of 10 MB", () => {
     await using s = await scene({
       frontend: chats[from]!,
       providers: {
-        p: { endpoints: [{ protocol: PROTOCOLS[wire]!, base: up.base, auth: "none" as const }] },
+        p: { endpoints: [{ protocol: chats[wire]!, base: up.base, auth: "none" as const }] },
       },
     });
     const got = await s.ask({ model: "p/m", stream, ...LEAST[from] });

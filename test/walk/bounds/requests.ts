@@ -2,11 +2,12 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import type { Protocol } from "tollgate/plugin";
-import { json, say, spokenAt, upstream } from "tollgate/testing";
+import { json, say, upstream } from "tollgate/testing";
 import { BOUNDS } from "../../../src/lib/bounds.ts";
 import { unseal } from "../../../src/protocols/envelope.ts";
 import { until } from "../../kit/waits.ts";
 import { scene, type Scene } from "../../kit/scene.ts";
+import { inAny } from "../../protocols/gemini/speech.ts";
 import { CLIENTS } from "../roads.ts";
 import { toy } from "../toy.ts";
 import type { Driver, Outcome, Told } from "./way.ts";
@@ -22,11 +23,10 @@ const PNG =
 const answers = () =>
   upstream({
     "POST /*": (asked) =>
-      spokenAt(asked.path)
-        ? say("Hello").to(asked)
-        : asked.path.endsWith("/toy")
-          ? json({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" })
-          : json({ created: 1, data: [{ b64_json: PNG }] }),
+      inAny(say("Hello"), asked) ??
+      (asked.path.endsWith("/toy")
+        ? json({ id: "u", say: "Hello", usage: { input: 1, output: 1 }, end: "stop" })
+        : json({ created: 1, data: [{ b64_json: PNG }] })),
   });
 
 /** A gateway for clients of one protocol, and a provider that speaks the same one. */
@@ -117,6 +117,7 @@ const TOOLS: { readonly [from: string]: (i: number) => object | number } = {
   "chat-completions": (i) => ({ type: "function", function: { name: `f${i}` } }),
   messages: (i) => ({ name: `f${i}`, input_schema: { type: "object" } }),
   responses: (i) => ({ type: "function", name: `f${i}`, parameters: {}, strict: false }),
+  gemini: (i) => ({ functionDeclarations: [{ name: `f${i}` }] }),
 };
 const listed = (n: number, one: (i: number) => unknown) =>
   JSON.stringify(Array.from({ length: n }, (_, i) => one(i)));

@@ -1,4 +1,5 @@
-// Clients that leave at a random byte: upstream is let go, the call has its row, and the row counts what was sent.
+// Clients that leave at a random byte, by FIN, by RST or with one half of their connection: upstream is let go at once, the call has
+// its row, and the row counts what was sent.
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
@@ -8,6 +9,7 @@ import type { Entry } from "tollgate/plugin";
 import { startGateway, type Daemon } from "../kit/daemon.ts";
 import { biller, priced, PRICED, wished } from "./biller.ts";
 import { chance, type Rig, type Verdict } from "./rig.ts";
+import { percentile } from "./swarm.ts";
 import { PROVIDERS } from "./traffic.ts";
 
 const yaml = (url: string) => `
@@ -24,20 +26,28 @@ const PATHS = ["/v1/chat/completions", "/v1/messages", "/v1/responses"] as const
 const WORDS = 150;
 /** An upstream that is not let go within this has been forgotten. */
 const GONE_MS = 2_000;
-/** Words that may be on the way when a client leaves: upstream makes one a millisecond, and the machine may be busy. */
+/** Of all but one in a hundred, on a machine that runs little else. */
+const LET_GO_MS = 100;
+const WAYS = ["fin", "rst", "half"] as const;
+type Way = (typeof WAYS)[number];
+/** Words that may be on the way when a client leaves; on a busy machine all that it has not heard. */
 const ON_THE_WAY = 60;
 
-export async function disconnect(of: {
-  times: number;
-  seed: number;
-  clients: number;
-}): Promise<Verdict> {
+export interface HangupsOptions {
+  readonly times: number;
+  readonly seed: number;
+  readonly clients: number;
+  /** Upstream looks late whether it was let go: what the checker must find. */
+  readonly mutant?: "keeps-upstream";
+}
+
+export async function hangups(of: HangupsOptions): Promise<Verdict> {
   const chanced = chance(of.seed);
   const wrong: string[] = [];
   await using upstream = await biller();
   const dir = await mkdtemp(join(tmpdir(), "tollgate-leave-"));
   const daemon = await startGateway({ yaml: yaml(upstream.up.url), dir });
-  const left = new Map<string, number>();
+  const left = new Map<string, Left>();
   try {
     let next = 0;
     const lane = async () => {
@@ -51,7 +61,7 @@ export async function disconnect(of: {
             chanced.one(PATHS),
             `${chanced.one(PROVIDERS)}/model`,
             chanced.below(20_000),
-            chanced.often(0.5),
+            chanced.one(WAYS),
           ),
         );
       }
@@ -61,6 +71,14 @@ export async function disconnect(of: {
     const open = () => upstream.bill.filter(({ asked }) => asked.state === "open");
     while (open().length > 0 && performance.now() < until) await sleep(20);
     for (const { tag } of open()) wrong.push(`${tag}: upstream was not let go`);
+    const lateBy = upstream.bill.flatMap(({ tag, asked }) =>
+      asked.abortedAt === undefined || !left.has(tag)
+        ? []
+        : [Math.max(0, asked.abortedAt - left.get(tag)!.at) + (of.mutant ? 2 * LET_GO_MS : 0)],
+    );
+    const p99 = percentile(lateBy, 0.99);
+    if (p99 > LET_GO_MS)
+      wrong.push(`upstream was let go ${p99.toFixed(0)} ms after its client left`);
     await sleep(200);
 
     const rows = new Map<string, Entry>();
@@ -101,34 +119,57 @@ export async function disconnect(of: {
         wrong.push(`${tag}: left early, and ${row.state}`);
       // Words have five to six bytes, and an estimate three bytes a token: never less than what was sent, never far above.
       const output = row.usage.output ?? 0;
-      const [least, most] = [(owes.output ?? 0) - ON_THE_WAY, (owes.output ?? 0) * 3 + 10];
+      const made = owes.output ?? 0;
+      const heard = left.get(tag)?.heard ?? 0;
+      const [least, most] = [Math.min(heard, made - ON_THE_WAY), made * 3 + 10];
       if (row.state === "estimated" && (output < least || output > most))
-        wrong.push(`${tag}: ${output} counted, ${owes.output} made, ${asked.sent} bytes sent`);
+        wrong.push(
+          `${tag}: ${output} counted, ${made} made, ${heard} heard, ${asked.sent} bytes sent`,
+        );
     }
-    return { wrong, counts: { times: of.times, cut, rows: rows.size }, seed: of.seed };
+    return {
+      wrong,
+      counts: { times: of.times, cut, rows: rows.size, p99: `${p99.toFixed(0)}ms` },
+      seed: of.seed,
+    };
   } finally {
     await daemon.stop();
     await rm(dir, { recursive: true, force: true });
   }
 }
 
-/** Reads so many bytes of the body, and goes: politely or not. */
+interface Left {
+  readonly at: number;
+  /** Words that the client has been told. */
+  readonly heard: number;
+}
+
+/** Reads so many bytes of the body, and goes. */
 function leave(
   at: Daemon,
   tag: string,
   path: string,
   model: string,
   bytes: number,
-  rude: boolean,
-): Promise<number> {
+  way: Way,
+): Promise<Left> {
   const words = wished({ tag, words: WORDS, gap: 1 });
   const body = path.endsWith("responses")
     ? { model, stream: true, input: words }
     : { model, stream: true, max_tokens: 500, messages: [{ role: "user", content: words }] };
   return new Promise((resolve) => {
-    let seen = 0;
+    let text = "";
+    let wentAt = 0;
+    const go = () => {
+      if (wentAt > 0) return;
+      wentAt = performance.now();
+      if (way === "rst") req.socket?.resetAndDestroy();
+      else if (way === "fin") req.destroy();
+      // It says that it sends nothing more, and goes on reading: gone all the same.
+      else req.socket?.end();
+    };
     // Some do not even wait for the first byte.
-    if (bytes < 300) setTimeout(() => req.destroy(), bytes / 10).unref();
+    if (bytes < 300) setTimeout(go, bytes / 10).unref();
     const req = request(
       `${at.url}${path}`,
       {
@@ -144,23 +185,22 @@ function leave(
       },
       (res) => {
         res.on("data", (chunk: Buffer) => {
-          seen += chunk.length;
-          if (seen < bytes) return;
-          if (rude) req.socket?.resetAndDestroy();
-          else req.destroy();
+          text += chunk.toString("latin1");
+          if (text.length >= bytes) go();
         });
         res.on("error", () => {});
-        res.on("close", () => resolve(seen));
       },
     );
-    req.on("error", () => resolve(seen));
-    req.on("close", () => resolve(seen));
+    req.on("error", () => {});
+    req.on("close", () => {
+      resolve({ at: wentAt || performance.now(), heard: text.match(/word\d/g)?.length ?? 0 });
+    });
     req.end(JSON.stringify(body));
   });
 }
 
 export const rig: Rig = {
-  options: { times: 1_000, seed: Date.now() % 1e6, clients: 8 },
+  options: { times: 2_000, seed: Date.now() % 1e6, clients: 8 },
   run: ({ times, seed, clients }) =>
-    disconnect({ times: Number(times), seed: Number(seed), clients: Number(clients) }),
+    hangups({ times: Number(times), seed: Number(seed), clients: Number(clients) }),
 };

@@ -1,0 +1,33 @@
+// The console's page, made once and packed as tightly as it goes, so that an operator's machine needs no tool for it.
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { readFile } from "node:fs/promises";
+import { built } from "../plugins/observers/console/bundling.ts";
+
+const WEB = new URL("../plugins/observers/console/web/", import.meta.url);
+
+/** What a browser loads before it shows anything, packed with gzip. */
+const MOST_BYTES = 120_000;
+
+export async function pages(into: string): Promise<void> {
+  const html = await readFile(new URL("index.html", WEB), "utf8");
+  const { js, css } = await built(WEB, html);
+  mkdirSync(into, { recursive: true });
+  writeFileSync(join(into, "index.html"), html);
+  let bytes = html.length;
+  for (const [name, { plain }] of [
+    ["app.js", js],
+    ["app.css", css],
+  ] as const) {
+    const gz = gzipSync(plain, { level: 9 });
+    const params = { [constants.BROTLI_PARAM_QUALITY]: 11 };
+    bytes += gz.length;
+    writeFileSync(join(into, name), plain);
+    writeFileSync(join(into, `${name}.gz`), gz);
+    writeFileSync(join(into, `${name}.br`), brotliCompressSync(plain, { params }));
+  }
+  if (bytes > MOST_BYTES)
+    throw new Error(`The console is ${bytes} bytes with gzip; it may be ${MOST_BYTES}.`);
+  console.log(`console: ${Math.ceil(bytes / 1_000)} kB with gzip`);
+}

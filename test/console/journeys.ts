@@ -1,0 +1,364 @@
+// What operators do in the console, done by a browser: each journey in a context of its own, signed in by a link of its own.
+import assert from "node:assert/strict";
+import type { Browser, BrowserContext, Page } from "playwright-core";
+import { BESIDE_OTHERS } from "../rig/rig.ts";
+import { axe, complaints, overflow } from "./browser.ts";
+import type { Stage } from "./stage.ts";
+import { VIEWS } from "./views.ts";
+
+export interface Journey {
+  readonly name: string;
+  run(stage: Stage, browser: Browser): Promise<void>;
+}
+
+type Options = NonNullable<Parameters<Browser["newContext"]>[0]>;
+
+const VIOLATIONS = `addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
+  console.error("policy: " + violatedDirective + " " + blockedURI));`;
+
+/** Signed in, with a page whose complaints fail the journey. */
+async function inside(
+  stage: Stage,
+  browser: Browser,
+  address: string,
+  walk: (page: Page, context: BrowserContext) => Promise<void>,
+  options: Options = {},
+): Promise<void> {
+  const context = await browser.newContext(options);
+  await context.addInitScript(VIOLATIONS);
+  await stage.enter(context);
+  const page = await context.newPage();
+  const said = complaints(page);
+  await page.goto(`${stage.console}${address}`);
+  await walk(page, context);
+  await context.close();
+  assert.deepEqual(said, []);
+}
+
+const looks = (colorScheme: "light" | "dark"): Journey => ({
+  name: `every view in ${colorScheme}: shown, no finding of axe, no complaint, no wider than its window`,
+  run: async (stage, browser) => {
+    const found: string[] = [];
+    for (const { name, address, shows } of VIEWS)
+      await inside(
+        stage,
+        browser,
+        address,
+        async (page) => {
+          await page.getByText(shows).first().waitFor();
+          found.push(...(await axe(page)).map((each) => `${name}: ${each}`));
+          const { by, of } = await overflow(page);
+          if (by > 0) found.push(`${name}: ${by} px too wide: ${of.join(", ")}`);
+        },
+        { colorScheme, viewport: { width: 1280, height: 800 }, reducedMotion: "reduce" },
+      );
+    assert.deepEqual(found, []);
+  },
+});
+
+const door: Journey = {
+  name: "a link opens once, and what is not signed in sees the door",
+  async run(stage, browser) {
+    const { url } = (await stage.gateway.ask("console")) as { url: string };
+    const first = await browser.newContext();
+    const page = await first.newPage();
+    await page.goto(url);
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    assert.equal(new URL(page.url()).hash, "");
+    const cookies = await first.cookies();
+    assert.deepEqual(
+      cookies.map(({ httpOnly, sameSite }) => [httpOnly, sameSite]),
+      [[true, "Strict"]],
+    );
+    const second = await (await browser.newContext()).newPage();
+    await second.goto(url);
+    await second.getByRole("alert").waitFor();
+    assert.deepEqual(await axe(second), []);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByText("tollgate console").waitFor();
+    await page.goto(`${stage.console}/usage`);
+    await page.getByText("tollgate console").waitFor();
+    await first.close();
+    await second.context().close();
+  },
+};
+
+const asks: Journey = {
+  name: "the playground asks through each frontend, and its request's story has the bill",
+  run: (stage, browser) =>
+    inside(stage, browser, "/playground?model=acme/echo", async (page) => {
+      await page.getByRole("button", { name: "Make one for an hour" }).click();
+      const send = page.getByRole("button", { name: "Send" });
+      const answer = page.getByRole("region", { name: "Answer", exact: true }).last();
+      for (const name of ["Chat completions", "Messages", "Responses"]) {
+        await page.getByRole("button", { name, exact: true }).click();
+        await page.getByLabel("Prompt").fill(`Said by ${name}`);
+        await send.click();
+        await answer.getByText(`Said by ${name}`).waitFor();
+        await page.getByText("Whole", { exact: true }).waitFor();
+      }
+      await page.getByRole("link", { name: /request's story/ }).click();
+      const story = page.getByRole("dialog");
+      await story.getByText("Bill of call 1").waitFor();
+      await story.getByText("computed again: the same").waitFor();
+      assert.equal(await page.getByText("Said by Responses").count(), 0);
+      assert.deepEqual(await axe(page), []);
+      await page.keyboard.press("Escape");
+      await story.waitFor({ state: "detached" });
+      await page.goto(`${stage.console}/playground?frontend=images&model=demo/image`);
+      await page.getByRole("button", { name: "Make one for an hour" }).click();
+      await send.click();
+      await page.getByAltText("Picture 1 of the answer").waitFor();
+    }),
+};
+
+/** A pixel, as PNG. */
+const PIXEL =
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const offers: Journey = {
+  name: "the playground offers a tool and a picture, and asks for zero data retention, through each frontend",
+  run: (stage, browser) =>
+    inside(stage, browser, "/playground?model=demo/tools", async (page) => {
+      await page.getByRole("button", { name: "Make one for an hour" }).click();
+      const send = page.getByRole("button", { name: "Send" });
+      const wire = page.getByRole("region", { name: "What went over the wire" });
+      const side = (name: string) =>
+        page.getByRole("group", { name: "Side" }).getByRole("button", { name }).click();
+      await page.getByRole("checkbox", { name: "Offer a tool" }).check();
+      await page.getByRole("checkbox", { name: "Zero data retention" }).check();
+      for (const [name, tool] of [
+        ["Chat completions", '"function"'],
+        ["Messages", '"input_schema"'],
+        ["Responses", '"parameters"'],
+      ] as const)
+        for (const stream of [true, false]) {
+          await page.getByRole("button", { name, exact: true }).click();
+          await page.getByRole("checkbox", { name: "Stream" }).setChecked(stream);
+          await send.click();
+          const calls = page.getByRole("region", { name: "Calls of tools" });
+          await calls.getByText("toll_of").waitFor();
+          await calls.getByText("vehicle").waitFor();
+          await page.getByText("Whole", { exact: true }).waitFor();
+          await side("Request");
+          assert.match(await wire.innerText(), new RegExp(tool), name);
+          await side("Head");
+          assert.match(await wire.innerText(), /service-zdr: \S/, name);
+        }
+      const code = page.getByRole("region", { name: "The request in code" });
+      assert.match(await code.innerText(), /service-zdr: required/i);
+      await page.getByRole("checkbox", { name: "Offer a tool" }).uncheck();
+      await page.getByLabel("Model", { exact: true }).fill("demo/echo");
+      await page.getByLabel("Add a picture").setInputFiles({
+        name: "pixel.png",
+        mimeType: "image/png",
+        buffer: Buffer.from(PIXEL, "base64"),
+      });
+      await page.getByRole("button", { name: "Leave the picture out" }).waitFor();
+      for (const [name, form] of [
+        ["Chat completions", '"image_url"'],
+        ["Messages", '"media_type": "image/png"'],
+        ["Responses", '"input_image"'],
+      ] as const) {
+        await page.getByRole("button", { name, exact: true }).click();
+        await page.getByLabel("Prompt").fill(`A picture by ${name}`);
+        await send.click();
+        await page
+          .getByRole("region", { name: "Answer", exact: true })
+          .last()
+          .getByText(`A picture by ${name}`)
+          .waitFor();
+        await side("Request");
+        const sent = await wire.innerText();
+        assert.ok(sent.includes(form) && sent.includes(PIXEL.slice(0, 40)), name);
+      }
+      await page.getByLabel("Model", { exact: true }).fill("acme/echo");
+      await page.getByRole("button", { name: "Leave the picture out" }).click();
+      await page.getByText("Add a picture").waitFor();
+    }),
+};
+
+const explains: Journey = {
+  name: "routing is explained as a key and under zero data retention",
+  async run(stage, browser) {
+    await stage.gateway.ask("keys.create", { name: "narrow", models: ["demo/*"] });
+    await inside(stage, browser, "/routing?model=fast&key=narrow", async (page) => {
+      await page.getByText("model_not_allowed").first().waitFor();
+      await page.getByText("tollgate explain fast -f chat-completions --key narrow").waitFor();
+      await page.getByLabel("As key").fill("");
+      await page.getByRole("button", { name: "Explain" }).click();
+      await page.getByText("answers first").waitFor();
+      await page.getByLabel("Service-ZDR").selectOption("strict");
+      await page.getByText("--strict").waitFor();
+      assert.match(page.url(), /zdr=strict/);
+      assert.deepEqual(await axe(page), []);
+    });
+  },
+};
+
+const lives: Journey = {
+  name: "a request is seen while it is under way, and once when it is over",
+  run: (stage, browser) =>
+    inside(stage, browser, "/requests", async (page) => {
+      await page.getByText("acme/echo").first().waitFor();
+      const asked = stage.chat("demo/slow", "900 words");
+      await page.getByText("asking demo").first().waitFor();
+      await asked;
+      await page.getByText("asking demo").first().waitFor({ state: "hidden" });
+      await page.getByText("demo/slow").first().waitFor();
+    }),
+};
+
+const keeps: Journey = {
+  name: "a backup is made from the ledger's page and stands in its list",
+  run: (stage, browser) =>
+    inside(stage, browser, "/ledger", async (page) => {
+      const file = `${stage.gateway.dir}/from-the-page.tar`;
+      await page.getByLabel("A new file on the gateway's machine").fill(file);
+      await page.getByRole("button", { name: "Back up now" }).click();
+      await page.getByRole("table").getByText(file).waitFor();
+      assert.deepEqual(await axe(page), []);
+    }),
+};
+
+const follows: Journey = {
+  name: "a request appears as it ends, and the plot grows",
+  run: (stage, browser) =>
+    inside(stage, browser, "/requests", async (page) => {
+      await page.getByText("acme/echo").first().waitFor();
+      await stage.chat("acme/tools", "A request that was not there before");
+      await page.getByText("acme/tools").first().waitFor();
+      await page.getByRole("checkbox", { name: "Failed only" }).check();
+      await page.getByText("acme/tools").first().waitFor({ state: "hidden" });
+      assert.match(page.url(), /failed=yes/);
+      await page.goto(`${stage.console}/usage?range=24h&of=calls`);
+      await page.getByRole("link", { name: "acme/tools" }).waitFor();
+      await page.getByRole("button", { name: "Table" }).click();
+      await page
+        .getByRole("region", { name: /Calls by model/ })
+        .last()
+        .waitFor();
+    }),
+};
+
+const PAYLOADS = [
+  `<img src=x onerror="window.hit=1">`,
+  `"><script>window.hit=1</script>`,
+  `javascript:window.hit=1`,
+  "{{constructor.constructor('window.hit=1')()}}",
+  "</title><svg/onload=window.hit=1>",
+];
+
+const strangers: Journey = {
+  name: "names, labels and models that are markup are shown as text",
+  async run(stage, browser) {
+    for (const [i, name] of PAYLOADS.entries()) {
+      const label = name.replace(/[^ -~]/g, "").slice(0, 60);
+      const { secret } = (await stage.gateway.ask("keys.create", {
+        name: `${name} ${i}`,
+        labels: { note: label },
+      })) as { secret: string };
+      await stage.chat("acme/echo", "Hello", secret);
+      await stage.chat(name, "Hello", secret);
+    }
+    const views = ["", "/usage?by=key", "/usage?by=label", "/requests", "/keys", "/ledger"];
+    const wild = `/usage?by=${encodeURIComponent(PAYLOADS[0]!)}&model=${encodeURIComponent(PAYLOADS[1]!)}`;
+    for (const address of [...views, `/requests/${encodeURIComponent(PAYLOADS[0]!)}`, wild]) {
+      const context = await browser.newContext();
+      await stage.enter(context);
+      const page = await context.newPage();
+      await page.goto(`${stage.console}${address}`);
+      await page.locator("main.page").waitFor();
+      await page.waitForLoadState("networkidle", { timeout: 2_000 }).catch(() => {});
+      assert.equal(await page.evaluate("window.hit"), undefined, address);
+      assert.equal(await page.locator("main.page img, main.page script").count(), 0, address);
+      await context.close();
+    }
+  },
+};
+
+const keyboard: Journey = {
+  name: "the keyboard alone: skip, go to a page, sort, open and leave a story",
+  run: (stage, browser) =>
+    inside(stage, browser, "", async (page) => {
+      await page.getByRole("heading", { name: "Overview" }).waitFor();
+      await page.keyboard.press("Tab");
+      assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to the page");
+      await page.getByRole("link", { name: "Requests", exact: true }).first().focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Requests" }).waitFor();
+      assert.equal(await page.evaluate("document.activeElement.id"), "page");
+      await page.getByRole("button", { name: "Whole" }).focus();
+      await page.keyboard.press("Enter");
+      assert.equal(await page.locator("th[aria-sort=descending]").textContent(), "Whole↓");
+      await page.getByRole("link", { name: "acme/echo" }).first().focus();
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog").getByText("Timeline").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+      await page.goBack();
+    }),
+};
+
+const phone: Journey = {
+  name: "at 320 pixels every view fits, and the list of pages opens and closes",
+  run: (stage, browser) =>
+    inside(
+      stage,
+      browser,
+      "",
+      async (page) => {
+        await page.getByRole("button", { name: "Pages" }).click();
+        await page.getByRole("link", { name: "Usage", exact: true }).click();
+        await page.getByRole("heading", { name: "Usage" }).waitFor();
+        assert.equal(await page.getByRole("navigation", { name: "Pages" }).isVisible(), false);
+        for (const { name, address, shows } of VIEWS) {
+          await page.goto(`${stage.console}${address}`);
+          await page.getByText(shows).first().waitFor();
+          const { by, of } = await overflow(page);
+          assert.deepEqual([name, by, of], [name, 0, []]);
+        }
+      },
+      { viewport: { width: 320, height: 640 } },
+    ),
+};
+
+/** Of a page that has been there once, as on every morning but the first. */
+const PAINT_MS = process.argv.includes("--alone") ? 300 : 300 * BESIDE_OTHERS;
+
+const paints: Journey = {
+  name: `the first paint, in the median of nine, within ${PAINT_MS} ms`,
+  run: (stage, browser) =>
+    inside(stage, browser, "", async (page) => {
+      const times: number[] = [];
+      for (let i = 0; i < 9; i++) {
+        await page.reload();
+        await page.getByRole("heading", { name: "Overview" }).waitFor();
+        // It is written down a moment after it.
+        await page.waitForFunction("performance.getEntriesByName('first-contentful-paint')[0]");
+        times.push(
+          await page.evaluate<number>(
+            "performance.getEntriesByName('first-contentful-paint')[0].startTime",
+          ),
+        );
+      }
+      const median = times.toSorted((a, b) => a - b)[4]!;
+      assert.ok(median <= PAINT_MS, `${times.map(Math.round).join(", ")} ms`);
+    }),
+};
+
+export const JOURNEYS: readonly Journey[] = [
+  door,
+  asks,
+  offers,
+  explains,
+  lives,
+  keeps,
+  follows,
+  keyboard,
+  phone,
+  strangers,
+  paints,
+  looks("light"),
+  looks("dark"),
+];

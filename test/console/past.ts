@@ -1,0 +1,135 @@
+// Two days of calls that were before a gateway started: in its ledger, and in the counts beside it.
+import { join } from "node:path";
+import { writeStats } from "../../src/gateway/requests/kept-stats.ts";
+import { Stats } from "../../src/gateway/requests/stats.ts";
+import type { RequestRecord, StoreCommand } from "tollgate/plugin";
+import { onFile } from "../plugins/stores/made.ts";
+import { chance } from "../rig/rig.ts";
+
+const HOUR = 3_600_000;
+const HOURS = 48;
+/** A batch of requests every so often. */
+const STEP = HOUR / 12;
+const MODELS = ["acme/echo", "acme/lorem", "acme/think", "acme/slow"] as const;
+
+interface Key {
+  readonly id: string;
+  readonly team: string;
+}
+
+/** `stateDir`: of a gateway that does not run. */
+export async function writePast(
+  stateDir: string,
+  keys: readonly Key[],
+  now: number,
+): Promise<void> {
+  const luck = chance(11);
+  let at = now - HOURS * HOUR;
+  const stats = new Stats(() => at);
+  const ledger = await onFile(join(stateDir, "store/ledger.db"));
+  await ledger.store.open({ instance: "past", name: "past", pid: process.pid } as never);
+  for (let n = 0; at < now - STEP; at += STEP) {
+    const batch: StoreCommand[] = [];
+    const records: RequestRecord[] = [];
+    // Days are busier than nights.
+    const busy =
+      2 + Math.round(5 * (1 + Math.sin(((at % 86_400_000) / 86_400_000 - 0.3) * 2 * Math.PI)));
+    for (let i = 0; i < busy; i++) {
+      const model = MODELS[Math.min(luck.below(MODELS.length), luck.below(MODELS.length))]!;
+      const key = keys[luck.below(keys.length)]!;
+      const call = callOf(`past${String(++n).padStart(20, "0")}`, at, model, key, luck);
+      batch.push(...call.rows);
+      records.push(call.record);
+    }
+    await ledger.store.apply(batch);
+    stats.add(records);
+  }
+  at = now;
+  await ledger.end();
+  await writeStats(stateDir, stats);
+}
+
+function callOf(
+  request: string,
+  at: number,
+  model: string,
+  key: Key,
+  luck: ReturnType<typeof chance>,
+) {
+  const [provider, name] = model.split("/") as [string, string];
+  const [input, output] = [200 + luck.below(4_000), 40 + luck.below(700)];
+  const usage = { input, output };
+  const costNano = BigInt(input * 2_500 + output * 9_000);
+  const failed = luck.often(0.015);
+  const ms = {
+    head: 90 + luck.below(200),
+    content: 120 + luck.below(420),
+    total: 500 + luck.below(2_600),
+  };
+  const attempt = `${request}.1`;
+  const asked = {
+    model,
+    frontend: "chat-completions",
+    protocol: "chat-completions",
+    lane: "translated",
+    stream: true,
+  } as const;
+  const target = { provider, model: name, protocol: null, credential: "default" };
+  const rows = [
+    {
+      do: "reserve",
+      at,
+      attempt,
+      request,
+      n: 1,
+      key: key.id,
+      target,
+      privacy: "off",
+      labels: { team: key.team },
+      claims: [],
+      holdNano: costNano * 2n,
+      price: null,
+      asked,
+    },
+    {
+      do: "settle",
+      at: at + ms.total,
+      attempt,
+      state: "exact",
+      usage,
+      costNano,
+      outcome: failed ? "overloaded" : "ok",
+      finish: "stop",
+      ms,
+    },
+  ] as unknown as StoreCommand[];
+  const fault = failed ? { kind: "overloaded", code: undefined } : undefined;
+  const record = {
+    at,
+    id: request,
+    outcome: failed ? "upstream_error" : "ok",
+    frontend: "chat-completions",
+    key: key.id,
+    cached: false,
+    privacy: "off",
+    ms: ms.total,
+    contentMs: failed ? undefined : ms.content,
+    ownMs: 0.6 + luck.below(120) / 100,
+    labels: {},
+    status: failed ? 502 : 200,
+    calls: [
+      {
+        n: 1,
+        provider,
+        model: name,
+        credential: "default",
+        state: "exact",
+        usage,
+        costNano,
+        fault,
+        ms,
+      },
+    ],
+  } as unknown as RequestRecord;
+  return { rows, record };
+}

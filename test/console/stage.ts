@@ -1,0 +1,135 @@
+// A gateway with its console and traffic of every kind behind it: what pictures are taken of, and where journeys begin.
+import { writePast } from "./past.ts";
+import type { BrowserContext } from "playwright-core";
+import { startGateway, type Daemon } from "../kit/daemon.ts";
+
+export interface Stage extends AsyncDisposable {
+  readonly gateway: Daemon;
+  /** Keys that may ask. */
+  readonly secrets: readonly string[];
+  /** Where the console is. */
+  readonly console: string;
+  /** Signs a browser in. */
+  enter(browser: BrowserContext): Promise<void>;
+  /** One request of a key's, the first unless told; resolves when it is over. */
+  chat(model: string, words: string, secret?: string): Promise<unknown>;
+  /** So many requests of several kinds, failed ones too. */
+  play(rounds: number): Promise<void>;
+}
+
+/** Prices of a few tenths of a cent, so that there is something to see. */
+const PRICES = ["echo", "think", "lorem", "slow", "tools", "fail"]
+  .map((name, i) => `      ${name}: { price: { input: "${2 + i}", output: "${8 + 3 * i}" } }`)
+  .join("\n");
+
+const YAML = `
+admin: { port: 0 }
+frontends: [chat-completions, messages, responses, images, models, usage]
+middleware: [auth, zdr, limits, usage]
+observers: [console]
+providers:
+  demo: { use: demo, with: { pace_ms: 5 } }
+  acme:
+    use: demo
+    models:
+${PRICES}
+models:
+  fast: [acme/echo, demo/echo]
+accounts:
+  house:
+    name: The whole house
+    limits: [{ unit: usd, max: 40, per: month }]
+`;
+
+const NAMES = [
+  ["laptop", "web"],
+  ["nightly batch", "data"],
+  ["support bot", "web"],
+] as const;
+
+/** Two teams under the one of gateway.yaml, and a key of each kind. */
+async function makeKeys(ask: Daemon["ask"]) {
+  const budget = (usd: number) => [{ unit: "nano_usd", max: usd * 1e9, per: "day" }];
+  const parent = "house";
+  await ask("accounts.create", { id: "web", name: "Web", parent, limits: budget(0.2) });
+  await ask("accounts.create", { id: "data", name: "Data", parent, limits: budget(2) });
+  const made: { secret: string; id: string; team: string }[] = [];
+  for (const [name, team] of NAMES) {
+    const limits = name === "laptop" ? [{ unit: "requests", max: 60, per: "day" }] : [];
+    const { secret, key } = (await ask("keys.create", {
+      name,
+      labels: { team },
+      account: team,
+      limits,
+    })) as { secret: string; key: { id: string } };
+    made.push({ secret, id: key.id, team });
+  }
+  return made;
+}
+
+export async function openStage(): Promise<Stage> {
+  const before = await startGateway({ yaml: YAML });
+  const made = await makeKeys(before.ask);
+  await before.stop();
+  await writePast(before.stateDir, made, Date.now());
+  const gateway = await startGateway({ yaml: YAML, dir: before.dir });
+  const { admin } = (await gateway.ask("status")) as { admin: string };
+  const secrets = [before.key, ...made.map(({ secret }) => secret)];
+  return {
+    gateway,
+    secrets,
+    console: `${admin}/console`,
+    async enter(browser) {
+      const { url } = (await gateway.ask("console")) as { url: string };
+      const page = await browser.newPage();
+      await page.goto(url);
+      await page.locator("main.page").waitFor();
+      await page.close();
+    },
+    chat: (model, words, secret = before.key) =>
+      ask(gateway.url, secret, { model, messages: said(words) }),
+    play: (rounds) => play(gateway.url, secrets, rounds),
+    [Symbol.asyncDispose]: () => gateway[Symbol.asyncDispose](),
+  };
+}
+
+const WORDS =
+  "Tell me of the gate, the toll and the road behind it, and what a traveller pays at night";
+
+const said = (text: string) => [{ role: "user", content: text }];
+
+const ask = (url: string, secret: string, body: object, path = "/v1/chat/completions") =>
+  fetch(`${url}${path}`, {
+    method: "POST",
+    headers: {
+      ...(path === "/v1/messages"
+        ? { "x-api-key": secret }
+        : { authorization: `Bearer ${secret}` }),
+      "content-type": "application/json",
+    },
+    body: JSON.stringify(body),
+  }).then((answer) => answer.arrayBuffer());
+
+async function play(url: string, keys: readonly string[], rounds: number): Promise<void> {
+  const chat = (secret: string, body: object, path?: string) => ask(url, secret, body, path);
+  for (let i = 0; i < rounds; i++) {
+    const secret = keys[i % keys.length]!;
+    await Promise.all([
+      chat(secret, {
+        model: "acme/echo",
+        messages: said(WORDS.repeat(1 + (i % 5))),
+        stream: i % 2 === 0,
+      }),
+      chat(secret, { model: "acme/lorem", messages: said(`${20 + i} words`) }),
+      chat(secret, { model: "fast", messages: said(WORDS) }),
+      chat(
+        secret,
+        { model: "acme/think", max_tokens: 200, messages: said("Why is there a toll?") },
+        "/v1/messages",
+      ),
+      ...(i % 4 === 0 ? [chat(secret, { model: "acme/fail", messages: said("invalid") })] : []),
+      ...(i % 9 === 0 ? [chat("tg_wrong", { model: "demo/echo", messages: said("Hello") })] : []),
+      ...(i % 6 === 0 ? [chat(secret, { model: "demo/slow", messages: said(WORDS) })] : []),
+    ]);
+  }
+}

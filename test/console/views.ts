@@ -1,0 +1,34 @@
+// Every view of the console that is opened, looked at and judged: a line each.
+export interface View {
+  /** Of the picture's file. */
+  readonly name: string;
+  /** Behind /console. */
+  readonly address: string;
+  /** Words that stand there when it is shown whole. */
+  readonly shows: string;
+  /** What is clicked when it is shown: the words of a link. */
+  readonly opens?: string;
+  /** It is in docs/console.md. */
+  readonly inDocs?: true;
+}
+
+export const VIEWS: readonly View[] = [
+  { name: "overview", address: "?range=24h", shows: "Spend by model", inDocs: true },
+  { name: "usage", address: "/usage?range=24h", shows: "Cost by model" },
+  { name: "requests", address: "/requests", shows: "acme/echo" },
+  { name: "request", address: "/requests", shows: "acme/think", opens: "acme/think", inDocs: true },
+  { name: "models", address: "/models", shows: "acme/echo" },
+  { name: "model", address: "/models?model=acme/echo", shows: "Facts, and who says so" },
+  { name: "providers", address: "/providers", shows: "Health" },
+  { name: "provider", address: "/providers?provider=acme", shows: "Last faults", inDocs: true },
+  { name: "routing", address: "/routing?model=fast", shows: "asked first", inDocs: true },
+  { name: "keys", address: "/keys", shows: "nightly batch", inDocs: true },
+  { name: "key-new", address: "/keys?new=key", shows: "Make the key" },
+  { name: "account", address: "/keys?account=web", shows: "What is left" },
+  { name: "config", address: "/config", shows: "frontends.messages.use", inDocs: true },
+  { name: "config-check", address: "/config?view=check", shows: "Another gateway.yaml" },
+  { name: "ledger", address: "/ledger", shows: "Verify now" },
+  { name: "audit", address: "/audit", shows: "keys.create" },
+  { name: "admins", address: "/admins", shows: "Signed in now" },
+  { name: "playground", address: "/playground", shows: "The same in code" },
+];

@@ -1,0 +1,104 @@
+// Answers of an upstream that break off, at a byte and in a way, and what the official SDKs make of them behind the gateway: for the
+// test of every such byte, and for the rig that draws them.
+import {
+  spokenAt,
+  type Cut,
+  type Piece,
+  type ScriptedAnswer,
+  type SpokenProtocol,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import { ALL, SPEECH, type Client, type Heard } from "./clients.ts";
+import { freshOn, type House } from "./house.ts";
+
+/** More than there are cuts of one protocol: what fails often is left alone. */
+export const MODELS = 12_000;
+/** One failure is told to its client, and nothing is tried again. */
+export const ONCE = "attempts: { target: 1, all: 1 }\n";
+
+const bytesOf = (piece: Piece): Buffer =>
+  Buffer.from(typeof piece === "object" && "tells" in piece ? piece.bytes : (piece as string));
+export const pieces = ({ body }: ScriptedAnswer) => ([body].flat() as Piece[]).map(bytesOf);
+
+/** Where an answer is all there but for what may be missing: after the event that says why it ended. */
+const ENDS: { readonly [spoken in SpokenProtocol]: RegExp } = {
+  "chat-completions": /"finish_reason":"/,
+  messages: /"stop_reason":"/,
+  responses: /^event: response\.completed/,
+};
+export const finishIn = (parts: readonly Buffer[], spoken: SpokenProtocol): number =>
+  parts.findIndex((part) => ENDS[spoken].test(String(part)));
+export function finishAt(parts: readonly Buffer[], spoken: SpokenProtocol): number {
+  return parts.slice(0, finishIn(parts, spoken) + 1).reduce((sum, part) => sum + part.length, 0);
+}
+
+/**
+ * Every byte where nothing is translated, but that of events which say everything again, every seventh; elsewhere around
+ * every event's edge, and some between.
+ */
+export function places(parts: readonly Buffer[], every: boolean): number[] {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  if (every) {
+    let from = 0;
+    return parts.flatMap((part) => {
+      const stride = part.length > 600 ? 7 : 1;
+      const begin = from;
+      from += part.length;
+      return Array.from({ length: Math.ceil(part.length / stride) }, (_, i) => begin + i * stride);
+    });
+  }
+  const found = new Set<number>();
+  let edge = 0;
+  for (const part of parts) {
+    for (const near of [-2, -1, 0, 1, 7])
+      if (edge + near >= 0 && edge + near < length) found.add(edge + near);
+    edge += part.length;
+  }
+  for (let at = 0; at < length; at += 61) found.add(at);
+  return [...found].toSorted((a, b) => a - b);
+}
+
+export type CutResult = { readonly heard: Heard } | { readonly raised: true };
+
+/** One request after the other in each of a few lanes: the machine is small, and a port is not reused at once. */
+export async function askedCut(
+  at: House,
+  cuts: readonly Cut[],
+  ask: Client,
+  spoken: SpokenProtocol,
+  stream: boolean,
+): Promise<CutResult[]> {
+  const results: CutResult[] = [];
+  let next = 0;
+  // Which cut a request is for travels in its words.
+  const lane = async () => {
+    while (next < cuts.length) {
+      const mine = next++;
+      results[mine] = await ask(freshOn(spoken, MODELS), `cut ${mine}.`).then(
+        (heard) => ({ heard }),
+        () => ({ raised: true }),
+      );
+    }
+  };
+  const reply = (asked: UpstreamRequest): ScriptedAnswer => {
+    const cut = cuts[Number(/cut (\d+)\./.exec(String(asked.body))?.[1])];
+    return { ...SPEECH.in(spoken, { stream, model: "model" }), ...(cut && { cut }) };
+  };
+  for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+    at.up.script({ [`POST ${path}`]: reply });
+  at.up.forget();
+  await Promise.all(Array.from({ length: 8 }, lane));
+  if (at.asked().length !== cuts.length)
+    throw new Error(`${cuts.length} were asked, and upstream was asked ${at.asked().length} times`);
+  for (const { path } of at.asked())
+    if (spokenAt(path) !== spoken) throw new Error(`${path} is not ${spoken}`);
+  return results;
+}
+
+/** What is wrong with how it was read: before its finish it raises, and after it all of it is there. */
+export function flaw(result: CutResult, after: number, finish: number): string | undefined {
+  if ("raised" in result) return undefined;
+  if (after < finish - 2) return "it did not raise";
+  const { heard } = result;
+  return heard.all === ALL && heard.ended ? undefined : `it read ${JSON.stringify(heard)}`;
+}

@@ -1,0 +1,124 @@
+// A connection that is kept alive may be idle for minutes. When its last answer has ended, nothing of that request is kept with it, with
+// the memory of requests or with the names of requests: for each protocol, on each lane, however it ended.
+import { Agent, request } from "node:http";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { failing, say, type Reaction } from "tollgate/testing";
+import { staged, type Staged } from "../kit/daemon.ts";
+import { until } from "../kit/waits.ts";
+import { WITNESS } from "./witness.ts";
+
+const hello = say("Hello, how do you do?").usage({ input: 7, output: 2 });
+/** How upstream ends it, by a word in what is asked. */
+const OUTCOMES: { readonly [how: string]: Reaction } = {
+  answered: (asked) => hello.to(asked),
+  refused: failing(400, "No."),
+  busy: failing(503, "No."),
+  cut: (asked) => ({ ...hello.to(asked), cut: { after: { pieces: 2 }, how: "reset" } }),
+  silent: (asked) => ({ ...hello.to(asked), cut: { after: "nothing", how: "reset" } }),
+};
+const CLIENTS = {
+  "/v1/chat/completions": (content: string) => ({ messages: [{ role: "user", content }] }),
+  "/v1/messages": (content: string) => ({
+    max_tokens: 50,
+    messages: [{ role: "user", content }],
+  }),
+  "/v1/responses": (input: string) => ({ input }),
+} as const;
+type Path = keyof typeof CLIENTS;
+const UPSTREAMS = ["chat", "messages", "responses"];
+
+let house: Staged;
+beforeAll(async () => {
+  house = await staged(
+    {
+      "POST /*": (asked) => {
+        const how = /how-(\w+)/.exec(String(asked.body))?.[1] ?? "answered";
+        const reaction = OUTCOMES[how]!;
+        return typeof reaction === "function" ? reaction(asked) : reaction;
+      },
+    },
+    (url) => `
+frontends: [chat-completions, messages, responses]
+middleware: [auth, zdr, limits, usage, ./witness.ts]
+attempts: { target: 1, all: 1 }
+store: memory
+providers:
+  chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: k, models: false } }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: k } }
+  responses: { use: openai, with: { base_url: "${url}/v1", api_key: k }, models: { m: { protocols: [responses] } } }
+`,
+    { files: { "witness.ts": WITNESS } },
+  );
+});
+afterAll(() => house[Symbol.asyncDispose]());
+
+/** On a connection that stays. */
+function ask(
+  agent: Agent,
+  path: Path,
+  body: object,
+  headers: object = {},
+): Promise<string | undefined> {
+  const { gateway } = house;
+  const text = JSON.stringify(body);
+  return new Promise((resolve) => {
+    const req = request(
+      `${gateway.url}${path}`,
+      {
+        agent,
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(text),
+          authorization: `Bearer ${gateway.key}`,
+          "x-api-key": gateway.key,
+          ...headers,
+        },
+      },
+      (res) => {
+        res.resume();
+        const alive =
+          res.headers["x-alive"] && `${res.headers["x-alive"]}: ${res.headers["x-which"]}`;
+        res.on("close", () => resolve(alive));
+      },
+    );
+    req.on("error", () => resolve(undefined));
+    req.end(text);
+  });
+}
+
+it("nothing of a request stays with its connection when its answer has ended", async () => {
+  const agent = new Agent({ keepAlive: true, maxFreeSockets: 500 });
+  const last = new Agent({ keepAlive: true });
+  const least = { model: "chat/m", messages: [{ role: "user", content: "Hi" }] };
+  await ask(last, "/v1/chat/completions", least, { "x-begin": "1" });
+  const asked: Promise<unknown>[] = [];
+  const ways = Object.keys(CLIENTS).flatMap((path) =>
+    UPSTREAMS.flatMap((up) =>
+      Object.keys(OUTCOMES).flatMap((how) =>
+        [false, true].map((stream) => ({ path: path as Path, up, how, stream })),
+      ),
+    ),
+  );
+  ways.forEach(({ path, up, how, stream }, i) => {
+    const body = { model: `${up}/m`, stream, ...CLIENTS[path](`how-${how} ${"x".repeat(20_000)}`) };
+    const headers = {
+      "x-way": `${path}>${up},${how},${stream}`,
+      ...(i % 2 === 0 && { "idempotency-key": `n${i}` }),
+    };
+    asked.push(ask(agent, path, body, headers));
+  });
+  await Promise.all(asked);
+  // Each on a connection of its own, and those are still there, but for what broke off.
+  expect(Object.values(agent.freeSockets).flat().length).toBeGreaterThan(ways.length / 2);
+  let told = "";
+  await until(
+    async () => {
+      told = (await ask(last, "/v1/chat/completions", least, { "x-count": "all" })) ?? "";
+      return told.startsWith("0 of");
+    },
+    () => `no request in memory: ${told}`,
+  );
+  agent.destroy();
+  last.destroy();
+});

@@ -1,0 +1,17 @@
+// As much of the identity provider as its test uses; it brings no types.
+declare module "oidc-provider" {
+  import type { RequestListener } from "node:http";
+  export default class Provider {
+    constructor(issuer: string, configuration: object);
+    callback(): RequestListener;
+    interactionFinished(
+      req: Parameters<RequestListener>[0],
+      res: Parameters<RequestListener>[1],
+      result: { login: { accountId: string } },
+    ): Promise<void>;
+    Grant: new (of: { clientId: string; accountId: string }) => {
+      addOIDCScope(scope: string): void;
+      save(): Promise<string>;
+    };
+  }
+}

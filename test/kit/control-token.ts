@@ -1,0 +1,26 @@
+// A command at the control socket with an admin token.
+import { request } from "node:http";
+import { placeOf } from "../../src/gateway/control/socket-path.ts";
+import type { JsonObject } from "../../src/model/values.ts";
+
+export async function socketAsk(
+  stateDir: string,
+  command: string,
+  token: string,
+  input: JsonObject = {},
+): Promise<{ status: number; body: any }> {
+  const socketPath = await placeOf(stateDir);
+  return new Promise((resolve, reject) => {
+    const path = `/${encodeURIComponent(command)}`;
+    const headers = { authorization: `Bearer ${token}` };
+    const req = request({ socketPath, path, method: "POST", agent: false, headers }, (res) => {
+      const chunks: Buffer[] = [];
+      res.on("data", (chunk: Buffer) => chunks.push(chunk));
+      res.on("end", () =>
+        resolve({ status: res.statusCode!, body: JSON.parse(Buffer.concat(chunks).toString()) }),
+      );
+    });
+    req.on("error", reject);
+    req.end(JSON.stringify(input));
+  });
+}

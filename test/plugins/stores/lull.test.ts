@@ -1,0 +1,48 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Lull } from "../../../plugins/stores/sqlite/lull.ts";
+
+/** Commands in each second, and how many were behind when they were summed up. */
+async function lived(seconds: readonly number[], end = false): Promise<number[]> {
+  const summed: number[] = [];
+  let behind = 0;
+  const lull = new Lull(async () => {
+    summed.push(behind);
+    behind = 0;
+  });
+  for (const commands of seconds) {
+    for (let left = commands; left > 0; left -= 1_000) {
+      behind += Math.min(1_000, left);
+      lull.written(Math.min(1_000, left));
+    }
+    if (end) lull.end();
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
+  return summed;
+}
+
+describe("what was written is summed up", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it("not while there is little of it", async () => {
+    expect(await lived([10_000, 10_000, 10_000, 0, 0])).toEqual([]);
+  });
+
+  it("in the first second in which little is written", async () => {
+    expect(await lived([40_000, 16_000, 16_000, 100, 0])).toEqual([72_100]);
+  });
+
+  it("once, and again when it is worth it again", async () => {
+    expect(await lived([40_000, 0, 0, 0, 40_000, 0, 0])).toEqual([40_000, 40_000]);
+  });
+
+  it("at some time, however busy it is", async () => {
+    const [first] = await lived(Array.from({ length: 40 }, () => 16_000));
+    expect(first).toBeGreaterThanOrEqual(524_288);
+    expect(first).toBeLessThanOrEqual(524_288 + 16_000);
+  });
+
+  it("not any more when the store is closed", async () => {
+    expect(await lived([40_000, 0, 0], true)).toEqual([]);
+  });
+});

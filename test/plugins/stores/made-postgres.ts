@@ -1,0 +1,106 @@
+// The store of several gateways on a server of the tests: emptied for each law, so that its schema is made once.
+import {
+  postgresStore,
+  type PostgresSettings,
+  type PostgresStore,
+} from "../../../plugins/stores/postgres/store.ts";
+import type { FleetUnderTest, StoreUnderTest } from "../../../src/testing/store.ts";
+import { tcpProxy } from "../../kit/tcp-proxy.ts";
+import { AS_TEXT, Line } from "../../../plugins/stores/postgres/line.ts";
+
+export const settings = (url: string, more: Partial<PostgresSettings> = {}): PostgresSettings => {
+  const address = { url, tls: "off", pooled: false, read: async () => Buffer.alloc(0) } as const;
+  return {
+    address,
+    owner: address,
+    reports: address,
+    schema: "tollgate",
+    durability: "flushed",
+    leaseMs: 15_000,
+    clock: "command",
+    migrates: true,
+    roles: {},
+    ...more,
+  };
+};
+
+/** All that a ledger is in. */
+export const TABLES =
+  "fleet node meter open batch entry note key account price audit shared chain summed day day_unit".split(
+    " ",
+  );
+
+/** Statements of the tests' own. */
+export const askAt = (url: string) => {
+  const line = new Line(async () => ({ connectionString: url, types: AS_TEXT }));
+  return {
+    ask: async (text: string) => (await line.ask())({ text }),
+    [Symbol.asyncDispose]: () => line.end(),
+  };
+};
+
+/** As a migration has left it. The triggers that keep rows are put aside for it. */
+const EMPTIED = (s: string): string => `DO $$ BEGIN IF to_regclass('${s}.form') IS NOT NULL THEN
+  SET LOCAL session_replication_role = replica;
+  ${TABLES.map((table) => `DELETE FROM ${s}.${table};`).join(" ")}
+  INSERT INTO ${s}.fleet DEFAULT VALUES; INSERT INTO ${s}.chain DEFAULT VALUES; INSERT INTO ${s}.summed DEFAULT VALUES; END IF; END $$`;
+
+/** For one law. `url`: of a database that others do not use at that time. */
+export async function makePostgres(
+  url: string,
+  more: Partial<PostgresSettings> = {},
+): Promise<StoreUnderTest & Required<Pick<StoreUnderTest, "another" | "bury">>> {
+  const own = askAt(url);
+  await own.ask(EMPTIED("tollgate"));
+  const made: PostgresStore[] = [];
+  const store = (): PostgresStore => {
+    const one = postgresStore(settings(url, more));
+    made.push(one);
+    return one;
+  };
+  const bury = async (which: string) =>
+    void (await own.ask(
+      `UPDATE tollgate.node SET state = 'dead' WHERE ${which} AND state = 'live'`,
+    ));
+  return {
+    store: store(),
+    another: async () => store(),
+    bury: (instance) => bury(`id = '${instance}'`),
+    async crash() {
+      for (const one of made.splice(0)) await one.close(false);
+      await bury("true");
+      return store();
+    },
+    async end() {
+      for (const one of made) await one.close();
+      await own[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Three, the first of them by a road of its own. `pooled`: the address of a pooler before the database, which the road leads to. */
+export async function makeFleet(
+  to: { readonly port: number },
+  url: string,
+  pooled?: string,
+): Promise<FleetUnderTest> {
+  const road = await tcpProxy(to);
+  const by = (at: string): Partial<PostgresSettings> => {
+    const address = { ...settings(at).address, pooled: pooled !== undefined };
+    return { address, owner: address, reports: address, clock: "database" };
+  };
+  const { store, another, bury, end } = await makePostgres(url, by(pooled ?? url));
+  const first = postgresStore(settings(url, by(road.through(url))));
+  return {
+    stores: [first, store, await another()],
+    bury,
+    ownClock: true,
+    away: async () => road.cut(),
+    back: async () => road.mend(),
+    async end() {
+      await first.close();
+      await end();
+      await road[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,12 @@
+import { expect, it } from "vitest";
+import { cuts } from "./cuts.ts";
+
+it("SDKs raise wherever an answer is cut before its finish", async () => {
+  const { wrong, counts } = await cuts({ seed: 7, every: 200 });
+  expect(wrong).toEqual([]);
+  expect(counts["raised"]).toBeGreaterThan(50);
+});
+
+it("answers that nothing stands before are found to look whole", async () => {
+  expect((await cuts({ seed: 7, every: 60, mutant: "bare" })).wrong.length).toBeGreaterThan(0);
+});

@@ -1,0 +1,437 @@
+// What can go wrong on the way to a provider and back, and what becomes of it: one table, which the rig holds the gateway to and
+// which the docs show.
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { html, json, type ScriptedAnswer, type Cut } from "tollgate/testing";
+import { spokenError } from "./errors.ts";
+import type { Chance } from "../rig.ts";
+import type { GoodAnswer } from "./roads.ts";
+
+/** What the call's row in the ledger says. exact: what the provider has counted. */
+export type RowKind = "void" | "estimated" | "exact";
+
+/** served: all of it. passed: an answer, spoiled as it came. broken: content, then an error in its protocol. Else a status, with the error's code. `pictures`: of them alone. */
+export type Outcome = { readonly row: RowKind; readonly pictures?: true } & (
+  | { readonly client: "served" | "passed" | "broken" }
+  | { readonly client: number; readonly code: string }
+);
+
+/** Where a provider of that fault is reached. */
+export const PLACES = [
+  "plain",
+  "nowhere",
+  "silent",
+  "flips",
+  "rebound",
+  "closed",
+  "hole",
+  "tls",
+  "expired",
+  "stranger",
+  "selfsigned",
+  "alpn",
+  "h2",
+  "stalled",
+] as const;
+export type Place = (typeof PLACES)[number];
+
+export interface Fault {
+  readonly name: string;
+  /** What may become of it: the first that fits is the usual one. */
+  readonly whole: readonly Outcome[];
+  readonly stream: readonly Outcome[];
+  readonly place?: Place;
+  /** Waits for one of the limits below. */
+  readonly waits?: keyof typeof LIMITS;
+  /** Its bytes are many: one at a time. */
+  readonly heavy?: true;
+  /** What is sent in place of a good answer. */
+  readonly answer?: (good: GoodAnswer, chance: Chance) => ScriptedAnswer;
+  /** The provider counts nothing. */
+  readonly uncounted?: true;
+}
+
+/** In gateway.yaml, in milliseconds. */
+export const LIMITS = { connect: 500, first_byte: 2_000, idle: 1_500, total: 4_000 } as const;
+
+const served = (row: RowKind): Outcome => ({ client: "served", row });
+const refused = (client: number, code: string, row: RowKind): Outcome => ({ client, code, row });
+const BROKEN: Outcome = { client: "broken", row: "estimated" };
+
+const both = (...outcomes: readonly Outcome[]) => ({ whole: outcomes, stream: outcomes });
+const FINE = both(served("exact"));
+/** What cannot be read; its code says why. */
+const UNREADABLE = refused(502, "*", "estimated");
+/** As it came, since nothing had to be read in it. */
+const PASSED: Outcome = { client: "passed", row: "exact" };
+const LOST = refused(502, "upstream_disconnected", "estimated");
+
+const at = (place: Place, name: string, outcome: Outcome, waits?: keyof typeof LIMITS): Fault => ({
+  name,
+  place,
+  ...both(outcome),
+  ...(waits && { waits }),
+});
+
+const good = ({ type, pieces, stream, bytes }: GoodAnswer): ScriptedAnswer => ({
+  headers: { "content-type": type },
+  body: stream ? pieces : bytes,
+  framing: stream ? "chunked" : "length",
+});
+const head = ({ type }: GoodAnswer, ...lines: readonly string[]) =>
+  ["HTTP/1.1 200 OK", `content-type: ${type}`, ...lines, "", ""].join("\r\n");
+const chunk = (bytes: Uint8Array) =>
+  Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
+
+/** Somewhere between two events, before it says why it ended; of a whole answer somewhere in it. */
+const boundary = ({ stream, pieces, finish, bytes }: GoodAnswer, chance: Chance): number =>
+  stream
+    ? pieces.slice(0, 1 + chance.below(finish)).reduce((sum, piece) => sum + piece.length, 0)
+    : 1 + chance.below(bytes.length - 2);
+const cutAt =
+  (how: Cut["how"], inside = 0) =>
+  (of: GoodAnswer, chance: Chance): ScriptedAnswer => ({
+    ...good(of),
+    framing: "chunked",
+    cut: { after: boundary(of, chance) + (of.stream ? inside : 0), how },
+  });
+const LINE = Buffer.alloc(64 * 1024, "x");
+const replaced = (of: GoodAnswer, from: RegExp, to: string): GoodAnswer => {
+  const change = (bytes: Buffer) =>
+    Buffer.from(bytes.toString("latin1").replace(from, to), "latin1");
+  return { ...of, pieces: of.pieces.map(change), bytes: change(of.bytes) };
+};
+const POISON = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nPOISON";
+const raw = (...pieces: readonly (string | Buffer)[]): ScriptedAnswer => ({
+  raw: pieces.map((piece) => Buffer.from(piece as string)),
+});
+const failing =
+  (status: number, headers: Record<string, string> = {}) =>
+  (of: GoodAnswer) => ({
+    ...json(spokenError(of.into, status), status),
+    headers: { "content-type": "application/json", ...headers },
+  });
+const COUNT = /"(prompt_tokens|input_tokens|promptTokenCount)":\d+/g;
+const counting = (to: string) => (of: GoodAnswer) => good(replaced(of, COUNT, `"$1":${to}`));
+const half = ({ bytes }: GoodAnswer) => Math.floor(bytes.length / 2);
+
+/** Pictures are counted as they come, so that the provider's own count is not needed. */
+const GUESSED = both(served("estimated"), { ...served("exact"), pictures: true });
+
+export const FAULTS: readonly Fault[] = [
+  { name: "none: the control", ...FINE, answer: good },
+  at("nowhere", "the name is not known (NXDOMAIN)", refused(502, "connect_failed", "void")),
+  at("silent", "no answer to the look-up", refused(504, "connect_timeout", "void"), "connect"),
+  {
+    name: "the name leads elsewhere from one look-up to the next",
+    place: "flips",
+    ...FINE,
+    answer: good,
+  },
+  at("rebound", "the name leads to a cloud's metadata", refused(502, "address_refused", "void")),
+  at("closed", "connection refused", refused(502, "connect_failed", "void")),
+  at(
+    "hole",
+    "a connection that is never accepted",
+    refused(504, "connect_timeout", "void"),
+    "connect",
+  ),
+  { name: "TLS as it should be: the control", place: "tls", ...FINE, answer: good },
+  at("expired", "TLS: expired", refused(502, "tls_failed", "void")),
+  at("stranger", "TLS: for another name", refused(502, "tls_failed", "void")),
+  at("selfsigned", "TLS: self-signed", refused(502, "tls_failed", "void")),
+  at("alpn", "TLS: no protocol in common (ALPN)", refused(502, "tls_failed", "void")),
+  at("h2", "TLS: HTTP/2 without having agreed on it", refused(502, "bad_http", "estimated")),
+  at(
+    "stalled",
+    "TLS: a handshake that stands still",
+    refused(504, "connect_timeout", "void"),
+    "connect",
+  ),
+  ...(["reset", "close"] as const).map((how): Fault => ({
+    name: `${how === "reset" ? "RST" : "FIN"} before the head`,
+    ...both(LOST),
+    answer: () => ({ cut: { after: "nothing", how } }),
+  })),
+  {
+    name: "a head that comes byte by byte",
+    waits: "first_byte",
+    ...both(refused(504, "upstream_timeout", "estimated")),
+    answer: (of) => ({
+      ...raw(head(of, `x-long: ${"x".repeat(200)}`)),
+      chunks: "bytes",
+      gapMs: 40,
+    }),
+  },
+  {
+    name: "a header of 70 KB",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of) => ({
+      ...good(of),
+      headers: { "content-type": of.type, "x-large": "x".repeat(70 * 1024) },
+    }),
+  },
+  {
+    name: "a bad status line",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of, chance) =>
+      raw(
+        head(of).replace(
+          "HTTP/1.1 200",
+          chance.one(["HTP/1.1 200", "HTTP/1.1 abc", "200", "\0\0\0\0 200"]),
+        ),
+        of.bytes,
+      ),
+  },
+  {
+    name: "100 Continue that was not asked for",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of) => ({ ...good(of), interim: [100] }),
+  },
+  { name: "103 Early Hints", ...FINE, answer: (of) => ({ ...good(of), interim: [103] }) },
+  {
+    name: "204 with a body",
+    ...both(UNREADABLE),
+    answer: (of) =>
+      raw(
+        head(of, `content-length: ${of.bytes.length}`).replace("200 OK", "204 No Content"),
+        of.bytes,
+      ),
+  },
+  {
+    name: "304 with a body",
+    ...both(refused(502, "upstream_redirect", "void")),
+    answer: (of) =>
+      raw(
+        head(of, `content-length: ${of.bytes.length}`).replace("200 OK", "304 Not Modified"),
+        of.bytes,
+      ),
+  },
+  {
+    name: "a redirect",
+    ...both(refused(502, "upstream_redirect", "void")),
+    answer: (_of, chance) => ({
+      ...json({}, chance.one([301, 302, 307, 308])),
+      headers: { location: "http://169.254.169.254/" },
+    }),
+  },
+  { name: "a page of HTML with status 200", ...both(UNREADABLE), answer: () => html() },
+  {
+    name: "Content-Length larger than the body",
+    whole: [LOST],
+    stream: [served("exact"), BROKEN],
+    answer: (of) => raw(head(of, `content-length: ${of.bytes.length + 50}`), of.bytes),
+  },
+  {
+    name: "Content-Length smaller than the body, then an answer that was not asked for",
+    whole: [UNREADABLE],
+    stream: [BROKEN, UNREADABLE],
+    answer: (of) =>
+      raw(head(of, `content-length: ${half(of)}`), of.bytes.subarray(0, half(of)), POISON),
+  },
+  {
+    name: "Content-Length and Transfer-Encoding",
+    ...both(refused(502, "bad_http", "estimated")),
+    answer: (of) =>
+      raw(
+        head(of, `content-length: ${of.bytes.length}`, "transfer-encoding: chunked"),
+        chunk(of.bytes),
+        "0\r\n\r\n",
+      ),
+  },
+  {
+    name: "a chunk without a size",
+    whole: [refused(502, "bad_http", "estimated")],
+    stream: [BROKEN, refused(502, "bad_http", "estimated")],
+    answer: (of) =>
+      raw(
+        head(of, "transfer-encoding: chunked"),
+        chunk(of.bytes.subarray(0, half(of))),
+        "zz\r\n",
+        of.bytes.subarray(half(of)),
+      ),
+  },
+  {
+    name: "no last chunk",
+    whole: [LOST],
+    stream: [served("exact"), BROKEN],
+    answer: (of) => raw(head(of, "transfer-encoding: chunked"), chunk(of.bytes)),
+  },
+  {
+    name: "gzip that was not asked for",
+    ...both(UNREADABLE),
+    answer: (of) => ({ ...good(of), gzip: true }),
+  },
+  {
+    name: "gzip that is none",
+    ...both(UNREADABLE),
+    answer: (of) => ({
+      headers: { "content-type": of.type, "content-encoding": "gzip" },
+      body: randomBytes(500),
+    }),
+  },
+  {
+    name: "a small gzip of 50 MB",
+    ...both(UNREADABLE),
+    answer: (of) => ({
+      headers: { "content-type": of.type, "content-encoding": "gzip" },
+      body: BOMB,
+    }),
+  },
+  ...(["reset", "close", "end"] as const).map((how): Fault => ({
+    name: {
+      reset: "RST between two events",
+      close: "FIN between two events",
+      end: "a clean end between two events",
+    }[how],
+    whole: [how === "end" ? UNREADABLE : LOST],
+    stream: [BROKEN, how === "end" ? UNREADABLE : LOST],
+    answer: cutAt(how),
+  })),
+  {
+    name: "silence in the middle of an event",
+    waits: "idle",
+    whole: [refused(504, "upstream_timeout", "estimated")],
+    stream: [BROKEN, refused(504, "upstream_timeout", "estimated")],
+    answer: cutAt("stall", 9),
+  },
+  {
+    name: "byte by byte, for ever",
+    waits: "total",
+    whole: [refused(504, "upstream_timeout", "estimated")],
+    stream: [refused(504, "upstream_timeout", "estimated"), BROKEN],
+    answer: (of) => ({ ...good(of), chunks: "bytes", gapMs: 100 }),
+  },
+  {
+    name: "garbage from the first byte on",
+    ...both(UNREADABLE),
+    answer: (of) => ({ headers: { "content-type": of.type }, body: randomBytes(2_000) }),
+  },
+  {
+    name: "garbage between two events",
+    whole: [UNREADABLE, PASSED],
+    stream: [BROKEN, UNREADABLE],
+    answer: (of, chance) => {
+      const cut = boundary(of, chance);
+      const body = [
+        of.bytes.subarray(0, cut),
+        Buffer.from("data: {no json\n\n"),
+        of.bytes.subarray(cut),
+      ];
+      return { ...good(of), body: Buffer.concat(body) };
+    },
+  },
+  { name: "each byte on its own", ...FINE, answer: (of) => ({ ...good(of), chunks: "bytes" }) },
+  {
+    name: "a line of 50 MB",
+    heavy: true,
+    ...both(UNREADABLE),
+    answer: (of) => ({
+      headers: { "content-type": of.type },
+      body: ["data: ", ...Array<Buffer>(800).fill(LINE)],
+    }),
+  },
+  {
+    name: "bytes that are no UTF-8",
+    whole: [PASSED],
+    stream: [UNREADABLE, BROKEN, PASSED],
+    answer: (of) => good(replaced(of, /Hello|iVBOR/g, "\xff\xfe\xc0")),
+  },
+  {
+    name: "NUL in a text",
+    ...both(UNREADABLE, BROKEN, PASSED),
+    answer: (of) => good(replaced(of, /Hello|iVBOR/g, "\0")),
+  },
+  {
+    name: "its end twice",
+    whole: [UNREADABLE],
+    stream: [served("exact")],
+    answer: (of) =>
+      good({
+        ...of,
+        pieces: [...of.pieces, of.pieces.at(-1)!],
+        bytes: Buffer.concat([of.bytes, of.bytes]),
+      }),
+  },
+  {
+    name: "more after its end",
+    whole: [UNREADABLE],
+    stream: [served("exact")],
+    answer: (of) =>
+      good({
+        ...of,
+        pieces: [...of.pieces, of.pieces[0]!, of.pieces[1]!],
+        bytes: Buffer.concat([of.bytes, Buffer.from("{}")]),
+      }),
+  },
+  {
+    name: "no word of its end",
+    whole: [UNREADABLE],
+    stream: [BROKEN, UNREADABLE],
+    answer: (of) =>
+      good({ ...of, pieces: of.pieces.slice(0, of.finish), bytes: of.bytes.subarray(0, -1) }),
+  },
+  { name: "no usage", uncounted: true, ...GUESSED, answer: good },
+  { name: "negative usage", ...GUESSED, answer: counting("-5") },
+  { name: "usage beyond all bounds", ...GUESSED, answer: counting("1e300") },
+  { name: "usage with a fraction", ...GUESSED, answer: counting("12.5") },
+  {
+    name: "usage twice",
+    ...FINE,
+    answer: (of) =>
+      good({
+        ...of,
+        pieces: of.pieces.flatMap((piece) => (isReport(of, piece) ? [piece, piece] : [piece])),
+      }),
+  },
+  ...(["1", "Wed, 21 Oct 2037 07:28:00 GMT", "250ms", "soon", "-1", "1000000000"] as const).map(
+    (after): Fault => ({
+      name: `429, retry-after: ${after}`,
+      ...both(refused(429, "*", "void")),
+      answer: failing(429, { "retry-after": after }),
+    }),
+  ),
+  { name: "500", ...both(refused(502, "*", "void")), answer: failing(500) },
+  // Messages has a status of its own for it.
+  {
+    name: "503",
+    ...both(refused(503, "*", "void"), refused(529, "*", "void")),
+    answer: failing(503),
+  },
+  {
+    name: "529",
+    ...both(refused(503, "*", "void"), refused(529, "*", "void")),
+    answer: failing(529),
+  },
+  { name: "401", ...both(refused(502, "*", "void")), answer: failing(401) },
+  {
+    name: "an error as a page of HTML",
+    ...both(refused(502, "*", "void")),
+    answer: () => html(500, "<h1>Oops</h1>"),
+  },
+  {
+    name: "an error in JSON with HTML in it",
+    ...both(refused(502, "*", "void")),
+    answer: () => json({ error: "<html><script>alert(1)</script></html>" }, 500),
+  },
+  {
+    name: "an error in place of an answer, with status 200",
+    ...both(refused(502, "*", "estimated"), refused(503, "*", "estimated")),
+    answer: (of) => {
+      const error = JSON.stringify(spokenError(of.into, 500));
+      return { ...good(of), body: of.stream ? `event: error\ndata: ${error}\n\n` : error };
+    },
+  },
+];
+
+const BOMB = gzipSync(Buffer.alloc(50e6));
+/** It says counts, and may be said again. */
+function isReport({ into, stream }: GoodAnswer, piece: Buffer): boolean {
+  const text = piece.toString();
+  return (
+    stream &&
+    into !== "gemini-image" &&
+    /_tokens":|finishReason"/.test(text) &&
+    !text.includes("completed")
+  );
+}

@@ -1,0 +1,164 @@
+// Where faults happen: an upstream that answers as it is told in the prompt, TLS before it that is right or wrong, ports that lead
+// nowhere, and a daemon with a provider of each kind at each of them.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { json, upstream, type ScriptedAnswer, type UpstreamRequest } from "tollgate/testing";
+import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { certificates } from "./certificates.ts";
+import { LIMITS, PLACES, type Place } from "./list.ts";
+
+export interface Stage extends AsyncDisposable {
+  readonly daemon: Daemon;
+}
+
+const KEY = "${env:RIG_KEY}";
+const HOST = "tls.faults.test";
+/** The head of an answer that begins with SETTINGS, as HTTP/2 does. */
+const SETTINGS = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+/** Connections that wait at a port that accepts none, so that one more is not even answered. */
+const WAITING = 4;
+
+/** How many models each provider of a place has. */
+export type Models = { readonly [P in Place]?: number };
+
+/** `answer`: by what stands in the prompt. */
+export async function openStage(
+  answer: (asked: UpstreamRequest) => ScriptedAnswer,
+  models: Models,
+): Promise<Stage> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const dir = await mkdtemp(join(tmpdir(), "tollgate-faults-"));
+    stack.defer(() => rm(dir, { recursive: true, force: true }));
+    const up = await upstream({ "POST /*": answer, "GET /*": json({ object: "list", data: [] }) });
+    stack.use(up);
+    const { root, ...leaves } = certificates(HOST);
+    await writeFile(join(dir, "root.pem"), root);
+    const tls = (options: TlsOptions, each = forward(up.port)) =>
+      opened(stack, createTlsServer(options, each));
+    const ports = {
+      tls: await tls(leaves.good),
+      expired: await tls(leaves.expired),
+      stranger: await tls(leaves.stranger),
+      selfSigned: await tls(leaves.selfSigned),
+      alpn: await tls({ ...leaves.good, ALPNProtocols: ["h2"] }),
+      h2: await tls(leaves.good, (socket) => void socket.write(SETTINGS)),
+      stalled: await opened(
+        stack,
+        createServer((socket) => void socket.on("error", () => {})),
+      ),
+      closed: await closedPort(),
+      hole: await holePort(stack),
+    };
+    // The other address of a name that has two.
+    await opened(stack, createServer(forward(up.port)), up.port, "127.0.0.2");
+    const places: Record<Place, string> = {
+      plain: up.url,
+      nowhere: "http://nowhere.faults.test:9",
+      silent: "http://silent.faults.test:9",
+      flips: `http://flips.faults.test:${up.port}`,
+      rebound: `http://rebound.faults.test:${up.port}`,
+      closed: `http://127.0.0.1:${ports.closed}`,
+      hole: `http://127.0.0.1:${ports.hole}`,
+      tls: `https://${HOST}:${ports.tls}`,
+      expired: `https://${HOST}:${ports.expired}`,
+      stranger: `https://${HOST}:${ports.stranger}`,
+      selfsigned: `https://${HOST}:${ports.selfSigned}`,
+      alpn: `https://${HOST}:${ports.alpn}`,
+      h2: `https://${HOST}:${ports.h2}`,
+      stalled: `https://${HOST}:${ports.stalled}`,
+    };
+    const daemon = await startGateway({
+      yaml: yaml(places, models),
+      env: {
+        RIG_KEY: "sk-upstream-rig",
+        NODE_EXTRA_CA_CERTS: join(dir, "root.pem"),
+        NODE_OPTIONS: `--import=${join(import.meta.dirname, "names.mjs")}`,
+      },
+    });
+    stack.use(daemon);
+    const all = stack.move();
+    return { daemon, [Symbol.asyncDispose]: () => all.disposeAsync() };
+  } catch (problem) {
+    await stack.disposeAsync();
+    throw problem;
+  }
+}
+
+const yaml = (places: Record<Place, string>, models: Models) => `
+frontends: [chat-completions, messages, responses, images]
+middleware: [auth, limits, { use: usage, with: { label_headers: [x-rig] } }]
+store: memory
+attempts: { target: 1, all: 1 }
+timeouts: { ${Object.entries(LIMITS)
+  .map(([name, ms]) => `${name}: ${ms}ms`)
+  .join(", ")} }
+providers:
+${PLACES.map((place) => providersAt(place, places[place], models[place] ?? 1)).join("")}`;
+
+/** Each by name, where what it can do is not told by its name. */
+const named = (count: number, like: string, what: string) =>
+  `models: { ${Array.from({ length: count }, (_, i) => `${like}${i}: { ${what} }`).join(", ")} }`;
+
+const providersAt = (place: Place, url: string, models: number) => `
+  ${place}-chat: { use: openai-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}", images: ["draw*"], image_streams: true, models: false }, ${named(models, "draw", "kind: image")} }
+  ${place}-messages: { use: anthropic-compatible, with: { base_url: "${url}/v1", api_key: "${KEY}" } }
+  ${place}-google: { use: google, with: { base_url: "${url}", api_key: "${KEY}" }, ${named(models, "gemini-m-image-", "kind: image")} }
+  ${place}-responses: { use: openai, with: { base_url: "${url}/v1", api_key: "${KEY}" }, ${named(models, "m", "protocols: [responses]")} }
+`;
+
+const forward =
+  (port: number) =>
+  (socket: Socket): void => {
+    const further = connect(port, "127.0.0.1");
+    socket.on("error", () => further.destroy()).pipe(further);
+    further.on("error", () => socket.destroy()).pipe(socket);
+  };
+
+async function opened(
+  stack: AsyncDisposableStack,
+  server: Server,
+  port = 0,
+  host = "127.0.0.1",
+): Promise<number> {
+  const sockets = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    sockets.add(socket.on("error", () => {}));
+    socket.once("close", () => sockets.delete(socket));
+  });
+  server.on("tlsClientError", () => {});
+  server.listen(port, host);
+  await once(server, "listening");
+  stack.defer(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function holePort(stack: AsyncDisposableStack): Promise<number> {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "hole.mjs")]);
+  stack.defer(() => void child.kill("SIGKILL"));
+  const [said] = (await once(child.stdout, "data")) as [Buffer];
+  const port = Number(said.toString());
+  for (let i = 0; i < WAITING; i++) {
+    const socket = connect(port, "127.0.0.1").on("error", () => {});
+    stack.defer(() => void socket.destroy());
+  }
+  return port;
+}

@@ -1,0 +1,158 @@
+// Plugins that are broken in every way that is known, under load: no other client sees a failure, each offender is named, and what
+// keeps failing is put aside. First those that the process itself holds, then those that end it: in one of two workers, and alone.
+import { rm } from "node:fs/promises";
+import type { Daemon } from "../kit/daemon.ts";
+import { biller, type Biller } from "./biller.ts";
+import { alone, ofTwo } from "./plugins/deadly.ts";
+import { held } from "./plugins/held.ts";
+import { Others } from "./plugins/others.ts";
+import { broken, ledgerOf, type Plant } from "./plugins/stage.ts";
+import { DEADLY, HELD, HOOKS, type Deadly } from "./plugins/ways.ts";
+import { chance, type Chance, type Rig, type Verdict } from "./rig.ts";
+
+/** For one that stands to be ended, on a machine that does much else. */
+const PATIENCE_MS = 90_000;
+
+export interface PluginsOptions {
+  readonly seed: number;
+  /** How often each of those that are held is asked; 0: they are left out. */
+  readonly rounds: number;
+  readonly clients: number;
+  /** Those that end one of two workers. */
+  readonly deadly: readonly Deadly[];
+  /** Those that end a process that is alone. */
+  readonly alone: readonly Deadly[];
+  /** How long an end is waited for. */
+  readonly patienceMs?: number;
+  /** What is wrong with the gateway, and must be found: nothing ends a process that stands, or some rows are written twice. */
+  readonly mutant?: "unwatched" | "twice";
+}
+
+interface Play {
+  readonly of: PluginsOptions;
+  readonly up: Biller;
+  readonly chanced: Chance;
+  readonly wrong: string[];
+  readonly told: (line: string) => void;
+}
+
+export async function plugins(
+  of: PluginsOptions,
+  told: (line: string) => void = () => {},
+): Promise<Verdict> {
+  const wrong: string[] = [];
+  await using up = await biller();
+  const play: Play = { of, up, chanced: chance(of.seed), wrong, told };
+  const first = of.rounds + of.deadly.length > 0 ? await crew(play) : NONE;
+  const then = of.alone.length > 0 ? await single(play) : NONE;
+  return {
+    wrong: [...new Set(wrong)],
+    counts: {
+      ways: new Set([
+        ...(of.rounds > 0 ? [...Object.keys(HELD), ...HOOKS.map((how) => `hook ${how}`)] : []),
+        ...of.deadly,
+        ...of.alone,
+      ]).size,
+      others: first.others + then.others,
+      broken: first.broken,
+      quarantined: first.aside,
+      ended: of.deadly.length + of.alone.length,
+      again: first.again + then.again,
+    },
+    seed: of.seed,
+  };
+}
+
+interface Counts {
+  readonly others: number;
+  readonly again: number;
+  readonly broken: number;
+  readonly aside: number;
+}
+const NONE: Counts = { others: 0, again: 0, broken: 0, aside: 0 };
+
+const plantOf = ({ mutant }: PluginsOptions): { plant: Plant; node?: string } => ({
+  plant: mutant === "twice" ? "twice" : "",
+  // What a debugger looks at may stand.
+  ...(mutant === "unwatched" && { node: "--inspect=127.0.0.1:0" }),
+});
+
+const shuffled = (all: readonly Deadly[], chanced: Chance): Deadly[] =>
+  all
+    .map((how) => ({ how, by: chanced() }))
+    .toSorted((a, b) => a.by - b.by)
+    .map(({ how }) => how);
+
+/** Two workers. */
+async function crew({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
+  await using at = await broken({ up, workers: 2, ...plantOf(of) });
+  const others = (name: string, lossy: boolean) =>
+    new Others({ name, at: () => at, clients: of.clients, chanced, lossy });
+  let found = { broken: 0, aside: 0 };
+  const calm = others("c", false);
+  if (of.rounds > 0) {
+    found = await held(at, of.rounds, chanced, wrong);
+    told(`held: ${JSON.stringify(found)}, beside ${calm.asked} of the others`);
+  }
+  await calm.end();
+  const rough = others("r", true);
+  for (const how of shuffled(of.deadly, chanced)) {
+    const began = performance.now();
+    await ofTwo(at, how, of.patienceMs ?? PATIENCE_MS, wrong);
+    told(`${how}, of two: ${seconds(began)} s, ${rough.asked} of the others, ${rough.again} again`);
+  }
+  await rough.end();
+  for (const one of [...calm.failed, ...rough.failed]) wrong.push(`another client: ${one}`);
+  wrong.push(...(await ledgerOf(at, up, [...calm.heard, ...rough.heard])));
+  return { others: calm.asked + rough.asked, again: rough.again, ...found };
+}
+
+/** One process, and what runs it: it starts it again in the same folder. */
+async function single({ of, up, chanced, wrong, told }: Play): Promise<Counts> {
+  let at: Daemon = await broken({ up, workers: 1, ...plantOf(of) });
+  const { dir } = at;
+  const others = new Others({ name: "a", at: () => at, clients: of.clients, chanced, lossy: true });
+  const before = up.bill.length;
+  try {
+    for (const how of shuffled(of.alone, chanced)) {
+      const began = performance.now();
+      const again = () => broken({ up, workers: 1, dir, ...plantOf(of) });
+      at = await alone(at, how, of.patienceMs ?? PATIENCE_MS, again, wrong);
+      told(
+        `${how}, alone: ${seconds(began)} s, ${others.asked} of the others, ${others.again} again`,
+      );
+    }
+    await others.end();
+    for (const one of others.failed) wrong.push(`another client, alone: ${one}`);
+    const own: Biller = { ...up, bill: up.bill.slice(before) };
+    wrong.push(...(await ledgerOf(at, own, others.heard)));
+  } finally {
+    await at[Symbol.asyncDispose]();
+    await rm(dir, { recursive: true, force: true });
+  }
+  return { ...NONE, others: others.asked, again: others.again };
+}
+
+const seconds = (since: number): string => ((performance.now() - since) / 1_000).toFixed(1);
+
+const ALL = Object.keys(DEADLY) as readonly Deadly[];
+/** "loops,exits"; nothing: all of them. */
+const named = (said: string | undefined): readonly Deadly[] =>
+  said ? ALL.filter((how) => said.split(",").includes(how)) : ALL;
+
+export const rig: Rig = {
+  options: { rounds: 40, clients: 8, only: "", mutant: "", patience: 90, seed: Date.now() % 1e6 },
+  run: ({ rounds, clients, only, mutant, patience, seed }, told) =>
+    plugins(
+      {
+        seed: Number(seed),
+        rounds: only ? 0 : Number(rounds),
+        clients: Number(clients),
+        deadly: named(only),
+        alone: named(only),
+        patienceMs: Number(patience) * 1_000,
+        ...(mutant && { mutant: mutant as NonNullable<PluginsOptions["mutant"]> }),
+      },
+      told,
+    ),
+};

@@ -1,0 +1,88 @@
+// Clients of providers that are well, in every protocol, for as long as the others are asked: what they were told, and what they
+// had to ask once more.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Chance } from "../rig.ts";
+import { ask, nextRequest, type Heard } from "../traffic.ts";
+
+/** Where they ask now. */
+export interface Asked {
+  readonly url: string;
+  readonly key: string;
+}
+
+const SHARES = { leave: 0.1, retried: 0.05 };
+/** A client that waits longer for a connection or an answer has been forgotten. */
+const FORGOTTEN_MS = 40_000;
+/** As the official SDKs wait where a connection fails, and some times more often. */
+const AGAIN_MS = 250;
+const TRIES = 240;
+
+export class Others {
+  readonly heard: Heard[] = [];
+  readonly failed: string[] = [];
+  again = 0;
+  #asked = 0;
+  /** Whether processes end meanwhile: then a connection may break, and its client asks again. */
+  readonly #lossy: boolean;
+  readonly #at: () => Asked;
+  readonly #chanced: Chance;
+  readonly #name: string;
+  #over = false;
+  readonly #lanes: Promise<void>[];
+
+  constructor(of: {
+    readonly name: string;
+    readonly at: () => Asked;
+    readonly clients: number;
+    readonly chanced: Chance;
+    readonly lossy: boolean;
+  }) {
+    this.#lossy = of.lossy;
+    this.#at = of.at;
+    this.#chanced = of.chanced;
+    this.#name = of.name;
+    this.#lanes = Array.from({ length: of.clients }, async () => {
+      while (!this.#over) {
+        await this.#one();
+        await sleep(of.chanced.below(20));
+      }
+    });
+  }
+
+  get asked(): number {
+    return this.#asked;
+  }
+
+  async end(): Promise<void> {
+    this.#over = true;
+    await Promise.all(this.#lanes);
+  }
+
+  async #one(): Promise<void> {
+    const tag = `${this.#name}${this.#asked++}`;
+    const first = nextRequest(this.#chanced, tag, SHARES);
+    for (let n = 0; ; n++) {
+      const request = n === 0 ? first : retagged(first, tag, `${tag}-${n}`);
+      const { url, key } = this.#at();
+      const forgotten = AbortSignal.timeout(FORGOTTEN_MS);
+      const heard = await ask(url, key, request, forgotten);
+      this.heard.push(heard);
+      if (heard.delivered) return;
+      const said = `${request.tag}: ${heard.status} ${heard.text.slice(-200)}`;
+      if (forgotten.aborted) return void this.failed.push(`forgotten: ${said}`);
+      if (request.leaves !== undefined) return;
+      if (!this.#lossy || n >= TRIES || !mayBeAsked(heard)) return void this.failed.push(said);
+      this.again++;
+      await sleep(AGAIN_MS);
+    }
+  }
+}
+
+/** No answer, one that was cut off, or a word that it is to be asked again. */
+const mayBeAsked = ({ status, text }: Heard): boolean =>
+  status === 0 || status === 503 || (status === 200 && !text.includes('"error"'));
+
+function retagged(request: Heard["request"], from: string, tag: string): Heard["request"] {
+  const said = JSON.stringify(request.body).replaceAll(`tag=${from} `, `tag=${tag} `);
+  return { ...request, tag, body: JSON.parse(said) as object };
+}

@@ -1,0 +1,167 @@
+// A gateway with every broken plugin mounted beside providers that are well, and those that are asked.
+import { readFile } from "node:fs/promises";
+import { request } from "node:http";
+import type { Entry, JsonObject } from "tollgate/plugin";
+import { startGateway, type Daemon } from "../../kit/daemon.ts";
+import { DRAINED, DRAWN, EMBEDDED, PRICED, type Biller } from "../biller.ts";
+import { judged } from "../crash-judge.ts";
+import { TARGETS, type Heard } from "../traffic.ts";
+import { DEADLY, HELD, HOOKS } from "./ways.ts";
+
+/** What stands in for the store: ours, or one that writes some settles twice. */
+const STORES = {
+  "": "{ use: sqlite, with: { durability: process, ballast_mb: 0 } }",
+  twice: "{ use: ./naive.ts, with: { bug: no-unique-index } }",
+} as const;
+export type Plant = keyof typeof STORES;
+
+/** A heap that is soon full. */
+const HEAP_MB = 256;
+/** One that stands is ended after ten seconds of its own; a busy machine takes longer for them. */
+const FORGOTTEN_MS = 120_000;
+
+const yaml = (url: string, workers: number, plant: Plant) => `
+workers: ${workers}
+frontends: [chat-completions, messages, responses, images, embeddings]
+attempts: { target: 1 }
+store: ${STORES[plant]}
+middleware:
+  - auth
+  - limits
+  - { use: usage, with: { label_headers: [x-rig] } }
+${HOOKS.map((how) => `  - { use: ./hook-${how}.ts, with: { how: ${how} }, timeout: 500ms, for: { models: ["hook-${how}"] } }`).join("\n")}
+providers:
+  chat: { use: openai-compatible, with: { base_url: "${url}/chat/v1", api_key: k }, ${PRICED} }
+  ${DRAINED}: { use: openai-compatible, on_disconnect: drain, with: { base_url: "${url}/${DRAINED}/v1", api_key: k }, ${PRICED} }
+  messages: { use: anthropic-compatible, with: { base_url: "${url}/messages/v1", api_key: k }, ${PRICED} }
+  responses: { use: openai, with: { base_url: "${url}/responses/v1", api_key: k }, ${PRICED.replace("{ model: {", "{ model: { protocols: [responses],")} }
+  gemini: { use: google, with: { base_url: "${url}/gemini", api_key: k }, ${PRICED} }
+  pictures: { use: openai-compatible, with: { base_url: "${url}/pictures/v1", api_key: k, images: ["draw"] }, ${DRAWN} }
+  vectors: { use: openai-compatible, with: { base_url: "${url}/vectors/v1", api_key: k, embeddings: ["vec"] }, ${EMBEDDED} }
+${[...Object.keys(HELD), ...Object.keys(DEADLY)].map((how) => `  ${how}: { use: ./broken-provider.ts, timeouts: { total: 1s }, with: { how: ${how} } }`).join("\n")}
+models:
+${HOOKS.map((how) => `  hook-${how}: [chat/model]`).join("\n")}
+${TARGETS.map((first, i) => `  any-${first}: { candidates: [${first}/model, ${TARGETS[(i + 1) % TARGETS.length]}/model], on: [overloaded, upstream] }`).join("\n")}
+`;
+
+const plant = (name: string) => readFile(new URL(`../plants/${name}`, import.meta.url), "utf8");
+
+export async function broken(of: {
+  readonly up: Biller;
+  readonly workers: number;
+  readonly plant: Plant;
+  /** An earlier one's folder. */
+  readonly dir?: string;
+  /** Arguments of each process. */
+  readonly node?: string;
+}): Promise<Daemon> {
+  const hook = await plant("broken-hook.ts");
+  return startGateway({
+    yaml: yaml(of.up.up.url, of.workers, of.plant),
+    files: {
+      "broken-provider.ts": await plant("broken-provider.ts"),
+      "naive.ts": await plant("naive.ts"),
+      // Each under a name of its own, by which it has to be told.
+      ...Object.fromEntries(
+        HOOKS.map((how) => [`hook-${how}.ts`, hook.replace('"broken-hook"', `"hook-${how}"`)]),
+      ),
+    },
+    env: { NODE_OPTIONS: `--max-old-space-size=${HEAP_MB} ${of.node ?? ""}`.trim() },
+    ...(of.dir !== undefined && { dir: of.dir }),
+  });
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+  readonly by: string;
+}
+
+/** On a connection of its own. Status 0: no answer came, or half of one. */
+export const askBroken = (
+  { url, key: first }: Pick<Daemon, "url" | "key">,
+  model: string,
+  stream: boolean,
+  key = first,
+): Promise<Answer> =>
+  new Promise((resolve) => {
+    let text = "";
+    let by = "";
+    const none = () => resolve({ status: 0, text, by });
+    const req = request(
+      `${url}/v1/chat/completions`,
+      {
+        agent: false,
+        signal: AbortSignal.timeout(FORGOTTEN_MS),
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      },
+      (res) => {
+        // An id begins with its maker's own prefix.
+        by = String(res.headers["x-request-id"]).slice(0, -8);
+        res.setEncoding("utf8").on("data", (part: string) => (text += part));
+        res.on("close", () => resolve({ status: res.complete ? res.statusCode! : 0, text, by }));
+        res.on("error", () => {});
+      },
+    );
+    req.on("error", none);
+    req.end(JSON.stringify({ model, stream, messages: [{ role: "user", content: "Hi" }] }));
+  });
+
+interface Processes {
+  readonly pid: number;
+  readonly workers?: readonly { readonly pid: number }[];
+  readonly quarantined: readonly { readonly plugin: string; readonly hook: string }[];
+}
+export const statusOf = async (at: Daemon): Promise<Processes> =>
+  (await at.ask("status", {} as JsonObject)) as unknown as Processes;
+export const pidsOf = ({ pid, workers = [] }: Processes): string =>
+  [pid, ...workers.map((one) => one.pid)].join(" ");
+
+/** What is wrong with the ledger, when all that was under way is over. */
+export async function ledgerOf(at: Daemon, up: Biller, heard: readonly Heard[]): Promise<string[]> {
+  const rows = await entries(at);
+  const well: ReadonlySet<string> = new Set([...TARGETS, "pictures", "vectors"]);
+  const of = (which: boolean) => rows.filter(({ target }) => well.has(target.provider) === which);
+  const open = (kind: Entry["kind"]) =>
+    of(false)
+      .filter((row) => row.kind === kind)
+      .map(({ attempt }) => attempt)
+      .sort()
+      .join(" ");
+  const { problems } = (await at.ask("ledger.verify", {})) as { problems: { message: string }[] };
+  return [
+    ...judged(
+      of(true).filter(({ labels }) => labels["x-rig"] !== undefined),
+      up.bill.filter(({ tag }) => tag !== "?"),
+      heard,
+    ),
+    ...(open("reserve") === open("settle")
+      ? []
+      : ["calls of broken plugins are open, or settled twice"]),
+    ...problems.map(({ message }) => `verify: ${message}`),
+  ];
+}
+
+/** All of them, as soon as no call is open, or it has been given the time for it. */
+async function entries(at: Daemon): Promise<Entry[]> {
+  for (
+    const end = performance.now() + FORGOTTEN_MS / 4;
+    ;
+    await new Promise((r) => setTimeout(r, 100))
+  ) {
+    const all: Entry[] = [];
+    let after: string | undefined;
+    do {
+      const page = (await at.ask("ledger.entries", {
+        ...(after !== undefined && { after }),
+        limit: 1_000,
+      })) as unknown as { items: Entry[]; next?: string };
+      for (const row of page.items)
+        all.push({ ...row, costNano: row.costNano === null ? null : BigInt(row.costNano) });
+      after = page.next;
+    } while (after !== undefined);
+    const count = (kind: Entry["kind"]) => all.filter((row) => row.kind === kind).length;
+    if (count("reserve") <= count("settle") || performance.now() > end) return all;
+  }
+}

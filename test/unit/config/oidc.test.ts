@@ -1,0 +1,52 @@
+// The identity provider under `admin:`: what is written wrong is told at its place, and its secret is in nothing that is shown.
+import { expect, it } from "vitest";
+import { builtin } from "../../../plugins/index.ts";
+import { loadConfig } from "../../../src/config/load.ts";
+import { secretsOf } from "../../../src/config/redact.ts";
+import { printProblems } from "../../../src/config/report.ts";
+import { createLoader } from "../../../src/loader/load.ts";
+
+const load = createLoader({ builtin: builtin as never, host: {} });
+const of = (oidc: string) =>
+  loadConfig("/nowhere/gateway.yaml", {
+    env: { SECRET: "canary-oidc-9f3c" },
+    load,
+    text: `admin:\n  oidc: ${oidc}\nproviders: { demo: { use: demo } }\n`,
+  });
+const RIGHT = `{ issuer: "https://login.example", client_id: t, client_secret: "\${env:SECRET}", url: "https://g.example/", roles: { a: { role: owner }, b: { role: viewer, account: acme } } }`;
+
+it("is read with what is usual filled in, and its secret is one", async () => {
+  const { config, problems } = await of(RIGHT);
+  expect(problems).toEqual([]);
+  expect(config!.admin!.oidc).toEqual({
+    issuer: "https://login.example",
+    clientId: "t",
+    clientSecret: "canary-oidc-9f3c",
+    callback: "https://g.example/admin/v1/oidc/callback",
+    scopes: ["openid", "profile", "email"],
+    groups: "groups",
+    name: "email",
+    roles: [
+      { group: "a", role: "owner", account: undefined },
+      { group: "b", role: "viewer", account: "acme" },
+    ],
+  });
+  expect(secretsOf(config!)).toContain("canary-oidc-9f3c");
+});
+
+it.each([
+  [
+    RIGHT.replace("https://login.example", "ftp://x"),
+    "2:19",
+    "admin.oidc.issuer: expected an address",
+  ],
+  [RIGHT.replace("role: owner", "role: ownr"), "2:", 'did you mean "owner"?'],
+  [RIGHT.replace("client_id: t", "cleint_id: t"), "2:", 'did you mean "client_id"'],
+  [RIGHT.replace(/, roles.*/, " }"), "2:", 'admin.oidc: "roles" is missing'],
+  [RIGHT.replace("a: { role: owner }", "a: {}"), "2:", '"role" is missing'],
+])("%s", async (oidc, place, words) => {
+  const { problems } = await of(oidc);
+  const said = printProblems(problems.filter(({ severity }) => severity === "error"));
+  expect(said).toContain(`/nowhere/gateway.yaml:${place}`);
+  expect(said).toContain(words);
+});

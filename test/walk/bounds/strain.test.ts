@@ -1,0 +1,36 @@
+// How late a process is: by its own work, since a machine that gives its time to others is no reason to refuse a client.
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { Strain } from "../../../src/walk/bounds/strain.ts";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
+afterEach(() => void vi.useRealTimers());
+
+/** So many ticks, each late by so much, in which the process worked for so long. */
+function after(ticks: number, lateMs: number, workedMs: number): Strain {
+  let [now, worked] = [0, 0];
+  const strain = new Strain({ now: () => now, worked: () => worked });
+  strain.watch();
+  for (let i = 0; i < ticks; i++) {
+    now += 100 + lateMs;
+    worked += workedMs;
+    vi.advanceTimersByTime(100);
+  }
+  return strain;
+}
+
+it("a process that stands in its own work takes nothing", () => {
+  using one = after(20, 2_000, 2_100);
+  expect([one.strained, one.over]).toEqual([true, true]);
+  using some = after(20, 400, 500);
+  expect([some.strained, some.over]).toEqual([true, false]);
+});
+
+it("one that waits for the processor, or slept with its machine, is neither strained nor over", () => {
+  using starved = after(20, 5_000, 60);
+  expect([starved.strained, starved.over]).toEqual([false, false]);
+});
+
+it("one that is on time is neither, however much it works", () => {
+  using busy = after(20, 0, 100);
+  expect([busy.strained, busy.over]).toEqual([false, false]);
+});
