@@ -113,6 +113,7 @@ function fileStore(path: () => string): { store: Store; close: () => void } {
       const said = commands.some(({ do: kind }) => kind !== "alive");
       return apply(line, () => (said ? write(line) : undefined));
     },
+    counted: async (limits, at) => rules.counted(limits, at),
     ...book.journalReads(journal),
   };
   return {
