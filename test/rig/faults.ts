@@ -28,6 +28,8 @@ export interface FaultsOptions {
   readonly seed: number;
   /** Those whose name has this in it. */
   readonly only: string;
+  /** How many times the slack: 1, or more beside other work. */
+  readonly patience: number;
   readonly say?: (line: string) => void;
 }
 
@@ -55,7 +57,7 @@ export async function faults(of: FaultsOptions): Promise<Verdict> {
   );
   for (let done = 0; done < of.times; done += TIMES_A_DAEMON) {
     const times = Math.min(TIMES_A_DAEMON, of.times - done);
-    await round(chosen, times, chanced, found, counts);
+    await round(chosen, times, chanced, found, counts, of.patience);
     const seconds = Math.round((performance.now() - began) / 1_000);
     of.say?.(
       `${done + times} of ${of.times} times in ${seconds} s, ${counts.requests} requests, ${found.count} wrong`,
@@ -82,6 +84,7 @@ async function round(
   chanced: Chance,
   found: Findings,
   counts: Counts,
+  patience: number,
 ): Promise<void> {
   const used: { [P in Place]?: number } = {};
   let made = 0;
@@ -126,7 +129,7 @@ async function round(
   const rows = await rowsOf(stage.daemon, cases.length);
   counts.requests += cases.length;
   for (const one of cases) {
-    const problem = judged(one, heard.get(one.tag)!, rows.get(one.tag) ?? [], counts);
+    const problem = judged(one, heard.get(one.tag)!, rows.get(one.tag) ?? [], counts, patience);
     if (problem) found.add(`${one.fault.name}: ${problem}`, one.road);
   }
   for (const problem of unwell(stage.daemon)) found.add(problem);
@@ -151,14 +154,21 @@ class Findings {
   }
 }
 
-function judged({ fault, road }: Case, heard: Heard, rows: Entry[], counts: Counts) {
+function judged(
+  { fault, road }: Case,
+  heard: Heard,
+  rows: Entry[],
+  counts: Counts,
+  patience: number,
+) {
   const { from, stream } = road;
   const got = seen(from, stream, heard);
   const row = rowKind(rows[0]?.state);
   const limit = fault.heavy ? LIMITS.total : fault.waits ? LIMITS[fault.waits] : 0;
   counts.late = Math.max(counts.late, heard.ms - limit);
   if (rows.length !== 1) return `${rows.length} rows; ${said(got, row)}`;
-  if (heard.ms > limit + SLACK_MS + 2 * counts.idle) return `it took ${heard.ms.toFixed(0)} ms`;
+  if (heard.ms > limit + SLACK_MS * patience + 2 * counts.idle)
+    return `it took ${heard.ms.toFixed(0)} ms`;
   const expected = stream ? fault.stream : fault.whole;
   const fitting = (outcome: Outcome) =>
     fits(outcome, got, row) && (!outcome.pictures || from === "images");
@@ -233,12 +243,13 @@ function unwell({ log }: Daemon): string[] {
 }
 
 export const rig: Rig = {
-  options: { all: false, times: 0, seed: Date.now() % 1e6, only: "" },
-  run: ({ all, times, seed, only }, say) =>
+  options: { all: false, times: 0, seed: Date.now() % 1e6, only: "", patience: 1 },
+  run: ({ all, times, seed, only, patience }, say) =>
     faults({
       times: Number(times) || (all === "true" ? TIMES : 1),
       seed: Number(seed),
       only: only ?? "",
+      patience: Number(patience),
       say,
     }),
 };
