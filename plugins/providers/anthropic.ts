@@ -9,8 +9,8 @@ import {
   type Outgoing,
 } from "tollgate/plugin";
 import { countIn, objectIn, page, textIn } from "tollgate/protocols/compatible";
-import { messages } from "tollgate/protocols/messages";
-import { claude, facts } from "./claude.ts";
+import { claude, messages } from "tollgate/protocols/messages";
+import { facts } from "./claude.ts";
 
 const VERSION = "2023-06-01";
 

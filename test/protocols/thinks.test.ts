@@ -5,10 +5,9 @@ import type { Protocol } from "tollgate/plugin";
 import { asking, outgoing } from "tollgate/testing";
 import { chatCompletions } from "tollgate/protocols/chat-completions";
 import { gemini } from "tollgate/protocols/gemini";
-import { messages } from "tollgate/protocols/messages";
+import { claude, messages } from "tollgate/protocols/messages";
 import { responses } from "tollgate/protocols/responses";
 import { upstreams } from "./codecs.ts";
-import { claude } from "../../plugins/providers/claude.ts";
 
 const thinks = (protocol: Protocol<"chat">, body: object, model = "m") =>
   protocol.client!.thinks!(outgoing(body as never), asking({ model }));

@@ -8,6 +8,7 @@ import {
   type ClientHalf,
   type Decoder,
   type Encoder,
+  type Fault,
   type ImageRequest,
   type Json,
   type JsonObject,
@@ -18,6 +19,8 @@ import {
   type RelaySink,
   type ServerHalf,
 } from "tollgate/plugin";
+import { failure, fitName, inputOf } from "tollgate/protocols/codec";
+import { claude, messages } from "tollgate/protocols/messages";
 import { is, type Same } from "./same.ts";
 
 declare const client: ClientHalf<"chat">;
@@ -163,3 +166,10 @@ export const sometimes = defineProvider({
     endpoints: [{ protocol: onlyClient, base: "https://x", auth: "none", streams: "sometimes" }],
   }),
 });
+
+// ── what a codec of a third party is made with ──
+is<Same<ReturnType<typeof inputOf>, JsonObject | undefined>>();
+is<Same<ReturnType<typeof failure>, Fault>>();
+export const onClaude: Protocol<"chat"> = messages({ ...claude, counts: false });
+// @ts-expect-error  a name is made for a wire, whose longest is said
+export const unbounded: string = fitName("x");

@@ -26,6 +26,7 @@ import { MESSAGES, spelt } from "../spelling.ts";
 import { survey } from "./survey.ts";
 import { ID, knows } from "./words.ts";
 
+export { claude } from "./claude.ts";
 export type { MessagesDialect, MessagesTraits } from "./dialect.ts";
 
 /** What a count and a message both need: the frontend asks for `max_tokens` where there is something to bound. */

@@ -186,11 +186,14 @@ function expected(of: Case): unknown {
   const { client, server, recording, stream, lane } = of;
   const to = answering({ stream, body: recording.request });
   const all = events(of, recording.body);
-  if (lane === "verbatim")
-    return meaning(
-      events(of, relay(client, [recording.body], to, fold(all).usage, recording.headers).bytes),
-    );
-  return meaning(events(of, (stream ? encoded : wholeBytes)(server, all, to)));
+  // Upstream may have carried it in another form than a client is given: in binary frames.
+  const usual = stream ? "text/event-stream" : "application/json";
+  const headers = { ...recording.headers, "content-type": server.type?.(to) ?? usual };
+  if (lane === "verbatim") {
+    const passed = relay(client, [recording.body], to, fold(all).usage, recording.headers);
+    return meaning(events(of, passed.bytes, headers));
+  }
+  return meaning(events(of, (stream ? encoded : wholeBytes)(server, all, to), headers));
 }
 
 /** After how many bytes the codec alone has written something of what the model said; undefined where that is only at its end. */
