@@ -15,6 +15,13 @@ const [fresh, old] = [join(bench, "new"), join(bench, "old")];
 const SOURCE = "--conditions=tollgate-source";
 const began = performance.now();
 
+/** What is published beside it. */
+const PACKAGES = [
+  "plugins/stores/postgres",
+  "plugins/providers/aws",
+  "plugins/providers/azure-foundry",
+  "plugins/providers/vertex",
+];
 /** The folder that the programs are in. */
 const cli = join(fresh, "src/cli");
 const run = (program: string, ...args: readonly string[]) =>
@@ -32,10 +39,12 @@ try {
     await pages(join(fresh, "console"));
     if (existsSync(dist)) renameSync(dist, old);
     renameSync(fresh, dist);
-    // A package of its own, against what was just built, as others have it.
-    const beside = join(root, "plugins/stores/postgres");
-    rmSync(join(beside, "dist"), { recursive: true, force: true });
-    if (!run(tsc, "-p", beside)) process.exitCode = 1;
+    // Packages of their own, against what was just built, as others have it.
+    for (const folder of PACKAGES) {
+      const beside = join(root, folder);
+      rmSync(join(beside, "dist"), { recursive: true, force: true });
+      if (!run(tsc, "-p", beside)) process.exitCode = 1;
+    }
     // What was compiled of the last one.
     rmSync(join(root, "node_modules/.cache/tollgate"), { recursive: true, force: true });
     const files = readdirSync(dist, { recursive: true }).filter((name) =>

@@ -91,8 +91,9 @@ function declaredAround(file: string): string[] {
     folder = dirname(folder)
   ) {
     const path = join(folder, "package.json");
-    if (existsSync(join(root, path)))
-      found.push(...Object.keys(JSON.parse(read(path)).dependencies ?? {}));
+    if (!existsSync(join(root, path))) continue;
+    const { dependencies, peerDependencies } = JSON.parse(read(path));
+    found.push(...Object.keys({ ...dependencies, ...peerDependencies }));
   }
   return found;
 }

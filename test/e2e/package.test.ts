@@ -15,6 +15,9 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { CLAUDE, fakeAws, KEYS, MODEL, REGION } from "../clouds/aws-fake.ts";
+import { fakeAzure, KEY as AZURE_KEY } from "../clouds/azure-fake.ts";
+import { ACCOUNT, fakeGoogle } from "../clouds/google-fake.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 const bin = join(root, "node_modules/.bin");
@@ -177,13 +180,14 @@ test("the default config passes check, with every built-in plugin there", () => 
   expect(plugins).toEqual((JSON.parse(source.stdout) as { plugins: unknown[] }).plugins);
 });
 
-test("it serves, answers and ends", async () => {
+/** The installed program, until it listens. */
+async function serving(more: readonly string[] = [], variables: NodeJS.ProcessEnv = {}) {
   const child = spawn(
     process.execPath,
-    ["node_modules/tollgate/dist/src/cli/bin.js", "serve", "--port", "0"],
+    ["node_modules/tollgate/dist/src/cli/bin.js", "serve", "--port", "0", ...more],
     {
       cwd: folder,
-      env,
+      env: { ...env, ...variables },
       stdio: ["ignore", "pipe", "inherit"],
     },
   );
@@ -198,15 +202,80 @@ test("it serves, answers and ends", async () => {
   void exited.then(() => reject(new Error(text)));
   const url = await promise;
   const key = readFileSync(join(folder, ".tollgate/first-key"), "utf8").trim();
-  const response = await fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "demo/echo", messages: [{ role: "user", content: "Hello" }] }),
-  });
+  return {
+    ask: (model: string) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
+      }),
+    ended() {
+      child.kill("SIGTERM");
+      return exited;
+    },
+  };
+}
+
+test("it serves, answers and ends", async () => {
+  const { ask, ended } = await serving();
+  const response = await ask("demo/echo");
   expect(response.status).toBe(200);
   expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Hello" } }] });
-  child.kill("SIGTERM");
-  expect(await exited).toEqual([0, null]);
+  expect(await ended()).toEqual([0, null]);
+});
+
+test("each cloud is installed from its own tarball, found by its name, and answers", async () => {
+  const tarballs = ["aws", "vertex", "azure-foundry"].map((name) => {
+    const made = run(
+      "npm",
+      ["pack", "--json", "--pack-destination", folder, ...NPM],
+      join(clone, "plugins/providers", name),
+    );
+    expect(made.status, made.stderr).toBe(0);
+    const said = JSON.parse(made.stdout) as Packed[] | Record<string, Packed>;
+    const [{ filename, files }] = Object.values(said) as [Packed];
+    const others = files.filter(({ path }) => !/^(dist\/|package\.json$|README\.md$)/.test(path));
+    expect(others).toEqual([]);
+    return `./${filename}`;
+  });
+  const install = run("npm", [
+    "install",
+    "--prefer-offline",
+    "--ignore-scripts",
+    ...NPM,
+    ...tarballs,
+  ]);
+  expect(install.status, install.stderr).toBe(0);
+  await using amazon = await fakeAws();
+  await using google = await fakeGoogle();
+  await using azure = await fakeAzure();
+  writeFileSync(
+    join(folder, "clouds.yaml"),
+    `frontends: [chat-completions]
+providers:
+  bedrock: { use: aws, with: { region: ${REGION}, runtime_url: "${amazon.url}", access_key_id: ${KEYS.id}, secret_access_key: "\${env:AWS_KEY}" } }
+  vertex: { use: vertex, with: { project: my-project, base_url: "${google.url}", token_url: "${google.url}/token", service_account: "\${env:GOOGLE_KEY}" } }
+  foundry: { use: azure-foundry, with: { base_url: "${azure.url}", api_key: "\${env:AZURE_KEY}" } }
+`,
+  );
+  const { ask, ended } = await serving(["-c", "clouds.yaml"], {
+    AWS_KEY: KEYS.secret,
+    GOOGLE_KEY: ACCOUNT,
+    AZURE_KEY,
+  });
+  for (const model of [
+    `bedrock/${MODEL}`,
+    `bedrock/${CLAUDE}`,
+    "vertex/gemini-3-pro-preview",
+    "vertex/claude-sonnet-4-5@20250929",
+    "foundry/my-gpt",
+    "foundry/claude-one",
+  ]) {
+    const response = await ask(model);
+    expect([model, response.status]).toEqual([model, 200]);
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: "Hello" } }] });
+  }
+  expect(await ended()).toEqual([0, null]);
 });
 
 test("its types are whole for whoever writes a plugin, under settings that authors have", () => {

@@ -1,0 +1,175 @@
+// Canonical blocks in the words of Converse. What it has no word for is refused where the model would see something else than
+// the client wrote, and declared as lost where it would only be less well informed.
+import {
+  fail,
+  type Block,
+  type CallContext,
+  type JsonObject,
+  type Media,
+  type Opt,
+} from "tollgate/plugin";
+import { base64Of, fitName, inputOf } from "tollgate/protocols/codec";
+import { isObject } from "../json.ts";
+import { DOCUMENTS, ID, IMAGES, SOUNDS, unsayable, VIDEOS } from "./words.ts";
+
+type Role = "user" | "assistant";
+
+/** The blocks of one turn, each with the mark of the cache that stands behind it. */
+export function blocksTo(
+  blocks: readonly Block[],
+  role: Role,
+  at: string,
+  of: CallContext,
+): JsonObject[] {
+  return blocks.flatMap((block) => {
+    const said = blockTo(block, role, at, of);
+    return said === undefined ? [] : [said, ...cacheTo(block, of)];
+  });
+}
+
+/** Instructions, which are words alone. */
+export const systemTo = (blocks: readonly Block[], of: CallContext): JsonObject[] =>
+  blocks.flatMap((block) => {
+    if (block.type !== "text") return unsayable("An instruction that is not text", "system");
+    return block.text.trim() === "" ? [] : [{ text: block.text }, ...cacheTo(block, of)];
+  });
+
+/** How long a mark asks to live is rounded to what there is. */
+export function cacheTo({ cache }: Pick<Block, "cache">, of: CallContext): JsonObject[] {
+  if (!isObject(cache)) return [];
+  const { ttl } = cache;
+  if (ttl !== undefined && ttl !== "5m" && ttl !== "1h")
+    of.lose("cache_control.ttl", "approximated");
+  return [{ cachePoint: { type: "default", ...(ttl === "1h" && { ttl: "1h" }) } }];
+}
+
+function blockTo(block: Block, role: Role, at: string, of: CallContext): JsonObject | undefined {
+  switch (block.type) {
+    case "text":
+      if (block.citations?.length) of.lose("citations", "dropped");
+      // Words of nothing but space are an error here, and say nothing anywhere.
+      return block.text.trim() === "" ? undefined : { text: block.text };
+    case "refusal":
+      of.lose(`${at}.refusal`, "approximated", "refusal_as_text");
+      return block.text.trim() === "" ? undefined : { text: block.text };
+    case "reasoning":
+      return role === "assistant" ? thoughtTo(block) : undefined;
+    case "image":
+      if (block.detail !== undefined && block.detail !== "auto")
+        of.lose("image_url.detail", "dropped");
+      return { image: mediaTo(block.media, IMAGES, "image/png", at) };
+    case "video":
+      return { video: mediaTo(block.media, VIDEOS, "video/mp4", at) };
+    case "audio":
+      return { audio: mediaTo(block.media, SOUNDS, "audio/wav", at) };
+    case "document":
+      return { document: documentTo(block, at) };
+    case "call":
+      return { toolUse: callTo(block, at) };
+    case "result":
+      return { toolResult: resultTo(block, at, of) };
+    case "opaque":
+      return opaqueTo(block, role, at, of);
+  }
+}
+
+/** Only what this wire's models signed goes back to them. */
+function thoughtTo({
+  proof,
+  text,
+  summary,
+}: Extract<Block, { type: "reasoning" }>): JsonObject | undefined {
+  if (proof?.origin !== ID) return undefined;
+  if (proof.kind === "redacted") return { reasoningContent: { redactedContent: proof.data } };
+  const said = text ?? summary?.join("\n\n") ?? "";
+  return { reasoningContent: { reasoningText: { text: said, signature: proof.data } } };
+}
+
+/** Bytes, or an address in the operator's own storage. Nothing is fetched here. */
+function mediaTo(
+  media: Media,
+  formats: ReadonlyMap<string, string>,
+  usual: string,
+  at: string,
+): JsonObject {
+  if ("fileId" in media) return unsayable("A file id", at, "foreign_file_id");
+  const mime = media.mime?.toLowerCase() ?? usual;
+  const format =
+    formats.get(mime) ?? unsayable(`Media of type ${mime}`, at, "unsupported_media_type");
+  const bytes = base64Of(media);
+  if (bytes === undefined) return unsayable("Media by an address", at, "unsupported_media_source");
+  return { format, source: { bytes } };
+}
+
+/** What a document says of itself, beside its bytes. */
+interface Document {
+  readonly media: Media;
+  readonly title?: Opt<string>;
+  readonly context?: Opt<string>;
+  readonly cite?: Opt<boolean>;
+}
+
+function documentTo(block: Document, at: string): JsonObject {
+  return {
+    ...mediaTo(block.media, DOCUMENTS, "application/pdf", at),
+    name: titleTo(block.title),
+    ...(block.context !== undefined && { context: block.context }),
+    ...(block.cite !== undefined && { citations: { enabled: block.cite } }),
+  };
+}
+
+/** A name is letters, digits and a few marks here, and there must be one. */
+const titleTo = (title: string | undefined): string =>
+  (title ?? "")
+    .slice(0, 200)
+    .replace(/[^a-zA-Z0-9\-()[\]]+/g, " ")
+    .trim() || "document";
+
+/** The longest name and id that the service takes. */
+const LONGEST = 64;
+export const nameTo = (name: string): string => fitName(name, LONGEST);
+
+function callTo(block: Extract<Block, { type: "call" }>, at: string): JsonObject {
+  const input = block.tool === "custom" ? { input: block.args } : inputOf(block.args);
+  if (input === undefined)
+    return fail(
+      "unsupported",
+      `The arguments of the call ${block.id} to ${block.name} are not a JSON object.`,
+      { param: at, code: "invalid_tool_arguments" },
+    );
+  return { toolUseId: nameTo(block.id), name: nameTo(block.name), input };
+}
+
+function resultTo(
+  block: Extract<Block, { type: "result" }>,
+  at: string,
+  of: CallContext,
+): JsonObject {
+  const content = block.blocks
+    .map((inner) => blockTo(inner, "user", at, of))
+    .filter((inner) => inner !== undefined);
+  return {
+    toolUseId: nameTo(block.callId),
+    // A result without content is an error here; a tool that says nothing has said so.
+    content: content.length > 0 ? content : [{ text: "(no output)" }],
+    ...(block.isError && { status: "error" }),
+  };
+}
+
+function opaqueTo(
+  block: Extract<Block, { type: "opaque" }>,
+  role: Role,
+  at: string,
+  of: CallContext,
+): JsonObject | undefined {
+  if (block.origin === ID && isObject(block.raw)) return block.raw;
+  if (block.text) {
+    of.lose(`${at}.${block.origin}`, "approximated", "shown_as_text");
+    return { text: block.text };
+  }
+  if (role === "assistant") {
+    of.lose(`${at}.${block.origin}`, "dropped", "hosted_history");
+    return undefined;
+  }
+  return unsayable("A content part that only its own protocol knows", at);
+}

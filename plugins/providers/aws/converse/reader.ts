@@ -1,0 +1,190 @@
+// An answer of Converse, read piece by piece: the events of a stream and the blocks of a whole answer go through the same doors,
+// so they come out as the same canonical events.
+import {
+  fail,
+  type Json,
+  type JsonObject,
+  type ModelEvent,
+  type OpenBlock,
+  type Opt,
+} from "tollgate/plugin";
+import { listOf, objectOf, textOf } from "../json.ts";
+import { usageOf } from "./usage.ts";
+import { finishOf, ID } from "./words.ts";
+
+interface Begun {
+  readonly index: number;
+  readonly type: OpenBlock["type"];
+  said: boolean;
+  signature: string;
+  redacted: string;
+}
+
+export class ConverseReader {
+  readonly #emit: (event: ModelEvent) => void;
+  readonly #id: string | undefined;
+  readonly #open = new Map<unknown, Begun>();
+  #started = false;
+  #next = 0;
+  #calls = 0;
+  #stop: string | undefined;
+  #finished = false;
+
+  /** `id`: what the service calls this answer. */
+  constructor(emit: (event: ModelEvent) => void, id: string | undefined) {
+    this.#emit = emit;
+    this.#id = id;
+  }
+
+  start(): void {
+    if (this.#started) return;
+    this.#started = true;
+    this.#emit({ type: "start", ...(this.#id !== undefined && { id: this.#id }) });
+  }
+
+  /** `contentBlockStart`: only what has more to say than its words begins so. */
+  begin(at: unknown, start: JsonObject): void {
+    const call = objectOf(start["toolUse"]);
+    if (call) return this.#call(at, call);
+    if (objectOf(start["image"])) this.#begin(at, { type: "image" });
+  }
+
+  delta(at: unknown, delta: JsonObject): void {
+    const text = textOf(delta["text"]);
+    if (text !== undefined) return this.#say(this.#as(at, "text"), text);
+    const thought = objectOf(delta["reasoningContent"]);
+    if (thought) return this.#think(this.#as(at, "reasoning"), thought);
+    const call = objectOf(delta["toolUse"]);
+    if (call) return this.#say(this.#called(at), textOf(call["input"]) ?? "");
+    if (delta["citation"] !== undefined)
+      return this.#emit({
+        type: "cite",
+        index: this.#as(at, "text").index,
+        citation: delta["citation"] as Json,
+      });
+    const image = objectOf(delta["image"]);
+    if (image) this.#show(this.#as(at, "image"), image);
+  }
+
+  /** `contentBlockStop`. */
+  close(at: unknown): void {
+    const block = this.#open.get(at);
+    if (!block) return;
+    this.#open.delete(at);
+    const { index } = block;
+    if (block.type === "call" && !block.said) this.#say(block, "{}");
+    const proof = block.redacted
+      ? { kind: "redacted", data: block.redacted }
+      : { kind: "signature", data: block.signature };
+    if (block.type === "reasoning" && proof.data !== "")
+      this.#emit({ type: "proof", index, proof: { origin: ID, ...proof } });
+    this.#emit({ type: "close", index });
+  }
+
+  /** A block of a whole answer. */
+  block(at: number, block: JsonObject): void {
+    const call = objectOf(block["toolUse"]);
+    const cited = objectOf(block["citationsContent"]);
+    const thought = objectOf(block["reasoningContent"]);
+    if (call) {
+      this.#call(at, call);
+      this.#say(this.#called(at), JSON.stringify(objectOf(call["input"]) ?? {}));
+    } else if (thought) {
+      const said = objectOf(thought["reasoningText"]) ?? {};
+      this.delta(at, {
+        reasoningContent: { ...said, redactedContent: thought["redactedContent"] },
+      });
+    } else if (cited) {
+      const block = this.#as(at, "text");
+      for (const one of listOf(cited["content"]).map(objectOf))
+        this.#say(block, textOf(one?.["text"]) ?? "");
+      for (const citation of listOf(cited["citations"]))
+        this.#emit({ type: "cite", index: block.index, citation });
+    } else if (textOf(block["text"]) !== undefined || objectOf(block["image"]))
+      this.delta(at, block);
+    else this.#begin(at, { type: "opaque", origin: ID, raw: block });
+    this.close(at);
+  }
+
+  stopped(reason: string): void {
+    this.#stop = reason;
+  }
+
+  /** `metadata`, which comes after the end was named. */
+  count(said: JsonObject): void {
+    const usage = objectOf(said["usage"]);
+    if (!usage) return;
+    const tier = textOf(objectOf(said["serviceTier"])?.["type"]);
+    this.#emit({ type: "usage", usage: usageOf(usage), ...(tier !== undefined && { tier }) });
+  }
+
+  /** The bytes are over. */
+  end(): void {
+    if (this.#finished) return;
+    const stop =
+      this.#stop ??
+      fail("upstream", "The provider's answer ended before it was finished.", {
+        code: "truncated",
+      });
+    for (const at of this.#open.keys()) this.close(at);
+    const { reason, ...more } = finishOf(stop);
+    this.#finished = true;
+    const calls = reason === "stop" && this.#calls > 0;
+    this.#emit({ type: "finish", reason: calls ? "tool_calls" : reason, ...more });
+  }
+
+  #call(at: unknown, { toolUseId, name }: JsonObject): void {
+    const [id, called] = [textOf(toolUseId), textOf(name)];
+    if (!id || !called)
+      return fail("upstream", "The provider sent a tool call without a name or an id.", {
+        code: "bad_stream",
+      });
+    this.#calls++;
+    this.#begin(at, { type: "call", id, name: called, tool: "function" });
+  }
+
+  #called(at: unknown): Begun {
+    const block = this.#open.get(at);
+    return block?.type === "call"
+      ? block
+      : fail("upstream", "The provider wrote into a tool call that it had not begun.", {
+          code: "bad_stream",
+        });
+  }
+
+  /** The block at this place, begun if it is not there; one of another kind ends. */
+  #as(at: unknown, type: "text" | "reasoning" | "image"): Begun {
+    const block = this.#open.get(at);
+    return block?.type === type ? block : this.#begin(at, { type });
+  }
+
+  #begin(at: unknown, block: OpenBlock): Begun {
+    this.start();
+    this.close(at);
+    const index = this.#next++;
+    const begun = { index, type: block.type, said: false, signature: "", redacted: "" };
+    this.#open.set(at, begun);
+    this.#emit({ type: "open", index, block });
+    return begun;
+  }
+
+  #say(block: Begun, text: string): void {
+    if (text === "") return;
+    block.said = true;
+    this.#emit({ type: "delta", index: block.index, text });
+  }
+
+  #think(block: Begun, thought: JsonObject): void {
+    this.#say(block, textOf(thought["text"]) ?? "");
+    block.signature += textOf(thought["signature"]) ?? "";
+    block.redacted += textOf(thought["redactedContent"]) ?? "";
+  }
+
+  #show({ index }: Begun, image: JsonObject): void {
+    const format: Opt<string> = textOf(image["format"]);
+    const base64 = textOf(objectOf(image["source"])?.["bytes"]);
+    if (base64 === undefined) return;
+    const mime = format === undefined ? undefined : `image/${format}`;
+    this.#emit({ type: "media", index, media: { mime, base64 } });
+  }
+}

@@ -1,0 +1,53 @@
+// A stream of Converse: binary frames, each an event or an exception. The counts come after the end was named, so the answer is
+// finished when the bytes are over.
+import { fail, type Decoder, type JsonObject } from "tollgate/plugin";
+import { frameReader, type EventFrame } from "../event-stream.ts";
+import { objectOf, parsed, textOf } from "../json.ts";
+import { faultIn } from "../refusal.ts";
+import type { ConverseReader } from "./reader.ts";
+
+export function stream(reading: ConverseReader): Decoder {
+  const frames = frameReader((frame) => event(frame, reading));
+  return {
+    push: (chunk) => frames.push(chunk),
+    end() {
+      frames.end();
+      reading.end();
+    },
+  };
+}
+
+function event(frame: EventFrame, reading: ConverseReader): void {
+  const name = nameIn(frame);
+  const said = jsonIn(frame.payload);
+  const at = said["contentBlockIndex"];
+  switch (name) {
+    case "messageStart":
+      return reading.start();
+    case "contentBlockStart":
+      return reading.begin(at, objectOf(said["start"]) ?? {});
+    case "contentBlockDelta":
+      return reading.delta(at, objectOf(said["delta"]) ?? {});
+    case "contentBlockStop":
+      return reading.close(at);
+    case "messageStop":
+      return reading.stopped(textOf(said["stopReason"]) ?? "");
+    case "metadata":
+      return reading.count(said);
+  }
+}
+
+/** What an event is called. An exception is thrown as what it says. */
+export function nameIn({ headers, payload }: EventFrame): string | undefined {
+  const type = headers.get(":message-type");
+  if (type === "event") return headers.get(":event-type");
+  const name = headers.get(type === "exception" ? ":exception-type" : ":error-code") ?? "";
+  const words = headers.get(":error-message");
+  const body = words === undefined ? payload : Buffer.from(JSON.stringify({ message: words }));
+  const { kind, message, ...more } = faultIn(name, body);
+  return fail(kind, message, more);
+}
+
+const jsonIn = (payload: Buffer): JsonObject =>
+  parsed(payload) ??
+  fail("upstream", "An event of the provider's stream is not JSON.", { code: "bad_stream" });

@@ -1,0 +1,39 @@
+// One look at a body as it leaves: what it may cost, and what it names.
+import type { Body, JsonObject, Survey } from "tollgate/plugin";
+import { featuresOf, look } from "tollgate/protocols/look";
+import { countOf, listOf, objectOf, textOf } from "../json.ts";
+
+/** Members of a block that are more than words. */
+const MEDIA = { image: "vision", video: undefined, audio: "audio", document: "documents" } as const;
+
+export function survey(body: Body): Survey {
+  const named = look(body);
+  const features = featuresOf(named);
+  const media = { count: 0, bytes: 0 };
+  const seen = (raw: unknown): void => {
+    const block = objectOf(raw);
+    for (const name of Object.keys(MEDIA) as (keyof typeof MEDIA)[]) {
+      const of = objectOf(block?.[name]);
+      if (!of) continue;
+      const feature = MEDIA[name];
+      if (feature) features.add(feature);
+      media.count++;
+      media.bytes += textOf(objectOf(of["source"])?.["bytes"])?.length ?? 0;
+    }
+    for (const inner of listOf(objectOf(block?.["toolResult"])?.["content"])) seen(inner);
+  };
+  for (const message of listOf(body["messages"]))
+    for (const block of listOf(objectOf(message)?.["content"])) seen(block);
+  if (objectOf(body["toolConfig"])) features.add("tools");
+  if (listOf(body["system"]).length > 0) features.add("system");
+  const output = objectOf(body["outputConfig"]) ?? ({} as JsonObject);
+  if (output["textFormat"]) features.add("json_schema");
+  if (output["effort"]) features.add("reasoning");
+  return {
+    features: [...features],
+    named,
+    maxOutput: countOf(objectOf(body["inferenceConfig"])?.["maxTokens"]),
+    tier: textOf(objectOf(body["serviceTier"])?.["type"]),
+    ...(media.count > 0 && { media }),
+  };
+}

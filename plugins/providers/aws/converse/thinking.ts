@@ -1,0 +1,27 @@
+// How much to think. This wire knows an effort; how many tokens that is, is the model's own.
+import type { CallContext, ChatRequest, JsonObject } from "tollgate/plugin";
+import { effortFor, nearest } from "tollgate/protocols/codec";
+
+/** From low to high. */
+const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
+
+export function effortTo({ reasoning }: ChatRequest, of: CallContext): JsonObject {
+  const { mode, effort, budget } = reasoning;
+  if (mode === "auto") return {};
+  if (of.info.can?.reasoning === false) {
+    if (!isOff(reasoning)) of.lose("reasoning", "dropped", "no_thinking");
+    return {};
+  }
+  if (isOff(reasoning)) {
+    of.lose("reasoning", "approximated", "reasoning_left_on");
+    return {};
+  }
+  if (mode === "budget") of.lose("reasoning.budget", "approximated", "budget_as_effort");
+  const asked = mode === "budget" ? effortFor(budget ?? 0) : (effort ?? "medium");
+  const said = nearest(asked, EFFORTS);
+  if (mode === "effort" && said !== asked) of.lose("reasoning.effort", "approximated");
+  return { effort: said };
+}
+
+const isOff = ({ mode, effort }: ChatRequest["reasoning"]): boolean =>
+  mode === "off" || (mode === "effort" && effort === "none");

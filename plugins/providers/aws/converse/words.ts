@@ -1,0 +1,61 @@
+// The terms of Converse: its name, why an answer ended, what media it knows.
+import { fail, type FinishReason } from "tollgate/plugin";
+
+export const ID = "converse";
+
+const FINISH = new Map<string, FinishReason>([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop_sequence"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "context"],
+  ["tool_use", "tool_calls"],
+  ["content_filtered", "filtered"],
+  ["guardrail_intervened", "filtered"],
+]);
+
+/** A reason that is newer than us keeps its name. What the model broke is no answer. */
+export function finishOf(stop: string): { reason: FinishReason; detail?: string } {
+  if (stop.startsWith("malformed_"))
+    return fail("upstream", `The model's answer is broken: ${stop}.`, { code: stop });
+  const reason = FINISH.get(stop);
+  if (reason === undefined) return { reason: "other", detail: stop };
+  return stop === "guardrail_intervened" ? { reason, detail: stop } : { reason };
+}
+
+/** By media type, in the words of this wire. */
+export const IMAGES = new Map([
+  ["image/png", "png"],
+  ["image/jpeg", "jpeg"],
+  ["image/jpg", "jpeg"],
+  ["image/gif", "gif"],
+  ["image/webp", "webp"],
+]);
+export const DOCUMENTS = new Map([
+  ["application/pdf", "pdf"],
+  ["text/csv", "csv"],
+  ["text/html", "html"],
+  ["text/plain", "txt"],
+  ["text/markdown", "md"],
+  ["application/msword", "doc"],
+  ["application/vnd.openxmlformats-officedocument.wordprocessingml.document", "docx"],
+  ["application/vnd.ms-excel", "xls"],
+  ["application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx"],
+]);
+export const VIDEOS = new Map([
+  ["video/mp4", "mp4"],
+  ["video/webm", "webm"],
+  ["video/quicktime", "mov"],
+  ["video/x-matroska", "mkv"],
+  ["video/mpeg", "mpeg"],
+]);
+export const SOUNDS = new Map([
+  ["audio/mpeg", "mp3"],
+  ["audio/mp3", "mp3"],
+  ["audio/wav", "wav"],
+  ["audio/x-wav", "wav"],
+  ["audio/ogg", "ogg"],
+  ["audio/flac", "flac"],
+]);
+
+export const unsayable = (what: string, param: string, code = "unsupported_content"): never =>
+  fail("unsupported", `${what} cannot be sent to Converse.`, { param, code });

@@ -1,0 +1,125 @@
+// AWS: Bedrock by its own protocols. Claude by InvokeModel, every other model that chats by Converse, Titan's and Cohere's vectors,
+// rankings; and what the service has that speaks as others do, on its runtime and on Mantle.
+import { defineProvider, type ProviderAccess } from "tollgate/plugin";
+import { awsAuth, type Clock } from "./auth.ts";
+import { invokedClaude } from "./claude.ts";
+import { inMessages, inOpenAi } from "./compatible.ts";
+import { converse } from "./converse/index.ts";
+import { facts } from "./facts.ts";
+import { accountSchema, keyRing, VARIABLES } from "./keys.ts";
+import { listed } from "./listed.ts";
+import { bedrockRerank } from "./rerank.ts";
+import { invokedCohere, titan } from "./vectors.ts";
+import { wayTo } from "./ways.ts";
+
+const patterns = (description: string) =>
+  ({
+    type: "array",
+    items: { type: "string", minLength: 1 },
+    default: [],
+    description: `${description}; one * in each stands for anything`,
+  }) as const;
+
+const address = (description: string) =>
+  ({ type: "string", minLength: 1, "x-origin": true, description }) as const;
+
+export default defineProvider({
+  api: 1,
+  name: "aws",
+  summary: "Amazon Bedrock: Converse, InvokeModel, and what it has that speaks as others do",
+  stability: "beta",
+  unchecked: ["mantle", "list"],
+  credential: accountSchema,
+  facts,
+  needs: { env: VARIABLES, metadata: true },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      region: {
+        type: "string",
+        pattern: "^[a-z]{2}(-[a-z]+)+-\\d$",
+        "x-expects": "a region such as us-east-1",
+        description: "The region; AWS_REGION, then AWS_DEFAULT_REGION, when absent",
+      },
+      claude: patterns("Application profiles behind which Claude is, beside all names that say so"),
+      openai: patterns("Models that are asked at the runtime's /openai/v1, in OpenAI's protocols"),
+      mantle: patterns(
+        "Models that are asked at Mantle: Claude in messages, others in OpenAI's protocols",
+      ),
+      betas: {
+        type: "array",
+        items: { type: "string", minLength: 1 },
+        default: [],
+        description:
+          "anthropic-beta values that Bedrock knows: the others of a client are left out",
+      },
+      list: {
+        type: "boolean",
+        default: false,
+        description:
+          "Lists models and profiles at the control plane, which takes rights of its own",
+      },
+      runtime_url: address(
+        "Where the runtime is; https://bedrock-runtime.<region>.amazonaws.com when absent",
+      ),
+      agent_url: address(
+        "Where rankings are made; https://bedrock-agent-runtime.<region>.amazonaws.com when absent",
+      ),
+      mantle_url: address("Where Mantle is; https://bedrock-mantle.<region>.api.aws when absent"),
+      control_url: address(
+        "Where models are listed; https://bedrock.<region>.amazonaws.com when absent",
+      ),
+      mantle_service: {
+        type: "string",
+        minLength: 1,
+        default: "bedrock-mantle",
+        description: "The name that requests to Mantle are signed for",
+      },
+    },
+  },
+  setup(o, ctx) {
+    const region =
+      o.region ?? ctx.env("AWS_REGION") ?? ctx.env("AWS_DEFAULT_REGION") ?? "us-east-1";
+    const keys = keyRing(ctx.env);
+    const clock = ctx.shared<Clock>("clock", () => ({ aheadMs: 0 }));
+    const auth = awsAuth(keys, clock, { region, service: "bedrock" });
+    const atMantle = awsAuth(keys, clock, { region, service: o.mantle_service });
+    const runtime = bare(o.runtime_url ?? `https://bedrock-runtime.${region}.amazonaws.com`);
+    const agent = bare(o.agent_url ?? `https://bedrock-agent-runtime.${region}.amazonaws.com`);
+    const mantle = bare(o.mantle_url ?? `https://bedrock-mantle.${region}.api.aws`);
+    const control = bare(o.control_url ?? `https://bedrock.${region}.amazonaws.com`);
+    const by = wayTo(o);
+    const own = { base: runtime, auth, origins: [control] };
+    const whole = { streams: "never" as const };
+    return {
+      endpoints: [
+        { ...own, protocol: invokedClaude(o.betas), serves: by("claude") },
+        { ...own, protocol: converse(), serves: by("converse") },
+        { ...own, ...whole, kind: "embedding" as const, run: titan, serves: by("titan") },
+        { ...own, ...whole, protocol: invokedCohere(), serves: by("cohere") },
+        {
+          ...own,
+          ...whole,
+          base: agent,
+          protocol: bedrockRerank((model) =>
+            model.startsWith("arn:")
+              ? model
+              : `arn:aws:bedrock:${region}::foundation-model/${model}`,
+          ),
+          serves: by("rerank"),
+        },
+        ...(o.openai.length > 0 ? inOpenAi(`${runtime}/openai/v1`, auth, by("openai")) : []),
+        ...(o.mantle.length > 0
+          ? [
+              ...inOpenAi(`${mantle}/v1`, atMantle, by("mantle")),
+              inMessages(`${mantle}/anthropic/v1`, atMantle, by("mantle claude")),
+            ]
+          : []),
+      ],
+      ...(o.list && { models: (line: ProviderAccess) => listed(line, control) }),
+    };
+  },
+});
+
+const bare = (url: string): string => url.replace(/\/+$/, "");

@@ -1,0 +1,149 @@
+// Where the keys come from that sign: the operator's own words, the environment, or the chain of AWS's SDK, which knows profiles,
+// single sign-on, roles of pods, containers and machines.
+import { fail } from "tollgate/plugin";
+import type { Keys } from "./signer.ts";
+
+/** One credential, as an operator writes it. */
+export interface Account {
+  readonly api_key?: string;
+  readonly access_key_id?: string;
+  readonly secret_access_key?: string;
+  readonly session_token?: string;
+  readonly from?: "environment" | "chain";
+  readonly profile?: string;
+}
+
+export const accountSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    api_key: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "A Bedrock API key, sent as a bearer token; no other field is needed beside it",
+    },
+    access_key_id: { type: "string", minLength: 1, description: "The id of a pair of access keys" },
+    secret_access_key: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "The secret of that pair",
+    },
+    session_token: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "The token of keys that end",
+    },
+    from: {
+      enum: ["environment", "chain"],
+      description:
+        "Where the keys are found when none stand here. environment: AWS_BEARER_TOKEN_BEDROCK, or AWS_ACCESS_KEY_ID and its like; chain: all that AWS's own tools know, by the package @aws-sdk/credential-provider-node. Absent: environment",
+    },
+    profile: {
+      type: "string",
+      minLength: 1,
+      description: "Of the chain: the profile in ~/.aws/config",
+    },
+  },
+} as const;
+
+/** The variables that are read. */
+export const VARIABLES = [
+  "AWS_BEARER_TOKEN_BEDROCK",
+  "AWS_ACCESS_KEY_ID",
+  "AWS_SECRET_ACCESS_KEY",
+  "AWS_SESSION_TOKEN",
+  "AWS_REGION",
+  "AWS_DEFAULT_REGION",
+] as const;
+
+/** What goes on a request: a bearer token, or keys that sign it. */
+export type Proof = { readonly bearer: string } | Keys;
+
+type Chain = (options?: { forceRefresh?: boolean }) => Promise<{
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  readonly sessionToken?: string;
+}>;
+
+/** Proofs by account. */
+export interface KeyRing {
+  proof(account: Account): Proof | Promise<Proof>;
+  /** Whether there is another one than the service has called over. */
+  renew(account: Account): Promise<boolean>;
+}
+
+export function keyRing(env: (name: string) => string | undefined): KeyRing {
+  const chains = new Map<string, Promise<Chain>>();
+  const chainOf = (profile: string | undefined): Promise<Chain> => {
+    const key = profile ?? "";
+    const known = chains.get(key);
+    if (known) return known;
+    const made = chain(profile);
+    chains.set(key, made);
+    // A failure is not kept: the next request asks again.
+    made.catch(() => chains.delete(key));
+    return made;
+  };
+  return {
+    proof(account) {
+      const own = written(account);
+      if (own) return own;
+      if (account.from === "chain") return chainOf(account.profile).then((chain) => asked(chain));
+      return (
+        written({
+          api_key: env("AWS_BEARER_TOKEN_BEDROCK"),
+          access_key_id: env("AWS_ACCESS_KEY_ID"),
+          secret_access_key: env("AWS_SECRET_ACCESS_KEY"),
+          session_token: env("AWS_SESSION_TOKEN"),
+        }) ??
+        fail("upstream_auth", "Neither the credential nor the environment has keys for AWS.", {
+          code: "no_keys",
+        })
+      );
+    },
+    async renew(account) {
+      if (written(account) || account.from !== "chain") return false;
+      const chain = await chainOf(account.profile);
+      const before = await asked(chain);
+      const after = await asked(chain, true);
+      return before.token !== after.token || before.id !== after.id;
+    },
+  };
+}
+
+type Written = { readonly [K in keyof Account]: Account[K] | undefined };
+
+function written(account: Written): Proof | undefined {
+  if (account.api_key) return { bearer: account.api_key };
+  const { access_key_id: id, secret_access_key: secret, session_token: token } = account;
+  if (!id || !secret) return undefined;
+  return { id, secret, token: token || undefined };
+}
+
+async function asked(chain: Chain, forceRefresh = false): Promise<Keys> {
+  try {
+    const { accessKeyId, secretAccessKey, sessionToken } = await chain({ forceRefresh });
+    return { id: accessKeyId, secret: secretAccessKey, token: sessionToken };
+  } catch (error) {
+    return fail("upstream_auth", "The chain of AWS's SDK found no keys.", {
+      code: "no_keys",
+      cause: error,
+    });
+  }
+}
+
+async function chain(profile: string | undefined): Promise<Chain> {
+  try {
+    const { defaultProvider } = await import("@aws-sdk/credential-provider-node");
+    return defaultProvider(profile === undefined ? {} : { profile });
+  } catch (error) {
+    return fail(
+      "upstream_auth",
+      "`from: chain` needs the package @aws-sdk/credential-provider-node beside this one.",
+      { code: "missing_package", cause: error },
+    );
+  }
+}

@@ -1,0 +1,124 @@
+// Vectors by InvokeModel. Titan embeds one text a call, so a request is as many calls; Cohere's wire is its own, with the count in
+// a header.
+import {
+  fail,
+  type Call,
+  type EmbeddingRequest,
+  type ModelEvent,
+  type Protocol,
+  type Vector,
+} from "tollgate/plugin";
+import { cohereEmbeddings } from "tollgate/protocols/cohere";
+import { textsOnly, vectorOf } from "tollgate/protocols/embeddings";
+import { countOf, parsed, some } from "./json.ts";
+import { placed } from "./placed.ts";
+import { faultOf } from "./refusal.ts";
+
+const AT_ONCE = 8;
+
+interface Embedded {
+  readonly vector: Vector;
+  readonly tokens: number | undefined;
+}
+
+/** Of one that fails the others are no answer: an index that shifts is worse than an error. What was embedded is billed. */
+export async function* titan(r: EmbeddingRequest, call: Call): AsyncGenerator<ModelEvent> {
+  const texts = textsOnly(r, call);
+  if (r.dtype !== undefined && r.dtype !== "float")
+    fail("unsupported", `${call.model} makes vectors of floats.`, { param: "output_dtype" });
+  if (r.user !== undefined) call.lose("user", "dropped");
+  if (r.task !== undefined) call.lose("input_type", "dropped", "task_unknown");
+  if (r.truncate !== undefined) call.lose("truncate", "dropped");
+  for (const field in r.rest) call.lose(field, "dropped");
+  const over = new AbortController();
+  const signal = AbortSignal.any([call.signal, over.signal]);
+  const done: (Embedded | undefined)[] = texts.map(() => undefined);
+  let next = 0;
+  let problem: { error: unknown } | undefined;
+  const work = async () => {
+    while (next < texts.length && !problem) {
+      const at = next++;
+      try {
+        done[at] = await one(texts[at]!, r, call, signal);
+      } catch (error) {
+        problem ??= { error };
+        over.abort();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(AT_ONCE, texts.length) }, work));
+  const made = done.filter((each) => each !== undefined);
+  if (made.length > 0) yield { type: "start" };
+  if (problem && made.length > 0) yield { type: "usage", usage: counted(made) };
+  if (problem) throw problem.error;
+  for (const [index, each] of made.entries()) yield { type: "item", index, item: each.vector };
+  yield { type: "usage", usage: counted(made) };
+  yield { type: "finish", reason: "stop" };
+}
+
+/** Without the count of one there is no count of all. */
+function counted(made: readonly Embedded[]): { input?: number } {
+  let input = 0;
+  for (const { tokens } of made) {
+    if (tokens === undefined) return {};
+    input += tokens;
+  }
+  return { input };
+}
+
+async function one(
+  inputText: string,
+  { dimensions }: EmbeddingRequest,
+  call: Call,
+  signal: AbortSignal,
+): Promise<Embedded> {
+  const answer = await call.fetch(placed(call.model, "invoke").slice(1), {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify(some({ inputText, dimensions })),
+    signal,
+  });
+  const body = Buffer.from(await answer.arrayBuffer());
+  if (!answer.ok) {
+    const { kind, message, ...more } = faultOf(
+      answer.status,
+      Object.fromEntries(answer.headers),
+      body,
+    );
+    return fail(kind, message, more);
+  }
+  const said = parsed(body);
+  const vector =
+    vectorOf(said?.["embedding"]) ??
+    fail("upstream", "The provider answered without a vector.", { code: "bad_answer" });
+  return { vector, tokens: countOf(said?.["inputTextTokenCount"]) };
+}
+
+/** Cohere's own wire, as Bedrock has it. */
+export function invokedCohere(): Protocol<"embedding"> {
+  const own = cohereEmbeddings();
+  const client = own.client!;
+  return {
+    ...own,
+    client: {
+      ...client,
+      paths: { generate: (of) => placed(of.model, "invoke") },
+      prepare: (out) => out.drop("model"),
+      whole(body, emit, of, headers) {
+        const input = countOf(Number(headers["x-amzn-bedrock-input-token-count"] ?? Number.NaN));
+        client.whole(
+          body,
+          (event) =>
+            emit(
+              event.type === "usage" && event.usage.input === undefined && input !== undefined
+                ? { ...event, usage: { ...event.usage, input } }
+                : event,
+            ),
+          of,
+          headers,
+        );
+      },
+      fault: faultOf,
+    },
+  };
+}

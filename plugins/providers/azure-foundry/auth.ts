@@ -1,0 +1,148 @@
+// How a request is let in: a key, or a token of Entra ID that a client secret, a federated workload, the machine's own identity, or
+// Azure's own library gives.
+import { createHash } from "node:crypto";
+import { fail, type Context, type Signable, type TokenAuth } from "tollgate/plugin";
+import { asAzure } from "./library.ts";
+import { answered, type TokenRequest } from "./minting.ts";
+import { Tokens, type Minted } from "./tokens.ts";
+
+/** One credential, as an operator writes it. */
+export interface Account {
+  readonly api_key?: string;
+  readonly tenant_id?: string;
+  readonly client_id?: string;
+  readonly client_secret?: string;
+  readonly from?: "managed_identity" | "workload" | "azure_identity";
+}
+
+export const accountSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    api_key: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "A key of the resource; no other field is needed beside it",
+    },
+    tenant_id: { type: "string", minLength: 1, description: "Of an application: its tenant" },
+    client_id: {
+      type: "string",
+      minLength: 1,
+      description: "Of an application, or of a managed identity that the machine has several of",
+    },
+    client_secret: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "Of an application: its secret",
+    },
+    from: {
+      enum: ["managed_identity", "workload", "azure_identity"],
+      description:
+        "Where a token comes from without a secret. managed_identity: the machine, or IDENTITY_ENDPOINT; workload: its federated token; azure_identity: all that Azure's own tools know, by the package @azure/identity",
+    },
+  },
+} as const;
+
+/** The variables that are read. */
+export const VARIABLES = [
+  "AZURE_TENANT_ID",
+  "AZURE_CLIENT_ID",
+  "IDENTITY_ENDPOINT",
+  "IDENTITY_HEADER",
+] as const;
+
+/** Where the machine gives its identity. */
+const MACHINE = "http://169.254.169.254/metadata/identity/oauth2/token";
+
+/** What a surface lets in: the header of a key, and the audience of a token. */
+export interface Door {
+  readonly header: string;
+  readonly scope: string;
+}
+
+/** Where Entra ID is asked, and with which file a federated workload asks. */
+export interface Entra {
+  readonly loginUrl: string;
+  readonly file: string;
+}
+
+export function foundryAuth(
+  ctx: Pick<Context, "fetch" | "shared" | "env" | "readFile">,
+  entra: Entra,
+  door: Door,
+): TokenAuth<Account> {
+  const tokens = ctx.shared("tokens", () => new Tokens());
+  const name = (account: Account): string =>
+    createHash("sha256")
+      .update(JSON.stringify([entra.loginUrl, door.scope, account]))
+      .digest("hex");
+  const mint = (account: Account) => () => minted(ctx, entra, door.scope, account);
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+  return {
+    sign(_request: Signable, account) {
+      if (account.api_key !== undefined) return { [door.header]: account.api_key };
+      const token = tokens.get(name(account), mint(account));
+      return typeof token === "string" ? bearer(token) : token.then(bearer);
+    },
+    async refused({ status }, account) {
+      if (status !== 401 || account.api_key !== undefined) return false;
+      await tokens.another(name(account), mint(account));
+      return true;
+    },
+  };
+}
+
+async function minted(
+  ctx: Pick<Context, "fetch" | "env" | "readFile">,
+  entra: Entra,
+  scope: string,
+  account: Account,
+): Promise<Minted> {
+  if (account.from === "azure_identity") return asAzure(scope);
+  return answered(ctx.fetch, await request(ctx, entra, scope, account));
+}
+
+async function request(
+  { env, readFile }: Pick<Context, "env" | "readFile">,
+  { loginUrl, file }: Entra,
+  scope: string,
+  account: Account,
+): Promise<TokenRequest> {
+  if (account.from === "managed_identity") return ofMachine(env, scope, account.client_id);
+  const tenant = account.tenant_id ?? env("AZURE_TENANT_ID");
+  const client = account.client_id ?? env("AZURE_CLIENT_ID");
+  if (tenant === undefined || client === undefined)
+    return fail("upstream_auth", "The credential has no key, and no tenant_id or client_id.", {
+      code: "no_credential",
+    });
+  const form: Record<string, string> = {
+    grant_type: "client_credentials",
+    client_id: client,
+    scope,
+  };
+  if (account.from === "workload") {
+    form["client_assertion_type"] = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+    // It is written anew every hour.
+    form["client_assertion"] = (await readFile(file)).toString().trim();
+  } else if (account.client_secret === undefined)
+    return fail("upstream_auth", "The credential has no client_secret.", { code: "no_credential" });
+  else form["client_secret"] = account.client_secret;
+  const url = `${loginUrl.replace(/\/+$/, "")}/${encodeURIComponent(tenant)}/oauth2/v2.0/token`;
+  return { url, form };
+}
+
+/** A platform's own address where there is one, else the machine's. */
+function ofMachine(env: Context["env"], scope: string, client: string | undefined): TokenRequest {
+  const endpoint = env("IDENTITY_ENDPOINT");
+  const header = env("IDENTITY_HEADER");
+  const url = new URL(endpoint ?? MACHINE);
+  url.searchParams.set("api-version", endpoint === undefined ? "2018-02-01" : "2019-08-01");
+  url.searchParams.set("resource", scope.replace(/\/\.default$/, ""));
+  if (client !== undefined) url.searchParams.set("client_id", client);
+  return {
+    url: url.href,
+    headers: { metadata: "true", ...(header !== undefined && { "x-identity-header": header }) },
+  };
+}

@@ -1,0 +1,38 @@
+// What Azure's content filter says: a refusal names the categories that it was for.
+import type { ClientHalf, Fault, JsonObject, Kind, Protocol } from "tollgate/plugin";
+import { objectIn } from "tollgate/protocols/compatible";
+
+/** The same protocol, whose refusals tell of the filter. */
+export function filtering<K extends Kind>(protocol: Protocol<K>): Protocol<K> {
+  const client = protocol.client as ClientHalf<K>;
+  return {
+    ...protocol,
+    client: {
+      ...client,
+      fault: (status, headers, body) => told(client.fault(status, headers, body), body),
+    },
+  };
+}
+
+/** The categories that were met, under the names that Azure has for them. */
+function told(fault: Fault, body: Buffer): Fault {
+  const inner = innerErrorIn(body);
+  if (!inner || inner["code"] !== "ResponsibleAIPolicyViolation") return fault;
+  const categories =
+    objectIn(inner["content_filter_result"]) ?? objectIn(inner["content_filter_results"]);
+  return {
+    ...fault,
+    kind: "content_policy",
+    code: "content_filter",
+    ...(categories && { details: { content_filter_result: categories } }),
+  };
+}
+
+function innerErrorIn(body: Buffer): JsonObject | undefined {
+  try {
+    const error = objectIn(objectIn(JSON.parse(body.toString()))?.["error"]);
+    return objectIn(error?.["innererror"]);
+  } catch {
+    return undefined;
+  }
+}

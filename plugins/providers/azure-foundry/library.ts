@@ -1,0 +1,36 @@
+// What Azure's own library finds: sign-ins of its tools, certificates, all that is not asked for here.
+import { fail } from "tollgate/plugin";
+import type { Minted } from "./tokens.ts";
+
+/** Of the library, what is asked here: it is not there unless the operator wants it. */
+interface Library {
+  readonly DefaultAzureCredential: new () => {
+    getToken(
+      scope: string,
+    ): Promise<{ readonly token: string; readonly expiresOnTimestamp: number }>;
+  };
+}
+
+const NAME: string = "@azure/identity";
+
+export async function asAzure(scope: string): Promise<Minted> {
+  let library: Library;
+  try {
+    library = (await import(NAME)) as Library;
+  } catch (error) {
+    return fail(
+      "upstream_auth",
+      "`from: azure_identity` needs the package @azure/identity beside this one.",
+      { code: "missing_package", cause: error },
+    );
+  }
+  try {
+    const found = await new library.DefaultAzureCredential().getToken(scope);
+    return { token: found.token, forMs: found.expiresOnTimestamp - Date.now() };
+  } catch (error) {
+    return fail("upstream_auth", "Azure's library found no credential.", {
+      code: "no_token",
+      cause: error,
+    });
+  }
+}

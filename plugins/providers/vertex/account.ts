@@ -1,0 +1,53 @@
+// A service account, as Google hands it out, and the assertion by which it asks for a token. Signed here: RS256 is a word of node:crypto.
+import { createPrivateKey, createSign, type KeyObject } from "node:crypto";
+import { fail } from "tollgate/plugin";
+
+/** Of the file that Google gives, what a token is asked with. */
+export interface ServiceAccount {
+  readonly email: string;
+  readonly key: KeyObject;
+  readonly keyId: string | undefined;
+}
+
+const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
+const HOUR_S = 3600;
+
+/** Its JSON, read. What is wrong with it is said without a word of it. */
+export function serviceAccount(json: string): ServiceAccount {
+  let said: { readonly [name: string]: unknown };
+  try {
+    said = JSON.parse(json) as typeof said;
+  } catch {
+    return fail("upstream_auth", "service_account is not JSON.", { code: "bad_service_account" });
+  }
+  const { client_email: email, private_key: pem, private_key_id: keyId } = said ?? {};
+  if (typeof email !== "string" || typeof pem !== "string")
+    return fail("upstream_auth", "service_account has no client_email or no private_key.", {
+      code: "bad_service_account",
+    });
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    return fail("upstream_auth", "The private_key of service_account cannot be read.", {
+      code: "bad_service_account",
+    });
+  }
+  return { email, key, keyId: typeof keyId === "string" ? keyId : undefined };
+}
+
+const base64url = (value: object): string =>
+  Buffer.from(JSON.stringify(value)).toString("base64url");
+
+/** `audience`: the address that gives tokens. `nowMs`: as its clock has it. */
+export function assertion(account: ServiceAccount, audience: string, nowMs: number): string {
+  const iat = Math.floor(nowMs / 1000);
+  const head = {
+    alg: "RS256",
+    typ: "JWT",
+    ...(account.keyId !== undefined && { kid: account.keyId }),
+  };
+  const body = { iss: account.email, scope: SCOPE, aud: audience, iat, exp: iat + HOUR_S };
+  const text = `${base64url(head)}.${base64url(body)}`;
+  return `${text}.${createSign("RSA-SHA256").update(text).sign(account.key).toString("base64url")}`;
+}

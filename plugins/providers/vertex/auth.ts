@@ -1,0 +1,156 @@
+// How a request is let in: a key, or a token that a service account, the machine's own account or the operator gives.
+import { createHash } from "node:crypto";
+import { fail, type Context, type TokenAuth } from "tollgate/plugin";
+import { assertion, serviceAccount } from "./account.ts";
+import { Tokens, type Minted } from "./tokens.ts";
+
+/** One credential, as an operator writes it. */
+export interface Account {
+  readonly service_account?: string;
+  readonly access_token?: string;
+  readonly api_key?: string;
+  readonly from?: "adc";
+}
+
+export const accountSchema = {
+  type: "object",
+  additionalProperties: false,
+  properties: {
+    service_account: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "The JSON of a service account's key, as Google hands it out",
+    },
+    access_token: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "A token that something else keeps fresh",
+    },
+    api_key: {
+      type: "string",
+      minLength: 1,
+      "x-secret": true,
+      description: "An express key: Gemini alone, without a project",
+    },
+    from: {
+      const: "adc",
+      description:
+        "Application default credentials: what gcloud, the machine, a pod or a federated workload has, by the package google-auth-library",
+    },
+  },
+} as const;
+
+const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
+
+/** `tokenUrl`: where service accounts get their tokens. */
+export function vertexAuth(
+  ctx: Pick<Context, "fetch" | "shared">,
+  tokenUrl: string,
+): TokenAuth<Account> {
+  const tokens = ctx.shared("tokens", () => new Tokens());
+  const clock = ctx.shared("clock", () => ({ aheadMs: 0 }));
+  const minted = (json: string): Promise<Minted> => asked(ctx.fetch, tokenUrl, json, clock);
+  const nameOf = (json: string) =>
+    createHash("sha256").update(`${tokenUrl}\n${json}`).digest("hex");
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+  return {
+    sign(_request, account) {
+      if (account.api_key !== undefined) return { "x-goog-api-key": account.api_key };
+      if (account.access_token !== undefined) return bearer(account.access_token);
+      const json = account.service_account;
+      const token =
+        json === undefined
+          ? account.from === "adc"
+            ? tokens.get("adc", adc)
+            : fail("upstream_auth", "The credential has no service_account, key or token.", {
+                code: "no_credential",
+              })
+          : tokens.get(nameOf(json), () => minted(json));
+      return typeof token === "string" ? bearer(token) : token.then(bearer);
+    },
+    async refused({ status }, account) {
+      const json = account.service_account;
+      if (status !== 401 || account.api_key !== undefined || account.access_token !== undefined)
+        return false;
+      if (json !== undefined) await tokens.another(nameOf(json), () => minted(json));
+      else if (account.from === "adc") await tokens.another("adc", adc);
+      else return false;
+      return true;
+    },
+  };
+}
+
+/** An assertion is good for an hour by the clock of its reader: one that is refused for its time is made anew by that clock, once. */
+async function asked(
+  fetch: Context["fetch"],
+  url: string,
+  json: string,
+  clock: { aheadMs: number },
+): Promise<Minted> {
+  const account = serviceAccount(json);
+  for (let turn = 0; ; turn++) {
+    const answer = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+      body: new URLSearchParams({
+        grant_type: "urn:ietf:params:oauth:grant-type:jwt-bearer",
+        assertion: assertion(account, url, Date.now() + clock.aheadMs),
+      }).toString(),
+    });
+    const said = (await answer.json().catch(() => ({}))) as { readonly [name: string]: unknown };
+    const { access_token: token, expires_in: seconds } = said ?? {};
+    if (answer.ok && typeof token === "string" && token !== "")
+      return { token, forMs: 1000 * (typeof seconds === "number" ? seconds : 3600) };
+    const there = Date.parse(answer.headers.get("date") ?? "");
+    const ahead = there - Date.now();
+    if (
+      turn === 0 &&
+      said?.["error"] === "invalid_grant" &&
+      Math.abs(ahead - clock.aheadMs) > 5_000
+    ) {
+      clock.aheadMs = ahead;
+      continue;
+    }
+    return fail("upstream_auth", `Google gave no token: ${answer.status}${wordsOf(said)}.`, {
+      code: "no_token",
+    });
+  }
+}
+
+const wordsOf = (said: { readonly [name: string]: unknown } | null): string => {
+  const words = said?.["error_description"] ?? said?.["error"];
+  return typeof words === "string" ? ` (${words.slice(0, 200)})` : "";
+};
+
+/** The library keeps and renews what it finds; it is asked again when that is called over. */
+async function adc(): Promise<Minted> {
+  let library: typeof import("google-auth-library");
+  try {
+    library = await import("google-auth-library");
+  } catch (error) {
+    return fail(
+      "upstream_auth",
+      "`from: adc` needs the package google-auth-library beside this one.",
+      {
+        code: "missing_package",
+        cause: error,
+      },
+    );
+  }
+  try {
+    const client = await new library.GoogleAuth({ scopes: [SCOPE] }).getClient();
+    const { token } = await client.getAccessToken();
+    const ends = client.credentials.expiry_date;
+    if (token) return { token, forMs: ends ? ends - Date.now() : 600_000 };
+  } catch (error) {
+    return fail("upstream_auth", "No application default credentials gave a token.", {
+      code: "no_token",
+      cause: error,
+    });
+  }
+  return fail("upstream_auth", "The application default credentials gave no token.", {
+    code: "no_token",
+  });
+}

@@ -1,0 +1,76 @@
+// Google Cloud's Vertex AI: Gemini, Claude, and other publishers' models by the endpoint that speaks chat completions.
+import { defineProvider } from "tollgate/plugin";
+import { chatCompletions } from "tollgate/protocols/chat-completions";
+import { accountSchema, vertexAuth } from "./auth.ts";
+import { vertexClaude } from "./claude.ts";
+import { vertexGemini } from "./gemini.ts";
+import { hostOf, isClaude, isGemini, isPartner } from "./places.ts";
+
+export default defineProvider({
+  api: 1,
+  name: "vertex",
+  summary: "Google Cloud Vertex AI: Gemini, Claude and partners' models",
+  stability: "beta",
+  unchecked: ["partners' models", "express keys"],
+  credential: accountSchema,
+  needs: { env: ["GOOGLE_CLOUD_PROJECT"], metadata: true },
+  options: {
+    type: "object",
+    additionalProperties: false,
+    properties: {
+      project: {
+        type: "string",
+        minLength: 1,
+        pattern: "^[a-z0-9:.-]+$",
+        "x-expects": "the id of a project",
+        description: "The project; GOOGLE_CLOUD_PROJECT when absent. Express keys need none",
+      },
+      location: {
+        type: "string",
+        pattern: "^[a-z0-9-]+$",
+        "x-expects": "a location such as global, eu or europe-west4",
+        default: "global",
+        description: "Where the models run: global, us, eu, or a region",
+      },
+      version: {
+        enum: ["v1", "v1beta1"],
+        default: "v1",
+        description: "The version of the API",
+      },
+      base_url: {
+        type: "string",
+        minLength: 1,
+        "x-origin": true,
+        description: "Where the API is, without its version; the location's own host when absent",
+      },
+      token_url: {
+        type: "string",
+        minLength: 1,
+        default: "https://oauth2.googleapis.com/token",
+        "x-origin": true,
+        description: "Where service accounts get their tokens",
+      },
+    },
+  },
+  setup({ project: said, location, version, base_url, token_url }, ctx) {
+    const project = said ?? ctx.env("GOOGLE_CLOUD_PROJECT");
+    const auth = vertexAuth(ctx, token_url);
+    const host = `${(base_url ?? hostOf(location)).replace(/\/+$/, "")}/${version}`;
+    const placed = `${host}/projects/${project}/locations/${location}`;
+    // Without a project there is an express key, which opens Gemini alone.
+    if (project === undefined)
+      return { endpoints: [{ protocol: vertexGemini(), base: host, auth, serves: isGemini }] };
+    return {
+      endpoints: [
+        { protocol: vertexGemini(), base: placed, auth, serves: isGemini },
+        { protocol: vertexClaude(), base: placed, auth, serves: isClaude },
+        {
+          protocol: chatCompletions({ maxTokens: "max_tokens", developerRole: false }),
+          base: `${placed}/endpoints/openapi`,
+          auth,
+          serves: isPartner,
+        },
+      ],
+    };
+  },
+});

@@ -1,0 +1,27 @@
+// Where Vertex listens, and where each model stands there.
+import { fail } from "tollgate/plugin";
+
+/** The host of a location. Continents and the globe have hosts of their own. */
+export function hostOf(location: string): string {
+  if (location === "global") return "https://aiplatform.googleapis.com";
+  if (location === "us" || location === "eu")
+    return `https://aiplatform.${location}.rep.googleapis.com`;
+  return `https://${location}-aiplatform.googleapis.com`;
+}
+
+/** A model of a publisher: its name is one step, whatever is in it. */
+export function modelAt(publisher: string, model: string, verb: string): string {
+  const name = bareName(model);
+  if (name === "" || name === "." || name === "..")
+    fail("not_found", `There is no model ${model}.`, { param: "model", code: "model_not_found" });
+  return `/publishers/${publisher}/models/${encodeURIComponent(name).replaceAll("%40", "@")}:${verb}`;
+}
+
+const PUBLISHED = /^publishers\/(?:google|anthropic)\/models\//;
+/** "publishers/google/models/x" is x. */
+export const bareName = (model: string): string => model.replace(PUBLISHED, "");
+
+export const isClaude = (model: string): boolean => bareName(model).startsWith("claude-");
+/** Models of other publishers are named with theirs: "meta/llama-…". */
+export const isPartner = (model: string): boolean => bareName(model).includes("/");
+export const isGemini = (model: string): boolean => !isClaude(model) && !isPartner(model);

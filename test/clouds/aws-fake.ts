@@ -1,0 +1,276 @@
+// Bedrock on a loopback port: it checks every signature with the vendor's own signer, keeps a clock and keys that end, answers what
+// it is told to, and keeps the only true bill.
+import { createHash, createHmac } from "node:crypto";
+import { SignatureV4 } from "@smithy/signature-v4";
+import {
+  json,
+  say,
+  upstream,
+  type Chunks,
+  type ScriptedAnswer,
+  type Speech,
+  type TestUpstream,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import { inConverse, inFrames, invoked } from "./aws-says.ts";
+
+/** As the vendor's signer wants to be handed its hash. */
+class Sha256 {
+  readonly #hash;
+  constructor(key?: string | ArrayBuffer | ArrayBufferView) {
+    this.#hash =
+      key === undefined
+        ? createHash("sha256")
+        : createHmac("sha256", key as NodeJS.ArrayBufferView);
+  }
+  update(data: Uint8Array): void {
+    this.#hash.update(data);
+  }
+  async digest(): Promise<Uint8Array> {
+    return this.#hash.digest();
+  }
+  reset(): void {}
+}
+
+export interface Signer {
+  readonly id: string;
+  readonly secret: string;
+  readonly token?: string;
+}
+
+/** What the vendor's own signer puts on a request. */
+export async function officially(
+  keys: Signer,
+  of: {
+    readonly method: string;
+    readonly url: URL;
+    readonly headers: Record<string, string>;
+    readonly body: Buffer;
+    readonly region: string;
+    readonly service: string;
+    readonly now: Date;
+  },
+): Promise<Record<string, string>> {
+  const signer = new SignatureV4({
+    service: of.service,
+    region: of.region,
+    sha256: Sha256 as never,
+    credentials: {
+      accessKeyId: keys.id,
+      secretAccessKey: keys.secret,
+      ...(keys.token && { sessionToken: keys.token }),
+    },
+  });
+  const query: Record<string, string | string[]> = {};
+  for (const name of new Set(of.url.searchParams.keys())) {
+    const values = of.url.searchParams.getAll(name);
+    query[name] = values.length === 1 ? values[0]! : values;
+  }
+  const signed = await signer.sign(
+    {
+      method: of.method,
+      protocol: "https:",
+      hostname: of.url.host,
+      path: of.url.pathname,
+      query,
+      headers: of.headers,
+      body: of.body,
+    } as never,
+    { signingDate: of.now },
+  );
+  return (signed as unknown as { headers: Record<string, string> }).headers;
+}
+
+/** A gateway's or an SDK's upstream. */
+export interface FakeAws extends AsyncDisposable {
+  readonly up: TestUpstream;
+  readonly url: string;
+  /** How far this service's clock is from the machine's. */
+  aheadMs: number;
+  /** The keys that are let in, and the tokens that are over. */
+  readonly keys: Map<string, Signer>;
+  readonly over: Set<string>;
+  readonly bearers: Set<string>;
+  /** What every model says. */
+  says: Speech;
+  chunks: Chunks | undefined;
+  /** Answered before anything else, one by one. */
+  readonly next: ScriptedAnswer[];
+  /** Changes an answer on its way. */
+  bend: ((answer: ScriptedAnswer) => ScriptedAnswer) | undefined;
+}
+
+export const KEYS: Signer = { id: "AKIDEXAMPLE", secret: "secret-of-the-example" };
+export const REGION = "eu-central-1";
+export const MODEL = "us.amazon.nova-2-lite-v1:0";
+export const CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0";
+
+export const refusing = (status: number, name: string, message: string): ScriptedAnswer => ({
+  ...json({ message }, status),
+  headers: { "content-type": "application/json", "x-amzn-errortype": `${name}:http://internal` },
+});
+
+export async function fakeAws(): Promise<FakeAws> {
+  const up = await upstream();
+  const fake: FakeAws = {
+    up,
+    url: up.url,
+    aheadMs: 0,
+    keys: new Map([[KEYS.id, KEYS]]),
+    over: new Set(),
+    bearers: new Set(["bedrock-api-key"]),
+    says: say("Hello"),
+    chunks: undefined,
+    next: [],
+    bend: undefined,
+    [Symbol.asyncDispose]: () => up.close(),
+  };
+  up.script({
+    "*": async (asked) => {
+      const answer = (await refusal(fake, asked)) ?? fake.next.shift() ?? answerTo(fake, asked);
+      const dated = {
+        ...answer,
+        headers: { date: new Date(now(fake)).toUTCString(), ...answer.headers },
+        ...(fake.chunks !== undefined && { chunks: fake.chunks }),
+      };
+      return fake.bend ? fake.bend(dated) : dated;
+    },
+  });
+  return fake;
+}
+
+const now = ({ aheadMs }: FakeAws): number => Date.now() + aheadMs;
+const FIVE_MINUTES = 300_000;
+
+async function refusal(fake: FakeAws, asked: UpstreamRequest): Promise<ScriptedAnswer | undefined> {
+  const said = asked.headers.authorization ?? "";
+  if (said.startsWith("Bearer "))
+    return fake.bearers.has(said.slice(7))
+      ? undefined
+      : refusing(403, "AccessDeniedException", "The bearer token is not valid.");
+  const [, id, day, region, service, names] =
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/([^/]+)\/aws4_request, ?SignedHeaders=([^,]+), ?Signature=[0-9a-f]{64}$/.exec(
+      said,
+    ) ?? [];
+  const keys = fake.keys.get(id ?? "");
+  if (!keys || !day || !region || !service || !names)
+    return refusing(
+      403,
+      "UnrecognizedClientException",
+      "The security token included in the request is invalid.",
+    );
+  if (keys.token && fake.over.has(keys.token))
+    return refusing(
+      403,
+      "ExpiredTokenException",
+      "The security token included in the request is expired",
+    );
+  const stamp = String(asked.headers["x-amz-date"]);
+  const at = Date.parse(
+    stamp.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, "$1-$2-$3T$4:$5:$6Z"),
+  );
+  if (!(Math.abs(at - now(fake)) <= FIVE_MINUTES))
+    return refusing(
+      403,
+      "InvalidSignatureException",
+      `Signature expired: ${stamp} is now earlier than the service's time.`,
+    );
+  const headers = Object.fromEntries(
+    names.split(";").map((name) => [name, String(asked.headers[name])]),
+  );
+  for (const name of ["x-amz-date", "x-amz-security-token"]) delete headers[name];
+  const url = new URL(`http://${asked.headers.host}${asked.path}`);
+  for (const [name, value] of asked.query) url.searchParams.append(name, value);
+  const due = await officially(keys, {
+    method: asked.method,
+    url,
+    headers,
+    body: asked.body,
+    region,
+    service,
+    now: new Date(at),
+  });
+  const squeezed = (text: string) => text.replaceAll(", ", ",");
+  return squeezed(due["authorization"]!) === squeezed(said)
+    ? undefined
+    : refusing(
+        403,
+        "InvalidSignatureException",
+        "The request signature we calculated does not match the signature you provided.",
+      );
+}
+
+function answerTo(fake: FakeAws, asked: UpstreamRequest): ScriptedAnswer {
+  const [, encoded, verb] =
+    /^\/model\/([^/]+)\/(converse|converse-stream|invoke|invoke-with-response-stream|count-tokens)$/.exec(
+      asked.path,
+    ) ?? [];
+  const model = decodeURIComponent(encoded ?? "");
+  const body = asked.body.length > 0 ? asked.json() : {};
+  if (asked.path === "/rerank") return ranked(body);
+  switch (verb) {
+    case "converse":
+      return inConverse(fake.says);
+    case "converse-stream":
+      return inFrames(fake.says);
+    case "count-tokens":
+      return json({ inputTokens: JSON.stringify(body).length });
+    case "invoke":
+      if (model.includes("titan-embed")) return titan(body);
+      if (model.includes("cohere.embed")) return cohere(body);
+      return claude(fake, body, model, false);
+    case "invoke-with-response-stream":
+      return claude(fake, body, model, true);
+    default:
+      return refusing(404, "UnknownOperationException", `There is no ${asked.path}.`);
+  }
+}
+
+function claude(fake: FakeAws, body: any, model: string, stream: boolean): ScriptedAnswer {
+  for (const field of ["model", "stream"])
+    if (field in body)
+      return refusing(400, "ValidationException", `${field}: Extra inputs are not permitted`);
+  if (typeof body.anthropic_version !== "string")
+    return refusing(400, "ValidationException", "anthropic_version: Field required");
+  return invoked(fake.says, model.replace(/^.*anthropic\./, "").replace(/-v\d+:\d+$/, ""), stream);
+}
+
+/** The same numbers for the same text, each time. */
+export const vectorFor = (text: string, width = 4): number[] =>
+  Array.from({ length: width }, (_, i) => ((text.length + i * 7) % 11) / 8);
+
+function titan({ inputText, dimensions }: any): ScriptedAnswer {
+  const input = inputText.split(" ").length;
+  return {
+    ...json({ embedding: vectorFor(inputText, dimensions), inputTextTokenCount: input }),
+    bill: { input },
+  };
+}
+
+function cohere({ texts, input_type: type, model }: any): ScriptedAnswer {
+  if (model !== undefined || typeof type !== "string")
+    return refusing(400, "ValidationException", "Malformed input request");
+  const input = texts.join(" ").split(" ").length;
+  const said = json({
+    id: "e",
+    embeddings: { float: texts.map((text: string) => vectorFor(text)) },
+  });
+  return {
+    ...said,
+    headers: { ...said.headers, "x-amzn-bedrock-input-token-count": String(input) },
+    bill: { input },
+  };
+}
+
+function ranked({ sources, rerankingConfiguration: { bedrockRerankingConfiguration: how } }: any) {
+  if (!how.modelConfiguration.modelArn.startsWith("arn:aws:bedrock:"))
+    return refusing(400, "ValidationException", "modelArn is no ARN.");
+  const results = sources
+    .map((one: any, index: number) => ({
+      index,
+      relevanceScore: 1 / (1 + one.inlineDocumentSource.textDocument.text.length),
+    }))
+    .toSorted((a: any, b: any) => b.relevanceScore - a.relevanceScore)
+    .slice(0, how.numberOfResults);
+  return { ...json({ results }), bill: { searches: Math.ceil(sources.length / 100) } };
+}

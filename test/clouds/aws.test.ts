@@ -1,0 +1,402 @@
+// The package behind a gateway, on the fake that the vendors' SDKs have judged: what clients get, what is billed, and what becomes of
+// what goes wrong.
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { gateway, say, think, type Chunks, type TestGateway } from "tollgate/testing";
+import aws from "../../plugins/providers/aws/index.ts";
+import {
+  CLAUDE,
+  fakeAws,
+  KEYS,
+  MODEL,
+  refusing,
+  REGION,
+  vectorFor,
+  type FakeAws,
+} from "./aws-fake.ts";
+import { billOf, rowsOf, settled } from "./rows.ts";
+
+let fake: FakeAws;
+let at: TestGateway;
+let openai: OpenAI;
+let anthropic: Anthropic;
+
+const yamlOf = (url: string): string => `
+frontends: [chat-completions, messages, embeddings, rerank]
+providers:
+  bedrock:
+    use: aws
+    with:
+      region: ${REGION}
+      runtime_url: ${url}
+      agent_url: ${url}
+      access_key_id: ${KEYS.id}
+      secret_access_key: ${KEYS.secret}
+      betas: [context-1m-2025-08-07]
+    models:
+      "${MODEL}": { price: { input: "0.3", output: "2.5", cache_read: "0.075", cache_write_5m: "0.3" } }
+      "${CLAUDE}": { price: { input: "3", output: "15", cache_read: "0.3", cache_write_5m: "3.75", cache_write_1h: "6" } }
+      "amazon.titan-embed-text-v2:0": { price: { input: "0.02" } }
+      "cohere.embed-multilingual-v3": { price: { input: "0.1" } }
+      "cohere.rerank-v3-5:0": { price: { searches: "0.002" } }
+  token: { use: aws, with: { region: ${REGION}, runtime_url: "${url}", api_key: bedrock-api-key } }
+  ending: { use: aws, with: { region: ${REGION}, runtime_url: "${url}", access_key_id: ASIA, secret_access_key: s, session_token: t-1 } }
+`;
+
+const mounted = () => gateway({ plugins: { aws }, yaml: yamlOf(fake.url) });
+const clientOf = ({ url }: TestGateway) =>
+  new OpenAI({ apiKey: "any", maxRetries: 0, baseURL: `${url}/v1` });
+
+beforeAll(async () => {
+  fake = await fakeAws();
+  at = await mounted();
+  const about = { apiKey: "any", maxRetries: 0 };
+  openai = clientOf(at);
+  anthropic = new Anthropic({ ...about, baseURL: at.url });
+});
+afterAll(async () => {
+  await at[Symbol.asyncDispose]();
+  await fake[Symbol.asyncDispose]();
+});
+const SPEECH = think("Hm.", "sig-1")
+  .say("Grüße 🌍")
+  .call("go", { to: "Rome", id: 12 }, "tooluse_x")
+  .usage({ input: 30, cache_read: 5, cache_write_5m: 7, output: 12 });
+beforeEach(() => {
+  fake.says = SPEECH;
+  fake.up.forget();
+  (at.ledger as unknown[]).length = 0;
+});
+afterEach(() => {
+  fake.chunks = fake.bend = undefined;
+  fake.next.length = 0;
+});
+
+const tools = [
+  {
+    type: "function" as const,
+    function: {
+      name: "go",
+      parameters: { type: "object", properties: { to: { type: "string" } } },
+    },
+  },
+];
+const chat = (model: string, more: object = {}) => ({
+  model,
+  messages: [{ role: "user" as const, content: "Hello" }],
+  tools,
+  ...more,
+});
+
+async function streamed(model: string, client = openai): Promise<string> {
+  let [text, name, args, reason, input] = ["", "", "", "", 0];
+  for await (const { choices, usage } of await client.chat.completions.create({
+    ...chat(model),
+    stream: true as const,
+    stream_options: { include_usage: true },
+  })) {
+    const [choice] = choices;
+    text += choice?.delta.content ?? "";
+    name += choice?.delta.tool_calls?.[0]?.function?.name ?? "";
+    args += choice?.delta.tool_calls?.[0]?.function?.arguments ?? "";
+    reason = choice?.finish_reason ?? reason;
+    input = usage?.prompt_tokens ?? input;
+  }
+  return `${text}|${name} ${args}|${reason}|${input}`;
+}
+const DUE = 'Grüße 🌍|go {"to":"Rome","id":12}|tool_calls|42';
+
+describe.each([
+  ["Converse", `bedrock/${MODEL}`],
+  ["InvokeModel", `bedrock/${CLAUDE}`],
+  ["Converse with a bearer token", `token/${MODEL}`],
+])("%s", (_name, model) => {
+  it("answers whole", async () => {
+    const { choices, usage } = await openai.chat.completions.create(chat(model));
+    const { message, finish_reason } = choices[0]!;
+    expect(message.content).toBe("Grüße 🌍");
+    expect(message.tool_calls).toMatchObject([{ id: "tooluse_x", function: { name: "go" } }]);
+    expect([finish_reason, usage!.prompt_tokens, usage!.completion_tokens]).toEqual([
+      "tool_calls",
+      42,
+      12,
+    ]);
+  });
+
+  it.each(["pieces", "bytes", 37, { seed: 7 }] as Chunks[])(
+    "streams, in pieces of %j",
+    async (chunks) => {
+      fake.chunks = chunks;
+      expect(await streamed(model)).toBe(DUE);
+    },
+  );
+
+  it("gives thoughts, and their signature comes back to where it is from", async () => {
+    const body = {
+      model,
+      max_tokens: 2000,
+      messages: [{ role: "user" as const, content: "Hello" }],
+      thinking: { type: "enabled" as const, budget_tokens: 1024 },
+      tools: [{ name: "go", input_schema: { type: "object" as const } }],
+    };
+    const { content } = await anthropic.messages.create(body);
+    expect(content.map(({ type }) => type)).toEqual(["thinking", "text", "tool_use"]);
+    await anthropic.messages.create({
+      ...body,
+      messages: [
+        ...body.messages,
+        { role: "assistant", content },
+        {
+          role: "user",
+          content: [{ type: "tool_result", tool_use_id: "tooluse_x", content: "There." }],
+        },
+      ],
+    });
+    const sent = fake.up.requests.at(-1)!.body.toString();
+    expect(sent).toContain('"signature":"sig-1"');
+    expect(sent).toContain("There.");
+  });
+
+  it("sees pictures", async () => {
+    const png =
+      "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    await openai.chat.completions.create({
+      model,
+      messages: [
+        {
+          role: "user",
+          content: [
+            { type: "text", text: "What is it?" },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${png}` } },
+          ],
+        },
+      ],
+    });
+    expect(fake.up.requests.at(-1)!.body.toString()).toContain(png);
+  });
+
+  // What fails rests for a while: each of these has a gateway of its own.
+  it("is told of throttling as what it is", async () => {
+    await using own = await mounted();
+    fake.next.push(refusing(429, "ThrottlingException", "Too many requests."));
+    await expect(clientOf(own).chat.completions.create(chat(model))).rejects.toMatchObject({
+      status: 429,
+    });
+    expect(rowsOf(own).map(({ state }) => state)).toEqual(["void"]);
+  });
+
+  it("is told of it in the middle too, and what was begun is billed", async () => {
+    await using own = await mounted();
+    fake.says = say("Hello there").fail("Too many tokens.").usage({ input: 9, output: 1 });
+    await expect(streamed(model, clientOf(own))).rejects.toThrow(/Too many tokens/);
+    expect(rowsOf(own).map(({ state }) => state)).toEqual(["estimated"]);
+  });
+
+  it.each([0.2, 0.5, 0.8])("is never whole where a frame was cut, at %f", async (share) => {
+    await using own = await mounted();
+    fake.bend = (answer) => {
+      const length = [answer.body ?? []]
+        .flat()
+        .reduce((sum, piece: any) => sum + Buffer.from(piece.bytes ?? piece).length, 0);
+      return { ...answer, cut: { after: Math.floor(length * share), how: "close" } };
+    };
+    await expect(streamed(model, clientOf(own))).rejects.toThrow(/ended|broke|cut|closed/i);
+    expect(fake.up.requests.length).toBeGreaterThan(0);
+    expect(rowsOf(own).map(({ state }) => state)).not.toContain("exact");
+  });
+});
+
+describe("a request to Claude on the verbatim lane", () => {
+  it("leaves without model and stream, with the version and the betas in its body", async () => {
+    const stream = anthropic.beta.messages.stream({
+      model: `bedrock/${CLAUDE}`,
+      max_tokens: 50,
+      messages: [{ role: "user", content: "Hello" }],
+      betas: ["context-1m-2025-08-07", "unheard-of-2026-01-01"],
+    });
+    const { content, model } = await stream.finalMessage();
+    expect(content.map(({ type }) => type)).toEqual(["thinking", "text", "tool_use"]);
+    expect(model).toBe(`bedrock/${CLAUDE}`);
+    const [asked] = fake.up.requests;
+    expect(asked!.path).toBe(`/model/${encodeURIComponent(CLAUDE)}/invoke-with-response-stream`);
+    expect(asked!.json()).toMatchObject({
+      anthropic_beta: ["context-1m-2025-08-07"],
+      max_tokens: 50,
+    });
+    expect(asked!.json()).not.toHaveProperty("model");
+    expect(asked!.json()).not.toHaveProperty("stream");
+    expect(asked!.headers).not.toHaveProperty("anthropic-beta");
+  });
+
+  it("is told in its own protocol what broke in the middle", async () => {
+    fake.says = say("Hel").fail("Too many tokens.").usage({ input: 9, output: 1 });
+    await using own = await mounted();
+    const client = new Anthropic({ apiKey: "any", maxRetries: 0, baseURL: own.url });
+    const stream = await client.messages.create({
+      model: `bedrock/${CLAUDE}`,
+      max_tokens: 50,
+      stream: true,
+      messages: [{ role: "user", content: "Hello" }],
+    });
+    await expect(
+      (async () => {
+        for await (const _ of stream);
+      })(),
+    ).rejects.toThrow(/rate_limit_error/);
+  });
+});
+
+it("says both lanes alike", async () => {
+  const verbatim = await anthropic.messages.create({
+    model: `bedrock/${CLAUDE}`,
+    max_tokens: 50,
+    messages: [{ role: "user", content: "Hello" }],
+  });
+  const translated = await anthropic.messages.create({
+    model: `bedrock/${MODEL}`,
+    max_tokens: 50,
+    messages: [{ role: "user", content: "Hello" }],
+  });
+  expect(translated.content.map(({ type }) => type)).toEqual(
+    verbatim.content.map(({ type }) => type),
+  );
+  expect(translated.usage.output_tokens).toBe(verbatim.usage.output_tokens);
+});
+
+describe("a clock that is wrong", () => {
+  it("is set by the service's, once, and the client knows nothing of it", async () => {
+    fake.aheadMs = 3600_000;
+    expect(await streamed(`bedrock/${MODEL}`)).toBe(DUE);
+    expect(fake.up.requests).toHaveLength(2);
+    expect(await streamed(`bedrock/${MODEL}`)).toBe(DUE);
+    expect(fake.up.requests).toHaveLength(3);
+    fake.aheadMs = 0;
+    expect(await streamed(`bedrock/${MODEL}`)).toBe(DUE);
+    expect(rowsOf(at).map(({ state }) => state)).toEqual(["exact", "exact", "exact"]);
+  });
+});
+
+describe("a token that is over", () => {
+  it("is the gateway's fault, and no client is asked to sign in", async () => {
+    fake.keys.set("ASIA", { id: "ASIA", secret: "s", token: "t-1" });
+    fake.over.add("t-1");
+    await using own = await mounted();
+    await expect(
+      clientOf(own).chat.completions.create(chat(`ending/${MODEL}`)),
+    ).rejects.toMatchObject({
+      status: 502,
+    });
+    expect(rowsOf(own).map(({ state }) => state)).toEqual(["void"]);
+  });
+});
+
+describe("vectors and rankings", () => {
+  it("Titan's come in order, one call for each text", async () => {
+    const input = Array.from({ length: 20 }, (_, i) => "word ".repeat(i + 1).trim());
+    const { data } = await openai.embeddings.create({
+      model: "bedrock/amazon.titan-embed-text-v2:0",
+      input,
+      dimensions: 8,
+    });
+    expect(data.map(({ embedding }) => embedding)).toEqual(input.map((text) => vectorFor(text, 8)));
+    expect(fake.up.requests).toHaveLength(20);
+    const rows = rowsOf(at);
+    expect(rows).toMatchObject([{ state: "exact", usage: { input: 210 } }]);
+  });
+
+  it("of one that fails the others are no answer, and are billed", async () => {
+    fake.next.push(refusing(400, "ValidationException", "Too long."));
+    await expect(
+      openai.embeddings.create({
+        model: "bedrock/amazon.titan-embed-text-v2:0",
+        input: ["a", "b", "c"],
+      }),
+    ).rejects.toMatchObject({ status: 400 });
+  });
+
+  it("Cohere's are counted by a header", async () => {
+    const input = ["two words", "one"];
+    const { data, usage } = await openai.embeddings.create({
+      model: "bedrock/cohere.embed-multilingual-v3",
+      input,
+    });
+    expect(data.map(({ embedding }) => embedding)).toEqual(input.map((text) => vectorFor(text)));
+    expect(usage.prompt_tokens).toBe(3);
+  });
+
+  it("documents are ranked", async () => {
+    const res = await fetch(`${at.url}/v2/rerank`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: "Bearer any" },
+      body: JSON.stringify({
+        model: "bedrock/cohere.rerank-v3-5:0",
+        query: "q",
+        documents: ["long one", "x"],
+        top_n: 1,
+      }),
+    });
+    expect(await res.json()).toMatchObject({ results: [{ index: 1 }] });
+    expect(rowsOf(at)).toMatchObject([{ state: "exact", usage: { searches: 1 } }]);
+  });
+});
+
+describe("money", () => {
+  it("the rows are the fake's bill, whatever is asked and however its bytes come", async () => {
+    const one = fc.record({
+      what: fc.constantFrom("whole", "stream", "verbatim", "titan", "cohere", "rerank"),
+      model: fc.constantFrom(MODEL, CLAUDE),
+      usage: fc.record({
+        input: fc.nat(100_000),
+        output: fc.integer({ min: 1, max: 9_000 }),
+        cache_read: fc.nat(50_000),
+        cache_write_5m: fc.nat(9_000),
+      }),
+      chunks: fc.constantFrom<Chunks>("pieces", "whole", 37, { seed: 3 }),
+      words: fc.integer({ min: 1, max: 9 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(one, { minLength: 1, maxLength: 6 }), async (asked) => {
+        fake.up.forget();
+        (at.ledger as unknown[]).length = 0;
+        for (const { what, model, usage, chunks, words } of asked) {
+          fake.says = say("Hello there").usage(usage);
+          fake.chunks = chunks;
+          const text = "word ".repeat(words).trim();
+          if (what === "whole") await openai.chat.completions.create(chat(`bedrock/${model}`));
+          else if (what === "stream") await streamed(`bedrock/${model}`);
+          else if (what === "verbatim")
+            await anthropic.messages.create({
+              model: `bedrock/${model}`,
+              max_tokens: 50,
+              messages: [{ role: "user", content: text }],
+            });
+          else if (what === "rerank")
+            await (
+              await fetch(`${at.url}/v2/rerank`, {
+                method: "POST",
+                headers: { "content-type": "application/json" },
+                body: JSON.stringify({
+                  model: "bedrock/cohere.rerank-v3-5:0",
+                  query: "q",
+                  documents: Array.from({ length: words * 40 }, () => text),
+                }),
+              })
+            ).arrayBuffer();
+          else
+            await openai.embeddings.create({
+              model:
+                what === "titan"
+                  ? "bedrock/amazon.titan-embed-text-v2:0"
+                  : "bedrock/cohere.embed-multilingual-v3",
+              input: [text, text],
+            });
+        }
+        expect(settled(at)).toEqual(billOf(fake.up));
+        expect(rowsOf(at).map(({ state }) => state)).toEqual(asked.map(() => "exact"));
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

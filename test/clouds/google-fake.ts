@@ -1,0 +1,216 @@
+// Vertex on a loopback port, and beside it the address that gives tokens: it checks each assertion with the account's public key and
+// by its own clock, knows which tokens are still good, and keeps the only true bill.
+import { createPublicKey, generateKeyPairSync, verify, type KeyObject } from "node:crypto";
+import {
+  json,
+  say,
+  upstream,
+  type Chunks,
+  type ScriptedAnswer,
+  type Speech,
+  type TestUpstream,
+  type UpstreamRequest,
+} from "tollgate/testing";
+import type { Usage } from "tollgate/plugin";
+
+export interface FakeGoogle extends AsyncDisposable {
+  readonly up: TestUpstream;
+  readonly url: string;
+  aheadMs: number;
+  /** Tokens that are good now; each new one is `token-1`, `token-2`, … */
+  readonly good: Set<string>;
+  minted: number;
+  /** How often a federated workload has asked. */
+  exchanged: number;
+  /** No token is given. */
+  denies: boolean;
+  says: Speech;
+  chunks: Chunks | undefined;
+  bend: ((answer: ScriptedAnswer) => ScriptedAnswer) | undefined;
+  readonly next: ScriptedAnswer[];
+}
+
+const pair = generateKeyPairSync("rsa", { modulusLength: 2048 });
+export const PEM = pair.privateKey.export({ type: "pkcs8", format: "pem" }) as string;
+export const EMAIL = "gateway@my-project.iam.gserviceaccount.com";
+export const ACCOUNT = JSON.stringify({
+  type: "service_account",
+  project_id: "my-project",
+  private_key_id: "key-1",
+  private_key: PEM,
+  client_email: EMAIL,
+});
+
+export async function fakeGoogle(): Promise<FakeGoogle> {
+  const up = await upstream();
+  const fake: FakeGoogle = {
+    up,
+    url: up.url,
+    aheadMs: 0,
+    good: new Set(),
+    minted: 0,
+    exchanged: 0,
+    denies: false,
+    says: say("Hello"),
+    chunks: undefined,
+    bend: undefined,
+    next: [],
+    [Symbol.asyncDispose]: () => up.close(),
+  };
+  const key = createPublicKey(pair.publicKey.export({ type: "spki", format: "pem" }) as string);
+  up.script({
+    "POST /sts": (asked) => exchanged(fake, asked),
+    "POST /token": (asked) => dated(fake, token(fake, key, asked)),
+    "*": (asked) => {
+      const answer = refusal(fake, asked) ?? fake.next.shift() ?? answerTo(fake, asked);
+      const cut = { ...answer, ...(fake.chunks !== undefined && { chunks: fake.chunks }) };
+      return dated(fake, fake.bend ? fake.bend(cut) : cut);
+    },
+  });
+  return fake;
+}
+
+const now = ({ aheadMs }: FakeGoogle): number => Date.now() + aheadMs;
+const dated = (fake: FakeGoogle, answer: ScriptedAnswer): ScriptedAnswer => ({
+  ...answer,
+  headers: { date: new Date(now(fake)).toUTCString(), ...answer.headers },
+});
+
+function token(fake: FakeGoogle, key: KeyObject, asked: UpstreamRequest): ScriptedAnswer {
+  const form = new URLSearchParams(asked.body.toString());
+  if (fake.denies) return json({ error: "invalid_client" }, 401);
+  const no = (words: string) => json({ error: "invalid_grant", error_description: words }, 400);
+  if (form.get("grant_type") !== "urn:ietf:params:oauth:grant-type:jwt-bearer")
+    return no("Wrong grant_type");
+  const [head = "", body = "", signature = ""] = (form.get("assertion") ?? "").split(".");
+  const signed = verify(
+    "RSA-SHA256",
+    Buffer.from(`${head}.${body}`),
+    key,
+    Buffer.from(signature, "base64url"),
+  );
+  if (!signed) return no("Invalid JWT Signature.");
+  const read = (part: string) => JSON.parse(Buffer.from(part, "base64url").toString());
+  const { iss, scope, iat, exp } = read(body);
+  if (read(head).alg !== "RS256" || iss !== EMAIL || !String(scope).includes("cloud-platform"))
+    return no("Invalid JWT.");
+  const seconds = now(fake) / 1000;
+  if (iat > seconds + 60 || exp < seconds || exp - iat > 3600)
+    return no(
+      "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe.",
+    );
+  const made = `token-${++fake.minted}`;
+  fake.good.add(made);
+  return json({ access_token: made, expires_in: 3599, token_type: "Bearer" });
+}
+
+/** What Google hands a workload of another cloud: it is let in with a token that it has in a file. */
+export const federated = ({ url }: FakeGoogle, file: string) => ({
+  type: "external_account",
+  audience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/q",
+  subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+  token_url: `${url}/sts`,
+  credential_source: { file },
+});
+
+function exchanged(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
+  const form = new URLSearchParams(asked.body.toString());
+  if (form.get("subject_token") !== "federated-1") return json({ error: "invalid_grant" }, 400);
+  fake.exchanged++;
+  const made = `token-${++fake.minted}`;
+  fake.good.add(made);
+  return json({
+    access_token: made,
+    issued_token_type: "urn:ietf:params:oauth:token-type:access_token",
+    token_type: "Bearer",
+    expires_in: 3600,
+  });
+}
+
+const failed = (code: number, status: string, message: string): ScriptedAnswer =>
+  json({ error: { code, status, message } }, code);
+
+export const throttled = () => failed(429, "RESOURCE_EXHAUSTED", "Quota exceeded.");
+
+function refusal(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer | undefined {
+  const said = asked.headers.authorization ?? "";
+  if (asked.headers["x-goog-api-key"] === "express-key") return undefined;
+  return fake.good.has(said.replace(/^Bearer /, ""))
+    ? undefined
+    : failed(401, "UNAUTHENTICATED", "Request had invalid authentication credentials.");
+}
+
+const PATH =
+  /^\/(?:v1|v1beta1)(?:\/projects\/my-project\/locations\/([a-z0-9-]+))?\/(?:publishers\/(google|anthropic)\/models\/([^/:]+):(\w+)|endpoints\/openapi\/chat\/completions)$/;
+
+function answerTo(fake: FakeGoogle, asked: UpstreamRequest): ScriptedAnswer {
+  const found = PATH.exec(asked.path);
+  if (!found) return failed(404, "NOT_FOUND", `There is no ${asked.path}.`);
+  const [, , publisher, model = "", verb = ""] = found;
+  const body = asked.json();
+  if (publisher === undefined)
+    return fake.says.in("chat-completions", {
+      stream: body.stream === true,
+      model: body.model,
+      body,
+    });
+  if (publisher === "google") return gemini(fake.says, verb, model);
+  if (typeof body.anthropic_version !== "string")
+    return failed(400, "INVALID_ARGUMENT", "anthropic_version: Field required");
+  if (model === "count-tokens")
+    return typeof body.model === "string"
+      ? json({ input_tokens: asked.body.length })
+      : failed(400, "INVALID_ARGUMENT", "model: Field required");
+  if ("model" in body)
+    return failed(400, "INVALID_ARGUMENT", "model: Extra inputs are not permitted");
+  if ((verb === "streamRawPredict") !== (body.stream === true))
+    return failed(400, "INVALID_ARGUMENT", "stream does not go with this address.");
+  return fake.says.in("messages", { stream: body.stream === true, model, body });
+}
+
+const usageOf = (u: Usage) => ({
+  promptTokenCount: (u.input ?? 0) + (u.cache_read ?? 0),
+  cachedContentTokenCount: u.cache_read ?? 0,
+  candidatesTokenCount: (u.output ?? 0) - (u.reasoning ?? 0),
+  thoughtsTokenCount: u.reasoning ?? 0,
+});
+
+function gemini({ words: { said, usage } }: Speech, verb: string, model: string): ScriptedAnswer {
+  if (verb === "countTokens") return json({ totalTokens: 7 });
+  const parts = said.map((one) =>
+    one.type === "call"
+      ? {
+          functionCall: { name: one.name, args: JSON.parse(one.args), id: one.id },
+          thoughtSignature: "c2ln",
+        }
+      : one.type === "reasoning"
+        ? { text: one.text, thought: true }
+        : { text: one.text },
+  );
+  const chunk = (some: readonly object[], last: boolean) => ({
+    candidates: [
+      { content: { role: "model", parts: some }, index: 0, ...(last && { finishReason: "STOP" }) },
+    ],
+    modelVersion: model,
+    responseId: "resp-1",
+    ...(usage && { usageMetadata: usageOf(usage) }),
+  });
+  if (verb === "generateContent") {
+    const body = JSON.stringify(chunk(parts, true));
+    return {
+      ...json({}),
+      body: usage ? { bytes: body, tells: usage } : body,
+      ...(usage && { bill: usage }),
+    };
+  }
+  const bodies = parts.map((part, i) => {
+    const bytes = `data: ${JSON.stringify(chunk([part], i === parts.length - 1))}\r\n\r\n`;
+    return usage ? { bytes, tells: usage } : bytes;
+  });
+  return {
+    headers: { "content-type": "text/event-stream" },
+    body: bodies,
+    framing: "chunked",
+    ...(usage && { bill: usage }),
+  };
+}
